@@ -18,7 +18,6 @@ from .judge import (
     EmbeddingSettings as EmbeddingSettings,
     JudgeSettings as JudgeSettings,
     api_key as api_key,
-    usable_url as usable_url,
     file_and_judge as file_and_judge,
 )
 from .alerts import (
@@ -28,7 +27,7 @@ from .alerts import (
     least_name as least_name,
 )
 from .gate import GateRule as GateRule, GateSettings as GateSettings, BUILD as BUILD
-from .headers import fill_headers as fill_headers
+from .endpoints import fill_headers as fill_headers, usable_url as usable_url
 from .retriever import (
     Param as Param,
     RetrieverSettings as RetrieverSettings,

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from ragmetrics.config.judge import SettingsModel
+from ragmetrics.config.judge import SettingsModel, repeated
 
 STEP = 0.05
 """Default of `worse_by` for a rule without a `max_drop` above 0."""
@@ -69,7 +69,7 @@ class Rule(SettingsModel):
 
     @property
     def limits(self) -> list[str]:
-        """The names of its limits, as they stand in the keys of its alerts."""
+        """The names of its limits, as in the keys of its alerts."""
         least = [] if self.min is None else [least_name(self.min)]
         return least if self.max_drop is None else [*least, drop_name(self.max_drop, self.versus)]
 
@@ -135,22 +135,17 @@ class AlertSettings(SettingsModel):
     @classmethod
     def _no_duplicates(cls, rules: tuple[Rule, ...] | None) -> tuple[Rule, ...] | None:
         """Metric, tag and limit identify an alert: two equal ones would count each night twice."""
-        seen = set()
-        for rule in rules or ():
-            for limit in rule.limits:
-                known = rule.metric, rule.by, limit
-                if known in seen:
-                    by = f" by {rule.by}" if rule.by else ""
-                    raise ValueError(
-                        f"duplicate rule: {limit} of {rule.metric}{by}; keep one of them"
-                    )
-                seen.add(known)
+        if twice := repeated(
+            (limit, one.metric, one.by) for one in rules or () for limit in one.limits
+        ):
+            limit, metric, by = twice
+            what = f"{limit} of {metric} by {by}" if by else f"{limit} of {metric}"
+            raise ValueError(f"duplicate rule: {what}; keep one of them")
         return rules
 
     @field_validator("channels")
     @classmethod
     def _once(cls, channels: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...]:
-        names = [one.url_env for one in channels]
-        if twice := next((name for name in names if names.count(name) > 1), None):
+        if twice := repeated(one.url_env for one in channels):
             raise ValueError(f"duplicate channel: {twice}; keep one entry per address")
         return channels

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from pydantic import Field, field_validator
 
-from ragmetrics.config.judge import SettingsModel
+from ragmetrics.config.judge import SettingsModel, repeated
 
 BUILD = "{build}"
 """Placeholder for the name of a build in `gate: logs:`."""
@@ -48,7 +46,6 @@ class GateSettings(SettingsModel):
     ) -> tuple[GateRule, ...] | None:
         if rules == ():
             raise ValueError("should name a metric; leave it out to get the default rules")
-        twice = [name for name, n in Counter(one.metric for one in rules or ()).items() if n > 1]
-        if twice:
-            raise ValueError(f"{twice[0]} has more than one rule")
+        if twice := repeated(one.metric for one in rules or ()):
+            raise ValueError(f"{twice} has more than one rule")
         return rules

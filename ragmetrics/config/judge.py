@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from typing import Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -17,23 +17,11 @@ from pydantic import (
     model_validator,
 )
 
+from ragmetrics.config.endpoints import BaseUrl
 from ragmetrics.errors import SettingsError
 from ragmetrics.model import explain_validation_error
 
 _JUDGES = ("embedded", "local", "openai", "openai-batch")
-
-
-def usable_url(url: str) -> str:
-    """Return the URL of an endpoint. Raises ValueError when no request can be sent to it."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or " " in url or parts.port == 0:
-        raise ValueError(f"should look like https://llm.example.com/v1, but is {url!r}")
-    if "@" in parts.netloc or parts.query or parts.fragment:  # secrets, as often as not
-        raise ValueError(
-            "should end with the path and contain no user, password or query; put the key into an "
-            "environment variable (`api_key_env`)"
-        )
-    return url
 
 
 class SettingsModel(BaseModel):
@@ -42,13 +30,29 @@ class SettingsModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+S = TypeVar("S", bound=SettingsModel)
+T = TypeVar("T")
+
+
+def repeated(values: Iterable[T]) -> T | None:
+    """The first of the values that occur more than once; None without one."""
+    return next((value for value, count in Counter(values).items() if count > 1), None)
+
+
+def not_bool(value: object) -> object:
+    """Return the value. Raises ValueError for a boolean, which pydantic reads as 0 or 1."""
+    if isinstance(value, bool):
+        raise ValueError("should be a number")
+    return value
+
+
 class JudgeSettings(SettingsModel):
     """A judge: `judge: embedded`, or a mapping with more settings."""
 
     name: str = "embedded"
     """`embedded`, `local`, `local:MODEL`, `openai`, `openai-batch` or `recorded:PATH`."""
     model: str = "gpt-4.1-mini"
-    base_url: str | None = None
+    base_url: BaseUrl = None
     api_key_env: str = "OPENAI_API_KEY"
     temperature: float = Field(0.1, ge=0, le=2)
     max_tokens: int = Field(1_000, ge=16)
@@ -109,11 +113,6 @@ class JudgeSettings(SettingsModel):
             return name
         raise ValueError(f"should be {', '.join(_JUDGES)}, local:MODEL or recorded:PATH")
 
-    @field_validator("base_url")
-    @classmethod
-    def _usable(cls, base_url: str | None) -> str | None:
-        return usable_url(base_url) if base_url else None
-
 
 class EmbeddingSettings(SettingsModel):
     """The embedder: `hashed` or `local` (no network), or an OpenAI-compatible endpoint."""
@@ -125,7 +124,7 @@ class EmbeddingSettings(SettingsModel):
     threads: int = Field(1, ge=1, le=1_000)
     """Number of threads of one call of `local`. Shards run in parallel already."""
     usd_per_million_tokens: float | None = Field(None, ge=0)
-    base_url: str | None = None
+    base_url: BaseUrl = None
     """None: the judge's."""
     api_key_env: str | None = None
     """None: the judge's."""
@@ -134,11 +133,6 @@ class EmbeddingSettings(SettingsModel):
         """Cost of tokens. None: no price is set."""
         price = self.usd_per_million_tokens
         return None if price is None else tokens * price / 1e6
-
-    @field_validator("base_url")
-    @classmethod
-    def _usable(cls, base_url: str | None) -> str | None:
-        return usable_url(base_url) if base_url else None
 
 
 class Budget(SettingsModel):
@@ -158,12 +152,7 @@ class Budget(SettingsModel):
             raise ValueError("should be a mapping such as {max_requests: 1000}")
         return value
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _number(cls, value: object) -> object:
-        if isinstance(value, bool):
-            raise ValueError("should be a number")
-        return value
+    _numbers = field_validator("*", mode="before")(not_bool)
 
     @property
     def binds(self) -> bool:
@@ -171,22 +160,14 @@ class Budget(SettingsModel):
         return any(limit is not None for _, limit in self)
 
 
-def make_budget(values: Mapping[str, Any]) -> Budget:
-    """Validate a budget that was passed in Python. Environment variables are ignored."""
-    try:
-        return Budget.model_validate(values)
-    except ValidationError as error:
-        raise SettingsError(f"budget: {explain_validation_error(error)}") from None
-
-
-def make_judge_settings(values: Mapping[str, Any]) -> JudgeSettings:
-    """Validate a judge that was named on the command line or in Python. Environment variables are
+def make_section(kind: type[S], key: str, values: Mapping[str, Any]) -> S:
+    """Validate a section that was named on the command line or in Python. Environment variables are
     ignored.
     """
     try:
-        return JudgeSettings(**values)
+        return kind.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(f"judge: {explain_validation_error(error)}") from None
+        raise SettingsError(f"{key}: {explain_validation_error(error)}") from None
 
 
 def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:

@@ -6,11 +6,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from ragmetrics.config.headers import check_header, check_named
+from ragmetrics.config.endpoints import EnvironmentHeaders, check_address, check_header
 from ragmetrics.config.judge import SettingsModel
 from ragmetrics.model import MAX_CONTEXTS
 
@@ -32,7 +31,7 @@ class RetrieverSettings(SettingsModel):
     """A Python function as `package.module:function`."""
     method: Literal["POST", "GET"] = "POST"
     headers: dict[str, str] = Field(default_factory=dict)
-    headers_env: dict[str, str] = Field(default_factory=dict)
+    headers_env: EnvironmentHeaders = Field(default_factory=dict)
     """Maps a header to the environment variable that holds its value, or to a text with variables
     in braces, such as `Bearer {SEARCH_TOKEN}`."""
     body: JsonValue = None
@@ -79,18 +78,9 @@ class RetrieverSettings(SettingsModel):
     def _usable(cls, url: str | None) -> str | None:
         if url is None:
             return None
-        if set(url) & set("@?#"):  # the message does not repeat them: they may be secrets
-            raise ValueError(
-                "should end with the path and contain no user, password or query: put them into "
-                "`headers_env` and `params`"
-            )
-        try:
-            parts = urlsplit(url.replace("{build}", "b"))
-            good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:
-            good = False
-        if not good or " " in url:
-            raise ValueError(f"should look like https://search.example.com/query, but is {url!r}")
+        example = "https://search.example.com/query"
+        secrets = "them into `headers_env` and `params`"
+        check_address(url, example, secrets)
         if set(PLACEHOLDER.findall(url)) - {"build"}:
             raise ValueError(
                 "{build} is the only placeholder of a URL; put the question into `body` or `params`"
@@ -113,11 +103,6 @@ class RetrieverSettings(SettingsModel):
                     "header"
                 )
         return headers
-
-    @field_validator("headers_env")
-    @classmethod
-    def _named(cls, headers: dict[str, str]) -> dict[str, str]:
-        return check_named(headers)
 
     @field_validator("body")
     @classmethod

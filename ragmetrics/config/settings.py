@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
-from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
@@ -23,15 +22,15 @@ from pydantic_settings import (
 )
 
 from ragmetrics.config.alerts import AlertSettings
+from ragmetrics.config.endpoints import EnvironmentHeaders, check_address
 from ragmetrics.config.gate import GateSettings
-from ragmetrics.config.headers import check_named
 from ragmetrics.config.judge import (
     Budget,
     EmbeddingSettings,
     JudgeSettings,
     SettingsModel,
-    make_budget,
-    make_judge_settings,
+    make_section,
+    not_bool,
 )
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.errors import SettingsError
@@ -48,6 +47,7 @@ DEFAULT_METRICS: tuple[str, ...] = (
 )
 
 CLUSTERS = ("dask", "ray")
+"""Runners that may use other machines. Only flows support them."""
 Aggregate = Literal["mean", "median", "min", "max", "majority"]
 PresetName = Literal["ragas", "openinference", "langfuse", "otel", "langsmith"]
 MetricChoice = str | dict[str, dict[str, Any]]
@@ -115,12 +115,7 @@ class SampleSettings(SettingsModel):
     seed: int = 0
     """Seed of the random draw."""
 
-    @field_validator("rows", "half_width", "seed", mode="before")
-    @classmethod
-    def _number(cls, value: object) -> object:
-        if isinstance(value, bool):
-            raise ValueError("should be a number")
-        return value
+    _numbers = field_validator("rows", "half_width", "seed", mode="before")(not_bool)
 
     @model_validator(mode="after")
     def _one_size(self) -> SampleSettings:
@@ -138,7 +133,7 @@ class PushSettings(SettingsModel):
     """Prometheus's text format, or OpenMetrics 1.0. A Pushgateway reads only the text format."""
     job: str = Field("ragmetrics", min_length=1, max_length=100)
     """The Pushgateway stores the metrics under this job and `dataset`."""
-    headers_env: dict[str, str] = Field(default_factory=dict)
+    headers_env: EnvironmentHeaders = Field(default_factory=dict)
     """Maps a header to the environment variable that holds its value, or to a text with variables
     in braces, such as `Bearer {PUSH_TOKEN}`."""
     timeout_seconds: float = Field(10, gt=0, le=300)
@@ -147,24 +142,8 @@ class PushSettings(SettingsModel):
     @field_validator("url")
     @classmethod
     def _usable(cls, url: str) -> str:
-        if set(url) & set("@?#"):  # the message does not repeat them: they may be secrets
-            raise ValueError(
-                "should end with the path and contain no user, password or query: put secrets "
-                "into `headers_env`"
-            )
-        try:
-            parts = urlsplit(url)
-            good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:
-            good = False
-        if not good or not url.isprintable() or " " in url:
-            raise ValueError(f"should look like https://push.example.com, but is {url!r}")
+        check_address(url, "https://push.example.com", "secrets into `headers_env`")
         return url
-
-    @field_validator("headers_env")
-    @classmethod
-    def _named(cls, headers: dict[str, str]) -> dict[str, str]:
-        return check_named(headers)
 
 
 class Settings(BaseSettings):
@@ -360,7 +339,7 @@ def bounded(settings: Settings, budget: Mapping[str, Any] | None, fuse: str | No
     """The settings with another budget, or with fused requests. None: no change."""
     update: dict[str, Any] = {}
     if budget is not None:
-        update["budget"] = make_budget(budget)
+        update["budget"] = make_section(Budget, "budget", budget)
     if fuse is not None:
         if fuse != "row":
             raise SettingsError(f"fuse: unknown value {fuse!r}; the only value is: row")
@@ -380,14 +359,11 @@ def with_preset(settings: Settings, preset: str | None) -> Settings:
     return settings.model_copy(update={"preset": preset})
 
 
-"""Runners that may use other machines. Only flows support them."""
-
-
 def _judge_like(
     base: JudgeSettings, judge: str | Mapping[str, Any] | None, more: Mapping[str, str]
 ) -> JudgeSettings:
     own = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
-    found = make_judge_settings({**base.model_dump(), **own, **more})
+    found = make_section(JudgeSettings, "judge", {**base.model_dump(), **own, **more})
     if more and not found.remote:
         raise SettingsError(
             f"{next(iter(more))}: has no effect on the judge {found.name}; choose the judge openai"

@@ -4,6 +4,8 @@ from .inputs import (
     log_set as log_set,
     GoldenSet as GoldenSet,
     golden_set as golden_set,
+    inputs_of as inputs_of,
+    overwrites as overwrites,
 )
 from .log_files import (
     LogSet as LogSet,
@@ -12,7 +14,6 @@ from .log_files import (
     log_of as log_of,
     log_files_of_day as log_files_of_day,
 )
-from .in_memory import inputs_of as inputs_of, overwrites as overwrites
 from .field_mapping import find_path as find_path
 from .formats import FORMATS as FORMATS
 from .parquet_records import parquet_extent as parquet_extent

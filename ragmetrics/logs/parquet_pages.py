@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 _HEADER = 512
-_LONGEST_HEADER = 1 << 20  # statistics of long texts stand in it
+_LONGEST_HEADER = 1 << 20  # it contains statistics, which may be long texts
 _DICTIONARY, _INDEX = 2, 1
 _PREFIX_ENCODING = 7  # DELTA_BYTE_ARRAY: a value may repeat the beginning of the one before it
 _DEEPEST = 16
@@ -59,7 +59,7 @@ def read_pages(file: BinaryIO, start: int, end: int, values: int) -> Pages:
 def _number(struct: dict[int, Any], name: int) -> int:
     value = struct.get(name)
     if not isinstance(value, int) or value < 0:
-        raise ValueError("a page header makes no sense")
+        raise ValueError("a page header is invalid")
     return value
 
 
@@ -107,7 +107,7 @@ class _Compact:
             if byte < 128:
                 return value
             shift += 7
-        raise ValueError("a page header makes no sense")
+        raise ValueError("a page header is invalid")
 
     def _signed(self) -> int:
         value = self._varint()
@@ -130,7 +130,7 @@ class _Compact:
         if kind in (_LIST, _SET):
             return self._items(depth)
         if kind not in (_BYTE, _DOUBLE, _BINARY):
-            raise ValueError("a page header makes no sense")  # it has no maps
+            raise ValueError("a page header is invalid")  # it has no maps
         self._skip(self._varint() if kind == _BINARY else 8 if kind == _DOUBLE else 1)
         return None
 

@@ -81,7 +81,7 @@ from .calibration import (
     DRIFT_VERSION as DRIFT_VERSION,
     FIGURES as FIGURES,
 )
-from .change_texts import (
+from .changes import (
     compared_words as compared_words,
     drop_text as drop_text,
     drop_words as drop_words,
@@ -93,8 +93,6 @@ from .change_texts import (
     NO_CHANGE as NO_CHANGE,
     WEEKDAY as WEEKDAY,
     WIDE as WIDE,
-)
-from .changes import (
     ContributorShare as ContributorShare,
     ComparedMeans as ComparedMeans,
     DatedChange as DatedChange,

@@ -3,8 +3,8 @@
 Errors of endpoints and libraries quote their input, quarantine reasons name a row's keys, and
 findings and gates repeat both.
 
-The hash is keyed, so that nobody can guess phone numbers by trying them out. The key comes from
-the environment; without it each process draws a random key.
+The hash is keyed. Without a key, phone numbers could be found by hashing all of them.
+The key comes from the environment; without it each process draws a random key.
 """
 
 from __future__ import annotations

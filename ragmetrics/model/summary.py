@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from ragmetrics.model.base import Record as Record
+from ragmetrics.model.base import Record
 from ragmetrics.model.changes import JudgeMovement
 
 

@@ -31,6 +31,11 @@ from .shards import (
     workspace as workspace,
     ROW_SCHEMA as ROW_SCHEMA,
     SCORE_SCHEMA as SCORE_SCHEMA,
+    RowLocation as RowLocation,
+    by_shard as by_shard,
+    records_at as records_at,
+    scored_rows as scored_rows,
+    scores_at as scores_at,
 )
 from .history import (
     find_manifest as find_manifest,
@@ -62,13 +67,6 @@ from .gates import (
 )
 from .run_index import path_of as path_of, RUNS as RUNS, RunIndex as RunIndex
 from .retry import do_all as do_all, expect as expect, is_missing as is_missing
-from .row_lookup import (
-    RowLocation as RowLocation,
-    by_shard as by_shard,
-    records_at as records_at,
-    scored_rows as scored_rows,
-    scores_at as scores_at,
-)
 from .unpacking import FileTooLarge as FileTooLarge, unpacked as unpacked
 from .json_records import (
     find_record as find_record,

@@ -40,6 +40,9 @@ BUFFER = 1 << 20
 SECONDS = "patience_seconds"
 """Storage option for the time budget of retries. All other options are fsspec's."""
 _MOST_READINGS = 8
+_AT_ONCE = 8
+_PIECE = 64
+"""Number of files whose content is in memory at a time."""
 
 CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -52,12 +55,8 @@ CONTENT_TYPES = {
     ".prom": "text/plain; version=0.0.4; charset=utf-8",
 }
 T = TypeVar("T")
-
-log = logging.getLogger(__name__)
 U = TypeVar("U")
-_AT_ONCE = 8
-_PIECE = 64
-"""Number of files whose content is in memory at a time."""
+log = logging.getLogger(__name__)
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -409,12 +408,8 @@ def find_all(files: Files, paths: Sequence[str]) -> Iterator[bytes | None]:
 
     Several files of a bucket are read in parallel. Raises StoreError.
     """
-    if files.local or len(paths) < 2:
-        yield from map(files.find, paths)
-        return
-    with ThreadPoolExecutor(_AT_ONCE, "ragmetrics-read") as pool:
-        for start in range(0, len(paths), _PIECE):
-            yield from pool.map(files.find, paths[start : start + _PIECE])
+    for start in range(0, len(paths), _PIECE):
+        yield from side_by_side(files, files.find, paths[start : start + _PIECE])
 
 
 def side_by_side(files: Files, act: Callable[[T], U], items: Sequence[T]) -> list[U]:

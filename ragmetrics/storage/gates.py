@@ -26,13 +26,12 @@ from ragmetrics.storage.json_records import find_record, save_record
 from ragmetrics.text import slug
 
 GATES = "gates"
-
-log = logging.getLogger(__name__)
 BUILD_PAGES = "builds"
 T = TypeVar("T")
 _SKEW = 900.0
 """Largest difference in seconds between the clocks of a store and of a writer. S3 rejects requests
 beyond it."""
+log = logging.getLogger(__name__)
 
 
 def load_gate(files: Files, build: str) -> Gate | None:

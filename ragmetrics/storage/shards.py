@@ -2,6 +2,8 @@
 
 rows/dt=DATE/run=ID/shard-000.parquet                   the rows as staged
 scores/dt=DATE/run=ID/metric=NAME/shard-000.parquet     one line per row, in the same order
+
+Single records are read by position; only the row groups that contain them are read.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ import hashlib
 import json
 import logging
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -68,6 +70,10 @@ SCORE_SCHEMA = pa.schema(
         ("cheap", pa.float64()),  # the embedded judge's value, on sampled nights
     ]
 )
+
+_ROW_FIELDS = tuple(one.name for one in fields(LogRow))
+RowLocation: TypeAlias = tuple[int, int]
+"""The shard of a row, and its position in the shard."""
 
 
 class RunRef(Record):
@@ -318,9 +324,6 @@ def score_of(record: Mapping[str, Any]) -> Score:
     )
 
 
-_ROW_FIELDS = tuple(one.name for one in fields(LogRow))
-
-
 @contextmanager
 def workspace() -> Iterator[Path]:
     """A temporary local folder for parts that are being written."""
@@ -328,3 +331,63 @@ def workspace() -> Iterator[Path]:
         made = tempfile.TemporaryDirectory(prefix="ragmetrics-")
     with made as folder:
         yield Path(folder)
+
+
+def records_at(
+    files: Files, path: str, positions: Collection[int], columns: Sequence[str] | None = None
+) -> dict[int, dict[str, Any]]:
+    """The records at some positions of a part, with all or some columns."""
+    found: dict[int, dict[str, Any]] = {}
+    wanted, start = sorted(positions), 0
+    with open_part(files, path) as part:
+        for number in range(part.num_row_groups):
+            end = start + part.metadata.row_group(number).num_rows
+            here = [position for position in wanted if start <= position < end]
+            if here:
+                group = part.read_row_group(number, columns=columns)
+                taken = group.take(pa.array([position - start for position in here]))
+                found.update(zip(here, taken.to_pylist(), strict=True))
+            start = end
+    return found
+
+
+def scores_at(
+    files: Files,
+    ref: RunRef,
+    metrics: Sequence[str],
+    shard: int,
+    positions: Collection[int],
+    columns: Sequence[str] | None = None,
+) -> dict[str, dict[int, dict[str, Any]]]:
+    """Scores at some positions of a shard, by metric. A metric without its part is left out."""
+    found = {}
+    for metric in metrics:
+        try:
+            found[metric] = records_at(files, ref.scores(metric, shard), positions, columns)
+        except StoreError as error:
+            if not is_missing(error):
+                raise
+    return found
+
+
+def scored_rows(
+    files: Files, ref: RunRef, metrics: Sequence[str], wanted: Mapping[int, Collection[int]]
+) -> dict[RowLocation, ScoredRow]:
+    """The rows at some locations, `{shard: positions}`, with their scores."""
+    found: dict[RowLocation, ScoredRow] = {}
+    for shard, positions in wanted.items():
+        scores = scores_at(files, ref, metrics, shard, positions)
+        rows = records_at(files, ref.rows(shard), positions)
+        with reading_part(files, ref.rows(shard)):
+            for position, record in rows.items():
+                of_row = {name: score_of(of_metric[position]) for name, of_metric in scores.items()}
+                found[shard, position] = ScoredRow(row_of(record), of_row)
+    return found
+
+
+def by_shard(places: Collection[RowLocation]) -> dict[int, set[int]]:
+    """Group locations as `{shard: positions}`."""
+    found: dict[int, set[int]] = {}
+    for shard, position in places:
+        found.setdefault(shard, set()).add(position)
+    return found

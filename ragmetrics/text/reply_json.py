@@ -40,7 +40,7 @@ def json_objects(text: str) -> list[str]:
     """The outermost JSON objects of a reply as text, the last one first.
 
     Thoughts are passed over; where they have no end there is no verdict. Raises UnreadableReply
-    where an object names a key twice: nobody knows which value is meant.
+    where an object has a key twice, because it is unknown which value is meant.
     """
     if len(text) > _LONGEST:
         raise UnreadableReply(f"the reply has {len(text):,} characters")

@@ -35,7 +35,7 @@ for _category in (SyntaxWarning, DeprecationWarning):  # its old escapes break -
 from pysbd.languages import LANGUAGE_CODES  # noqa: E402
 from pysbd.processor import Processor  # noqa: E402
 
-_LONGEST = 8_000  # characters per call of pysbd; bounds what is quadratic in it
+_LONGEST = 8_000  # characters per call of pysbd; bounds its quadratic patterns
 _LIST_BUDGET = 500_000_000  # steps; about half a second
 _TEXT_BUDGET = 1_000_000  # characters of prose per text for pysbd; about 6 seconds
 _CACHE_BYTES = 32 * 1024 * 1024

@@ -42,7 +42,7 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_node(parent, index)
         self._depth -= 1
         if refers and id(node) not in self._sizes:  # to a list or mapping that contains it
-            raise yaml.composer.ComposerError(None, None, "a reference stands for itself", mark)
+            raise yaml.composer.ComposerError(None, None, "a reference contains itself", mark)
         if node is not None and not refers:
             self._sizes[id(node)] = self._size(node, mark)
         return node
@@ -52,7 +52,7 @@ class _Loader(yaml.SafeLoader):
         flat = [part for one in inside for part in (one if isinstance(one, tuple) else (one,))]
         size = 1 + sum(self._sizes[id(part)] for part in flat)
         if size > _MOST_NODES:
-            raise yaml.composer.ComposerError(None, None, "it stands for too many values", mark)
+            raise yaml.composer.ComposerError(None, None, "it expands to too many values", mark)
         return size
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ragmetrics.logs.presets.interpreter import PRESETS, Place, interpret
-from ragmetrics.logs.presets.traces import Traces
+from ragmetrics.logs.presets.interpreter import PRESETS, Place, Traces, interpret
 
 
 def run(preset: str, records: Iterable[Any], traces: Traces | None = None) -> list[tuple[int, Any]]:

@@ -17,7 +17,7 @@ from hypothesis import given, strategies as st
 from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings, make_settings
-from ragmetrics.config.judge import make_judge_settings
+from ragmetrics.config.judge import make_section
 from ragmetrics.errors import JudgeError, JudgeRefused, SettingsError
 from ragmetrics.judges import Answer, RetryableError, error_of, find_access, proxy_of, retry_after
 from ragmetrics.judges.base import Reply
@@ -319,7 +319,7 @@ def test_what_is_no_url_is_told_before_anything_is_asked(
 ) -> None:
     """Of the judge, of embeddings, and of the environment; the setting is named."""
     with pytest.raises(SettingsError, match="judge: base_url: "):
-        make_judge_settings({"name": "openai", "base_url": url})
+        make_section(JudgeSettings, "judge", {"name": "openai", "base_url": url})
     with pytest.raises(SettingsError, match="base_url: "):
         make_settings({"embeddings": {"name": "openai", "base_url": url}})
     monkeypatch.setenv("OPENAI_BASE_URL", url)

@@ -17,8 +17,7 @@ from ragmetrics.config import make_settings, with_preset
 from ragmetrics.config.settings import PresetName
 from ragmetrics.errors import SettingsError
 from ragmetrics.logs import LogSet, find_logs
-from ragmetrics.logs.presets.interpreter import PRESETS, Skipped
-from ragmetrics.logs.presets.traces import AGAIN, Traces
+from ragmetrics.logs.presets.interpreter import AGAIN, PRESETS, Skipped, Traces
 from ragmetrics.logs.presets.values import answer_in, question_in
 from ragmetrics.model import BadRow, LogRow, Rejected
 from ragmetrics.pipeline import check_logs, evaluate

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings
-from ragmetrics.config.judge import make_judge_settings
+from ragmetrics.config.judge import make_section
 from ragmetrics.errors import JudgeRefused, SettingsError
 from ragmetrics.judges import find_access
 from ragmetrics.judges.live import LiveJudge
@@ -77,7 +77,7 @@ def test_a_redirect_is_told_and_not_followed(status: int) -> None:
 def test_a_secret_has_no_place_in_an_url(url: str) -> None:
     """URLs are shown in messages; the error names the place for a key and repeats nothing."""
     with pytest.raises(SettingsError, match="put the key into an environment variable") as told:
-        make_judge_settings({"name": "openai", "base_url": url})
+        make_section(JudgeSettings, "judge", {"name": "openai", "base_url": url})
     assert "SECRET" not in str(told.value)
 
 

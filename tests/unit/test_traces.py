@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.logs.presets.interpreter import PRESETS, Place, Skipped
-from ragmetrics.logs.presets.traces import AGAIN, INSIDE, Traces
+from ragmetrics.logs.presets.interpreter import AGAIN, INSIDE, PRESETS, Place, Skipped, Traces
 from ragmetrics.model import BadRow
 from tests.fakes.traces import run, span
 

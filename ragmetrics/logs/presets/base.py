@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
+from ragmetrics.logs.presets.values import (
+    about,
+    answer_in,
+    contexts,
+    first,
+    identifier,
+    moment,
+    question_in,
+    structured,
+    tried,
+)
 from ragmetrics.model import BadRow
 
 
@@ -66,3 +78,84 @@ class Preset:
 
 
 FAILED = Skipped("retrieval that failed")
+
+
+Paths = tuple[str, ...]
+"""Dotted paths of a value in a record. The first path with a value counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where the records of a tracing tool have the values of a span."""
+
+    id: Paths
+    trace: Paths
+    parent: Paths
+    start: Paths
+    name: Paths
+    input: Paths
+    output: Paths
+    tags: Mapping[str, Paths]
+    """Tags of a row; `model` is also taken from the LLM call that answers."""
+    row_tags: Mapping[str, Paths] = field(default_factory=dict)
+    """Tags that only a retrieval has."""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The top-level keys of a record that have these values."""
+        own = (self.id, self.trace, self.parent, self.start, self.name, self.input, self.output)
+        paths = chain(*own, *self.tags.values(), *self.row_tags.values())
+        return frozenset(path.partition(".")[0] for path in paths)
+
+    def span(
+        self,
+        record: Mapping[str, Any],
+        kind: str,
+        metadata: Any,
+        *,
+        retrieval: bool,
+        failed: bool,
+        llm: bool,
+        documents: Callable[[Mapping[str, Any]], list[Any]],
+        trace: str | None = None,
+        root: bool = False,
+        mime: Any = None,
+    ) -> Span:
+        """The span of a record. `documents` finds the retrieved documents, or raises BadRow.
+
+        `trace` is the id of a trace that contains the record. With `root` it is the root of its
+        trace although it has a parent. `mime` is the MIME type of the input.
+        """
+        parent, name = identifier(first(record, *self.parent)), identifier(first(record, *self.id))
+        asked = first(record, *self.input)
+        item: dict[str, Any] | Skipped | None = None
+        if retrieval and failed:
+            item = FAILED
+        elif retrieval:
+            item = {
+                "id": name,
+                "timestamp": first(record, *self.start),
+                **tried("user_input", lambda: {"user_input": question_in(structured(asked, mime))}),
+                **tried("retrieved_contexts", lambda: contexts(documents(record))),
+                **self.about(record, metadata, retriever=self.name, **self.row_tags),
+            }
+        model = first(record, *self.tags["model"])
+        return Span(
+            kind=kind,
+            item=item,
+            trace=trace or identifier(first(record, *self.trace)),
+            id=name,
+            parent=parent,
+            root=root or parent is None,
+            llm=llm,
+            start=moment(first(record, *self.start)),
+            question=None if parent or retrieval else question_in(structured(asked)),
+            response=None if retrieval else answer_in(structured(first(record, *self.output))),
+            about=self.about(record, metadata) if parent is None else about({}, model=model),
+            source=record,
+        )
+
+    def about(self, record: Mapping[str, Any], metadata: Any, **more: Paths) -> dict[str, Any]:
+        """Index build, language and tags of a record; `more` are further tags."""
+        tags = {name: first(record, *paths) for name, paths in {**self.tags, **more}.items()}
+        return about(metadata, **tags)

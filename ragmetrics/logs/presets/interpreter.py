@@ -1,16 +1,21 @@
-"""Applies a preset: turns the records of a tool into rows."""
+"""Applies a preset: turns the records of a tool into rows, and joins the spans of a trace.
+
+A retrieval gets its response and question from other spans of its trace. Spans come in any order,
+and traces are interleaved. So a trace stays open until the end of the logs, or until there are too
+many open traces, or too large ones.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from reprlib import Repr
 from typing import Any
 
 from ragmetrics.logs.field_mapping import override
 from ragmetrics.logs.presets import langfuse, langsmith, openinference, otel, ragas
 from ragmetrics.logs.presets.base import Place, Preset, Skipped, Span
-from ragmetrics.logs.presets.traces import Item, Traces
 from ragmetrics.model import EXCERPT, BadRow, Rejected
 
 PRESETS: dict[str, Preset] = {
@@ -24,6 +29,16 @@ PRESETS: dict[str, Preset] = {
 # A record may be large and contain many bad spans, so excerpts are abbreviated.
 _BRIEF = Repr()
 _BRIEF.maxlevel, _BRIEF.maxdict, _BRIEF.maxlist, _BRIEF.maxstring = 3, 8, 2, 60
+
+MOST_TRACES = 10_000
+MOST_TEXT = 64 << 20
+"""Largest number of characters in all open traces."""
+_OVERHEAD = 500
+"""Added to the size of every span, so that the number of small spans is bounded too."""
+AGAIN = Skipped("span that its trace has already")
+INSIDE = Skipped("retrieval inside another retrieval")
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
+Item = tuple[Place, dict[str, Any] | BadRow | Skipped]
 
 
 def interpret(
@@ -73,3 +88,144 @@ def _without_source(span: Span, columns: Mapping[str, str]) -> Span:
 def _shown(error: BadRow, record: Any) -> BadRow:
     error.excerpt = error.excerpt or _BRIEF.repr(record)[:EXCERPT]
     return error
+
+
+@dataclass
+class _Trace:
+    spans: list[tuple[Place, Span]] = field(default_factory=list)
+    size: int = 0
+
+
+class Traces:
+    """The open traces. Each span that is added is returned once: as a row, or with a reason."""
+
+    def __init__(self, most_traces: int = MOST_TRACES, most_text: int = MOST_TEXT) -> None:
+        self._most_traces, self._most_text = most_traces, most_text
+        self._open: dict[str, _Trace] = {}
+        self._held = 0
+
+    def add(self, place: Place, span: Span) -> Iterator[Item]:
+        """Add a span. Returns the oldest traces if there is no room for more."""
+        if span.trace is None:
+            yield from _joined([(place, span)])
+            return
+        trace = self._open.setdefault(span.trace, _Trace())
+        size = _size(span)
+        trace.spans.append((place, span))
+        trace.size += size
+        self._held += size
+        while len(self._open) > self._most_traces or self._held > self._most_text:
+            yield from self._close(next(iter(self._open)))
+
+    def close(self) -> Iterator[Item]:
+        """Return all traces, in the order of their first spans."""
+        for name in list(self._open):
+            yield from self._close(name)
+
+    def _close(self, name: str) -> Iterator[Item]:
+        trace = self._open.pop(name)
+        self._held -= trace.size
+        yield from _joined(trace.spans)
+
+
+def _size(span: Span) -> int:
+    texts = [span.question or "", span.response or ""]
+    if isinstance(span.item, dict):
+        for value in span.item.values():
+            texts += value if isinstance(value, list) else [value]
+    return _OVERHEAD + sum(len(text) for text in texts if isinstance(text, str))
+
+
+def _joined(spans: list[tuple[Place, Span]]) -> Iterator[Item]:
+    """The results of the spans of one trace, in their order."""
+    fresh, seen = [], set()
+    for place, span in spans:
+        if span.id is not None and span.id in seen:
+            yield place, AGAIN
+            continue
+        seen.add(span.id)
+        fresh.append((place, span))
+    tree = _Tree([span for _, span in fresh])
+    retrievals = [span for _, span in fresh if span.retrieval and not tree.inside(span)]
+    root = next((span for _, span in fresh if span.root and not span.retrieval), None)
+    call = tree.call(retrievals[0]) if len(retrievals) == 1 else None
+    answer = (tree.answered_root() or call) if len(retrievals) == 1 else None
+    for place, span in fresh:
+        if span.retrieval and tree.inside(span):
+            yield place, INSIDE
+        elif isinstance(span.item, dict):
+            yield place, _completed(span.item, root, call, answer)
+        elif span.item is not None:
+            yield place, span.item
+        elif span is answer:
+            yield place, Skipped(f"{span.kind}: gave a row its response")
+        else:
+            yield place, Skipped(f"{span.kind}: not a retrieval")
+
+
+def _completed(
+    row: dict[str, Any], root: Span | None, call: Span | None, answer: Span | None
+) -> dict[str, Any]:
+    """The row with missing fields from the root of its trace and from the LLM call after it."""
+    abouts = [span.about for span in (root, call) if span]
+    tags = {name: value for about in abouts for name, value in about.get("tags", {}).items()}
+    extra = {name: value for about in abouts for name, value in about.items()}
+    if root and root.question is not None:
+        extra["user_input"] = root.question
+    if answer:
+        extra["response"] = answer.response
+    full = {**extra, **{name: value for name, value in row.items() if value is not None}}
+    tags |= row["tags"] if isinstance(row.get("tags"), dict) else {}
+    return {**full, "tags": tags} if tags else full
+
+
+class _Tree:
+    """The tree of spans of a trace. Damaged logs may have a cycle of parents without a root."""
+
+    def __init__(self, spans: list[Span]) -> None:
+        self._spans = spans
+        self._by_id = {span.id: span for span in spans if span.id is not None}
+        self._inside: dict[str, bool] = {}
+
+    def inside(self, span: Span) -> bool:
+        """True when a span is inside a retrieval."""
+        path: list[str] = []
+        found = False
+        for name in self._above(span):
+            found = self._by_id[name].retrieval or self._inside.get(name, False)
+            if found or name in self._inside:
+                break
+            path.append(name)
+        self._inside.update(dict.fromkeys(path, found))
+        return found
+
+    def answered_root(self) -> Span | None:
+        """The root span, if it has a response."""
+        roots = (one for one in self._spans if one.root and not one.llm and not one.retrieval)
+        return next((span for span in roots if span.response), None)
+
+    def call(self, retrieval: Span) -> Span | None:
+        """The last LLM call with a response that started after the retrieval or contains it."""
+        above = set(self._above(retrieval))
+        calls = [
+            span
+            for span in self._spans
+            if span.llm
+            and span.response
+            and not self.inside(span)
+            and (span.id in above or not _before(span, retrieval))
+        ]
+        return max(calls, key=lambda span: span.start or _BEGINNING, default=None)
+
+    def _above(self, span: Span) -> Iterator[str]:
+        """The ids of a span's ancestors, nearest first."""
+        passed: set[str | None] = {span.id}
+        name = span.parent
+        while name is not None and name in self._by_id and name not in passed:
+            passed.add(name)
+            yield name
+            name = self._by_id[name].parent
+
+
+def _before(one: Span, other: Span) -> bool:
+    return bool(one.start and other.start and one.start < other.start)

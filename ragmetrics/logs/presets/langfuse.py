@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ragmetrics.logs.presets.base import FAILED, Preset, Skipped, Span
+from ragmetrics.logs.presets.base import Layout, Preset, Skipped, Span
 from ragmetrics.logs.presets.values import (
-    about,
     answer_in,
     at,
-    contexts,
     documents_in,
     first,
     identifier,
-    moment,
     question_in,
     structured,
-    tried,
 )
 from ragmetrics.model import BadRow
 
@@ -39,6 +35,23 @@ _TYPES = frozenset(
         "GUARDRAIL",
     ]
 )
+_LAYOUT = Layout(
+    id=("id",),
+    trace=("traceId", "trace_id"),
+    parent=("parentObservationId", "parent_observation_id"),
+    start=("startTime", "start_time"),
+    name=("name",),
+    input=("input",),
+    output=("output",),
+    tags={
+        "environment": ("environment",),
+        "release": ("release",),
+        "version": ("version",),
+        "model": ("providedModelName", "provided_model_name", "model"),
+    },
+    row_tags={"trace": ("traceName", "trace_name")},
+)
+_ROOT = ("isRootObservation", "is_root_observation")
 
 
 def _read(record: Mapping[str, Any]) -> Iterator[Span | Skipped | BadRow]:
@@ -46,8 +59,8 @@ def _read(record: Mapping[str, Any]) -> Iterator[Span | Skipped | BadRow]:
     if isinstance(trace, Mapping):  # a trace downloaded from the UI
         record = {**trace, "observations": record.get("observations", trace.get("observations"))}
     if at(record, "type") is not None:
-        yield _observation(record, identifier(first(record, "traceId", "trace_id")))
-    elif first(record, "traceId", "trace_id") is not None:
+        yield _observation(record, identifier(first(record, *_LAYOUT.trace)))
+    elif first(record, *_LAYOUT.trace) is not None:
         yield Skipped("score: not a retrieval")
     elif identifier(at(record, "id")) is None:
         raise BadRow("neither an observation nor a trace: no type, no trace id, no id")
@@ -63,7 +76,7 @@ def _trace(record: Mapping[str, Any]) -> Iterator[Span | BadRow]:
         root=True,
         question=question_in(structured(at(record, "input"))),
         response=answer_in(structured(at(record, "output"))),
-        about=_about(record, trace=at(record, "name")),
+        about=_LAYOUT.about(record, structured(at(record, "metadata")), trace=_LAYOUT.name),
     )
     above = {key: value for key, value in record.items() if key != "observations"}
     observations = structured(record.get("observations"))
@@ -77,21 +90,16 @@ def _trace(record: Mapping[str, Any]) -> Iterator[Span | BadRow]:
 def _observation(record: Mapping[str, Any], trace: str | None) -> Span:
     kind = at(record, "type")
     kind = kind.upper() if isinstance(kind, str) and kind.upper() in _TYPES else "other"
-    parent = identifier(first(record, "parentObservationId", "parent_observation_id"))
-    retrieval = kind == "RETRIEVER" or (kind == "SPAN" and _looks_like_one(record))
-    return Span(
-        kind=f"{kind} observation",
-        item=(FAILED if at(record, "level") == "ERROR" else _row(record)) if retrieval else None,
-        trace=trace,
-        id=identifier(at(record, "id")),
-        parent=parent,
-        root=parent is None or first(record, "isRootObservation", "is_root_observation") is True,
+    return _LAYOUT.span(
+        record,
+        f"{kind} observation",
+        structured(at(record, "metadata")),
+        retrieval=kind == "RETRIEVER" or (kind == "SPAN" and _looks_like_one(record)),
+        failed=at(record, "level") == "ERROR",
         llm=kind == "GENERATION",
-        start=moment(_start(record)),
-        question=None if parent or retrieval else question_in(structured(at(record, "input"))),
-        response=None if retrieval else answer_in(structured(at(record, "output"))),
-        about=_about(record) if parent is None else about({}, model=_model(record)),
-        source=record,
+        documents=_documents,
+        trace=trace,
+        root=first(record, *_ROOT) is True,
     )
 
 
@@ -102,20 +110,6 @@ def _looks_like_one(record: Mapping[str, Any]) -> bool:
     return documents_in(structured(at(record, "output"))) is not None
 
 
-def _row(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": identifier(at(record, "id")),
-        "timestamp": _start(record),
-        "user_input": question_in(structured(at(record, "input"))),
-        **tried("retrieved_contexts", lambda: contexts(_documents(record))),
-        **_about(
-            record,
-            retriever=at(record, "name"),
-            trace=first(record, "traceName", "trace_name"),
-        ),
-    }
-
-
 def _documents(record: Mapping[str, Any]) -> list[Any]:
     documents = documents_in(structured(at(record, "output")))
     if documents is None:
@@ -123,53 +117,5 @@ def _documents(record: Mapping[str, Any]) -> list[Any]:
     return documents
 
 
-def _start(record: Mapping[str, Any]) -> Any:
-    return first(record, "startTime", "start_time")
-
-
-def _model(record: Mapping[str, Any]) -> Any:
-    return first(record, "providedModelName", "provided_model_name", "model")
-
-
-def _about(record: Mapping[str, Any], **tags: Any) -> dict[str, Any]:
-    return about(
-        structured(at(record, "metadata")),
-        environment=at(record, "environment"),
-        release=at(record, "release"),
-        version=at(record, "version"),
-        model=_model(record),
-        **tags,
-    )
-
-
-_COLUMNS = frozenset(
-    [
-        "trace",
-        "observations",
-        "type",
-        "traceId",
-        "trace_id",
-        "id",
-        "name",
-        "input",
-        "output",
-        "level",
-        "metadata",
-        "environment",
-        "parentObservationId",
-        "parent_observation_id",
-        "isRootObservation",
-        "is_root_observation",
-        "startTime",
-        "start_time",
-        "traceName",
-        "trace_name",
-        "providedModelName",
-        "provided_model_name",
-        "model",
-        "release",
-        "version",
-    ]
-)
-
-PRESET = Preset(_read, _COLUMNS)
+_OTHERS = frozenset(["trace", "observations", "type", "level", "metadata", *_ROOT])
+PRESET = Preset(_read, _LAYOUT.columns | _OTHERS)

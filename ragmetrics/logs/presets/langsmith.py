@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ragmetrics.logs.presets.base import FAILED, Preset, Span
-from ragmetrics.logs.presets.values import (
-    about,
-    answer_in,
-    at,
-    contexts,
-    documents_in,
-    first,
-    identifier,
-    moment,
-    question_in,
-    structured,
-    tried,
-)
+from ragmetrics.logs.presets.base import Layout, Preset, Span
+from ragmetrics.logs.presets.values import at, documents_in, identifier, structured
 from ragmetrics.model import BadRow
 
 _TYPES = ("tool", "chain", "llm", "retriever", "embedding", "prompt", "parser")
+_LAYOUT = Layout(
+    id=("id", "run_id"),
+    trace=("id", "run_id"),  # a run without the id of a trace is one by itself
+    parent=("parent_run_id",),
+    start=("start_time",),
+    name=("name",),
+    input=("inputs",),
+    output=("outputs",),
+    tags={
+        "project": ("session_name",),
+        "revision": ("extra.metadata.revision_id",),
+        "model": ("extra.metadata.ls_model_name",),
+    },
+)
 
 
 def _read(record: Mapping[str, Any]) -> Iterator[Span | BadRow]:
@@ -35,40 +37,23 @@ def _read(record: Mapping[str, Any]) -> Iterator[Span | BadRow]:
         if not isinstance(run.get("run_type"), str):
             yield BadRow("run_type: not there")
         else:
-            yield _run(run)
+            yield _run({**run, "extra": structured(at(run, "extra"))})
         below = run.get("child_runs")
         waiting += reversed(below) if isinstance(below, list) else []
 
 
 def _run(run: Mapping[str, Any]) -> Span:
     kind = run["run_type"] if run["run_type"] in _TYPES else "other"
-    parent = identifier(at(run, "parent_run_id"))
-    retrieval = kind == "retriever"
-    name = identifier(first(run, "id", "run_id"))
-    return Span(
-        kind=f"{kind} run",
-        item=(FAILED if at(run, "error") else _row(run, name)) if retrieval else None,
-        trace=identifier(at(run, "trace_id")) or name,
-        id=name,
-        parent=parent,
-        root=parent is None,
+    return _LAYOUT.span(
+        run,
+        f"{kind} run",
+        at(run, "extra.metadata"),
+        retrieval=kind == "retriever",
+        failed=bool(at(run, "error")),
         llm=kind == "llm",
-        start=moment(at(run, "start_time")),
-        question=None if parent or retrieval else question_in(structured(at(run, "inputs"))),
-        response=None if retrieval else answer_in(structured(at(run, "outputs"))),
-        about=_about(run) if parent is None else about({}, model=_model(run)),
-        source=run,
+        documents=_documents,
+        trace=identifier(at(run, "trace_id")),
     )
-
-
-def _row(run: Mapping[str, Any], name: str | None) -> dict[str, Any]:
-    return {
-        "id": name,
-        "timestamp": at(run, "start_time"),
-        "user_input": question_in(structured(at(run, "inputs"))),
-        **tried("retrieved_contexts", lambda: contexts(_documents(run))),
-        **_about(run, retriever=at(run, "name")),
-    }
 
 
 def _documents(run: Mapping[str, Any]) -> list[Any]:
@@ -78,41 +63,4 @@ def _documents(run: Mapping[str, Any]) -> list[Any]:
     return documents
 
 
-def _metadata(run: Mapping[str, Any]) -> Any:
-    return at({"extra": structured(at(run, "extra"))}, "extra.metadata")
-
-
-def _model(run: Mapping[str, Any]) -> Any:
-    return at(_metadata(run), "ls_model_name")
-
-
-def _about(run: Mapping[str, Any], **tags: Any) -> dict[str, Any]:
-    metadata = _metadata(run)
-    return about(
-        metadata,
-        project=at(run, "session_name"),
-        revision=at(metadata, "revision_id"),
-        model=at(metadata, "ls_model_name"),
-        **tags,
-    )
-
-
-_COLUMNS = frozenset(
-    [
-        "run_type",
-        "child_runs",
-        "id",
-        "run_id",
-        "name",
-        "error",
-        "trace_id",
-        "parent_run_id",
-        "start_time",
-        "inputs",
-        "outputs",
-        "extra",
-        "session_name",
-    ]
-)
-
-PRESET = Preset(_read, _COLUMNS)
+PRESET = Preset(_read, _LAYOUT.columns | {"run_type", "child_runs", "error", "trace_id", "extra"})

@@ -10,21 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ragmetrics.logs.presets.base import FAILED, Preset, Skipped, Span
-from ragmetrics.logs.presets.otlp import failed, spans
-from ragmetrics.logs.presets.values import (
-    about,
-    answer_in,
-    at,
-    contexts,
-    documents_in,
-    first,
-    identifier,
-    moment,
-    question_in,
-    structured,
-    tried,
-)
+from ragmetrics.logs.presets.base import Layout, Preset, Skipped, Span
+from ragmetrics.logs.presets.otlp import COLUMNS, failed, spans
+from ragmetrics.logs.presets.values import at, documents_in, first, structured
 from ragmetrics.model import BadRow
 
 _KINDS = frozenset(
@@ -44,6 +32,20 @@ _KINDS = frozenset(
 _FLAT = re.compile(
     r"(?:attributes\.)?retrieval\.documents\.(\d{1,6})\.(document\.(?:content|id|score))"
 )
+_LAYOUT = Layout(
+    id=("context.span_id",),
+    trace=("context.trace_id",),
+    parent=("parent_id", "parentId"),
+    start=("start_time",),
+    name=("name",),
+    input=("attributes.input.value",),
+    output=("attributes.output.value",),
+    tags={
+        "project": ("resource.attributes.openinference.project.name",),
+        "service": ("resource.attributes.service.name",),
+        "model": ("attributes.llm.model_name",),
+    },
+)
 
 
 def _read(record: Mapping[str, Any]) -> Iterator[Span | Skipped | BadRow]:
@@ -57,37 +59,23 @@ def _read(record: Mapping[str, Any]) -> Iterator[Span | Skipped | BadRow]:
 def _span(span: Mapping[str, Any]) -> Span:
     kind = first(span, "attributes.openinference.span.kind", "span_kind")
     kind = kind.upper() if isinstance(kind, str) and kind.upper() in _KINDS else "other"
-    parent = identifier(first(span, "parent_id", "parentId"))
-    retrieval = kind == "RETRIEVER"
-    return Span(
-        kind=f"{kind} span",
-        item=(FAILED if failed(span) else _row(span)) if retrieval else None,
-        trace=identifier(at(span, "context.trace_id")),
-        id=identifier(at(span, "context.span_id")),
-        parent=parent,
-        root=parent is None,
+    return _LAYOUT.span(
+        span,
+        f"{kind} span",
+        _metadata(span),
+        retrieval=kind == "RETRIEVER",
+        failed=failed(span),
         llm=kind == "LLM",
-        start=moment(at(span, "start_time")),
-        question=None if parent or retrieval else question_in(_lenient(span, "input")),
-        response=None if retrieval else answer_in(_lenient(span, "output")),
-        about=_about(span) if parent is None else about({}, model=_model(span)),
-        source=span,
+        documents=_documents,
+        mime=at(span, "attributes.input.mime_type"),
     )
 
 
-def _row(span: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": identifier(at(span, "context.span_id")),
-        "timestamp": at(span, "start_time"),
-        **tried("user_input", lambda: _question(span)),
-        **tried("retrieved_contexts", lambda: contexts(_documents(span))),
-        **_about(span, retriever=at(span, "name")),
-    }
-
-
-def _question(span: Mapping[str, Any]) -> dict[str, Any]:
-    mime = at(span, "attributes.input.mime_type")
-    return {"user_input": question_in(structured(at(span, "attributes.input.value"), mime))}
+def _metadata(span: Mapping[str, Any]) -> Any:
+    metadata = structured(at(span, "attributes.metadata"))
+    if isinstance(metadata, Mapping):
+        return metadata
+    return {name: at(span, f"attributes.metadata.{name}") for name in ("index_build", "language")}
 
 
 def _documents(span: Mapping[str, Any]) -> list[Any]:
@@ -112,46 +100,4 @@ def _documents(span: Mapping[str, Any]) -> list[Any]:
     return found or []
 
 
-def _lenient(span: Mapping[str, Any], side: str) -> Any:
-    """An optional input or output. An invalid value for its MIME type is no error."""
-    return structured(at(span, f"attributes.{side}.value"))
-
-
-def _model(span: Mapping[str, Any]) -> Any:
-    return at(span, "attributes.llm.model_name")
-
-
-def _about(span: Mapping[str, Any], **tags: Any) -> dict[str, Any]:
-    metadata = structured(at(span, "attributes.metadata"))
-    if not isinstance(metadata, Mapping):
-        names = ("index_build", "language")
-        metadata = {name: at(span, f"attributes.metadata.{name}") for name in names}
-    return about(
-        metadata,
-        project=at(span, "resource.attributes.openinference.project.name"),
-        service=at(span, "resource.attributes.service.name"),
-        model=_model(span),
-        **tags,
-    )
-
-
-_COLUMNS = frozenset(
-    [
-        "span_kind",
-        "attributes",
-        "retrieval",
-        "parent_id",
-        "parentId",
-        "context",
-        "start_time",
-        "name",
-        "status",
-        "status_code",
-        "resource",
-        "resourceSpans",
-        "resourceMetrics",
-        "resourceLogs",
-    ]
-)
-
-PRESET = Preset(_read, _COLUMNS)
+PRESET = Preset(_read, COLUMNS | _LAYOUT.columns | {"span_kind", "retrieval"})

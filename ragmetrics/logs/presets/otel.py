@@ -12,7 +12,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from ragmetrics.logs.presets.base import FAILED, Preset, Skipped, Span
-from ragmetrics.logs.presets.otlp import failed, spans
+from ragmetrics.logs.presets.otlp import COLUMNS, failed, spans
 from ragmetrics.logs.presets.values import (
     about,
     answer_in,
@@ -121,21 +121,4 @@ def _entity(attributes: Mapping[str, Any], side: str) -> Any:
         return value
 
 
-_COLUMNS = frozenset(
-    [
-        "attributes",
-        "context",
-        "parent_id",
-        "start_time",
-        "name",
-        "status",
-        "status_code",
-        "events",
-        "resource",
-        "resourceSpans",
-        "resourceMetrics",
-        "resourceLogs",
-    ]
-)
-
-PRESET = Preset(_read, _COLUMNS)
+PRESET = Preset(_read, COLUMNS | {"events"})

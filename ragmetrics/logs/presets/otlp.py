@@ -14,6 +14,9 @@ from ragmetrics.logs.presets.values import from_nanoseconds
 from ragmetrics.model import BadRow
 
 _OTHER_SIGNALS = {"resourceMetrics": "metrics", "resourceLogs": "logs"}
+_OF_A_SPAN = ("name", "context", "parent_id", "start_time", "status", "status_code", "attributes")
+COLUMNS = frozenset([*_OF_A_SPAN, "resource", "resourceSpans", *_OTHER_SIGNALS])
+"""The top-level keys of both forms, as in a preset."""
 
 
 def spans(record: Mapping[str, Any]) -> Iterator[dict[str, Any] | Skipped | BadRow]:
@@ -38,11 +41,7 @@ def failed(span: Mapping[str, Any]) -> bool:
     codes = [span.get("status_code")]
     if isinstance(status, Mapping):
         codes += [status.get("code"), status.get("status_code")]
-    return any(code in (2, "ERROR", "STATUS_CODE_ERROR") for code in codes if _is_code(code))
-
-
-def _is_code(value: Any) -> bool:
-    return isinstance(value, int | str)
+    return any(code in (2, "ERROR", "STATUS_CODE_ERROR") for code in codes)
 
 
 def _spans(record: Mapping[str, Any]) -> Iterator[dict[str, Any] | Skipped | BadRow]:

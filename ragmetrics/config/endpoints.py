@@ -1,14 +1,52 @@
-"""HTTP headers with secrets: the settings hold only the names of environment variables."""
+"""HTTP endpoints in the settings: their addresses and headers.
+
+An address contains no secret. A header with a secret names the environment variable that holds it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 VARIABLES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """Names of variables in a text such as `Bearer {SEARCH_TOKEN}`."""
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+def usable_url(url: str) -> str:
+    """Return the URL of an endpoint. Raises ValueError when no request can be sent to it."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or " " in url or parts.port == 0:
+        raise ValueError(f"should look like https://llm.example.com/v1, but is {url!r}")
+    if "@" in parts.netloc or parts.query or parts.fragment:  # secrets, as often as not
+        raise ValueError(
+            "should end with the path and contain no user, password or query; put the key into an "
+            "environment variable (`api_key_env`)"
+        )
+    return url
+
+
+def check_address(url: str, example: str, secrets: str) -> None:
+    """Raise ValueError for an invalid address, and for one that may contain a secret.
+
+    `example` is a valid address; `secrets` says where secrets belong.
+    """
+    if set(url) & set("@?#"):  # the message does not repeat them
+        raise ValueError(
+            f"should end with the path and contain no user, password or query: put {secrets}"
+        )
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or not url.isprintable() or " " in url:
+        raise ValueError(f"should look like {example}, but is {url!r}")
 
 
 def check_header(name: str) -> None:
@@ -27,6 +65,12 @@ def check_named(headers: dict[str, str]) -> dict[str, str]:
                 "Bearer {SEARCH_TOKEN}"
             )
     return headers
+
+
+BaseUrl = Annotated[str | None, AfterValidator(lambda url: usable_url(url) if url else None)]
+"""The URL of an API of OpenAI's kind; an empty text is none."""
+EnvironmentHeaders = Annotated[dict[str, str], AfterValidator(check_named)]
+"""Maps a header to an environment variable, or to a text with variables in braces."""
 
 
 def fill_headers(
