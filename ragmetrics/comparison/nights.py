@@ -160,8 +160,8 @@ def _refused(before: Manifest, now: Manifest) -> list[MetricChange]:
 
 def _otherwise(before: Manifest, now: Manifest) -> str:
     if before.judge.fingerprint == now.judge.fingerprint:
-        return "its prompt, parameters or version changed: the numbers do not compare"
-    return "the judge changed: the numbers do not compare"
+        return "its prompt, parameters or version changed: the numbers cannot be compared"
+    return "the judge changed: the numbers cannot be compared"
 
 
 def _side(files: Files, night: Manifest, names: Sequence[str], load: LoadScores) -> ScoredSide:

@@ -121,7 +121,7 @@ def _night(manifest: Manifest) -> Iterator[_Family]:
     )
     yield (
         "judge_info",
-        "The judge: 1. Scores of different fingerprints do not compare.",
+        "The judge: 1. Scores of different fingerprints cannot be compared.",
         ("judge", "fingerprint", "version"),
         [(identity, 1)],
     )

@@ -66,7 +66,7 @@ def test_a_reader_finds_the_judge_from_the_night_and_the_overview(browser: Any, 
     """One click from the first page; from a night, to the very judge that scored it."""
     page = browser.new_page()
     page.goto((site / "index.html").as_uri())
-    page.get_by_role("link", name="Judges against labels").click()
+    page.get_by_role("link", name="Judge calibration").click()
     page.wait_for_load_state()
     assert "How far to trust a judge" in page.locator("h1").inner_text()
     page.goto((site / "2026-11-10" / "index.html").as_uri())
