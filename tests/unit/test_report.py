@@ -208,7 +208,7 @@ class TestNight:
         """What is fine about logs and judge does not stand between a reader and the rules."""
         check = finding(kind="quarantine", rule="at most 5% quarantined", metric=None)
         page = site.night(night(findings=[finding(), check]))
-        assert "1 check of logs and judge is ok" in page
+        assert "1 check of the logs and the judge is ok" in page
         assert page.index("context_recall: below 0.8") < page.index("at most 5% quarantined")
 
     def test_rows_are_one_click_away(self, site: Site) -> None:
