@@ -67,8 +67,9 @@ def test_a_metric_that_changed_is_named_and_the_others_are_compared(team: Settin
     told = {one.metric: one.reason for one in found.metrics}
     assert told == {
         before.metrics[1].metric: "",
-        before.metrics[0].metric: "its prompt, parameters or version changed: the numbers cannot be "
-        "compared",
+        before.metrics[
+            0
+        ].metric: "its prompt, parameters or version changed: the numbers cannot be compared",
         "faithfulness": "A has no score by it",
     }
 

@@ -74,7 +74,9 @@ class TestRules:
         """Those of logs and judge; one that is not fine does not."""
         fine = finding(kind="quarantine", rule="at most 5% quarantined", metric=None)
         page = site.overview(night(findings=[finding(), fine]))
-        assert page.index("1 check of the logs and the judge is ok") < page.index("at most 5% quarantined")
+        assert page.index("1 check of the logs and the judge is ok") < page.index(
+            "at most 5% quarantined"
+        )
         bad = fine.model_copy(update={"level": "breach", "state": "firing"})
         assert "logs and judge" not in site.overview(night(findings=[finding(), bad]))
 
