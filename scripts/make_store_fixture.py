@@ -1,6 +1,7 @@
 """Make the fixture store: one of every record that the product writes.
 
     python -m scripts.make_store_fixture store      write the store anew, and all that is expected
+    python -m scripts.make_store_fixture numbers    write the numbers of the store anew, and the texts
     python -m scripts.make_store_fixture texts      write the texts of pages and messages anew
     python -m scripts.make_store_fixture check      say what differs from what is expected
 
@@ -67,7 +68,7 @@ class Workshop:
 def main() -> None:
     """Do what was asked."""
     parser = argparse.ArgumentParser(description="Make the fixture store of the tests.")
-    parser.add_argument("what", choices=("store", "texts", "check"))
+    parser.add_argument("what", choices=("store", "numbers", "texts", "check"))
     what = parser.parse_args().what
     if what == "store":
         make_store()
@@ -79,7 +80,7 @@ def main() -> None:
         found = differences(numbers, texts)
         print("\n".join(found) or "as expected")
         sys.exit(bool(found))
-    if what == "store" or not EXPECTED.exists():
+    if what in ("store", "numbers") or not EXPECTED.exists():
         EXPECTED.parent.mkdir(parents=True, exist_ok=True)
         EXPECTED.write_text(numbers_json(numbers), encoding="utf-8")
     write_texts(texts)

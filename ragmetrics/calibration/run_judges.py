@@ -33,7 +33,7 @@ from ragmetrics.calibration.labelled_sets import (
     targets,
 )
 from ragmetrics.calibration.units import GoldScore, Unit, gold_metrics
-from ragmetrics.config import JudgeSettings, Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges import (
     Corpus,
@@ -117,7 +117,7 @@ async def judge_set(
                     name: metric_fingerprint(one, judge.fingerprint, embedder.fingerprint)
                     for name, one in known.items()
                 }
-                judged.corpus = _digest(corpus) if _knows_all(chosen) else None
+                judged.corpus = _digest(corpus) if chosen.lexical else None
                 if cache:
                     await asyncio.to_thread(cache.compact)
             judged.usage = add_price(chosen, client.counters.usage())
@@ -125,11 +125,6 @@ async def judge_set(
     if len(refusals) == len(found):
         raise refusals[0]
     return found
-
-
-def _knows_all(judge: JudgeSettings) -> bool:
-    """Whether the judge's replies depend on word frequencies in the whole set."""
-    return judge.name.partition(":")[0] in ("embedded", "local")
 
 
 def _digest(corpus: Corpus) -> str:

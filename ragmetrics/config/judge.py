@@ -89,7 +89,18 @@ class JudgeSettings(SettingsModel):
     @property
     def remote(self) -> bool:
         """True for a judge that is called over a network and paid for."""
-        return self.name in ("openai", "openai-batch")
+        return self.live or self.name == "openai-batch"
+
+    @property
+    def live(self) -> bool:
+        """True for a remote judge that answers each request at once: not for a batch."""
+        return self.name == "openai"
+
+    @property
+    def lexical(self) -> bool:
+        """True for a judge that answers by the baselines of prompts: it cannot write, and its
+        replies depend on word frequencies in all rows."""
+        return self.name.partition(":")[0] in ("embedded", "local")
 
     def usd(
         self, prompt_tokens: float, completion_tokens: float, cached: float = 0

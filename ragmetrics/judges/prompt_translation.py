@@ -92,7 +92,7 @@ def translate(
     The first judge of a panel that can translate is asked. Raises InputError if none can,
     JudgeRefused if no request can succeed.
     """
-    judge = next((one for one in settings.panel if not _reads_only(one.name)), None)
+    judge = next((one for one in settings.panel if not one.lexical), None)
     if judge is None:
         raise InputError(
             f"the {settings.panel[0].name} judge cannot translate; name another one: "
@@ -107,11 +107,6 @@ def translate(
         else _unanswered(answer)
         for prompt, answer in zip(prompts, answers, strict=True)
     ]
-
-
-def _reads_only(judge: str) -> bool:
-    """Whether a judge, by its name, answers by baselines and cannot write."""
-    return judge.partition(":")[0] in ("embedded", "local")
 
 
 async def _answers(settings: Settings, judge: JudgeSettings, asks: Sequence[Ask]) -> list[Answer]:

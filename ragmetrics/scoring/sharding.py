@@ -110,7 +110,7 @@ def compute_seconds(settings: Settings, size: Extent) -> float:
     a_row, a_kb = _ROW_SECONDS, _KB_SECONDS
     if any(metric.prompts for metric in chosen_metrics(settings)):
         # A batch gets as many shards as a local judge.
-        kinds = [one.name.partition(":")[0] for one in settings.panel if one.name != "openai"]
+        kinds = [one.name.partition(":")[0] for one in settings.panel if not one.live]
         kinds += ["embedded"] if settings.samples else []
         a_kb += sum(_KB_JUDGED_BY.get(kind, _KB_JUDGED) for kind in kinds)
     return size.rows * a_row + size.text / 1_000 * a_kb
@@ -125,7 +125,7 @@ def endpoint_seconds(settings: Settings, size: Extent) -> float:
         (
             size.rows * calls * one.repeats * _LATENCY * _CONCURRENT_PARTS / one.concurrency
             for one in settings.panel
-            if one.name == "openai"
+            if one.live
         ),
         default=0.0,
     )
