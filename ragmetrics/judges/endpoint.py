@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_CHANCE = random.SystemRandom()  # forked processes that shared a state would retry at once
 _FIRST_PAUSE = 0.25  # seconds
 _LONGEST_PAUSE = 20.0
 _CONNECT_TRIES = 2  # to connect, before the server was ever reached
@@ -355,4 +356,4 @@ def _oversized(error: TooLarge, failures: Counter[str]) -> Oversized:
 
 
 def _between(low: float, high: float) -> float:
-    return random.uniform(low, high)  # noqa: S311 - spreads retries, keeps no secret
+    return _CHANCE.uniform(low, high)

@@ -22,6 +22,15 @@ def csv_records(
     """
     csv.field_size_limit(limit)
     lines = _Lines(stream, limit)
+    try:
+        yield from _records(lines, structured, wanted)
+    finally:
+        lines.release()
+
+
+def _records(
+    lines: _Lines, structured: Collection[str], wanted: Collection[str]
+) -> Iterator[tuple[int, Any]]:
     reader = csv.reader(lines)
     try:
         header = next(reader, [])
@@ -57,6 +66,11 @@ class _Lines:
         """Number of the last line that was read."""
         self.size = 0
         """Number of characters of the current record."""
+
+    def release(self) -> None:
+        """Let the caller close the file: a text wrapper that ends would close it with a warning."""
+        if not self._text.closed:
+            self._text.detach()
 
     def __iter__(self) -> Iterator[str]:
         return self

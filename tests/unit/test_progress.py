@@ -132,7 +132,7 @@ def test_a_server_that_takes_none_is_logged_once(
 @pytest.mark.usefixtures("shelf")
 def test_a_terminal_has_a_bar_per_family_between_whole_log_lines(terminal: io.StringIO) -> None:
     """What Prefect logs meanwhile stands above the bars, line by line."""
-    log = logging.getLogger("prefect.flow_runs")
+    log = logging.getLogger("prefect.night")
     with watching(LABEL, PARTS) as watch:
         for part in PARTS:
             watch.ended(part, scored=True)
