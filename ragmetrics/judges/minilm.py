@@ -10,7 +10,6 @@ file beside this module is that of BERT.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -45,7 +44,9 @@ class MiniLM:
         self._session = onnxruntime.InferenceSession(
             weights, options, providers=["CPUExecutionProvider"]
         )
-        self._tokenizer = BertWordPieceTokenizer(os.fspath(_VOCABULARY), lowercase=True)
+        words = _VOCABULARY.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        numbers = {word: number for number, word in enumerate(words)}
+        self._tokenizer = BertWordPieceTokenizer(numbers, lowercase=True)
         self._tokenizer.enable_truncation(LONGEST)
 
     def encode(self, texts: Sequence[str]) -> Vectors:

@@ -101,17 +101,13 @@ def load_scores(
     The table has the most frequent tags and the requested `tags`. With the plan of a `sample` it
     has the stratum of each row.
     """
-    import pandas as pd
+    import pyarrow as pa
 
     group = sample.group(metric) if sample else None
     tables = [_read_scores(files, ref, metric, shard, group) for shard in range(ref.shards)]
-    names = _tag_names(tables) | set(tags)
-    frames = []
-    for shard, table in enumerate(tables):
-        frame = table.drop_columns(["tags", "language"]).to_pandas()
-        frame["shard"], frame["position"] = shard, np.arange(len(frame))
-        frames.append(frame.assign(**_tag_columns(table, sorted(names))))
-    whole = pd.concat(frames, ignore_index=True)
+    names = sorted(_tag_names(tables) | set(tags))
+    parts = [_flat(table, shard, names) for shard, table in enumerate(tables)]
+    whole = pa.concat_tables(parts, promote_options="permissive").to_pandas()
     if sample and group:
         whole[STRATUM] = strata_of(whole, sample.tags, group)
     return MetricScores(metric, whole, higher_is_better)
@@ -241,10 +237,21 @@ def _tag_names(tables: Sequence[pa.Table]) -> set[str]:
     return set(ranked[:_MOST_TAGS])
 
 
-def _tag_columns(table: pa.Table, names: Sequence[str]) -> Mapping[str, pd.Series]:
-    """The tags as columns. A row without a tag `language` uses its field `language`."""
+def _flat(table: pa.Table, shard: int, names: Sequence[str]) -> pa.Table:
+    """The scores with the place of each row, and with its tags as columns. A row without a tag
+    `language` uses its field `language`.
+    """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    values = {name: pc.map_lookup(table["tags"], name, "first") for name in (*names, _LANGUAGE)}
-    values[_LANGUAGE] = pc.coalesce(values[_LANGUAGE], table[_LANGUAGE])
-    return {f"tag:{name}": found.to_pandas().astype("str") for name, found in values.items()}
+    tags = {name: pc.map_lookup(table["tags"], name, "first") for name in (*names, _LANGUAGE)}
+    tags[_LANGUAGE] = pc.coalesce(tags[_LANGUAGE], table[_LANGUAGE])
+    own = [name for name in table.column_names if name not in ("tags", _LANGUAGE)]
+    return pa.table(
+        {
+            **{name: table[name] for name in own},
+            "shard": np.full(len(table), shard),
+            "position": np.arange(len(table)),
+            **{f"tag:{name}": found.cast(pa.string()) for name, found in tags.items()},
+        }
+    )

@@ -211,7 +211,7 @@ def at_noon(monkeypatch: pytest.MonkeyPatch, today: date) -> None:
         (["snooze", RECALL, "--until", "2026-11-10"], "the night of 2026-11-10 is past"),
         (["snooze", RECALL, "--until", "2126-11-10"], "more than a year away"),
         (["snooze", RECALL, "--until", "tomorrow"], "'tomorrow': should be a date like 2026-11-19"),
-        (["snooze", RECALL, "--days", "0"], "greater than or equal to 1"),
+        (["snooze", RECALL, "--days", "0"], "'--days'"),
         (["unsilence", RECALL], "neither acknowledged nor snoozed"),
         (["ack", ""], "no alert ''"),
     ],

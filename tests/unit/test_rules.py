@@ -390,7 +390,9 @@ def test_a_segment_that_vanished_is_no_data() -> None:
 
 def test_a_segment_that_the_metric_never_applied_to_is_not_watched() -> None:
     """Questions off the topic have no reference: nobody can lose their recall."""
-    off = scores([0.5] * 4, channel=["off"] * 4).table.assign(status="not_applicable", value=None)
+    off = scores([0.5] * 4, channel=["off"] * 4).table.assign(
+        status="not_applicable", value=float("nan")
+    )
     web = scores(NOISY, channel=["web"] * 40)
     tonight = a_night(replace(web, table=pd.concat([web.table, off], ignore_index=True)))
     (found,) = metric_findings(recall(min=0.5, by="channel"), tonight)
