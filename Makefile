@@ -2,19 +2,25 @@
 .POSIX:
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n 2 --dist loadfile
+PYTEST_ARGS ?= -n 2 --dist worksteal
+FAST = -m "not process" --hypothesis-profile fast tests/unit
 FUZZ_EXAMPLES ?= 200
 VENV = .venv
 BIN = $(VENV)/bin
 LOCK_VENV = .venv-lock
+LOWEST_VENV = .venv-lowest
 RAGAS_VENV = .venv-ragas
 RAGAS_0_1_VENV = .venv-ragas-0.1
 DEEPEVAL_VENV = .venv-deepeval
 
-.PHONY: help venv install demo test fuzz check format bench parity screenshots lock clean
+# Each process of a test would compile the product anew.
+export PYTHONDONTWRITEBYTECODE =
+
+.PHONY: help venv install demo test-fast test test-system test-lowest fuzz check format bench parity \
+	screenshots lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
 
 venv: $(BIN)/.dev-installed ## make .venv with everything for development
 
@@ -23,8 +29,17 @@ install: $(BIN)/.flows-installed ## make .venv with what users need: ragmetrics 
 demo: $(BIN)/.flows-installed ## run the nightly on bundled logs: no key, no network
 	$(BIN)/python -m flows.demo
 
-test: $(BIN)/.dev-installed ## run all tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test-fast: $(BIN)/.dev-installed ## run the tests that start no process, server or browser
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(FAST)
+
+test: $(BIN)/.dev-installed ## run all tests but those of test-system
+	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/unit tests/fuzz tests/simulations tests/e2e
+
+test-system: $(BIN)/.dev-installed ## run the tests with clusters, containers, a year of nights, long waits
+	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/system
+
+test-lowest: $(LOWEST_VENV)/.installed ## run the fast tests with the lowest versions of all dependencies
+	CI= $(LOWEST_VENV)/bin/python -m pytest $(PYTEST_ARGS) $(FAST)
 
 # Some four minutes; FUZZ_EXAMPLES=5000 searches for hours.
 fuzz: $(BIN)/.dev-installed ## try readers of logs, settings, replies and stores with damaged input
@@ -54,7 +69,7 @@ lock: $(BIN)/python ## resolve all dependencies afresh into constraints.txt
 	scripts/lock.sh $(BIN)/python $(LOCK_VENV)
 
 clean: ## remove .venv, caches and the demo's output
-	rm -rf $(VENV) $(LOCK_VENV) $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) build dist demo-store *.egg-info
+	rm -rf $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) build dist demo-store *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -71,6 +86,12 @@ $(BIN)/.flows-installed: pyproject.toml constraints.txt $(BIN)/python
 $(BIN)/.dev-installed: pyproject.toml constraints.txt $(BIN)/python
 	$(BIN)/pip install -q -c constraints.txt -e ".[flows,dev]"
 	touch $(BIN)/.flows-installed $@
+
+$(LOWEST_VENV)/.installed: pyproject.toml scripts/lowest.py $(BIN)/.dev-installed
+	$(BIN)/python -m venv --clear $(LOWEST_VENV)
+	$(BIN)/python scripts/lowest.py > $(LOWEST_VENV)/lowest.txt
+	$(LOWEST_VENV)/bin/pip install -q -c $(LOWEST_VENV)/lowest.txt -e ".[test]"
+	touch $@
 
 $(RAGAS_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(RAGAS_VENV)

@@ -1,7 +1,7 @@
 """Make the fixture store: one of every record that the product writes.
 
     python -m scripts.make_store_fixture store      write the store anew, and all that is expected
-    python -m scripts.make_store_fixture numbers    write the numbers of the store anew, and the texts
+    python -m scripts.make_store_fixture numbers    write its numbers anew, and the texts
     python -m scripts.make_store_fixture texts      write the texts of pages and messages anew
     python -m scripts.make_store_fixture check      say what differs from what is expected
 

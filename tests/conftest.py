@@ -1,4 +1,8 @@
-"""Fixtures: real servers on localhost, a browser, Prefect, and an environment without accounts."""
+"""Fixtures: real servers on localhost, a browser, Prefect, and an environment without accounts.
+
+A test that uses one of them, or starts a process or a server itself, has the mark `process`.
+`make test-fast` runs the tests of tests/unit that do not have it.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,17 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings as hypothesis_settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # flows, tasks and tests are not in the wheel
 
-from tests.fakes import s3 as fake_s3
+from tests.fakes.browsing import ARGUMENTS, Visit
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Ended, Run
+from tests.fakes.in_process import alone
 from tests.fakes.offline import isolate, skip_or_fail, unplug
 from tests.fakes.processes import ROOT, running
 from tests.fakes.retriever import SearchServer
@@ -27,6 +33,14 @@ from tests.fakes.slack import SlackServer
 hypothesis_settings.register_profile(
     "default", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+# For `make test-fast`: `make test` tries the usual hundred.
+hypothesis_settings.register_profile(
+    "fast", parent=hypothesis_settings.get_profile("default"), max_examples=20
+)
+SERVERS = {"judge_process", "search_process", "s3_endpoint", "slack_server", "start_judge"}
+OUTSIDE = SERVERS | {"chromium", "prefect_server"}
+"""Fixtures that start a process or a server."""
+UNIT = ROOT / "tests" / "unit"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -36,6 +50,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     isolate(os.environ, prefect_home=home)
     unplug()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests whose fixtures start a process or a server."""
+    for item in items:
+        if OUTSIDE.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.process)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """A unit test without the mark fails where it starts a process or a server."""
+    marked = item.get_closest_marker("process") is not None
+    with alone(refuse=not marked and UNIT in item.path.parents):
+        return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -84,6 +113,8 @@ def s3_endpoint() -> Iterator[str]:
 @pytest.fixture
 def s3(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     """An empty bucket, with the environment set to reach it. Any key is let in."""
+    from tests.fakes import s3 as fake_s3
+
     fake_s3.empty(s3_endpoint)
     _set(monkeypatch, fake_s3.environment(s3_endpoint))
     yield fake_s3.make_bucket(s3_endpoint)
@@ -93,6 +124,8 @@ def s3(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 @pytest.fixture
 def s3_strict(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     """The same, but signatures are checked: with a wrong secret in the environment, a real 403."""
+    from tests.fakes import s3 as fake_s3
+
     key, secret = fake_s3.make_user()
     _set(monkeypatch, fake_s3.environment(s3.endpoint, key, secret))
     fake_s3.check_signatures(s3.endpoint)
@@ -136,6 +169,27 @@ def chromium() -> str:
             "no Chromium: apt-get install chromium, or .venv/bin/playwright install chromium"
         )
     return found
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Any]:
+    """One browser for all tests of a file."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser: Any, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """A fresh page; parametrise indirectly to set options of the browser's context."""
+    context = browser.new_context(**getattr(request, "param", {}))
+    visit = Visit(context.new_page())
+    visit.watch()
+    yield visit
+    context.close()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ from axe_playwright_python.sync_playwright import Axe
 from tests.fakes.browsing import Visit
 from tests.fakes.whole_site import BAD, PAGES, make_whole_site
 
-pytestmark = pytest.mark.e2e
 GRAVE = ("serious", "critical")
 MOST_TABS = 120
 

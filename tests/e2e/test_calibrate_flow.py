@@ -19,7 +19,7 @@ from tests.fakes.labelled import make_labelled, right, write_judge, wrong
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("prefect_server")]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 Write = Callable[..., str]
 
 

@@ -18,7 +18,6 @@ from tests.fakes.browsing import Visit
 from tests.fakes.calibrations import calibration, history, in_language, measured
 from tests.fakes.nights import night
 
-pytestmark = pytest.mark.e2e
 SERIES = {"light": "rgb(11, 102, 184)", "dark": "rgb(111, 177, 242)"}
 
 

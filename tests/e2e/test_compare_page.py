@@ -20,7 +20,6 @@ from tests.fakes.comparisons import change, comparison, moved_row
 from tests.fakes.gated import gate, incomparable, promoted
 from tests.fakes.nights import HOSTILE, night
 
-pytestmark = pytest.mark.e2e
 PAGES = (
     "2026-11-10/changes.html",
     "2026-11-11/changes.html",

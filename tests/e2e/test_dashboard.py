@@ -23,7 +23,6 @@ from tests.fakes.nights import (
     worst_rows,
 )
 
-pytestmark = pytest.mark.e2e
 SERIES = {"light": "rgb(11, 102, 184)", "dark": "rgb(111, 177, 242)"}
 STROKE = """id => [...document.querySelectorAll(`#${id} .scatterlayer path.js-line`)]
     .filter(path => path.getBoundingClientRect().width && path.style.strokeWidth === "2px")

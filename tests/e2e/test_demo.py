@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.command import Run
 from tests.fakes.processes import ROOT
-
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +66,13 @@ def test_the_demo_ends_with_table_and_dashboard(demo: tuple[Path, str]) -> None:
     assert all(f"2026-11-{day}" in printed for day in range(10, 20))
     assert str(store / "dashboard" / "index.html") in printed
     assert (store / "dashboard" / "index.html").is_file()
+
+
+def test_the_command_demo_runs_without_anything(run: Run, tmp_path: Path) -> None:
+    """Ten nights, an alert, a dashboard."""
+    ended = run("demo", "--dir", tmp_path / "demo")
+    assert ended.code == 0
+    assert "fired" in ended.out
+    page = Path(ended.out.rpartition("Dashboard: ")[2].strip())
+    assert page.is_file()
+    assert page.is_relative_to(tmp_path / "demo")

@@ -19,7 +19,7 @@ from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.slack import SlackServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("prefect_server")]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 ROWS = 20
 BAD, NEXT = NIGHT + timedelta(days=1), NIGHT + timedelta(days=2)

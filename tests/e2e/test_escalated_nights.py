@@ -17,8 +17,6 @@ from ragmetrics.pipeline import NightResult, run_night
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import TOKEN, SlackServer
 
-pytestmark = pytest.mark.e2e
-
 FIRST = date(2026, 11, 2)
 ROWS = 150
 LEVELS = (0.553, 0.553, 0.466, 0.483, 0.475, 0.500, 0.500, 0.258, 0.258, 0.094, *[0.553] * 4)

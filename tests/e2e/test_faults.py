@@ -15,8 +15,6 @@ from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl
 
-pytestmark = pytest.mark.e2e
-
 METRICS = ["context_relevance", "context_recall", "response_relevancy"]
 ASIDES = [f"Bus {line} leaves the harbour every hour." for line in range(3)]
 
@@ -38,7 +36,6 @@ def failures(result: Result) -> dict[str, int]:
     return dict(result.manifest.usage.failures)
 
 
-@pytest.mark.slow
 def test_no_row_is_lost_to_a_stumbling_endpoint(judge_server: JudgeServer) -> None:
     """A fifth of all attempts fails in five ways: each has its counter, and the scores are those
     of a clean run."""

@@ -21,8 +21,6 @@ from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT
 from tests.fakes.slack import SlackServer
 
-pytestmark = pytest.mark.e2e
-
 GOOD = b'{"user_input": "Where is it?", "retrieved_contexts": ["It is here."]}\n'
 HEADER = b"user_input,retrieved_contexts\n"
 

@@ -29,8 +29,6 @@ from tests.fakes.every_text import NIGHTS, Told, tell_everything
 from tests.fakes.logs import NIGHT
 from tests.fakes.slack import SlackServer
 
-pytestmark = pytest.mark.e2e
-
 MARKUP = (
     "<script>alert(1)</script></script><img src=x onerror=alert(2)><svg onload=alert(3)>"
     '<iframe src="https://evil.example"></iframe><a href="javascript:alert(4)">x</a> '

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from ragmetrics.comparison import run_gate
 from ragmetrics.config import make_settings
 from ragmetrics.model import IndexBuild
 from tests.fakes.builds import make_builds
-
-pytestmark = pytest.mark.e2e
 
 TRIALS = 20
 VERDICTS = {"damaged": "hold", "healthy": "promote"}

@@ -34,8 +34,6 @@ from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
 
-pytestmark = pytest.mark.e2e
-
 METRICS = ["context_relevance", "context_recall", "hit_rate"]
 SHARDS = 8
 RECALL = "context_recall"
@@ -504,7 +502,6 @@ def test_a_backfill_keeps_a_night_that_has_enough_and_mends_one_that_has_not(
     assert missing(night) == 0
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_only_a_new_flow_run_is_another_attempt(
     live: Callable[..., Settings], tmp_path: Path, judge_server: JudgeServer

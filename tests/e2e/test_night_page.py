@@ -17,8 +17,6 @@ from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import night, summary, worst_rows
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -18,7 +18,7 @@ from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.slack import SlackServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("prefect_server")]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 ROWS = 30
 METRICS = ["context_relevance", "context_precision", "context_recall", "response_relevancy"]

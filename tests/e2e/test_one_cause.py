@@ -22,8 +22,6 @@ from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.unit.test_report import text
 
-pytestmark = pytest.mark.e2e
-
 METRICS = [
     "context_relevance",
     "context_precision",

@@ -19,8 +19,6 @@ from ragmetrics.storage import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.unit.test_report import text
 
-pytestmark = pytest.mark.e2e
-
 
 def test_all_views_have_the_same_mean_and_name_what_is_of_other_rows(tmp_path: Path) -> None:
     """Some questions come more often on the second night, so the mean of all rows is not that of

@@ -21,7 +21,6 @@ from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import FIRST, night
 
-pytestmark = pytest.mark.e2e
 BAD = date(2026, 11, 17)
 SHAPES = """() => Object.fromEntries([...document.querySelectorAll('.months a')].map(a =>
     [a.className, getComputedStyle(a, '::after').maskImage]))"""

@@ -15,8 +15,6 @@ from ragmetrics.pipeline import NightResult, run_night
 from ragmetrics.storage import open_store, save_gate
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
-pytestmark = pytest.mark.e2e
-
 DAYS = [NIGHT - timedelta(ago) for ago in (2, 1, 0)]
 
 

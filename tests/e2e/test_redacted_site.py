@@ -11,12 +11,14 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ragmetrics.alerts import Delivery
-from ragmetrics.pipeline import shortfalls
+from ragmetrics.config import load_settings
+from ragmetrics.pipeline import NIGHTS as DEMO_NIGHTS, run_night, shortfalls, unpack_demo
 from ragmetrics.report import (
     gate_markdown,
     night_markdown,
@@ -24,12 +26,10 @@ from ragmetrics.report import (
     rebuild_dashboard,
     redacted,
 )
-from ragmetrics.storage import open_store, run_of
+from ragmetrics.storage import Files, nights, open_store, read_rows, run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.every_text import NIGHTS, Told, tell_everything
 from tests.fakes.slack import SlackServer
-
-pytestmark = pytest.mark.e2e
 
 LOGGED = {
     "user_input": "zanthoril",
@@ -162,3 +162,28 @@ def test_messages_alone_can_be_redacted(publish: Publish) -> None:
     found = publish(alerts={"redact": True}).leaks
     assert "Slack" not in found
     assert f"{NIGHTS[1]}/rows.html" in found
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_no_published_byte_has_a_sentence_of_the_logs(tmp_path: Path, later: bool) -> None:
+    """Neither where the nights ran with the setting, nor after it was added and all was rebuilt."""
+    settings = load_settings(unpack_demo(tmp_path))
+    hidden = settings.model_copy(update={"redact": True})
+    for number, day in enumerate(DEMO_NIGHTS[:3]):
+        run_night(hidden if number == 2 or not later else settings, day)
+    files = Files(settings.store)
+    site = files.at("dashboard")
+    if later:
+        site = files.at("elsewhere")
+        rebuild_dashboard(files, site)
+    published = "".join(
+        site.read(one.path).decode() for one in site.below() if "plotly" not in one.path
+    )
+    said = set()
+    for manifest in nights(files):
+        for path in files.below(f"rows/dt={manifest.date}"):
+            if path.path.endswith(".parquet"):
+                for row in read_rows(files, path.path):
+                    said |= {one[:30] for one in row.texts if len(one) >= 12}
+    assert len(said) > 100
+    assert [one for one in said if one in published] == []

@@ -20,7 +20,6 @@ from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import HOSTILE, as_worst, night, worst_row
 
-pytestmark = pytest.mark.e2e
 FORMULA = '=HYPERLINK("http://example.com";"x")'
 FELL = SelectionReason("fell", "context_relevance", 0.2, 1.0)
 BOTH = (

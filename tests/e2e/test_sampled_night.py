@@ -19,8 +19,6 @@ from ragmetrics.storage import open_store, ref_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
-pytestmark = pytest.mark.e2e
-
 RECALL = "context_recall"
 PRICES = {"usd_per_million_prompt_tokens": 0.4, "usd_per_million_completion_tokens": 1.6}
 RULE = {"metric": RECALL, "max_drop": 0.1, "versus": "previous"}

@@ -19,8 +19,6 @@ from tests.fakes.store_reading import (
     unpacked,
 )
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.fixture(scope="module")
 def seen(judge_process: JudgeServer, tmp_path_factory: pytest.TempPathFactory) -> Seen:

@@ -17,7 +17,6 @@ from ragmetrics.metrics.registry import _load
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT
 
-pytestmark = pytest.mark.e2e
 NAMES = ["context_consistency", "context_redundancy"]
 
 

@@ -22,8 +22,6 @@ from ragmetrics.model import FIELDS, LogRow, Rejected
 from ragmetrics.storage import ROW_SCHEMA, row_of, row_record
 from tests.fakes.fuzzing import JSON, damaged, fuzzed
 
-pytestmark = pytest.mark.fuzz
-
 ROWS: list[dict[str, Any]] = [
     {
         "id": f"r{n}",

@@ -13,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ragmetrics.comparison.replay.questions import GoldenQuestion, NoAnswer, read_answer
@@ -33,7 +32,6 @@ from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
 from ragmetrics.model import Ask
 from ragmetrics.text import is_refusal, json_objects
 
-pytestmark = pytest.mark.fuzz
 NOW = datetime(2026, 11, 19, tzinfo=UTC)
 EXAMPLES = int(os.environ.get("RAGMETRICS_FUZZ_EXAMPLES", "50"))
 fuzzed = settings(

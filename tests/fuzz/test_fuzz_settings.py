@@ -16,8 +16,6 @@ from ragmetrics.errors import SettingsError
 from ragmetrics.metrics import read_folder
 from tests.fakes.fuzzing import JSON, damaged, fuzzed
 
-pytestmark = pytest.mark.fuzz
-
 SOME = b"""
 dataset: support
 logs: logs/dt={date}/

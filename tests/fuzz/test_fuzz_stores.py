@@ -51,8 +51,6 @@ from ragmetrics.storage import (
 from tests.fakes.fuzzing import JSON, damaged, fuzzed
 from tests.fakes.nights import night
 
-pytestmark = pytest.mark.fuzz
-
 REF = RunRef(date=date(2026, 11, 19), run="ab12", shards=1)
 ROWS = [
     LogRow(

@@ -17,7 +17,7 @@ from tests.fakes.prefect_live import Live, prefect_live
 from tests.fakes.processes import ROOT
 from tests.fakes.slack import SlackServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("first")]
+pytestmark = pytest.mark.usefixtures("first")
 
 Automations = Callable[..., "subprocess.CompletedProcess[str]"]
 

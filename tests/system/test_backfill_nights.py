@@ -26,8 +26,6 @@ from tests.fakes.prefect_live import Live, prefect_live, started
 from tests.fakes.processes import ROOT
 from tests.fakes.slack import SlackServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-
 FIRST = date(2026, 11, 10)
 GOODS = (1.0, 0.5, None, 0.5, 1.0)
 DAYS = [FIRST + timedelta(days=number) for number in range(len(GOODS))]

@@ -20,8 +20,6 @@ from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prefect_live import started
 from tests.fakes.processes import ROOT
 
-pytestmark = pytest.mark.e2e
-
 ROWS = 40
 NIGHTLY = """
 import sys
@@ -98,7 +96,6 @@ def undisturbed(
     return scores(folder), judge_process.batch_stats()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "times", "held", "pause"),
     [
@@ -137,7 +134,6 @@ def test_a_night_killed_at_any_moment_pays_nothing_twice(
     pd.testing.assert_frame_equal(scores(tmp_path), expected)
 
 
-@pytest.mark.slow
 def test_faults_lose_no_row(
     judge_server: JudgeServer, undisturbed: tuple[pd.DataFrame, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -174,7 +170,6 @@ async def planned(deployment: str) -> list[Any]:
         return list(await client.read_flow_runs(deployment_filter=which))
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_a_deployed_night_gives_its_worker_back_and_comes_again(
     judge_server: JudgeServer,
@@ -213,7 +208,6 @@ def test_a_deployed_night_gives_its_worker_back_and_comes_again(
     assert judge_server.batch_stats()["answered"] == needed["answered"]
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_a_deployed_night_does_not_wait_for_ever(
     judge_server: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -233,7 +227,6 @@ def test_a_deployed_night_does_not_wait_for_ever(
     assert asyncio.run(planned(deployment)) == []
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
 def test_a_night_by_hand_does_not_wait_longer_than_it_is_told(
     judge_server: JudgeServer, tmp_path: Path

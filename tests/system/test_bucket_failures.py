@@ -23,8 +23,6 @@ from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.processes import running
 from tests.fakes.slack import SlackServer
 
-pytestmark = pytest.mark.e2e
-
 ROWS = 120
 METRICS = ["context_relevance", "context_recall", "response_relevancy"]
 CHAT = "/v1/chat/completions"
@@ -92,7 +90,6 @@ def alone(settings: str) -> Any:
     return run_night(load_settings(settings), NIGHT)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", [alone, through_prefect])
 def test_a_night_outlives_failing_requests_and_an_outage(
     request: pytest.FixtureRequest,

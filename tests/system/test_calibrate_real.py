@@ -10,8 +10,6 @@ from ragmetrics.calibration import calibrate, calibrate_replies
 from ragmetrics.config import make_settings
 from ragmetrics.model import Calibration, FigureName
 
-pytestmark = [pytest.mark.slow, pytest.mark.e2e]
-
 SETS = ("chunkeval_bm25", "hotpot_multihop", "selqa_sentences", "wice_judge_replies")
 LANGUAGES = ("ar", "de", "ru", "zh")
 # Set, metric, figure, and what a plain idf overlap reaches, or more where more is asked for.

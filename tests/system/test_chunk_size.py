@@ -8,8 +8,6 @@ import pytest
 
 from scripts.chunk_size import Means, by_judge, by_labels
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-
 
 @pytest.fixture(scope="module")
 def log(shared_data: Path) -> Path:

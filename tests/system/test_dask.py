@@ -42,8 +42,6 @@ from tests.fakes.runner_nights import (
 )
 from tests.fakes.slack import SlackServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-
 SCORED = pytest.mark.usefixtures("prefect_server")
 
 

@@ -21,8 +21,6 @@ from tests.fakes.postgres import Postgres, postgres
 from tests.fakes.prefect_live import Live, prefect_live
 from tests.fakes.slack import SlackServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-
 PASSWORD = "a@b/c:d#e%20f+?=&$'"
 IN_SLIM = ("sh", "pwd", "dirname")
 """What deploying takes of the image's system, which has no git."""

@@ -35,7 +35,7 @@ from tests.fakes.offline import skip_or_fail
 from tests.fakes.processes import ROOT
 from tests.fakes.slack import SlackServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 DOCUMENT = ROOT / "docs/deploying.md"
 BUCKET = "my-bucket"

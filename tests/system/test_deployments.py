@@ -27,7 +27,7 @@ from tests.fakes.prefect_live import PREFECT, Live, prefect_live
 from tests.fakes.processes import ROOT
 from tests.fakes.slack import SlackServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 DEPLOY = ["deploy", "--all", "--prefect-file", "deployments/prefect.yaml"]
 NAMES = {one["name"] for one in yaml.safe_load((ROOT / DEPLOY[-1]).read_text())["deployments"]}

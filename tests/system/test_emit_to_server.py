@@ -25,8 +25,6 @@ from tests.fakes.offline import skip_or_fail
 from tests.fakes.prefect_live import Live, prefect_live
 from tests.fakes.processes import ROOT
 
-pytestmark = pytest.mark.e2e
-
 PASSWORD = "admin:correct-horse"
 BUILD = IndexBuild(dataset="towers", build="b2", serving="b1")
 

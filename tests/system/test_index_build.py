@@ -24,7 +24,7 @@ from tests.fakes.prefect_live import Live, prefect_live
 from tests.fakes.slack import SlackServer
 from tests.fakes.sound import assert_sound
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 SECONDS = 15
 """From the event to the gate's run: what is promised."""

@@ -25,7 +25,7 @@ from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("prefect_server")]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 ROWS, GOOD = 40, 12
 EIGHT_HOURS = 8 * 3600
@@ -138,7 +138,6 @@ def test_a_deadline_that_passed_is_told(
     )
 
 
-@pytest.mark.slow
 def test_processes_keep_the_flows_deadline(
     settings: Callable[..., str], judge_server: JudgeServer
 ) -> None:

@@ -31,7 +31,7 @@ from tests.fakes.runner_nights import (
     write_settings,
 )
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("prefect_server")]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 RAY = {"name": "ray", "workers": 2}
 NIGHTS = [NIGHT + dt.timedelta(days=number) for number in range(3)]

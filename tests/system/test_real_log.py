@@ -10,8 +10,6 @@ import pytest
 
 import ragmetrics
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-
 STRAY = ("northwind-baseline2-175", "northwind-prompt_nomarkdownmention2-175")
 """Rows whose only context is a stray file of another project."""
 

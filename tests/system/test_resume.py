@@ -10,15 +10,12 @@ from datetime import date
 from pathlib import Path
 
 import pandas as pd
-import pytest
 import yaml
 
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prefect_live import started
 from tests.fakes.processes import ROOT
-
-pytestmark = pytest.mark.e2e
 
 ROWS = 120
 CONCURRENCY = 4
@@ -73,7 +70,6 @@ def start_and_kill(settings: Path, judge: JudgeServer, after: int) -> int:
     return int(judge.stats()["max_in_flight"])
 
 
-@pytest.mark.slow
 def test_a_killed_night_is_resumed_and_repeats_only_what_was_in_flight(
     tmp_path: Path, judge_server: JudgeServer
 ) -> None:

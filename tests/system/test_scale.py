@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from benchmarks.scale import measure
-
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 def test_ten_times_the_rows_take_hardly_more_memory(tmp_path: Path) -> None:

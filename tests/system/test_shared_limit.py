@@ -29,7 +29,7 @@ from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prefect_live import started
 from tests.fakes.processes import ROOT, running
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1_200)]
+pytestmark = pytest.mark.timeout(1_200)
 
 CEILING = 12
 PATIENT = {"timeout_seconds": 3_600, "deadline_seconds": 3_600}

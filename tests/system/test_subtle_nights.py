@@ -19,8 +19,6 @@ from ragmetrics.model import Finding
 from ragmetrics.pipeline import NightResult, run_night
 from tests.fakes.logs import write_jsonl
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
-
 FIRST = date(2025, 3, 1)
 METRICS = ["context_relevance", "context_recall"]
 

@@ -24,8 +24,6 @@ from tests.fakes.processes import ROOT
 from tests.fakes.slack import SlackServer
 from tests.fakes.sound import assert_sound
 
-pytestmark = pytest.mark.e2e
-
 ROWS = 80
 Process = subprocess.Popen[str]
 _BEGUN: list[Process] = []

@@ -12,8 +12,6 @@ from benchmarks.year_store import TONIGHT, Night, fill, make_night, unpublish
 from ragmetrics.storage import FileInfo, Files
 from tests.fakes.clients import Bucket
 
-pytestmark = pytest.mark.e2e
-
 MOST_FILES, MOST_BYTES = 12, 5_000_000
 LARGEST_PAGE = 300_000
 NIGHTS = 50

@@ -24,7 +24,7 @@ from tests.fakes.prefect_live import Live, prefect_live
 from tests.fakes.processes import ROOT, running
 from tests.fakes.slack import SlackServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 ROWS, QUESTIONS = 100, 60
 CONCURRENCY = 4

@@ -95,6 +95,7 @@ ANSWERS = [
 ]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", ["text/html", "application/json"])
 @pytest.mark.parametrize("page", ANSWERS)
@@ -136,6 +137,7 @@ def test_a_refusal_while_looking_for_a_batch_keeps_its_record(
     assert [one.nonce for one in all_batches(files)] == [record.nonce]
 
 
+@pytest.mark.process
 def test_a_download_that_is_cut_off_is_tried_again() -> None:
     """The SDK tells of it in another library's words: ours says that it passes."""
     batch = Batch.model_construct(output_file_id="file-1", error_file_id=None)
@@ -155,6 +157,7 @@ def test_a_download_that_is_cut_off_is_tried_again() -> None:
     assert raised.value.transient
 
 
+@pytest.mark.process
 def test_an_error_in_one_file_takes_away_no_reply_of_the_other() -> None:
     """Whichever file says it: a reply that was paid for is used."""
     good = {"custom_id": "a", "response": {"status_code": 200, "body": BODY}}

@@ -99,6 +99,7 @@ def test_every_channel_is_told_once(
     assert files.below(outbox.FOLDER) == []
 
 
+@pytest.mark.process
 def test_a_channel_may_be_for_what_is_critical(files: Files, team: Hook, pager: Hook) -> None:
     """Warnings stay away from it, also where a critical alert is told the same night."""
     warning = finding("context_relevance", level="breach", severity="warning")
@@ -111,6 +112,7 @@ def test_a_channel_may_be_for_what_is_critical(files: Files, team: Hook, pager: 
     assert "context_relevance" not in pager.received[0]["message"]
 
 
+@pytest.mark.process
 def test_no_markup_of_slack_reaches_them(files: Files, team: Hook) -> None:
     """Text, without bold marks and entities, mentions or what users wrote to look like them."""
     chosen = make_settings({"alerts": {"channels": [{"url_env": "TEAM_URL"}]}})
@@ -201,6 +203,7 @@ def test_a_crash_repeats_at_most_one_message(
     assert told(files, bad()).message is None
 
 
+@pytest.mark.process
 def test_an_address_that_is_not_set_is_a_mistake_that_loses_nothing(
     files: Files, team: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +217,7 @@ def test_an_address_that_is_not_set_is_a_mistake_that_loses_nothing(
         assert len(late.received) == 1
 
 
+@pytest.mark.process
 def test_a_channel_that_left_the_settings_leaves_no_message(
     files: Files, team: Hook, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -228,6 +232,7 @@ def test_a_channel_that_left_the_settings_leaves_no_message(
 # Addresses are secrets
 
 
+@pytest.mark.process
 def test_an_address_is_in_no_error_and_no_log(
     files: Files, team: Hook, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -310,17 +310,7 @@ def test_a_folder_that_is_no_store_is_told(run: Run, tmp_path: Path) -> None:
     assert ended.err == f"ragmetrics: {tmp_path}: not a store: it has no runs\n"
 
 
-@pytest.mark.slow
-def test_demo_runs_without_anything(run: Run, tmp_path: Path) -> None:
-    """Ten nights, an alert, a dashboard."""
-    ended = run("demo", "--dir", tmp_path / "demo")
-    assert ended.code == 0
-    assert "fired" in ended.out
-    page = Path(ended.out.rpartition("Dashboard: ")[2].strip())
-    assert page.is_file()
-    assert page.is_relative_to(tmp_path / "demo")
-
-
+@pytest.mark.process
 def test_an_error_is_one_line_in_a_process_of_its_own(tmp_path: Path) -> None:
     """As installed: exit code 2, one line on stderr, no traceback."""
     script = Path(sys.executable).with_name("ragmetrics")

@@ -105,7 +105,6 @@ def test_flags_go_before_the_settings(
     assert "(0 found, 3 asked now)" in run(*command, "--again").out
 
 
-@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_answered(settings: Path, search_server: SearchServer) -> None:
     """And says that the same command goes on."""
     search_server.faults(fail={"hang": 1.0}, after=2)

@@ -97,6 +97,7 @@ def nobody_reads() -> Iterator[TextIO]:
         yield stream
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
 @pytest.mark.parametrize("build", BUILDS)
 def test_any_encoding_takes_the_json(settings: Path, gate: Gate, build: str, encoding: str) -> None:
@@ -108,6 +109,7 @@ def test_any_encoding_takes_the_json(settings: Path, gate: Gate, build: str, enc
     assert json.loads(printed.getvalue()) == json.loads(stored.read_bytes())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 def test_characters_that_a_terminal_lacks_are_written_as_python_does(
     gate: Gate, encoding: str
@@ -120,6 +122,7 @@ def test_characters_that_a_terminal_lacks_are_written_as_python_does(
     assert "HOLD" in told
 
 
+@pytest.mark.process
 def test_the_encoding_of_a_process_is_its_environments(settings: Path, tmp_path: Path) -> None:
     """A terminal that only knows ASCII gets the whole table, in a process of its own."""
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -129,6 +132,7 @@ def test_the_encoding_of_a_process_is_its_environments(settings: Path, tmp_path:
     assert ASKED.encode("ascii", "backslashreplace").decode() in told
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("more", [(), ("--json",)])
 @pytest.mark.parametrize("build", BUILDS)
 def test_a_reader_that_went_away_leaves_the_verdict(
@@ -139,23 +143,27 @@ def test_a_reader_that_went_away_leaves_the_verdict(
         assert gate(build, stdout, *more) == Gated(BUILDS[build], [])
 
 
+@pytest.mark.process
 def test_a_process_whose_reader_went_away_leaves_the_verdict(settings: Path) -> None:
     """Python itself has nothing left to write at its end."""
     with nobody_reads() as stdout:
         assert process(settings, stdout=stdout) == HELD
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("build", BUILDS)
 def test_a_closed_stdout_leaves_the_verdict(gate: Gate, build: str) -> None:
     """Python has no stdout then."""
     assert gate(build, None, "--json") == Gated(BUILDS[build], [])
 
 
+@pytest.mark.process
 def test_a_process_with_a_closed_stdout_leaves_the_verdict(settings: Path) -> None:
     """As `>&-` does."""
     assert process(settings, "--json", via=["sh", "-c", 'exec "$@" >&-', "sh"]) == HELD
 
 
+@pytest.mark.process
 @FULL
 @pytest.mark.parametrize("more", [(), ("--json",)])
 @pytest.mark.parametrize("build", BUILDS)
@@ -165,6 +173,7 @@ def test_a_full_disk_is_no_verdict(gate: Gate, build: str, more: tuple[str, ...]
         assert gate(build, full, *more) == Gated(74, [NO_SPACE])
 
 
+@pytest.mark.process
 @FULL
 def test_a_process_on_a_full_disk_gives_no_verdict(settings: Path) -> None:
     """Python itself has nothing left to write at its end."""
@@ -172,6 +181,7 @@ def test_a_process_on_a_full_disk_gives_no_verdict(settings: Path) -> None:
         assert process(settings, stdout=full) == Gated(74, [NO_SPACE])
 
 
+@pytest.mark.process
 @FULL
 def test_a_full_stderr_leaves_the_exit_code() -> None:
     """There is nobody to tell."""

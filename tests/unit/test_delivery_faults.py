@@ -183,6 +183,7 @@ def test_a_channel_that_missed_the_first_turn_hears_both_in_order(
     assert [one["type"] for one in team.received] == ["failure", "success"]
 
 
+@pytest.mark.process
 def test_a_night_of_which_no_channel_hears_is_not_told(
     files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:

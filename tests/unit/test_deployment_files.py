@@ -156,6 +156,7 @@ def test_somebody_reads_every_variable(name: str) -> None:
     assert name.partition("__")[0] in known
 
 
+@pytest.mark.process
 def test_every_deployment_can_be_loaded_and_runs_one_at_a_time() -> None:
     """Entrypoints name flows that are there; two runs of a deployment wait for each other."""
     from prefect import Flow
@@ -219,7 +220,7 @@ def test_the_image_runs_as_an_ordinary_user_on_a_python_that_is_supported() -> N
     assert len(ids) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_what_the_image_copies_is_enough_to_run_from(tmp_path: Path) -> None:
     """The files of its COPY lines alone can be installed, and every flow imported beside them."""
     for *sources, _ in IN_IMAGE:
@@ -430,6 +431,7 @@ def test_the_kustomization_takes_all_files() -> None:
     assert {one["image"] for one in containers()} == {"postgres:16", *images}
 
 
+@pytest.mark.process
 def test_a_folder_of_ones_own_brings_image_and_settings(tmp_path: Path) -> None:
     """The README's kustomization, beside a checkout, is one that kubectl takes."""
     if not (kubectl := shutil.which("kubectl")):
@@ -459,6 +461,7 @@ def test_units_run_what_an_installation_has() -> None:
     assert files == {"ragmetrics.env", "server.env"}
 
 
+@pytest.mark.process
 def test_systemd_understands_the_units(tmp_path: Path) -> None:
     """Each key and value, for a checkout that is there."""
     if not (analyze := shutil.which("systemd-analyze")):

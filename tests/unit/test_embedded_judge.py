@@ -170,6 +170,7 @@ def test_relevance_is_in_0_1(question: str, passage: str) -> None:
     assert 0 <= overlap(passage, questions=(question,)).relevance(question, passage) < 1
 
 
+@pytest.mark.process
 def test_both_are_equal_to_the_last_bit_in_every_process() -> None:
     """The order of sets differs between processes; numbers must not."""
     code = (

@@ -19,6 +19,8 @@ from ragmetrics.pipeline.prefect_events import EventError
 from tests.fakes.command import Run
 from tests.fakes.events import Answer, EventServer
 
+pytestmark = pytest.mark.process
+
 BUILD = IndexBuild(dataset="towers", build="b2", logs="s3://bucket/b2/", serving="b1")
 SECRET = "pnu_secret0123456789"
 VARIABLES = (

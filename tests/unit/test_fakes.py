@@ -7,6 +7,8 @@ import gzip
 import json
 import os
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -34,6 +36,7 @@ from ragmetrics.metrics.bundled.faithfulness import STATEMENTS
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
 from ragmetrics.model import Ask
 from tests.fakes.clients import Bucket, JudgeServer
+from tests.fakes.in_process import LeavesProcess
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
 from tests.fakes.verdicts import embedding
@@ -287,6 +290,7 @@ def test_no_property_fails_because_a_machine_stalls() -> None:
     assert HealthCheck.too_slow in settings().suppress_health_check
 
 
+@pytest.mark.process
 def test_the_network_is_out_of_reach() -> None:
     """Names do not resolve, addresses are not routed, and no account of the user is seen."""
     with pytest.raises(socket.gaierror, match="offline"):
@@ -294,3 +298,11 @@ def test_the_network_is_out_of_reach() -> None:
     with pytest.raises(OSError, match="offline"):
         socket.create_connection(("192.0.2.1", 80))
     assert "OPENAI_API_KEY" not in os.environ
+
+
+def test_a_test_without_the_mark_cannot_start_a_process() -> None:
+    """Nor a server: the fast lane stays fast."""
+    with pytest.raises(LeavesProcess, match="subprocess"):
+        subprocess.run([sys.executable, "--version"], check=True)
+    with pytest.raises(LeavesProcess, match="bind"), socket.socket() as server:
+        server.bind(("127.0.0.1", 0))

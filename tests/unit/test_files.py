@@ -42,6 +42,7 @@ def paths(files: Files, folder: str = "") -> list[str]:
     return [info.path for info in files.below(folder)]
 
 
+@pytest.mark.process
 def test_what_is_written_is_read(files: Files) -> None:
     """Whole, as a stream, and from below a folder."""
     files.write("a/b.json", b"{}")
@@ -51,6 +52,7 @@ def test_what_is_written_is_read(files: Files) -> None:
         assert file.readline() == b"{}"
 
 
+@pytest.mark.process
 def test_writing_again_replaces(files: Files) -> None:
     """The last one counts, and its version differs."""
     files.write("a", b"old")
@@ -60,6 +62,7 @@ def test_writing_again_replaces(files: Files) -> None:
     assert files.below()[0].version != before[0].version
 
 
+@pytest.mark.process
 def test_put_brings_a_finished_file(files: Files, tmp_path: Path) -> None:
     """The source stays with its owner."""
     source = tmp_path / "made.parquet"
@@ -69,6 +72,7 @@ def test_put_brings_a_finished_file(files: Files, tmp_path: Path) -> None:
     assert source.exists()
 
 
+@pytest.mark.process
 def test_what_is_not_there(files: Files) -> None:
     """`find` gives None, `exists` is false, removing is fine, reading says which file."""
     assert files.find("a/nosuch") is None
@@ -80,6 +84,7 @@ def test_what_is_not_there(files: Files) -> None:
         files.read("a/nosuch")
 
 
+@pytest.mark.process
 def test_files_and_folders_exist(files: Files) -> None:
     """A folder is there as soon as something is in it."""
     files.write("runs/a.json", b"1")
@@ -87,6 +92,7 @@ def test_files_and_folders_exist(files: Files) -> None:
     assert files.exists("runs")
 
 
+@pytest.mark.process
 def test_remove(files: Files) -> None:
     """One file goes, its neighbours stay."""
     files.write("a", b"1")
@@ -95,6 +101,7 @@ def test_remove(files: Files) -> None:
     assert paths(files) == ["ab"]
 
 
+@pytest.mark.process
 def test_a_listing_is_sorted_and_sized(files: Files) -> None:
     """All files below a folder, however deep, by path; a folder of a like name is another."""
     for name in ("b/2", "b/1", "b/deep/er/3", "bb/4"):
@@ -103,6 +110,7 @@ def test_a_listing_is_sorted_and_sized(files: Files) -> None:
     assert {info.size for info in files.below()} == {5}
 
 
+@pytest.mark.process
 def test_glob_gives_files_alone(files: Files) -> None:
     """Folders that match are no files."""
     for name in ("a/1.json", "b/2.json", "b/3.txt", "x.json/4"):

@@ -232,6 +232,7 @@ def test_a_store_that_takes_no_note_keeps_no_channel_from_being_told(
     assert len(slack_server.delivered) == 1
 
 
+@pytest.mark.process
 def test_a_channel_without_its_address_is_a_mistake_that_is_said(
     settings: Settings, hooks: tuple[Hook, Hook], monkeypatch: pytest.MonkeyPatch
 ) -> None:

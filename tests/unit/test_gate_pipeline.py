@@ -47,6 +47,7 @@ def run_step(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("rows", "code", "printed", "verdict"),
     [

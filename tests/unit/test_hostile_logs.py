@@ -138,6 +138,7 @@ def bomb(path: Path) -> int:
     return 2
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["line.csv.gz", "cells.csv.gz", "line.jsonl.gz", "line.json.gz"])
 def test_a_line_of_hundreds_of_megabytes_takes_none(tmp_path: Path, name: str) -> None:
     """Memory is for the row that is allowed, and the rows around it are read."""
@@ -171,6 +172,7 @@ def parquet_bomb(kind: str, path: Path) -> None:
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["texts", "list", "nothing"])
 def test_a_small_parquet_file_takes_no_gigabytes(tmp_path: Path, kind: str) -> None:
     """What it would come to is known before it is unpacked."""

@@ -11,9 +11,9 @@ from ragmetrics.comparison.gate.build_logs import check_below
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.model import IndexBuild, ReplayIncomplete
+from tests.fakes.clients import Bucket
 from tests.fakes.replays import hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer
-from tests.fakes.s3 import Bucket
 
 
 @pytest.fixture

@@ -71,7 +71,6 @@ def fixed(tmp_path: Path, judge: JudgeServer, **alerts: Any) -> Any:
 # What is told
 
 
-@pytest.mark.e2e
 def test_a_drifted_judge_is_told_and_no_metric_alert_fires(after: Make) -> None:
     """Retrieval is as it was, and the judge grades lower by 0.1: the alert says judge drift."""
     night = after(RELEVANCE, PRECISION).run(strict=True)
@@ -88,7 +87,6 @@ def test_a_drifted_judge_is_told_and_no_metric_alert_fires(after: Make) -> None:
     assert precision.state == "ok"
 
 
-@pytest.mark.e2e
 def test_both_at_once_are_both_told(after: Make) -> None:
     """A drop beyond what the judge explains fires, and says how much of it is the judge's."""
     made = after(RELEVANCE)
@@ -100,7 +98,6 @@ def test_both_at_once_are_both_told(after: Make) -> None:
     assert "remains" in relevance.message
 
 
-@pytest.mark.e2e
 def test_a_drop_by_an_unchanged_judge_fires_alone(after: Make) -> None:
     """The judge's level is known and did not move: nothing is explained."""
     made = after(RELEVANCE)
@@ -110,7 +107,6 @@ def test_a_drop_by_an_unchanged_judge_fires_alone(after: Make) -> None:
     assert all(one.level == "ok" for one in of_kind(night, "judge_drift"))
 
 
-@pytest.mark.e2e
 def test_a_fall_that_no_rule_watches_is_none_by_the_judge_alone(after: Make) -> None:
     """The headline does not say that retrieval got worse, until it did; the judge's part is off."""
     made = after()
@@ -121,7 +117,6 @@ def test_a_fall_that_no_rule_watches_is_none_by_the_judge_alone(after: Make) -> 
     assert fall.before - fall.now - fall.drop == pytest.approx(0.1, abs=0.04)
 
 
-@pytest.mark.e2e
 def test_a_mean_that_fell_below_its_line_by_the_judge_alone_is_fine(
     after: Make,
 ) -> None:
@@ -134,7 +129,6 @@ def test_a_mean_that_fell_below_its_line_by_the_judge_alone_is_fine(
     assert drifted.explained == pytest.approx(0.1, abs=0.04)
 
 
-@pytest.mark.e2e
 def test_without_the_set_judged_tonight_nothing_is_explained(after: Make) -> None:
     """The metric fires, for it may have fallen; and a warning says what is missing."""
     made = after(RELEVANCE)
@@ -146,7 +140,6 @@ def test_without_the_set_judged_tonight_nothing_is_explained(after: Make) -> Non
     assert "was not judged" in level.message
 
 
-@pytest.mark.e2e
 def test_a_judge_that_failed_on_the_set_alone_silences_no_rule(
     after: Make, judge_server: JudgeServer
 ) -> None:
@@ -163,7 +156,6 @@ def test_a_judge_that_failed_on_the_set_alone_silences_no_rule(
     assert (relevance.state, relevance.explained) == ("firing", None)
 
 
-@pytest.mark.e2e
 def test_verdicts_from_the_store_do_not_drift(after: Make) -> None:
     """Where all of a night's replies were kept ones, the judge of today explains nothing."""
     from ragmetrics.calibration import fresh_share
@@ -181,7 +173,6 @@ def test_verdicts_from_the_store_do_not_drift(after: Make) -> None:
     assert fresh_share(nothing, "context_relevance") == 1, "of a judge on this machine"
 
 
-@pytest.mark.e2e
 def test_the_set_tells_the_steps_from_night_to_night(after: Make) -> None:
     """By them it is estimated how far the judge moves anyway; a judge that is as it was steps 0."""
     made = after(RELEVANCE)
@@ -196,7 +187,6 @@ def test_the_set_tells_the_steps_from_night_to_night(after: Make) -> None:
     assert list(sets.steps("hit_rate", nights(files))) == []
 
 
-@pytest.mark.e2e
 def test_the_trend_is_marked_where_the_judge_moved(after: Make) -> None:
     """A dotted line on the night of the drift, in the metrics that it is about."""
     made = after(RELEVANCE)

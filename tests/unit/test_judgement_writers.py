@@ -158,6 +158,7 @@ asyncio.run(write())
 """
 
 
+@pytest.mark.process
 def test_kill_9_loses_nothing_that_was_kept(tmp_path: Path) -> None:
     """While a process lives its journal is left to it; once killed, it becomes Parquet."""
     files = Files(str(tmp_path))
@@ -241,6 +242,7 @@ def test_a_file_merged_away_while_it_is_read_is_found_in_the_merged_one(
     assert len(merges) == 4
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("place", ["local", "s3"])
 def test_readers_and_compactors_side_by_side(
     request: pytest.FixtureRequest, tmp_path: Path, place: str
@@ -279,6 +281,7 @@ def test_readers_and_compactors_side_by_side(
     assert [n for n in range(count) if found.find(key(n)) != f"reply {n}"] == []
 
 
+@pytest.mark.process
 def test_two_writers_in_a_bucket(request: pytest.FixtureRequest) -> None:
     """One compacts the other's journals while it still writes: both find everything."""
     files = Files(request.getfixturevalue("s3").uri + "/store")

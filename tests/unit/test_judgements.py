@@ -17,6 +17,8 @@ from ragmetrics.judges import EMBEDDING, ReplyCache
 from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.storage import Files
 
+pytestmark = pytest.mark.process
+
 WHOLE = ("00000000", "ffffffff")
 LOW, HIGH = ("00000000", "7fffffff"), ("80000000", "ffffffff")
 

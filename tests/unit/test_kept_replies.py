@@ -103,8 +103,6 @@ def test_evaluate_keeps_nothing_unless_told(
     assert judge_server.stats()["requests"] == 10
 
 
-@pytest.mark.e2e
-@pytest.mark.slow
 def test_a_killed_score_goes_on_where_it_was(tmp_path: Path, judge_server: JudgeServer) -> None:
     """After kill -9 the same command asks again only for what was in flight."""
     logs = write_jsonl(tmp_path / "logs.jsonl", make_rows(120, good=0.75))

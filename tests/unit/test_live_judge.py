@@ -276,6 +276,7 @@ def black_hole() -> Iterator[int]:
             filler.close()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("host", ["nowhere.invalid", "127.0.0.1"])
 def test_a_host_that_is_not_there_is_refused(host: str) -> None:
     """No such name, or nobody listens: one message with the address."""
@@ -284,6 +285,7 @@ def test_a_host_that_is_not_there_is_refused(host: str) -> None:
         reply(url)
 
 
+@pytest.mark.process
 def test_a_host_that_does_not_answer_is_refused() -> None:
     """Where packets vanish, the attempt to connect ends after three seconds, not sixty."""
     with black_hole() as port, pytest.raises(JudgeRefused, match="no connection to"):

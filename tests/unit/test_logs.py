@@ -111,6 +111,7 @@ def put(request: pytest.FixtureRequest, tmp_path: Path) -> Put:
     return into_bucket
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("ending", FORMATS)
 def test_every_format_gives_the_same_rows(put: Put, ending: str) -> None:
     """One file, local or in a bucket: rows in order, texts to the letter."""
@@ -129,6 +130,7 @@ def test_rows_written_are_the_rows_read(
     assert read(path) == rows
 
 
+@pytest.mark.process
 def test_a_folder_gives_its_logs_by_name(put: Put) -> None:
     """Formats may be mixed, folders nested; what is hidden, temporary or no log is passed over."""
     for name in ("b.jsonl", "a.csv", "part=1/c.parquet"):
@@ -141,6 +143,7 @@ def test_a_folder_gives_its_logs_by_name(put: Put) -> None:
     assert ids(read(folder)) == ids(read(folder + "/")) == ["a.csv", "b.jsonl", "part=1/c.parquet"]
 
 
+@pytest.mark.process
 def test_a_glob_gives_what_matches(put: Put) -> None:
     """Stars may stand in folders and in names."""
     for name in ("x/1.jsonl", "x/2.jsonl", "y/1.jsonl", "x/1.txt"):
@@ -151,6 +154,7 @@ def test_a_glob_gives_what_matches(put: Put) -> None:
     assert read(f"{logs}/z*/*.jsonl") == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "template"),
     [

@@ -84,6 +84,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.process
 def test_ctrl_c_ends_the_work_and_lets_it_put_things_in_order() -> None:
     """Before the one who waited goes on, and perhaps ends the process."""
     with subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=-1, cwd=ROOT) as process:
@@ -125,6 +126,7 @@ holder.join()
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_has_a_loop_and_things_of_its_own() -> None:
     """Threads do not come along, and a connection belongs to the parent."""

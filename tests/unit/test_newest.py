@@ -11,14 +11,10 @@ from itertools import islice
 
 import pytest
 from hypothesis import given, strategies as st
-from moto.core import DEFAULT_ACCOUNT_ID
-from moto.s3.models import s3_backends
-from moto.server import ThreadedMotoServer
 
 from ragmetrics.report import comparison_pages, refresh_builds
 from ragmetrics.storage import FileInfo, Files, load_gates, save_failed_gate, save_gate
 from ragmetrics.storage.gates import newest_first
-from tests.fakes import s3 as fake_s3
 from tests.fakes.clients import Bucket
 from tests.fakes.gated import FINISHED, gate, promoted, undecided
 
@@ -83,6 +79,10 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     """An empty bucket of a server in this process, where a test may say when objects were
     written.
     """
+    from moto.server import ThreadedMotoServer
+
+    from tests.fakes import s3 as fake_s3
+
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     endpoint = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
@@ -99,6 +99,9 @@ def write_days(bucket: Bucket, days: range, good: int | None = None) -> None:
     verdict, all of them written on that day.
     """
     store = Files(bucket.uri, {"endpoint_url": bucket.endpoint})
+    from moto.core import DEFAULT_ACCOUNT_ID
+    from moto.s3.models import s3_backends
+
     objects = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[bucket.name].keys
     for day in days:
         when = FINISHED + timedelta(days=day)
@@ -119,6 +122,7 @@ def reading(caplog: pytest.LogCaptureFixture) -> Iterator[set[str]]:
     asked |= set(re.findall(r"GET /[^/ ]+/gates/(\S+)\.json ", caplog.text))
 
 
+@pytest.mark.process
 def test_a_publish_reads_what_it_shows(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -138,6 +142,7 @@ def test_a_publish_reads_what_it_shows(
     assert ("idx-79" in page, "idx-70" in page, "idx-69" in page) == (True, True, False)
 
 
+@pytest.mark.process
 def test_the_build_that_was_promoted_last_is_found_by_few_requests(
     bucket: Bucket, caplog: pytest.LogCaptureFixture
 ) -> None:

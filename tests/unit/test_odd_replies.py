@@ -28,6 +28,8 @@ from tests.fakes.logs import make_rows
 from tests.fakes.odd_judge import Asked, Said, chat, odd_judge, packed, vectors
 from tests.fakes.scripted import CountingEmbedder
 
+pytestmark = pytest.mark.process
+
 ASK = Ask(GRADE, {"question": "When was it opened?", "context": "It was opened in 1889."})
 
 

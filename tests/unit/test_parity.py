@@ -119,6 +119,7 @@ def test_the_verdict(theirs: Any, ours_: Any, words: str, same: bool) -> None:
     assert equal is same
 
 
+@pytest.mark.process
 def test_an_absent_ragas_is_told_with_the_way_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -40,6 +40,7 @@ def test_the_page_of_the_api_is_made_of_the_docstrings() -> None:
     )
 
 
+@pytest.mark.process
 def test_importing_the_api_loads_no_library() -> None:
     """Names are imported on first use: a module that only names a type costs nothing."""
     code = "import ragmetrics, sys; print(sorted(sys.modules.keys() & {'pydantic', 'pandas'}))"

@@ -20,6 +20,8 @@ from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import night, ten_nights
 from tests.fakes.pushgateway import Pushgateway
 
+pytestmark = pytest.mark.process
+
 TOKEN = "push-secret-4711"
 
 

@@ -77,6 +77,7 @@ def test_a_hash_hangs_on_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({one, two, long}) == 3
 
 
+@pytest.mark.process
 def test_without_a_secret_nobody_can_try_out_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within a process a text has one hash; another process, as a guesser's is, has others."""
     monkeypatch.delenv(KEY, raising=False)

@@ -12,7 +12,7 @@ import pytest
 
 from ragmetrics.calibration import calibrate
 from ragmetrics.comparison import notify_failed_gate, run_gate
-from ragmetrics.config import load_settings, make_settings
+from ragmetrics.config import make_settings
 from ragmetrics.model import (
     BrokenFile,
     IndexBuild,
@@ -23,11 +23,11 @@ from ragmetrics.model import (
     hashed,
     question_key,
 )
-from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
+from ragmetrics.pipeline import run_night
 from ragmetrics.report import rebuild_dashboard, redacted, refresh_builds, refresh_dashboard
 from ragmetrics.report.redacting import redacted_row
 from ragmetrics.report.row_selection import EarlierNight
-from ragmetrics.storage import Files, nights, read_rows
+from ragmetrics.storage import Files
 from tasks import index_build as gate_tasks
 from tests.fakes.build_logs import damaged, gate_settings, golden, write_build
 from tests.fakes.comparisons import comparison, side
@@ -122,31 +122,6 @@ def test_messages_are_redacted_too() -> None:
     found = [make_settings(values) for values in settings]
     assert [one.redacts_messages for one in found] == [False, True, True]
     assert [one.redact for one in found] == [False, False, True]
-
-
-@pytest.mark.parametrize("later", [False, True])
-def test_no_published_byte_has_a_sentence_of_the_logs(tmp_path: Path, later: bool) -> None:
-    """Neither where the nights ran with the setting, nor after it was added and all was rebuilt."""
-    settings = load_settings(unpack_demo(tmp_path))
-    hidden = settings.model_copy(update={"redact": True})
-    for number, day in enumerate(NIGHTS[:3]):
-        run_night(hidden if number == 2 or not later else settings, day)
-    files = Files(settings.store)
-    site = files.at("dashboard")
-    if later:
-        site = files.at("elsewhere")
-        rebuild_dashboard(files, site)
-    published = "".join(
-        site.read(one.path).decode() for one in site.below() if "plotly" not in one.path
-    )
-    said = set()
-    for manifest in nights(files):
-        for path in files.below(f"rows/dt={manifest.date}"):
-            if path.path.endswith(".parquet"):
-                for row in read_rows(files, path.path):
-                    said |= {one[:30] for one in row.texts if len(one) >= 12}
-    assert len(said) > 100
-    assert [one for one in said if one in published] == []
 
 
 # Nights and builds that were redacted, and a newest night that is not

@@ -183,6 +183,7 @@ def test_threads_that_hang_do_not_pile_up(written: Path) -> None:
         replayed(written, source, timeout_seconds=0.1, concurrency=2)
 
 
+@pytest.mark.process
 def test_a_thread_that_hangs_does_not_hold_the_process(written: Path) -> None:
     """The command ends though a call of the function never does."""
     written.write_text("import time\ndef ask(q, build): time.sleep(600)")

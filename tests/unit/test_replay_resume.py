@@ -64,7 +64,6 @@ def half_done(settings: Settings, place: str, server: SearchServer) -> None:
     server.reset()
 
 
-@pytest.mark.slow
 def test_a_replay_killed_at_any_moment_goes_on(
     tmp_path: Path, search_server: SearchServer, place: str
 ) -> None:

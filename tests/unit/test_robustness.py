@@ -26,6 +26,7 @@ def dataset(tmp_path: Path, **more: Any) -> Settings:
     return make_settings({**base, "metrics": ["context_relevance"], **more})
 
 
+@pytest.mark.process
 def test_a_judge_that_answers_with_a_web_page_is_refused(run: Run, tmp_path: Path) -> None:
     """A login page says 200 too: one line that asks about base_url, no traceback."""
     log = write_jsonl(tmp_path / "a.jsonl", ROWS)

@@ -221,6 +221,7 @@ print(child.exitcode)
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_has_room_for_parts_of_its_own() -> None:
     """However many parts waited for room in the parent."""

@@ -55,6 +55,7 @@ def refusal(base_url: str) -> str:
     return str(refused.value)
 
 
+@pytest.mark.process
 def test_a_key_that_a_server_repeats_is_not_told() -> None:
     """Messages are printed, kept with the run and sent to Slack."""
     with server(401) as (url, _):
@@ -63,6 +64,7 @@ def test_a_key_that_a_server_repeats_is_not_told() -> None:
     assert KEY not in told
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_told_and_not_followed(status: int) -> None:
     """The logs' text goes to nobody whom the settings do not name."""

@@ -15,7 +15,6 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from ragmetrics.config import load_settings
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
@@ -104,6 +103,7 @@ def seen(folder: Path) -> str:
     return "nothing"
 
 
+@pytest.mark.process
 def test_the_site_is_served_until_ctrl_c(tmp_path: Path) -> None:
     """On this machine, with the types of a bucket, opened in the browser; then it ends well."""
     files = store(str(tmp_path / "store"))
@@ -120,6 +120,7 @@ def test_the_site_is_served_until_ctrl_c(tmp_path: Path) -> None:
     assert told.endswith("Press Ctrl-C to stop.\n")
 
 
+@pytest.mark.process
 def test_nothing_but_the_site_is_served(tmp_path: Path) -> None:
     """No list of a folder, nothing above it, and nothing to a page that calls itself otherwise."""
     files = store(str(tmp_path / "store"))
@@ -135,9 +136,10 @@ def test_nothing_but_the_site_is_served(tmp_path: Path) -> None:
         asked.close()
 
 
-@pytest.mark.e2e
 def test_no_page_of_another_place_can_load_the_rows(tmp_path: Path, chromium: str) -> None:
     """They are scripts, which a page may load from anywhere: only those of the site itself do."""
+    from playwright.sync_api import sync_playwright
+
     settings = load_settings(unpack_demo(tmp_path))
     run_night(settings, NIGHTS[0])
     with ExitStack() as stack:
@@ -154,6 +156,7 @@ def test_no_page_of_another_place_can_load_the_rows(tmp_path: Path, chromium: st
         assert page.evaluate("globalThis.ROWS") is None
 
 
+@pytest.mark.process
 def test_a_port_that_is_taken_is_told(tmp_path: Path, run: Run) -> None:
     """In one line, with its number."""
     files = store(str(tmp_path / "store"))
@@ -172,7 +175,6 @@ def test_a_site_in_a_bucket_is_not_served_from_there(tmp_path: Path, run: Run) -
     assert "set --out to a folder" in ended.err
 
 
-@pytest.mark.e2e
 def test_a_store_in_a_bucket_is_served_from_a_temporary_folder(tmp_path: Path, s3: Bucket) -> None:
     """Which is gone afterwards; the bucket stays as it was."""
     files = store(f"{s3.uri}/store")

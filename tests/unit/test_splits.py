@@ -68,6 +68,7 @@ def _in_another_process(path: Path, text: str) -> None:
     subprocess.run([sys.executable, "-c", code, str(path), text], check=True, env=environment)
 
 
+@pytest.mark.process
 def test_what_another_process_split_is_not_split_again(file: Path, asked: list[str]) -> None:
     """A text that one process of a run has split, the others look up."""
     _in_another_process(file, PROSE)

@@ -20,17 +20,20 @@ def _imported(module: str) -> set[str]:
     return set(json.loads(done.stdout))
 
 
+@pytest.mark.process
 def test_command_line_starts_without_heavy_libraries() -> None:
     """`ragmetrics --help` imports no library that takes a tenth of a second and more."""
     assert not _imported("ragmetrics.cli.app") & {*HEAVY, "pyarrow"}
 
 
+@pytest.mark.process
 def test_a_night_starts_without_the_libraries_of_channels() -> None:
     """What speaks with Slack or with Apprise is imported when there is something to tell."""
     assert not _imported("ragmetrics.pipeline.nightly") & {"slack_sdk", "apprise"}
     assert not _imported("ragmetrics.comparison.gate.notifications") & {"slack_sdk", "apprise"}
 
 
+@pytest.mark.process
 def test_scoring_starts_without_what_only_a_night_needs() -> None:
     """`ragmetrics score` imports no templates, and nothing that talks to Slack, S3 or OpenAI."""
     assert not _imported("ragmetrics.pipeline.evaluation") & {*HEAVY, "scipy.stats"} - {"scipy"}

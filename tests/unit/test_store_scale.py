@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks import store_scale
 from ragmetrics.storage import Files
 
 
+@pytest.mark.process
 def test_a_night_finds_nine_in_ten_in_little_memory(tmp_path: Path) -> None:
     """50,000 judgements and 6 MB of vectors: all that the night knows is found in 500 MB."""
     store_scale.make_store(Files(str(tmp_path)), 50_000, 250, 1_000)

@@ -34,7 +34,7 @@ def words(manifest: Manifest, *earlier: Manifest) -> str:
 
 def hostile(**more: Any) -> Manifest:
     """A night full of long and evil texts."""
-    evil = HOSTILE + "javascript:alert(1) <svg onload=x> | ` [a](http://b)\n=1+1 " + "&" * 1_000_000
+    evil = HOSTILE + "javascript:alert(1) <svg onload=x> | ` [a](http://b)\n=1+1 " + "&" * 100_000
     segment = Segment(tag=evil, value=evil)
     metrics = [summary(f"{number} {evil}", 0.5) for number in range(90)]
     rules = [finding(f"{n} {evil}", "breach", key=str(n), message=f"{n} {evil}") for n in range(90)]

@@ -126,6 +126,7 @@ def test_the_same_text_has_the_same_sentences(text: str, language: str | None) -
 # What pysbd cannot take
 
 
+@pytest.mark.process
 def test_hanging_texts_return() -> None:
     """Texts on which pysbd runs for ever are split; in a process, as no thread can stop it."""
     code = (

@@ -17,6 +17,8 @@ from pydantic import SecretStr
 from ragmetrics.alerts import Message
 from ragmetrics.alerts.webhook import LONGEST_WAIT, OF_CONTENT, SlackError, send
 
+pytestmark = pytest.mark.process
+
 
 class Server(ThreadingHTTPServer):
     """A stand-in for Slack that plays answers in order, the last one for ever."""

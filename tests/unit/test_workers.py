@@ -98,7 +98,7 @@ def _score(
     return score_parts(settings, staged, list_parts(settings, staged), None, done)
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.usefixtures("few")
 def test_workers_give_the_scores_that_one_process_gives(log: Path) -> None:
     """Two processes write the same scores as one, and every part is told of."""
@@ -115,7 +115,7 @@ def test_workers_give_the_scores_that_one_process_gives(log: Path) -> None:
     assert {of for _, _, of in told} == {len(told)}
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.usefixtures("few")
 def test_an_error_of_a_worker_is_the_same_error_here(settings: Settings) -> None:
     """A part that fails in a worker is told by its own error; the others are scored."""
@@ -130,7 +130,7 @@ def test_an_error_of_a_worker_is_the_same_error_here(settings: Settings) -> None
     assert 1 not in scored and {0, 2, 3} <= set(scored)
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.usefixtures("few")
 def test_a_judge_that_refuses_in_a_worker_ends_the_run(settings: Settings) -> None:
     """One refusal is raised, as it is in one process, and no worker is left."""
@@ -140,7 +140,7 @@ def test_a_judge_that_refuses_in_a_worker_ends_the_run(settings: Settings) -> No
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.usefixtures("few")
 def test_a_dead_worker_is_one_clear_error(settings: Settings) -> None:
     """Where the system kills a worker the run ends and says what to do; nothing hangs."""
@@ -154,7 +154,7 @@ def test_a_dead_worker_is_one_clear_error(settings: Settings) -> None:
     assert "a worker process died" in str(errors[0]) and errors[0].transient
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.usefixtures("few")
 def test_an_error_here_ends_the_workers(settings: Settings) -> None:
     """Ctrl-C, or an error in what is told of parts, leaves no process behind."""
@@ -167,7 +167,7 @@ def test_an_error_here_ends_the_workers(settings: Settings) -> None:
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.usefixtures("few")
 def test_a_night_is_scored_by_workers(settings: Settings) -> None:
     """A night without Prefect uses the cores too."""
@@ -190,14 +190,14 @@ def _script(log: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_a_script_without_a_guard_runs_once(log: Path) -> None:
     """Workers do not run the user's script again, which need not ask for `__main__`."""
     done = _script(log)
     assert (done.stdout.split(), done.returncode) == (["begun", "done"], 0), done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])
 def test_workers_end_with_the_process_that_started_them(log: Path, name: str) -> None:
     """After `kill -9` no worker goes on writing beside the run that takes its place."""

@@ -8,10 +8,12 @@ import sys
 import time
 
 import psutil
+import pytest
 
 from tests.fakes.processes import ROOT
 
 
+@pytest.mark.process
 def test_a_benchmark_that_is_interrupted_ends_with_all_that_it_started() -> None:
     """Ctrl-C in the middle of a night: the night's process is gone, and no thread keeps ours."""
     command = [sys.executable, "-m", "benchmarks.dask_scale", "--rows", "500", "--metrics"]
