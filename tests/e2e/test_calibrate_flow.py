@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -70,7 +71,9 @@ def test_sets_of_the_settings_are_calibrated_kept_and_shown(
     assert (found.name, found.judge.name, drift) == ("towers", "openai:fake", None)
     assert load_calibrations(Files(store)) == [found]
     assert "store/dashboard/calibration.html" in s3.keys("store/dashboard/")
-    artifact = Artifact.get(key="ragmetrics-towers-calibration")
+    artifact = asyncio.run(
+        Artifact.aget(key="ragmetrics-towers-calibration")
+    )  # `get` leaves its client open
     assert artifact is not None
     assert "| towers | openai:fake | context_recall |" in str(artifact.data)
     assert "https://dash.example/calibration.html" in str(artifact.data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import Callable
@@ -270,7 +271,8 @@ def test_the_night_is_summarised_in_a_prefect_artifact(
 
     put_log(s3, NIGHT, make_rows(5))
     run(settings(dataset="Towers_2", dashboard_url="https://dash.example/towers"))
-    artifact = Artifact.get(key="ragmetrics-towers-2")
+    # `get` leaves its client open.
+    artifact = asyncio.run(Artifact.aget(key="ragmetrics-towers-2"))
     assert artifact is not None
     assert "context_recall" in str(artifact.data)
     assert f"https://dash.example/towers/{NIGHT}/index.html" in str(artifact.data)

@@ -153,7 +153,8 @@ def answer(path: str) -> Any:
     try:
         with urllib.request.urlopen(request, timeout=10) as response:
             return json.load(response)
-    except urllib.error.HTTPError:
+    except urllib.error.HTTPError as error:
+        error.close()
         raise
     except OSError:
         return None

@@ -129,6 +129,7 @@ def test_nothing_but_the_site_is_served(tmp_path: Path) -> None:
             with pytest.raises(HTTPError) as refused:
                 urlopen(serving.url(path))
             assert refused.value.code == 404
+            refused.value.close()
         port = int(serving.address.split(":")[2].split("/")[0])
         asked = http.client.HTTPConnection("127.0.0.1", port)
         asked.request("GET", "/index.html", headers={"Host": "evil.example"})
