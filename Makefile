@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?= -n 2 --dist worksteal
+# They wait more than they compute.
+SYSTEM_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 FAST = -m "not process" --hypothesis-profile fast tests/unit
 FUZZ_EXAMPLES ?= 200
 VENV = .venv
@@ -36,7 +38,7 @@ test: $(BIN)/.dev-installed ## run all tests but those of test-system
 	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/unit tests/fuzz tests/simulations tests/e2e
 
 test-system: $(BIN)/.dev-installed ## run the tests with clusters, containers, a year of nights, long waits
-	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/system
+	$(BIN)/python -m pytest $(SYSTEM_ARGS) tests/system
 
 test-lowest: $(LOWEST_VENV)/.installed ## run the fast tests with the lowest versions of all dependencies
 	CI= $(LOWEST_VENV)/bin/python -m pytest $(PYTEST_ARGS) $(FAST)

@@ -298,7 +298,8 @@ def _parquet(files: Files, one: ReplyFile, wanted: WantedReply) -> Iterator[pa.T
         parquet = pq.ParquetFile(source, page_checksum_verification=True)
         for number in range(parquet.num_row_groups):
             if _meets(parquet.metadata.row_group(number), wanted):
-                yield parquet.read_row_group(number, columns=SCHEMA.names).cast(SCHEMA)
+                table = parquet.read_row_group(number, columns=SCHEMA.names, use_threads=False)
+                yield table.cast(SCHEMA)
 
 
 def _meets(group: pq.RowGroupMetaData, wanted: WantedReply) -> bool:

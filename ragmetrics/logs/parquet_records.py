@@ -165,6 +165,7 @@ def _batches(
             batch_size=max(1, min(_BATCH, budget // max(1, row))),
             row_groups=[group],
             columns=list(dict.fromkeys(one.path.partition(".")[0] for one in leaves)),
+            use_threads=False,  # as in storage/shards.py
         )
 
 

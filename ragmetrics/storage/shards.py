@@ -209,7 +209,7 @@ def question_keys(files: Files, path: str) -> set[str]:
     with open_part(files, path) as part:
         return {
             question_key(question)
-            for batch in part.iter_batches(columns=["user_input"])
+            for batch in part.iter_batches(columns=["user_input"], use_threads=False)
             for question in batch.column(0).to_pylist()
         }
 
@@ -217,7 +217,7 @@ def question_keys(files: Files, path: str) -> set[str]:
 def read_row_batches(files: Files, path: str) -> Generator[list[LogRow], None, None]:
     """The rows of a part in batches of some hundreds."""
     with open_part(files, path) as part:
-        for batch in part.iter_batches(batch_size=_BATCH):
+        for batch in part.iter_batches(batch_size=_BATCH, use_threads=False):
             yield [row_of(record) for record in batch.to_pylist()]
 
 
@@ -226,14 +226,14 @@ def read_records(
 ) -> Iterator[dict[str, Any]]:
     """The records of a part, in bounded memory."""
     with open_part(files, path) as part:
-        for batch in part.iter_batches(batch_size=_BATCH, columns=columns):
+        for batch in part.iter_batches(batch_size=_BATCH, columns=columns, use_threads=False):
             yield from batch.to_pylist()
 
 
 def read_columns(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
     """Some columns of a whole part."""
     with open_part(files, path) as part:
-        return part.read(list(columns))
+        return part.read(list(columns), use_threads=False)
 
 
 def read_notes(files: Files, path: str) -> dict[str, Any]:
@@ -273,7 +273,7 @@ def copy_part(files: Files, source: str, target: str, notes: Mapping[str, Any]) 
     with workspace() as folder, open_part(files, source) as part:
         writer = PartWriter(folder, SCORE_SCHEMA)
         for number in range(part.num_row_groups):
-            writer.add_table(part.read_row_group(number))
+            writer.add_table(part.read_row_group(number, use_threads=False))
         writer.finish(files, target, notes)
 
 
@@ -283,7 +283,11 @@ class DamagedPart(StoreError):
 
 @contextmanager
 def open_part(files: Files, path: str) -> Iterator[pq.ParquetFile]:
-    """Open the current version of a part; another run may replace it meanwhile."""
+    """Open the current version of a part; another run may replace it meanwhile.
+
+    Read it with `use_threads=False`: threads of Arrow that hold a file of Python may crash the
+    process when it ends (https://github.com/apache/arrow/issues/50482). They are no faster here.
+    """
     with files.open_as_is(path) as file, reading_part(files, path):
         yield pq.ParquetFile(file)
 
@@ -344,7 +348,7 @@ def records_at(
             end = start + part.metadata.row_group(number).num_rows
             here = [position for position in wanted if start <= position < end]
             if here:
-                group = part.read_row_group(number, columns=columns)
+                group = part.read_row_group(number, columns=columns, use_threads=False)
                 taken = group.take(pa.array([position - start for position in here]))
                 found.update(zip(here, taken.to_pylist(), strict=True))
             start = end
