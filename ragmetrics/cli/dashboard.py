@@ -65,6 +65,8 @@ def dashboard(
             raise InputError(
                 f"{site.uri()}: cannot be served from this machine; set --out to a folder"
             )
+        if open_it and output:
+            _check_only_a_site(site)
         if open_it and not err.is_terminal:
             err.print("Rewriting the site …")
         with err.status("Rewriting the site …") as shown:
@@ -76,6 +78,15 @@ def dashboard(
         out.print(first)
         if open_it and site.local:
             _serve(site.local, port)
+
+
+def _check_only_a_site(folder: Files) -> None:
+    """Refuse a folder that has other files: whoever opens the site could read them."""
+    if not folder.exists("index.html") and folder.local and any(folder.local.glob("*")):
+        raise InputError(
+            f"{folder.uri()}: has other files, and --open would serve them too; "
+            "set --out to an empty folder"
+        )
 
 
 def _serve(folder: Path, port: int) -> None:

@@ -176,6 +176,18 @@ def test_a_site_in_a_bucket_is_not_served_from_there(tmp_path: Path, run: Run) -
     assert "set --out to a folder" in ended.err
 
 
+def test_a_folder_of_other_files_is_not_served(tmp_path: Path, run: Run) -> None:
+    """`--out` may name a home by mistake: nothing is written to it or shown to anybody."""
+    files = store(str(tmp_path / "store"))
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "id_rsa").write_text("secret")
+    ended = run("dashboard", files.root, "--out", home, "--open")
+    assert ended.code != 0
+    assert "has other files" in ended.err
+    assert [path.name for path in home.iterdir()] == ["id_rsa"]
+
+
 def test_a_store_in_a_bucket_is_served_from_a_temporary_folder(tmp_path: Path, s3: Bucket) -> None:
     """Which is gone afterwards; the bucket stays as it was."""
     files = store(f"{s3.uri}/store")
