@@ -7,10 +7,12 @@ PYTEST_ARGS ?= -n 2 --dist worksteal
 SYSTEM_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 FAST = -m "not process" --hypothesis-profile fast tests/unit
 FUZZ_EXAMPLES ?= 200
+MUTANTS ?= 300
 VENV = .venv
 BIN = $(VENV)/bin
 LOCK_VENV = .venv-lock
 LOWEST_VENV = .venv-lowest
+MUTATION_VENV = .venv-mutation
 RAGAS_VENV = .venv-ragas
 RAGAS_0_1_VENV = .venv-ragas-0.1
 DEEPEVAL_VENV = .venv-deepeval
@@ -18,7 +20,7 @@ DEEPEVAL_VENV = .venv-deepeval
 # Each process of a test would compile the product anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help venv install demo test-fast test test-system test-lowest fuzz check format bench parity \
+.PHONY: help venv install demo test-fast test test-system test-lowest mutation fuzz check format bench parity \
 	screenshots lock clean
 
 help: ## list the targets
@@ -42,6 +44,10 @@ test-system: $(BIN)/.dev-installed ## run the tests with clusters, containers, a
 
 test-lowest: $(LOWEST_VENV)/.installed ## run the fast tests with the lowest versions of all dependencies
 	CI= $(LOWEST_VENV)/bin/python -m pytest $(PYTEST_ARGS) $(FAST)
+
+# A sample: all 8,800 mutants take a day. MUTANTS=0 tries all.
+mutation: $(MUTATION_VENV)/.installed ## change the code that decides, and count the changes that the fast tests notice
+	$(MUTATION_VENV)/bin/python scripts/mutation.py --mutants $(MUTANTS)
 
 # Some four minutes; FUZZ_EXAMPLES=5000 searches for hours.
 fuzz: $(BIN)/.dev-installed ## try readers of logs, settings, replies and stores with damaged input
@@ -71,7 +77,7 @@ lock: $(BIN)/python ## resolve all dependencies afresh into constraints.txt
 	scripts/lock.sh $(BIN)/python $(LOCK_VENV)
 
 clean: ## remove .venv, caches and the demo's output
-	rm -rf $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) build dist demo-store *.egg-info
+	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) build dist demo-store *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -93,6 +99,11 @@ $(LOWEST_VENV)/.installed: pyproject.toml scripts/lowest.py $(BIN)/.dev-installe
 	$(BIN)/python -m venv --clear $(LOWEST_VENV)
 	$(BIN)/python scripts/lowest.py > $(LOWEST_VENV)/lowest.txt
 	$(LOWEST_VENV)/bin/pip install -q -c $(LOWEST_VENV)/lowest.txt -e ".[test]"
+	touch $@
+
+$(MUTATION_VENV)/.installed: pyproject.toml constraints.txt $(BIN)/python
+	$(BIN)/python -m venv $(MUTATION_VENV)
+	$(MUTATION_VENV)/bin/pip install -q -c constraints.txt -e ".[flows,dev]" "mutmut==3.8.1"
 	touch $@
 
 $(RAGAS_VENV)/.installed: $(BIN)/python
