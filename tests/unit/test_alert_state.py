@@ -211,6 +211,19 @@ def test_a_snoozed_alert_is_silent_and_then_told_as_it_is() -> None:
     assert told == ["fired", None, None, "reminded", None, "reminded", None]
 
 
+@pytest.mark.parametrize(("after", "told"), [({}, "reminded"), (acknowledged(), None)])
+def test_a_snooze_ends_though_nothing_judges_the_alert(
+    after: dict[str, Silence], told: str | None
+) -> None:
+    """People are reminded of it once, unless they acknowledged it meanwhile."""
+    book, _ = advance_states(AlertStore(), [a_finding("breach")], MONDAY, 7)
+    transitions = []
+    for offset, quiet in ((1, snoozed(until=2)), (2, after), (3, after)):
+        book, found = advance_states(book, [], MONDAY + timedelta(offset), 7, quiet)
+        transitions.append(found[0].transition)
+    assert transitions == [None, told, None]
+
+
 def test_what_fires_while_it_is_snoozed_is_told_as_fired_afterwards() -> None:
     """With the first night of its spell; what is over by then was never there."""
     assert transitions_of(["ok", "breach", "breach", "breach"], snoozed(until=3))[-1] == "fired"

@@ -122,6 +122,21 @@ def test_what_is_fine_explains_nothing() -> None:
     assert len(incidents([*fine, *ok], night())) == 6
 
 
+def test_a_judge_that_is_back_is_one_resolution() -> None:
+    """Its metrics resolve together; one that was fine before stands by itself."""
+    back = [
+        health("judge_failures", "ok", name, state="ok", transition=transition)
+        for name, transition in (
+            ("context_recall", "resolved"),
+            ("context_relevance", "resolved"),
+            ("faithfulness", None),
+        )
+    ]
+    first, second = incidents(back, night())
+    assert [one.metric for one in first.alike] == ["context_relevance"]
+    assert second.cause.metric == "faithfulness"
+
+
 def test_what_fired_is_heard_whatever_explains_it() -> None:
     """An incident is told as the loudest of its findings."""
     old, new = health("no_data", "no_data"), blind(transition="fired")
