@@ -2,9 +2,9 @@
 .POSIX:
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n 2 --dist worksteal
+PYTEST_ARGS ?= -n 2 --dist worksteal --durations 10
 # They wait more than they compute.
-SYSTEM_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
+SYSTEM_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations 10
 FAST = -m "not process" --hypothesis-profile fast tests/unit
 FUZZ_EXAMPLES ?= 200
 MUTANTS ?= 300
