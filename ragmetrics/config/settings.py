@@ -289,6 +289,7 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
                 update={"drift_set": _beside(base, drift_set) if drift_set else None}
             ),
         }
+        | _judges_beside(base, settings)
     )
 
 
@@ -369,6 +370,23 @@ def _judge_like(
             f"{next(iter(more))}: has no effect on the judge {found.name}; choose the judge openai"
         )
     return found
+
+
+def _judges_beside(base: Path, settings: Settings) -> dict[str, object]:
+    if settings.judges:
+        return {"judges": tuple(_judge_beside(base, one) for one in settings.judges)}
+    return {"judge": _judge_beside(base, settings.judge)}
+
+
+def _judge_beside(base: Path, judge: JudgeSettings) -> JudgeSettings:
+    """The judge, with the file of a recording, or the folder of a model, found from a folder.
+
+    `local:NAME` is the name of a model; only `local:./PATH` is a folder.
+    """
+    kind, _, place = judge.name.partition(":")
+    if kind == "recorded" or (kind == "local" and place.startswith(("./", "../"))):
+        return judge.model_copy(update={"name": f"{kind}:{_beside(base, place)}"})
+    return judge
 
 
 def _beside(base: Path, location: str) -> str:

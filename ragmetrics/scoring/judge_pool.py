@@ -145,7 +145,7 @@ class BudgetPool:
         self._added: set[str] = set()
 
     async def add_parts(self, parts: Iterable[tuple[Sequence[str], int]]) -> None:
-        """Add the portions of parts to the limiter, each once."""
+        """Add the portions of parts to the limiter, each once. Raises StoreError."""
         await asyncio.gather(*(self._add_part(names, shard) for names, shard in parts))
 
     async def _add_part(self, names: Sequence[str], shard: int) -> None:
@@ -153,7 +153,11 @@ class BudgetPool:
         if key in self._added:
             return
         self._added.add(key)
-        spent = await asyncio.to_thread(self._spent, names[0], shard)
+        try:
+            spent = await asyncio.to_thread(self._spent, names[0], shard)
+        except BaseException:
+            self._added.discard(key)  # a retry of the part adds its portion
+            raise
         portion = self.plan.parts[key]
         if spent is None:
             self.limiter.add(portion.total, portion.for_embeddings)

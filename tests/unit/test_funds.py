@@ -10,11 +10,11 @@ import pytest
 
 from ragmetrics import evaluate, event_loop as loop
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.errors import OverBudget
+from ragmetrics.errors import OverBudget, StoreError
 from ragmetrics.judges import Spend, SpendLimiter
 from ragmetrics.model import Status
 from ragmetrics.pipeline import run_night, stage_night
-from ragmetrics.scoring import Staged, list_parts, score_part
+from ragmetrics.scoring import Staged, judge_pool, list_parts, score_part
 from ragmetrics.scoring.budget.plan import load_plan
 from ragmetrics.scoring.judge_pool import open_budget_pool
 from ragmetrics.storage import open_store
@@ -59,6 +59,49 @@ def test_parts_put_their_portions_together(judge_server: JudgeServer, tmp_path: 
     assert plan is not None
     assert left(settings, staged, 0, 1, 2, 3) == 60
     assert left(settings, staged, 0, 0) == plan.parts["context_relevance/0"].requests
+
+
+def test_a_part_whose_store_fails_for_a_moment_has_its_portion_when_it_is_retried(
+    judge_server: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The portion is added when the store answers, and once."""
+    settings = nightly(judge_server, tmp_path, budget={"max_requests": 60}, shards=2)
+    staged = stage_night(settings, NIGHT)
+    answers = iter([StoreError("the bucket is slow"), False, False])
+
+    def is_whole(*_: object) -> bool:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return bool(answer)
+
+    monkeypatch.setattr(judge_pool, "is_whole", is_whole)
+    part = list_parts(settings, staged)[0]
+
+    async def retried() -> float:
+        async with open_budget_pool(open_store(settings), staged.ref) as pool:
+            assert pool is not None
+            with pytest.raises(StoreError):
+                await pool.add_parts([part])
+            await pool.add_parts([part])
+            await pool.add_parts([part])
+            return pool.limiter.requests
+
+    plan = load_plan(open_store(settings), staged.ref)
+    assert plan is not None
+    assert loop.run(retried()) == plan.parts["context_relevance/0"].requests
+
+
+@pytest.mark.parametrize("name", ["budget", "sample"])
+def test_a_damaged_plan_is_named(judge_server: JudgeServer, tmp_path: Path, name: str) -> None:
+    """In one line, with its file."""
+    part_of_it = {"sample": {"rows": 10}} if name == "sample" else {"budget": {"max_requests": 60}}
+    settings = nightly(judge_server, tmp_path, **part_of_it)
+    staged = stage_night(settings, NIGHT)
+    (path,) = (tmp_path / "store").rglob(f"{name}.json")
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(StoreError, match=rf"{name}\.json is damaged: "):
+        score_part(settings, staged.ref, *list_parts(settings, staged)[0])
 
 
 def test_a_finished_part_brings_what_it_left(judge_server: JudgeServer, tmp_path: Path) -> None:

@@ -34,6 +34,23 @@ def test_relative_paths_are_beside_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("recorded:replies.jsonl", "{folder}/replies.jsonl"),
+        ("recorded:/data/replies.jsonl", "/data/replies.jsonl"),
+        ("local:./model", "{folder}/model"),
+        ("local:all-mpnet-base-v2", "all-mpnet-base-v2"),
+    ],
+)
+def test_files_of_judges_are_beside_the_file(tmp_path: Path, name: str, place: str) -> None:
+    """Of the judge and of each of a panel; the name of a model is no file."""
+    wanted = f"{name.partition(':')[0]}:{place.format(folder=tmp_path)}"
+    assert load(tmp_path, f"judge: {name}").judge.name == wanted
+    panel = load(tmp_path, f"judges: [embedded, '{name}']").judges
+    assert [one.name for one in panel] == ["embedded", wanted]
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("colour: red", "colour: there is no such key"),
