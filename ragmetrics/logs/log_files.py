@@ -137,10 +137,9 @@ def find_logs(
     """
     if day is not None:
         place = log_files_of_day(place, day)
-    if any(sign in place for sign in _MAGIC):
-        fixed = re.split(r"[*?\[]", place, maxsplit=1)[0].rpartition("/")[0] or "."
+    fixed, pattern = _split_glob(place)
+    if pattern:
         files = Files(fixed, options)
-        pattern = place[len(fixed) :].lstrip("/") if fixed != "." else place
         found = _own_files(files, files.glob(pattern))
     elif FORMATS.search(place):
         head, _, name = place.rpartition("/")
@@ -154,6 +153,19 @@ def find_logs(
         if len(found) == 1 and found[0].path in ("", "."):
             raise InputError(f"{place}: not a log; names end in {ENDINGS}")
     return files, tuple(info for info in found if _is_log(info.path))
+
+
+def _split_glob(place: str) -> tuple[str, str]:
+    """The folder of a location and the glob below it; no glob where the location has none.
+
+    A folder of this machine whose name has a `[` is no glob if it exists.
+    """
+    steps = place.split("/")
+    for number, step in enumerate(steps):
+        literal = "/".join(steps[: number + 1])
+        if _MAGIC.intersection(step) and not ("://" not in place and Path(literal).exists()):
+            return "/".join(steps[:number]) or ("/" if number else "."), "/".join(steps[number:])
+    return place, ""
 
 
 def _own_files(files: Files, infos: Iterable[FileInfo]) -> list[FileInfo]:

@@ -263,14 +263,15 @@ class Files:
         return _infos(self._do("listing", folder, lambda: all_below(fs, full)), base)
 
     def glob(self, pattern: str) -> list[FileInfo]:
-        """The files that match a glob pattern, by path."""
+        """The files that match a glob pattern, by path. The root is literal."""
         fs, base = self._fs
-        full = self._full(pattern)
         if self.local:
-            found = self._do("listing", pattern, lambda: matching(fs, full, lambda act: act()))
+            found = self._do(
+                "listing", pattern, lambda: matching(fs, base, pattern, lambda act: act())
+            )
         else:
             with translate_errors("listing", self.uri(pattern)):
-                found = matching(fs, full, partial(self._do, "listing", pattern))
+                found = matching(fs, base, pattern, partial(self._do, "listing", pattern))
         files = {name: info for name, info in found.items() if info["type"] != "directory"}
         return _infos(files, base)
 

@@ -65,13 +65,14 @@ def _details(entry: os.DirEntry[str]) -> Mapping[str, Any]:
 _MAGIC = re.compile(r"[*?\[]")
 
 
-def matching(fs: fsspec.AbstractFileSystem, pattern: str, ask: Ask) -> Found:
-    """The files and folders that match a pattern. `ask` retries each listing.
+def matching(fs: fsspec.AbstractFileSystem, base: str, pattern: str, ask: Ask) -> Found:
+    """The files and folders below a folder that match a pattern. `ask` retries each listing.
 
-    `fs.glob` is not used: it silently skips folders whose listing fails.
+    The name of the folder is literal: a `[` in it is a `[`. `fs.glob` is not used: it silently
+    skips folders whose listing fails.
     """
-    head, _, rest = pattern.partition("/")
-    folders = [head]  # an empty name is the root of this machine
+    base = base.rstrip("/")  # an empty name is the root of this machine
+    folders, rest = [base], pattern
     found: dict[str, Mapping[str, Any]] = {}
     while rest:
         step, _, rest = rest.partition("/")
@@ -79,7 +80,10 @@ def matching(fs: fsspec.AbstractFileSystem, pattern: str, ask: Ask) -> Found:
             fits = re.compile(glob_translate(pattern))
             everything = [ask(partial(all_below, fs, folder)) for folder in folders]
             return {
-                name: info for one in everything for name, info in one.items() if fits.match(name)
+                name: info
+                for one in everything
+                for name, info in one.items()
+                if fits.match(name.removeprefix(f"{base}/"))
             }
         if not _MAGIC.search(step):
             folders = [f"{folder}/{step}" for folder in folders]

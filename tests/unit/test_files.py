@@ -119,6 +119,15 @@ def test_glob_gives_files_alone(files: Files) -> None:
     assert files.glob("*.json") == []
 
 
+@pytest.mark.parametrize("folder", ["[old] store", "what?", "a*b"])
+@pytest.mark.parametrize("pattern", ["gates/*.json", "**/*.json", "gates/1.json"])
+def test_the_folder_of_a_store_is_no_pattern(tmp_path: Path, folder: str, pattern: str) -> None:
+    """Whatever its name: gates of a store in `[old] store` are found."""
+    files = Files(str(tmp_path / folder))
+    files.write("gates/1.json", b"")
+    assert [info.path for info in files.glob(pattern)] == ["gates/1.json"]
+
+
 @pytest.mark.parametrize("bucket", [False, True])
 def test_a_pattern_that_is_none_is_told(tmp_path: Path, bucket: bool) -> None:
     """In one line, in a folder and in a bucket."""

@@ -154,6 +154,15 @@ def test_a_glob_gives_what_matches(put: Put) -> None:
     assert read(f"{logs}/z*/*.jsonl") == []
 
 
+def test_a_folder_that_exists_is_no_glob(tmp_path: Path) -> None:
+    """As where the settings lie in `[old] site`; a star below it still is one."""
+    folder = tmp_path / "[old] site" / "logs"
+    folder.mkdir(parents=True)
+    (folder / "a[1].jsonl").write_bytes(encode([LogRow("a", "q", ())], ".jsonl"))
+    assert ids(read(f"{folder}/")) == ids(read(f"{folder}/*.jsonl")) == ["a"]
+    assert ids(read(f"{folder}/a[1].jsonl")) == ["a"]
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "template"),
