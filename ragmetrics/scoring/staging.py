@@ -35,6 +35,7 @@ from ragmetrics.storage import (
     PartWriter,
     RunRef,
     find_record,
+    is_readable,
     open_store,
     remove_file,
     row_record,
@@ -208,21 +209,29 @@ def find_staged(files: Files, folder: str) -> Staged | None:
 
 def _find_complete(files: Files, ref: RunRef) -> Staged | None:
     """The result of an earlier staging; None when the run has to be staged again, because the word
-    counts are damaged or a file could not be written.
+    counts or the rows of a shard are damaged, or a file could not be written.
     """
     done = find_staged(files, ref.folder("rows"))
-    if done and done.problems:
+    if done is None or done.problems:
         return None
+    if _has_corpus(files, ref) and all(
+        is_readable(files, ref.rows(shard)) for shard in range(ref.shards)
+    ):
+        return done
+    log.warning("%s: damaged, staged again", files.uri(ref.folder("rows")))
+    remove_file(files, f"{ref.folder('rows')}/staged.json")
+    return None
+
+
+def _has_corpus(files: Files, ref: RunRef) -> bool:
     try:
-        if done:
-            load_corpus(files, ref)
+        load_corpus(files, ref)
     except StoreError as error:
         if error.transient:
             raise
-        log.warning("%s: word counts damaged, staged again", files.uri(ref.folder("rows")))
-        remove_file(files, f"{ref.folder('rows')}/staged.json")
-        return None
-    return done
+        log.warning("%s", error)
+        return False
+    return True
 
 
 def _items(

@@ -16,6 +16,7 @@ from .shards import (
     RunRef as RunRef,
     ScoredRow as ScoredRow,
     copy_part as copy_part,
+    is_readable as is_readable,
     is_whole as is_whole,
     question_keys as question_keys,
     read_columns as read_columns,

@@ -268,6 +268,22 @@ def is_whole(files: Files, path: str) -> bool:
     return True
 
 
+def is_readable(files: Files, path: str) -> bool:
+    """True when a part exists and can be read to its end; its footer may be whole without that."""
+    try:
+        with open_part(files, path) as part:
+            for number in range(part.num_row_groups):
+                part.read_row_group(number, use_threads=False)
+    except DamagedPart as error:
+        log.warning("%s, so it is made again", error)
+        return False
+    except StoreError as error:
+        if not is_missing(error):
+            raise
+        return False
+    return True
+
+
 def copy_part(files: Files, source: str, target: str, notes: Mapping[str, Any]) -> None:
     """Copy a part of scores with other notes. Raises DamagedPart when it cannot be read."""
     with workspace() as folder, open_part(files, source) as part:

@@ -262,6 +262,34 @@ def test_damaged_word_counts_are_told_and_staged_anew(
     assert counts.read_bytes() == whole
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[: len(data) // 2],
+        lambda data: b"garbage",
+        lambda data: data[:4] + b"\xff" * (len(data) // 2) + data[4 + len(data) // 2 :],
+        None,
+    ],
+    ids=["empty", "cut", "garbage", "garbage before the footer", "removed"],
+)
+def test_damaged_rows_are_staged_anew(
+    tmp_path: Path, damage: Callable[[bytes], bytes] | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run of the night goes on, and its log says why it staged again."""
+    log(tmp_path, make_rows(40))
+    settings = settings_in(tmp_path, shards=2)
+    ref = run(settings).ref
+    before, shard = shards(settings, ref), tmp_path / "store" / ref.rows(1)
+    if damage:
+        shard.write_bytes(damage(shard.read_bytes()))
+    else:
+        shard.unlink()
+    assert run(settings).ref == ref
+    assert shards(settings, ref) == before
+    assert "staged again" in caplog.text
+
+
 @pytest.mark.parametrize("template", ["logs/dt={date}", "logs/{date:dt=%Y-%m-%d}"])
 def test_the_source_names_the_logs_of_the_day(tmp_path: Path, template: str) -> None:
     """As they are found, without what stands for the date."""
