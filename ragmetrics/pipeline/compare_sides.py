@@ -56,7 +56,7 @@ def compare(
     b: Any,
     *,
     by: str | Sequence[str] | None = None,
-    metrics: Sequence[MetricChoice] | None = None,
+    metrics: Sequence[MetricChoice] | MetricChoice | None = None,
     judge: Judged = None,
     model: str | None = None,
     base_url: str | None = None,

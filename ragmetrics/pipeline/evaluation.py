@@ -65,6 +65,13 @@ class Result:
         )
         return f"Result({self.manifest.source.rows:,} rows: {', '.join(means)})"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the rows, and one line per metric."""
+        source = self.manifest.source
+        lost = f", {source.quarantined:,} in quarantine" if source.quarantined else ""
+        table = self.summary().drop(columns=["spread", "agreement"]).round(3)
+        return f"<p>{source.rows:,} rows{lost}</p>{table.to_html(escape=True, na_rep='')}"
+
     @property
     def files(self) -> Files:
         """The store with the rows and scores."""
@@ -155,7 +162,7 @@ class Result:
 
 def evaluate(
     rows: Any,
-    metrics: Sequence[MetricChoice] | None = None,
+    metrics: Sequence[MetricChoice] | MetricChoice | None = None,
     judge: Judged = None,
     *,
     model: str | None = None,
@@ -172,9 +179,9 @@ def evaluate(
 ) -> Result:
     """Score rows: a path (or several), dicts, a pandas DataFrame, a ragas or Hugging Face dataset.
 
-    `metrics` are names, or `{name: parameters}`; the default are the default metrics. `judge` is
-    `embedded` by default; a list of judges is a panel. `settings` has all other settings of
-    `ragmetrics.yaml`; the other arguments override it.
+    `metrics` are names, or `{name: parameters}`, or one of these alone; the default are the default
+    metrics. `judge` is `embedded` by default; a list of judges is a panel. `settings` has all other
+    settings of `ragmetrics.yaml`; the other arguments override it.
     `budget` is a mapping such as `{"max_requests": 1000}`.
     `fuse="row"` requests the verdicts of all metrics for a row in one request.
     `preset` names the tool that wrote the rows: `ragas`, `openinference`, `langfuse`, ...
@@ -209,7 +216,7 @@ async def aevaluate(rows: Any, *args: Any, **kwargs: Any) -> Result:
 
 def estimate(
     rows: Any,
-    metrics: Sequence[MetricChoice] | None = None,
+    metrics: Sequence[MetricChoice] | MetricChoice | None = None,
     judge: Judged = None,
     *,
     model: str | None = None,
@@ -251,7 +258,7 @@ def temporary(settings: Settings, folder: str) -> Settings:
 
 def settings_of(
     settings: Settings | None,
-    metrics: Sequence[MetricChoice] | None,
+    metrics: Sequence[MetricChoice] | MetricChoice | None,
     judge: Judged,
     model: str | None,
     base_url: str | None,
@@ -264,7 +271,7 @@ def settings_of(
     settings = judged_by(settings, judge, model, base_url)
     update: dict[str, Any] = {}
     if metrics is not None:
-        update["metrics"] = tuple(metrics)
+        update["metrics"] = (metrics,) if isinstance(metrics, str | Mapping) else tuple(metrics)
     if golden is not None:
         update["golden"] = golden
     settings = settings.model_copy(update=update)

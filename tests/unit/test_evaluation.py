@@ -348,3 +348,18 @@ def test_a_result_says_what_it_is() -> None:
     result = ragmetrics.evaluate(make_rows(3), ["context_recall", "hit_rate"])
     assert repr(result) == "Result(3 rows: context_recall 1.000, hit_rate -)"
     assert result.usage == result.manifest.usage
+
+
+@pytest.mark.parametrize("one", ["context_recall", {"context_recall": {}}])
+def test_a_single_metric_needs_no_list(one: str | dict[str, Any]) -> None:
+    """A text is a name, and not a list of letters."""
+    result = ragmetrics.evaluate(make_rows(3), one)
+    assert [summary.metric for summary in result.manifest.metrics] == ["context_recall"]
+
+
+def test_a_notebook_shows_the_result_as_a_table() -> None:
+    """With what was lost; names are text, and no HTML."""
+    rows = [*make_rows(3), {"user_input": 7}]
+    page = ragmetrics.evaluate(rows, "context_recall")._repr_html_()
+    assert "<p>3 rows, 1 in quarantine</p>" in page
+    assert "<th>context_recall</th>" in page
