@@ -166,6 +166,8 @@ class Settings(BaseSettings):
     """The tool that wrote the logs. None: rows in ragmetrics' own layout."""
     columns: dict[str, str] = Field(default_factory=dict)
     """Maps a row field to a dotted path in the log: `user_input: request.body.question`."""
+    context_separator: str | None = Field(None, min_length=1)
+    """Where a log has the contexts of a row as one text: the text between two of them."""
     language: str = "en"
     """Language of rows without one."""
     metrics: tuple[MetricChoice, ...] = DEFAULT_METRICS

@@ -20,25 +20,26 @@ from ragmetrics.logs.parquet_records import parquet_records
 from ragmetrics.model import EXCERPT, BadRow, bad_row
 from ragmetrics.storage import unpacked
 
-FORMATS = re.compile(r"\.(?P<format>jsonl|ndjson|json|csv|parquet)(?P<packed>\.gz|\.zst)?$", re.I)
-ENDINGS = ".jsonl, .csv, .json (all also .gz, .zst) or .parquet"
+FORMATS = re.compile(
+    r"\.(?P<format>jsonl|ndjson|json|csv|tsv|parquet)(?P<packed>\.gz|\.zst)?$", re.I
+)
+ENDINGS = ".jsonl, .csv, .tsv, .json (all also .gz, .zst) or .parquet"
 ROW_BYTES = 10_000_000
 UNPACKED_BYTES = 10_000_000_000
 """Defaults of the limits in the settings."""
-# CSV has no lists: a cell of one of these fields contains a JSON array or object.
-STRUCTURED = frozenset(
-    [
-        "retrieved_contexts",
-        "reference_contexts",
-        "retrieved_context_ids",
-        "reference_context_ids",
-        "retrieved_context_scores",
-        "tags",
-    ]
-)
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 BROKEN = (EOFError, OSError, zlib.error, pa.ArrowException)
 """Errors of reading a file that is truncated or cannot be unpacked."""
+
+
+class _Everything(frozenset[str]):
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+EVERYTHING = _Everything()
+"""For `wanted`: all columns."""
 
 Record = tuple[int, Any]
 """A line number and a decoded row, or a line number and an error for the quarantine.
@@ -53,8 +54,6 @@ class Reading:
 
     wanted: Collection[str]
     """Columns of CSV and Parquet to decode, by the first part of their dotted names."""
-    structured: Collection[str] = STRUCTURED
-    """CSV columns whose cells contain JSON."""
     row_bytes: int = ROW_BYTES
     unpacked_bytes: int = UNPACKED_BYTES
     """Largest unpacked size of a compressed file."""
@@ -74,8 +73,8 @@ def read_records(path: str, file: BinaryIO, reading: Reading) -> Iterator[Record
     if form == "parquet":
         return parquet_records(file, limit, reading.unpacked_bytes, reading.wanted)
     stream = unpacked(file, packed, reading.unpacked_bytes)
-    if form == "csv":
-        return csv_records(stream, limit, reading.structured, reading.wanted)
+    if form in ("csv", "tsv"):
+        return csv_records(stream, limit, reading.wanted)
     return _json(stream, limit) if form == "json" else _jsonl(stream, limit)
 
 
@@ -105,8 +104,9 @@ def _decoded(line: bytes) -> Any:
     try:
         return from_json(line.removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:
-        kind = "not UTF-8" if not _is_utf8(line) else "not JSON"
-        return bad_row(f"{kind}: {error}" if kind == "not JSON" else kind, line)
+        if line.startswith(_UTF16):
+            return bad_row("UTF-16: convert the file to UTF-8: iconv -f UTF-16 -t UTF-8 FILE", line)
+        return bad_row(f"not JSON: {error}" if _is_utf8(line) else "not UTF-8", line)
 
 
 def _lines(stream: BinaryIO, limit: int, start: int) -> Iterator[tuple[int, bytes | BadRow]]:

@@ -8,6 +8,7 @@ from .row import (
     question_key as question_key,
     read_row as read_row,
     EXCERPT as EXCERPT,
+    REQUIRED as REQUIRED,
     FIELDS as FIELDS,
     MAX_CONTEXTS as MAX_CONTEXTS,
 )

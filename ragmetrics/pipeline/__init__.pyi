@@ -17,6 +17,8 @@ from .evaluation import (
     aevaluate as aevaluate,
     estimate as estimate,
     evaluate as evaluate,
+    RowsLost as RowsLost,
+    too_many_quarantined as too_many_quarantined,
 )
 from .compare_sides import compare as compare
 from .backfill import (

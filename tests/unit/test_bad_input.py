@@ -140,7 +140,6 @@ def test_a_cut_file_is_told_by_the_night(tmp_path: Path) -> None:
         (b"[" * 100_000, "not JSON: "),
         (b'{"retrieved_contexts": []}', "user_input: no question"),
         (b'{"user_input": ["q"], "retrieved_contexts": []}', "user_input: should be"),
-        (b'{"user_input": "q", "retrieved_contexts": [], "response": ["a"]}', "response: should"),
         (b'{"user_input": "q", "retrieved_contexts": "c"}', "retrieved_contexts: should be"),
         (b'{"user_input": "\xff", "retrieved_contexts": []}', "not UTF-8"),
         (b'{"user_input": "\\ud800", "retrieved_contexts": []}', "not JSON: "),
@@ -161,9 +160,9 @@ def test_a_bad_line_costs_no_other(tmp_path: Path, line: bytes, reason: str) -> 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"b,\xff,[]", "not UTF-8"),
-        (b"b,q,text", "retrieved_contexts: the cell should hold JSON"),
-        (b'b,q,"' + b"[" * 100_000 + b'"', "retrieved_contexts: the cell should hold JSON"),
+        (b"b,\xff,[]", "user_input: not UTF-8"),
+        (b"b,q,text", "retrieved_contexts: should be a list"),
+        (b'b,q,"' + b"[" * 100_000 + b'"', "retrieved_contexts: no list or mapping, as JSON or"),
         (b"b,q,[],more", "more cells than columns"),
         (b"b,,[]", "user_input: no question"),
         (b"b,q," + b"x" * 20_000, "not CSV, or too large"),
@@ -185,7 +184,7 @@ def test_a_bad_text_in_parquet_costs_no_other(tmp_path: Path) -> None:
     table = {"id": ["a", "b", "c"], "user_input": texts, "retrieved_contexts": [["x"]] * 3}
     pq.write_table(pa.table(table), tmp_path / "log.parquet")
     good, (bad,) = read(tmp_path / "log.parquet")
-    assert (good, bad.line, bad.reason) == (["a", "c"], 2, "not UTF-8")
+    assert (good, bad.line, bad.reason) == (["a", "c"], 2, "user_input: not UTF-8")
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
