@@ -138,11 +138,13 @@ class Transport:
         self._bodies = BodyReader(most_bytes)
         self._session: ClientSession | None = None
         self._opening = asyncio.Lock()
+        self._closed = False
 
     async def post(self, path: str, body: bytes) -> Answer:
         """Send JSON and read the answer, of any status, without a timeout.
 
-        Raises Unreachable, Dropped, and TooLarge if the answer is larger than allowed.
+        Raises Unreachable, also after `close`, Dropped, and TooLarge if the answer is larger than
+        allowed.
         """
         session = self._session or await self._open()
         data = body if len(body) < _STREAMED else io.BytesIO(body)
@@ -161,7 +163,8 @@ class Transport:
         return replace(answer, body=answer.body.replace(secret, b"***"))
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, for good: a late request must not open one that nobody closes."""
+        self._closed = True
         if self._session:
             await self._session.close()
             self._session = None
@@ -170,7 +173,10 @@ class Transport:
         async with self._opening:
             if self._session is None:
                 # In a thread: the import and the certificates would block the event loop.
-                self._session = self._make(await asyncio.to_thread(certificates, self.address))
+                known = await asyncio.to_thread(certificates, self.address)
+                if self._closed:
+                    raise Unreachable("the client is closed", permanent=True)
+                self._session = self._make(known)
             return self._session
 
     def _make(self, certificates: ssl.SSLContext | bool) -> ClientSession:
