@@ -17,6 +17,7 @@ from ragmetrics.cli.options import (
     MetricsFlag,
     ModelFlag,
     PresetFlag,
+    SettingsFlag,
     err,
     names_of,
     out,
@@ -79,10 +80,6 @@ PageFlag = Annotated[
 SiteFlag = Annotated[
     Path | None,
     typer.Option("--site", help="Write the page to this folder instead of the dashboard."),
-]
-SettingsFlag = Annotated[
-    Path | None,
-    typer.Option("--settings", help="The settings file; default: ragmetrics.yaml, if it exists."),
 ]
 
 

@@ -32,6 +32,7 @@ from .factory import (
 )
 from .fused_prompt import Fused as Fused, fusible as fusible, parts_of as parts_of
 from .lexical_judge import EmbeddedJudge as EmbeddedJudge, HashedEmbedder as HashedEmbedder
+from .probe import probe_judge as probe_judge
 from .prompt_translation import translate as translate
 from .quota_sharing import leave_quota as leave_quota
 from .replayed import Recorder as Recorder

@@ -9,6 +9,7 @@ from .row import (
     read_row as read_row,
     EXCERPT as EXCERPT,
     REQUIRED as REQUIRED,
+    explain_mistakes as explain_mistakes,
     FIELDS as FIELDS,
     MAX_CONTEXTS as MAX_CONTEXTS,
 )

@@ -204,9 +204,14 @@ def explain_validation_error(error: ValidationError, most: int = 1) -> str:
     return _explained(error.errors(include_url=False, include_input=False), most)
 
 
+def explain_mistakes(found: Sequence[ErrorDetails]) -> list[str]:
+    """Each mistake of a validation error in one line, with its place."""
+    return [_mistake(one) for one in found]
+
+
 def _explained(found: Sequence[ErrorDetails], most: int = 1) -> str:
     more = f" (and {len(found) - most} more)" if len(found) > most else ""
-    return "; ".join(map(_mistake, found[:most])) + more
+    return "; ".join(explain_mistakes(found[:most])) + more
 
 
 def _mistake(one: ErrorDetails) -> str:

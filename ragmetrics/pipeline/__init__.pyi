@@ -29,6 +29,7 @@ from .backfill import (
     fill as fill,
     run_backfill as run_backfill,
 )
+from .doctor import Check as Check, examine as examine
 from .demo import unpack_demo as unpack_demo, NIGHTS as NIGHTS
 from .log_check import CheckReport as CheckReport, check_logs as check_logs
 from .message_preview import (
