@@ -26,6 +26,7 @@ from ragmetrics.cli import (
     gate as cli_gate,
     nightly as cli_nightly,
     prompts as cli_prompts,
+    prune as cli_prune,
     replay as cli_replay,
     schema as cli_schema,
     score as cli_score,
@@ -98,6 +99,7 @@ app.command()(cli_batches.batches)
 app.command()(cli_calibrate.calibrate)
 app.command()(cli_replay.replay)
 app.command()(cli_dashboard.dashboard)
+app.command()(cli_prune.prune)
 app.command()(cli_gate.gate)
 app.command()(cli_gate.emit_build)
 app.command()(cli_schema.schema)

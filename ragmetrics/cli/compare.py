@@ -29,7 +29,7 @@ from ragmetrics.cli.output.costs import print_usage
 from ragmetrics.cli.output.summary import number
 from ragmetrics.cli.table import print_grid
 from ragmetrics.model import ComparedSide, Comparison, MetricChange
-from ragmetrics.report import comparison_verdict, plural
+from ragmetrics.report import plural
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
@@ -215,6 +215,8 @@ def _side(side: ComparedSide) -> str:
 
 def _print_verdict(console: Console, found: Comparison) -> None:
     """Print in one line whether B is worse, and by which metric most."""
+    from ragmetrics.report import comparison_verdict
+
     state, sentence = comparison_verdict(found)
     worse = found.significantly_worse()
     if worse:

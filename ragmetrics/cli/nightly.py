@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console
 
-from ragmetrics.alerts import dashboard_link
 from ragmetrics.cli.options import (
     INTERRUPTED,
     DateFlag,
@@ -60,6 +59,8 @@ def nightly(
 
 def print_night(console: Console, settings: Settings, result: NightResult) -> None:
     """Print the scores of a night, its messages, and where the dashboard is."""
+    from ragmetrics.alerts import dashboard_link
+
     print_summary(console, result.manifest)
     print_messages(console, [result])
     link = dashboard_link(settings, open_store(settings), result.manifest)

@@ -67,4 +67,4 @@ from .transport import (
     translate_connection_errors as translate_connection_errors,
 )
 from .word_frequencies import Corpus as Corpus
-from .reply_files import CachedReply as CachedReply
+from .reply_files import CachedReply as CachedReply, outdated_replies as outdated_replies

@@ -30,6 +30,12 @@ from .backfill import (
     run_backfill as run_backfill,
 )
 from .doctor import Check as Check, examine as examine
+from .retention import (
+    Prunable as Prunable,
+    Retention as Retention,
+    find_prunable as find_prunable,
+    prune as prune,
+)
 from .demo import unpack_demo as unpack_demo, NIGHTS as NIGHTS
 from .log_check import CheckReport as CheckReport, check_logs as check_logs
 from .message_preview import (

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from itertools import islice
 from typing import Any, Literal
-from uuid import uuid4
 
 from ragmetrics import event_loop as loop
 from ragmetrics.alerts import channels, check_rules
@@ -39,11 +38,14 @@ from ragmetrics.model import FIELDS, LogRow, Rejected
 from ragmetrics.pipeline.prefect_events import check_api, events_api
 from ragmetrics.report import plural
 from ragmetrics.scoring import check_prices, chosen_metrics
-from ragmetrics.storage import open_store, remove_file
+from ragmetrics.storage import open_store
 
 _ROWS = 200
 _DAYS_BACK = 7
 _SECONDS = 20.0
+
+_WRITTEN = ("rows", "scores", "runs", "alerts", "dashboard")
+"""Folders of the store that every night writes to."""
 
 State = Literal["ok", "warning", "failed"]
 
@@ -78,7 +80,7 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     yield _checked("store", lambda: _store(settings))
     for judge in settings.panel:
         yield _checked(f"judge {judge.name}", lambda judge=judge: _judge(judge, ask))  # type: ignore[misc]
-    if any(metric.embeds for metric in chosen_metrics(settings)):
+    if _embeds(settings):
         yield _checked("embeddings", lambda: _embeddings(settings, ask))
     for channel in channels(settings.alerts, open_store(settings)):
         yield _checked(channel.name, lambda one=channel: _channel(one))  # type: ignore[misc]
@@ -112,7 +114,10 @@ def _logs(settings: Settings, day: date) -> str:
     counts, size = ReadCounts(), sum(info.size for info in logs.infos)
     many = plural(len(logs.infos), "file")
     where = f"{many} with {size / 1e6:,.1f} MB at {logs.files.uri()}"
-    return f"{where}; {_first_rows(settings, logs, counts)}"
+    try:
+        return f"{where}; {_first_rows(settings, logs, counts)}"
+    except (InputError, _Warning) as found:
+        raise type(found)(f"{where}; {found}") from None
 
 
 def _newest_day(settings: Settings, day: date) -> str:
@@ -171,12 +176,8 @@ def _golden(settings: Settings) -> str:
 
 def _store(settings: Settings) -> str:
     files = open_store(settings)
-    probe = f"doctor-{uuid4().hex}.txt"
-    files.write(probe, b"written by ragmetrics doctor")
-    try:
-        files.read(probe)
-    finally:
-        remove_file(files, probe)
+    for folder in _WRITTEN:
+        files.check_writable(folder)
     text = f"{files.uri()} can be read and written"
     if files.local is None and not settings.dashboard_url:
         raise _Warning(f"{text}; without dashboard_url, messages have no link that people can open")
@@ -188,6 +189,13 @@ def _judge(judge: JudgeSettings, ask: bool) -> str:
         return loop.run(probe_judge(judge, ask=ask))
     made = make_member(judge, Corpus())
     return f"{made.name} runs on this machine"
+
+
+def _embeds(settings: Settings) -> bool:
+    try:
+        return any(metric.embeds for metric in chosen_metrics(settings))
+    except InputError:  # the first check has said so
+        return False
 
 
 def _embeddings(settings: Settings, ask: bool) -> str:

@@ -146,6 +146,7 @@ class Result:
                     "scored": one.scored,
                     "questions": one.questions,
                     "status": one.status,
+                    "not_applicable": one.not_applicable,
                     "spread": one.spread,
                     "agreement": one.agreement,
                     "sample": one.sample.model_dump() if one.sample else None,

@@ -100,7 +100,7 @@ def print_summary(console: Console, manifest: Manifest) -> None:
 
 def _summary_line(one: Summary, manifest: Manifest) -> tuple[str, ...]:
     rest = [
-        f"{n:,} {status.replace('_', ' ')}"
+        f"{n:,} {clean(one.status_text(status, status.replace('_', ' ')), 200)}"
         for status, n in one.status.items()
         if status != Status.SCORED and n
     ]
