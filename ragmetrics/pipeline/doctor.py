@@ -35,7 +35,7 @@ from ragmetrics.logs import (
     log_files_of_day,
 )
 from ragmetrics.model import FIELDS, LogRow, Rejected
-from ragmetrics.pipeline.prefect_events import check_api, events_api
+from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
 from ragmetrics.report import plural
 from ragmetrics.scoring import check_prices, chosen_metrics
 from ragmetrics.storage import open_store
@@ -85,7 +85,7 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     for channel in channels(settings.alerts, open_store(settings)):
         yield _checked(channel.name, lambda one=channel: _channel(one))  # type: ignore[misc]
     if os.environ.get("PREFECT_API_URL"):
-        yield _checked("Prefect", lambda: check_api(events_api()))
+        yield _checked("Prefect", _prefect)
 
 
 def _checked(name: str, look: Callable[[], str]) -> Check:
@@ -212,6 +212,15 @@ async def _embed(embedder: Embedder) -> int:
         return len(await embedder.embed("word"))
     finally:
         await embedder.close()
+
+
+def _prefect() -> str:
+    try:
+        return check_api(events_api())
+    except EventError as error:
+        if error.transient:  # its server may be started later
+            raise _Warning(str(error)) from None
+        raise
 
 
 def _channel(channel: Any) -> str:

@@ -229,6 +229,18 @@ def test_an_empty_night_is_never_green(tmp_path: Path, there: str) -> None:
     assert expected in said
 
 
+def test_a_night_that_loses_many_rows_fails(tmp_path: Path) -> None:
+    """The others are scored and published; the alert and the run say how many were lost, and why.
+    Up to the share of the settings it is a good night."""
+    bad = [{"user_input": "q", "retrieved_contexts": "x"}] * 3
+    write_jsonl(tmp_path / "logs" / str(NIGHT) / "a.jsonl", [*make_rows(27), *bad])
+    manifest, said = short_night(dataset(tmp_path))
+    assert levels(manifest)["quarantine"] == "breach"
+    assert (manifest.source.rows, manifest.metrics[0].scored) == (27, 27)
+    assert "3 of 30 rows quarantined (10.0%); most often: retrieved_contexts: should be a" in said
+    run_night(dataset(tmp_path, store=str(tmp_path / "b"), alerts={"max_quarantined": 0.1}), NIGHT)
+
+
 def test_a_missing_bucket_is_a_night_without_data(s3: Bucket, tmp_path: Path) -> None:
     """The night is published where the store is, and says which bucket there is not."""
     manifest, said = short_night(dataset(tmp_path, logs="s3://nowhere/logs/{date}/"))
