@@ -33,7 +33,7 @@ from ragmetrics.logs.formats import (
 from ragmetrics.logs.presets.base import Place, Skipped
 from ragmetrics.logs.presets.interpreter import PRESETS, interpret
 from ragmetrics.logs.presets.values import plain_fields
-from ragmetrics.logs.recognition import Layout, recognise
+from ragmetrics.logs.recognition import RecognisedLayout, recognise
 from ragmetrics.model import (
     EXCERPT,
     FIELDS,
@@ -121,7 +121,7 @@ class LogSet:
             return chain(head, items)
         return replace(self, preset=layout.preset, columns=layout.columns).items()
 
-    def _layout(self) -> Layout:
+    def _layout(self) -> RecognisedLayout:
         """The layout of the first records, whatever `preset` and `columns` say."""
         raw = replace(self, preset=None, columns={}, also=EVERYTHING)
         return recognise(

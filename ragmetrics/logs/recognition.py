@@ -38,7 +38,7 @@ _SEPARATORS = ("\n\n", "\n", "|||", " | ")
 
 
 @dataclass(frozen=True)
-class Layout:
+class RecognisedLayout:
     """How records become rows, and what a person should know about it."""
 
     preset: str | None = None
@@ -50,7 +50,7 @@ class Layout:
 
 def recognise(
     records: Iterable[Any], *, golden: bool = False, separator: str | None = None
-) -> Layout:
+) -> RecognisedLayout:
     """The layout of the first records.
 
     A golden set needs no contexts, and its answers are right ones. `separator` is the text between
@@ -59,9 +59,9 @@ def recognise(
     some = list(_first(records))
     row_of = partial(_row, golden=golden, separator=separator)
     if not some or any(map(row_of, some)):
-        return Layout()
+        return RecognisedLayout()
     if any(str(value).endswith("not UTF-8") for value in some[0].values()):
-        return Layout(note=f"Convert the file to UTF-8, such as with:\n{_ICONV}")
+        return RecognisedLayout(note=f"Convert the file to UTF-8, such as with:\n{_ICONV}")
     for preset in PRESETS:
         if _rows_of_preset(preset, some):
             others = [name for name in PRESETS if name != preset and _rows_of_preset(name, some)]
@@ -97,18 +97,24 @@ def _rows_of_preset(name: str, records: Sequence[Mapping[str, Any]]) -> int:
     return sum(isinstance(item, Mapping) and _row(item) is not None for _, item in items)
 
 
-def _by_preset(preset: str, others: Sequence[str], records: Sequence[Mapping[str, Any]]) -> Layout:
+def _by_preset(
+    preset: str, others: Sequence[str], records: Sequence[Mapping[str, Any]]
+) -> RecognisedLayout:
     if others:
         names = ", ".join([preset, *others])
-        return Layout(note=f"{_seen(records)} Several presets can read them: {names}. Set one.")
+        return RecognisedLayout(
+            note=f"{_seen(records)} Several presets can read them: {names}. Set one."
+        )
     note = f"{_seen(records)} They are read with this line:\npreset: {preset}"
-    return Layout(preset, {}, True, note)
+    return RecognisedLayout(preset, {}, True, note)
 
 
-def _by_columns(records: Sequence[Mapping[str, Any]], row_of: RowOf, golden: bool) -> Layout:
+def _by_columns(
+    records: Sequence[Mapping[str, Any]], row_of: RowOf, golden: bool
+) -> RecognisedLayout:
     seen, paths = _seen(records), _paths(records)
     if len(records) == 1 and (command := _command(records[0])):
-        return Layout(
+        return RecognisedLayout(
             note=f"{seen} The rows are inside one object. Write them as lines:\n{command}"
         )
     found = candidates(paths, golden=golden)
@@ -120,16 +126,18 @@ def _by_columns(records: Sequence[Mapping[str, Any]], row_of: RowOf, golden: boo
     if between and not rows:
         text = "The contexts of a record are one text: set what is between two of them:"
         lines = f"{_columns(columns)}context_separator: {between}"
-        return Layout(note=f"{seen} {text}\n{lines}")
+        return RecognisedLayout(note=f"{seen} {text}\n{lines}")
     missing = [name for name in needed if name not in columns]
     if not missing and all(columns[name] == name for name in needed):
-        return Layout()  # our layout, with values that cannot be read
+        return RecognisedLayout()  # our layout, with values that cannot be read
     line = _columns(columns | {name: _guess(name, paths) for name in missing}).strip()
     if not missing and not doubtful and 2 * rows >= len(records):
-        return Layout(None, columns, True, f"{seen} They are read with this line:\n{line}")
+        return RecognisedLayout(
+            None, columns, True, f"{seen} They are read with this line:\n{line}"
+        )
     others = [f"{name} could also be: {', '.join(some[1:])}" for name, some in doubtful.items()]
     ask = f"{seen} Say in the settings which key is which:"
-    return Layout(note="\n".join([ask, line, *others]))
+    return RecognisedLayout(note="\n".join([ask, line, *others]))
 
 
 def _seen(records: Sequence[Mapping[str, Any]]) -> str:
