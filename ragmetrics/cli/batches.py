@@ -46,7 +46,8 @@ def batches(
         raise InputError(f"{files.uri()}: there is no such store")
     # One of the panel may be the batch judge; without settings, the key of any OpenAI judge.
     judge = next((one for one in chosen.panel if one.name == "openai-batch"), None)
-    judge = judge or judged_by(chosen, "openai-batch", base_url=base_url).panel[0]
+    judge = judge or judged_by(chosen, "openai-batch").panel[0]
+    judge = judge.model_copy(update={"base_url": base_url}) if base_url else judge
     found = asyncio.run(_states(judge, records, cancel)) if records else []
     if cancel not in (None, "all", *(one["batch"] for one in found)):
         raise InputError(f"no batch {cancel!r} in the records of {files.uri()}")
