@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ragmetrics.cli.options import (
+    BY_DEFAULT,
     DateFlag,
     JsonFlag,
     SettingsFlag,
@@ -17,6 +21,9 @@ from ragmetrics.cli.options import (
     settings_here,
 )
 from ragmetrics.text import clean
+
+if TYPE_CHECKING:
+    from ragmetrics.pipeline import Check
 
 _COLOURS = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 
@@ -42,7 +49,7 @@ def doctor(
 
     chosen = settings_here(settings, store)
     found = []
-    for one in examine(chosen, date_or_yesterday(date), ask=ask):
+    for one in chain(_file(settings), examine(chosen, date_or_yesterday(date), ask=ask)):
         found.append(one)
         if not as_json:
             first, *rest = one.text.splitlines()
@@ -53,3 +60,12 @@ def doctor(
         print_json({"checks": [one.as_json() for one in found]})
     if any(one.state == "failed" for one in found):
         raise typer.Exit(1)
+
+
+def _file(settings: Path | None) -> Iterator[Check]:
+    """A warning where no settings file is read."""
+    from ragmetrics.pipeline import Check
+
+    if settings is None and not BY_DEFAULT.exists():
+        text = f"no {BY_DEFAULT} in {Path.cwd()}: these are the default settings"
+        yield Check("settings file", "warning", text)

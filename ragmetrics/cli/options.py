@@ -15,7 +15,7 @@ from ragmetrics.config import Settings, load_settings, make_settings
 from ragmetrics.errors import InputError
 
 out, err = make_console(), make_console(stderr=True)
-_BY_DEFAULT = Path("ragmetrics.yaml")
+BY_DEFAULT = Path("ragmetrics.yaml")
 INTERRUPTED = 130
 """The exit code that shells use for a command stopped by Ctrl-C."""
 
@@ -98,7 +98,7 @@ def settings_here(path: Path | None, store: str | None = None) -> Settings:
 
     `store` is a store in place of theirs.
     """
-    settings = settings_at(path or (_BY_DEFAULT if _BY_DEFAULT.exists() else None))
+    settings = settings_at(path or (BY_DEFAULT if BY_DEFAULT.exists() else None))
     return settings.model_copy(update={"store": store}) if store else settings
 
 

@@ -24,10 +24,26 @@ FORMATS = re.compile(
     r"\.(?P<format>jsonl|ndjson|json|csv|tsv|parquet)(?P<packed>\.gz|\.zst)?$", re.I
 )
 ENDINGS = ".jsonl, .csv, .tsv, .json (all also .gz, .zst) or .parquet"
+_HINTS = {
+    ".txt": "if each line is a JSON object, rename it to .jsonl",
+    ".log": "if each line is a JSON object, rename it to .jsonl",
+    ".xlsx": "save it as CSV UTF-8",
+    ".xls": "save it as CSV UTF-8",
+    ".pkl": "write it with DataFrame.to_parquet",
+    ".arrow": "write it with Dataset.to_parquet",
+    ".zip": "unpack it",
+}
 ROW_BYTES = 10_000_000
 UNPACKED_BYTES = 10_000_000_000
 """Defaults of the limits in the settings."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def not_a_log(path: str) -> str:
+    """The error text for a name without a known format."""
+    hint = next((text for end, text in _HINTS.items() if path.lower().endswith(end)), "")
+    return f"{path}: not a log; names end in {ENDINGS}{f': {hint}' if hint else ''}"
+
 
 BROKEN = (EOFError, OSError, zlib.error, pa.ArrowException)
 """Errors of reading a file that is truncated or cannot be unpacked."""
@@ -67,7 +83,7 @@ def read_records(path: str, file: BinaryIO, reading: Reading) -> Iterator[Record
     """
     match = FORMATS.search(path)
     if match is None:
-        raise InputError(f"{path}: not a log; names end in {ENDINGS}")
+        raise InputError(not_a_log(path))
     form, packed = match["format"].lower(), (match["packed"] or "").lower()
     limit = reading.row_bytes
     if form == "parquet":

@@ -22,12 +22,12 @@ from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.field_mapping import map_columns
 from ragmetrics.logs.formats import (
     BROKEN,
-    ENDINGS,
     EVERYTHING,
     FORMATS,
     ROW_BYTES,
     UNPACKED_BYTES,
     Reading,
+    not_a_log,
     read_records,
 )
 from ragmetrics.logs.presets.base import Place, Skipped
@@ -211,7 +211,7 @@ def find_logs(
         files = Files(place, options)
         found = _own_files(files, files.below())
         if len(found) == 1 and found[0].path in ("", "."):
-            raise InputError(f"{place}: not a log; names end in {ENDINGS}")
+            raise InputError(not_a_log(place))
     return files, tuple(info for info in found if _is_log(info.path))
 
 

@@ -45,7 +45,7 @@ _DAYS_BACK = 7
 _SECONDS = 20.0
 
 _WRITTEN = ("rows", "scores", "runs", "alerts", "dashboard")
-"""Folders of the store that every night writes to."""
+"""Folders of the store that every night writes to; a bucket may refuse some of them."""
 
 State = Literal["ok", "warning", "failed"]
 
@@ -176,8 +176,14 @@ def _golden(settings: Settings) -> str:
 
 def _store(settings: Settings) -> str:
     files = open_store(settings)
-    for folder in _WRITTEN:
-        files.check_writable(folder)
+    if folder := files.local:
+        existed = folder.exists()
+        files.check_writable(".")
+        if not existed:
+            folder.rmdir()
+    else:
+        for prefix in _WRITTEN:
+            files.check_writable(prefix)
     text = f"{files.uri()} can be read and written"
     if files.local is None and not settings.dashboard_url:
         raise _Warning(f"{text}; without dashboard_url, messages have no link that people can open")

@@ -178,6 +178,8 @@ def print_check(console: Console, report: CheckReport) -> None:
         console.print(f"Broken file {broken}", style="red")
     if report.rows:
         _print_fields(console, report)
+    elif not report.quarantined and not report.broken:
+        console.print("There is no row in these files")
     _print_note(console, report.read.note)
 
 
