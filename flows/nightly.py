@@ -24,7 +24,7 @@ from flows.run_state import (
 from flows.runners import check_runner
 from flows.scoring import score_all
 from ragmetrics.alerts import dashboard_link, incidents
-from ragmetrics.cli import err, number, out, print_messages, print_summary
+from ragmetrics.cli import err, is_firing, number, out, print_night
 from ragmetrics.config import load_settings
 from ragmetrics.errors import JudgePending, RagmetricsError
 from ragmetrics.model import Manifest
@@ -126,11 +126,8 @@ def main() -> int:
     except RagmetricsError as error:
         err.print(str(error), style="red")
         return 2
-    print_summary(out, result.manifest)
-    print_messages(out, [result])
-    link = dashboard_link(settings, open_store(settings), result.manifest)
-    out.print(f"Dashboard: {link}")
-    return int(any(finding.state == "firing" for finding in result.manifest.findings))
+    print_night(out, settings, result)
+    return int(is_firing(result))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@ from .version import __version__ as __version__
 
 # Score rows in Python.
 from .pipeline import evaluate as evaluate, aevaluate as aevaluate, Result as Result
+from .pipeline import RowsLost as RowsLost
 from .pipeline import estimate as estimate
 from .scoring import Estimate as Estimate
 from .pipeline import compare as compare

@@ -33,22 +33,12 @@ def send(message: Message, name: str, address: SecretStr) -> None:
     The text has the service's preferred format, or that of `?format=` in the address, and is cut to
     the service's limit. Raises ChannelError, whose text contains nothing of the address.
     """
-    try:
-        from apprise import Apprise, AppriseAsset, NotifyType
-    except ImportError:
-        raise ChannelError(
-            f"{name}: Apprise is missing: pip install 'ragmetrics[channels]'"
-        ) from None
     url = address.get_secret_value()
-    asset = AppriseAsset(app_id="ragmetrics", app_desc="ragmetrics", async_mode=False)
     with _logged() as lines:
-        service = Apprise.instantiate(url, asset=asset)
-        if service is None:
-            raise ChannelError(
-                f"{name}: not an address that Apprise supports, as mailtos://user:password@host or "
-                "msteams://...: see its list of services"
-            )
-        sender = Apprise(asset=asset)
+        service = _service(name, url)
+        from apprise import Apprise, NotifyType  # as _service did
+
+        sender = Apprise(asset=service.asset)
         sender.add(service)
         form: rendering.Form = service.notify_format.value
         sent = sender.notify(
@@ -63,6 +53,30 @@ def send(message: Message, name: str, address: SecretStr) -> None:
         raise ChannelError(
             f"{name} did not take the message: {reason}", transient=not _REFUSED.search(said)
         )
+
+
+def verify(name: str, address: SecretStr) -> str:
+    """Check an address without a message. Raises ChannelError for one that cannot be used."""
+    with _logged():
+        service = _service(name, address.get_secret_value())
+    return f"an address of {service.service_name}; it was not asked, as that would send a message"
+
+
+def _service(name: str, url: str) -> NotifyBase:
+    try:
+        from apprise import Apprise, AppriseAsset
+    except ImportError:
+        raise ChannelError(
+            f"{name}: Apprise is missing: pip install 'ragmetrics[channels]'"
+        ) from None
+    asset = AppriseAsset(app_id="ragmetrics", app_desc="ragmetrics", async_mode=False)
+    service = Apprise.instantiate(url, asset=asset)
+    if service is None:
+        raise ChannelError(
+            f"{name}: not an address that Apprise supports, as mailtos://user:password@host or "
+            "msteams://...: see its list of services"
+        )
+    return service
 
 
 def _room(service: NotifyBase, message: Message) -> int:
@@ -92,4 +106,4 @@ def _logged() -> Iterator[list[str]]:
         logger.removeHandler(handler)
 
 
-__all__ = ["ChannelError", "send"]
+__all__ = ["ChannelError", "send", "verify"]

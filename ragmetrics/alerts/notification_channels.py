@@ -52,6 +52,9 @@ class Channel(Protocol):
     def send(self, message: Message) -> None:
         """Send one message; return only when it is confirmed, raise RagmetricsError otherwise."""
 
+    def verify(self) -> str:
+        """Check the access without a message. Returns what was found; raises RagmetricsError."""
+
 
 @dataclass(frozen=True)
 class SlackWebhook:
@@ -81,6 +84,12 @@ class SlackWebhook:
 
         if (webhook := self.webhook) is not None:
             _in_any_form(message, lambda one: send(one, webhook))
+
+    def verify(self) -> str:
+        """Ask Slack whether it knows the webhook."""
+        from ragmetrics.alerts.webhook import verify
+
+        return verify(self.webhook) if self.webhook else f"{self.variable} is not set"
 
 
 @dataclass(frozen=True)
@@ -128,6 +137,12 @@ class SlackBot:
 
         _in_any_form(message, Bot(self.token, self.channel, self.files).send)
 
+    def verify(self) -> str:
+        """Ask Slack whose token it is."""
+        from ragmetrics.alerts.slack_bot import Bot
+
+        return Bot(self.token, self.channel, self.files).verify()
+
 
 @dataclass(frozen=True)
 class Service:
@@ -158,6 +173,12 @@ class Service:
 
         if self.address is not None:
             send(message, self.name, self.address)
+
+    def verify(self) -> str:
+        """Check that Apprise supports the address."""
+        from ragmetrics.alerts.apprise_channel import verify
+
+        return verify(self.name, self.address) if self.address else f"{self.name} is not set"
 
 
 def channels(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
@@ -74,9 +76,19 @@ class Bot:
         except StoreError as error:
             log.error("the thread is not stored, updates go to the channel: %s", error)
 
-    def _post(self, message: Message, thread: Thread | None) -> Any:
+    def verify(self) -> str:
+        """Check the token without a message. Returns whose it is; raises SlackError."""
+        with _translated_errors():
+            try:
+                answer = self._client().auth_test()
+            except SlackApiError as error:
+                raise _refused(error) from None
+        team = clean(str(answer.get("team", "")), 80)
+        return f"the token is valid for team {team}; the channel {self.channel} was not asked"
+
+    def _client(self) -> BoundedWebClient:
         interval = FixedValueRetryIntervalCalculator(1)
-        client = BoundedWebClient(
+        return BoundedWebClient(
             self.token.get_secret_value(),
             base_url=_base_url(),
             timeout=self.timeout,
@@ -87,24 +99,19 @@ class Bot:
                 ConnectionErrorRetryHandler(1, interval),
             ],
         )
+
+    def _post(self, message: Message, thread: Thread | None) -> Any:
         where: dict[str, Any] = {}
         if thread is not None and thread.channel == self.channel:
             where = {"thread_ts": thread.ts, "reply_broadcast": message.broadcast}
-        try:
-            return client.chat_postMessage(
+        with _translated_errors():
+            return self._client().chat_postMessage(
                 channel=self.channel,
                 text=message.text,
                 blocks=message.blocks or None,
                 unfurl_links=False,
                 **where,
             )
-        except SlackApiError:
-            raise
-        except (SlackClientError, ValueError, LookupError) as error:
-            raise SlackError(f"Slack's API cannot be used: {type(error).__name__}") from None
-        except (OSError, HTTPException) as error:
-            reason = str(getattr(error, "reason", error)) or type(error).__name__
-            raise SlackError(f"Slack cannot be reached: {reason}", transient=True) from None
 
     def _post_again(self, message: Message) -> Any:
         """Post without a thread, where the thread no longer exists."""
@@ -112,6 +119,20 @@ class Bot:
             return self._post(message, None)
         except SlackApiError as error:
             raise _refused(error) from None
+
+
+@contextmanager
+def _translated_errors() -> Iterator[None]:
+    """Turn errors other than a refusal by Slack's API into SlackError."""
+    try:
+        yield
+    except (SlackApiError, SlackError):
+        raise
+    except (SlackClientError, ValueError, LookupError) as error:
+        raise SlackError(f"Slack's API cannot be used: {type(error).__name__}") from None
+    except (OSError, HTTPException) as error:
+        reason = str(getattr(error, "reason", error)) or type(error).__name__
+        raise SlackError(f"Slack cannot be reached: {reason}", transient=True) from None
 
 
 def _base_url() -> str:

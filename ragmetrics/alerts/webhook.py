@@ -35,6 +35,10 @@ OF_CONTENT = frozenset(
     | {"msg_too_long", "no_text", "invalid_arguments"}
 )
 """Slack's errors for a message with invalid content, which no retry changes."""
+_EMPTY = frozenset(
+    {"invalid_payload", "no_text", "missing_text_or_fallback_or_attachments", "invalid_arguments"}
+)
+"""Slack's answers to an empty message for a webhook that exists."""
 
 MOST_BYTES = 1_000_000
 """Limit on the size of an answer; Slack's answers have a few hundred bytes."""
@@ -53,10 +57,36 @@ def send(
     retried `retries` times, after `pause` seconds or the time of the rate limit. Raises SlackError
     otherwise: transient where a later run may succeed. The webhook is in no error text and no log.
     """
+    response = _ask(webhook, timeout, retries, pause, _content(message))
+    if response.status_code == 200 and response.body.strip() == "ok":
+        return
+    raise _refused(response, webhook)
+
+
+def verify(webhook: SecretStr, *, timeout: int = 10) -> str:
+    """Check a webhook without a message: Slack refuses an empty one, and names a wrong address.
+
+    Returns what was found; raises SlackError for a webhook that cannot be used.
+    """
+    response = _ask(webhook, timeout, 0, 0, {})
+    if response.body.strip() in _EMPTY:
+        return "Slack knows the webhook; no message was sent"
+    raise _refused(response, webhook)
+
+
+def _content(message: Message) -> dict[str, Any]:
+    body = {"text": message.text, "blocks": message.blocks or None, "unfurl_links": False}
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _ask(
+    webhook: SecretStr, timeout: int, retries: int, pause: float, body: dict[str, Any]
+) -> WebhookResponse:
+    """Post a body. Raises SlackError where there is no answer."""
     url = webhook.get_secret_value()
     interval = FixedValueRetryIntervalCalculator(pause)
     try:
-        response = BoundedWebhook(
+        return BoundedWebhook(
             url,
             timeout=timeout,
             logger=logging.Logger("silent", logging.CRITICAL + 1),  # its own would log the URL
@@ -65,16 +95,17 @@ def send(
                 ServerErrorRetryHandler(retries, interval),
                 ConnectionErrorRetryHandler(retries, interval),
             ],
-        ).send(text=message.text, blocks=message.blocks or None, unfurl_links=False)
+        ).send_dict(body)
     except (InvalidURL, SlackClientError, ValueError, LookupError) as error:
         raise SlackError(f"the Slack webhook cannot be used: {type(error).__name__}") from None
     except (OSError, HTTPException) as error:
         reason = redact_secrets(str(getattr(error, "reason", error)), [url]) or type(error).__name__
         raise SlackError(f"Slack cannot be reached: {reason}", transient=True) from None
-    if response.status_code == 200 and response.body.strip() == "ok":
-        return
-    answer = clean(redact_secrets(response.body, [url]), 200)
-    raise SlackError(
+
+
+def _refused(response: WebhookResponse, webhook: SecretStr) -> SlackError:
+    answer = clean(redact_secrets(response.body, [webhook.get_secret_value()]), 200)
+    return SlackError(
         f"Slack did not take the message: status {response.status_code}, {answer!r}",
         transient=response.status_code == 429 or response.status_code >= 500,
         of_content=response.body.strip() in OF_CONTENT,

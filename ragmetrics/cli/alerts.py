@@ -11,7 +11,16 @@ import typer
 from rich.console import Console
 
 from ragmetrics.alerts import Alert, AlertStore
-from ragmetrics.cli.options import JsonFlag, date_of, err, out, print_json, settings_here
+from ragmetrics.cli.options import (
+    JsonFlag,
+    SettingsFlag,
+    StoreFlag,
+    date_of,
+    err,
+    out,
+    print_json,
+    settings_here,
+)
 from ragmetrics.cli.table import print_grid
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, StoreError
@@ -30,16 +39,6 @@ app = typer.Typer(
 
 KeyArgument = Annotated[
     str, typer.Argument(metavar="KEY", help="An alert's id or key, or the beginning of either.")
-]
-SettingsFlag = Annotated[
-    Path | None,
-    typer.Option("--settings", help="The settings file; default: ragmetrics.yaml, if it exists."),
-]
-StoreFlag = Annotated[
-    str | None,
-    typer.Option(
-        "--store", help="The store, a folder or s3:// address; default: that of the settings."
-    ),
 ]
 ByFlag = Annotated[
     str,

@@ -22,9 +22,13 @@ from ragmetrics.cli import (
     calibrate as cli_calibrate,
     compare as cli_compare,
     dashboard as cli_dashboard,
+    doctor as cli_doctor,
     gate as cli_gate,
+    nightly as cli_nightly,
     prompts as cli_prompts,
+    prune as cli_prune,
     replay as cli_replay,
+    schema as cli_schema,
     score as cli_score,
 )
 from ragmetrics.cli.options import (
@@ -48,12 +52,24 @@ from ragmetrics.version import __version__
 
 _BROKE = 70
 _UNPRINTED = 74
+_LONGEST_SUMMARY = 200
 
 
 class _Commands(TyperGroup):
     """The commands. Their errors do not reach click, which ends with exit code 1 on some of them,
     as if the reader of the output had gone away.
     """
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands, each with its whole first sentence."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        lines = [
+            (name, one.get_short_help_str(limit=_LONGEST_SUMMARY))
+            for name, one in commands
+            if one and not one.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(lines)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -68,21 +84,25 @@ app = typer.Typer(
     help="Evaluate the retrieval of a RAG product from its logs: whether it got "
     "worse, where and why.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 app.add_typer(cli_prompts.app, name="prompts")
 app.add_typer(cli_alerts.app, name="alerts")
+app.command()(cli_doctor.doctor)
 app.command()(cli_score.score)
 app.command()(cli_compare.compare)
+app.command()(cli_nightly.nightly)
 app.command()(cli_backfill.backfill)
 app.command()(cli_batches.batches)
 app.command()(cli_calibrate.calibrate)
 app.command()(cli_replay.replay)
 app.command()(cli_dashboard.dashboard)
+app.command()(cli_prune.prune)
 app.command()(cli_gate.gate)
 app.command()(cli_gate.emit_build)
+app.command()(cli_schema.schema)
 
 
 @app.command()

@@ -7,9 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from ragmetrics.cli.options import INTERRUPTED, JsonFlag, date_of, err, out, print_json
+from ragmetrics.cli.options import (
+    INTERRUPTED,
+    JsonFlag,
+    StoreFlag,
+    date_of,
+    err,
+    out,
+    print_json,
+    settings_here,
+)
 from ragmetrics.cli.output import summary as tables
-from ragmetrics.config import CLUSTERS, load_settings
+from ragmetrics.config import CLUSTERS
 
 SettingsFlag = Annotated[
     Path, typer.Option("--settings", help="The settings file of the nightly flow.")
@@ -36,12 +45,13 @@ def backfill(
     at_once: AtOnceFlag = 2,
     alerts: AlertsFlag = False,
     again: AgainFlag = False,
+    store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Score and publish past nights. Exit code 1 if a night fails, 2 without a log."""
     from ragmetrics.pipeline import BackfillShort, run_backfill
 
-    chosen = load_settings(settings)
+    chosen = settings_here(settings, store)
     if chosen.runner.name in CLUSTERS:
         err.print(
             f"runner: {chosen.runner.name} is used by python -m flows.backfill only: this command "

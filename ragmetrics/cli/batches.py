@@ -5,20 +5,28 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ragmetrics.cli.options import JsonFlag, out, print_json, settings_at
+from ragmetrics.cli.options import (
+    JsonFlag,
+    SettingsFlag,
+    StoreArgument,
+    StoreFlag,
+    one_store,
+    out,
+    print_json,
+    settings_here,
+)
 from ragmetrics.config import JudgeSettings, api_key, judged_by
 from ragmetrics.errors import InputError
 from ragmetrics.judges import BatchRecord, all_batches
-from ragmetrics.storage import Files
+from ragmetrics.storage import open_store
 
 
 def batches(
-    store: Annotated[str, typer.Argument(help="The store that the runs use; local or s3://.")],
+    place: StoreArgument = None,
     cancel: Annotated[
         str | None,
         typer.Option("--cancel", metavar="ID", help="Cancel this batch, or `all`."),
@@ -26,21 +34,20 @@ def batches(
     base_url: Annotated[
         str | None, typer.Option("--base-url", help="URL of the endpoint; default: OpenAI's.")
     ] = None,
-    settings: Annotated[
-        Path | None,
-        typer.Option("--settings", help="The settings file: key and endpoint of its judge."),
-    ] = None,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List the batches whose answers are not read yet, with their state; or cancel one or all."""
-    chosen = settings_at(settings)
-    files = Files(store, chosen.storage_options)
+    chosen = settings_here(settings, one_store(place, store))
+    files = open_store(chosen)
     records = list(all_batches(files))
     if not records and not files.exists(""):
         raise InputError(f"{files.uri()}: there is no such store")
     # One of the panel may be the batch judge; without settings, the key of any OpenAI judge.
     judge = next((one for one in chosen.panel if one.name == "openai-batch"), None)
-    judge = judge or judged_by(chosen, "openai-batch", base_url=base_url).panel[0]
+    judge = judge or judged_by(chosen, "openai-batch").panel[0]
+    judge = judge.model_copy(update={"base_url": base_url}) if base_url else judge
     found = asyncio.run(_states(judge, records, cancel)) if records else []
     if cancel not in (None, "all", *(one["batch"] for one in found)):
         raise InputError(f"no batch {cancel!r} in the records of {files.uri()}")

@@ -17,6 +17,7 @@ from ragmetrics.cli.options import (
     MetricsFlag,
     ModelFlag,
     PresetFlag,
+    SettingsFlag,
     err,
     names_of,
     out,
@@ -79,10 +80,6 @@ PageFlag = Annotated[
 SiteFlag = Annotated[
     Path | None,
     typer.Option("--site", help="Write the page to this folder instead of the dashboard."),
-]
-SettingsFlag = Annotated[
-    Path | None,
-    typer.Option("--settings", help="The settings file; default: ragmetrics.yaml, if it exists."),
 ]
 
 
@@ -171,23 +168,23 @@ def _fail(found: Any, limit: float) -> None:
         raise typer.Exit(2)
 
 
-_HEADERS = ("A", "B", "B - A [95%]", "p", "adjusted", "MDE", "questions")
-
-
+_HEADERS = ("A", "B", "B - A [95%]", "p")
 _MOST_SEGMENTS = 20
-
-
 _TEXT = 200
+_COLOURS = {"firing": "bold red", "fell": "bold red", "no_data": "yellow", "ok": "bold"}
 
 
 def print_comparison(console: Console, found: Comparison) -> None:
-    """Print the sides, and the changes of each metric: overall, by segment and by question."""
+    """Print the verdict, the sides, and the changes: overall, by segment and by question."""
+    _print_verdict(console, found)
     for letter, side in (("A", found.a), ("B", found.b)):
         console.print(f"{letter}: {_side(side)}")
-    lines = [(one.metric, *_numbers(one)) for one in found.compared]
+    lines = [(one.metric, *_numbers(one), number(one.mde)) for one in found.compared]
     if lines:
-        print_grid(console, ("metric", *_HEADERS), lines, styles=_styles(found.compared))
-        console.print("A, B: means over these questions, each counted once")
+        headers = ("metric", *_HEADERS, "MDE")
+        print_grid(console, headers, lines, styles=_styles(found.compared))
+        _print_questions(console, found.compared)
+        console.print("p: adjusted for all changes shown. MDE: smallest drop found with 80% power")
     _print_segments(console, found)
     _print_moved(console, found)
     for one in found.metrics:
@@ -216,23 +213,41 @@ def _side(side: ComparedSide) -> str:
     return f"{clean(side.name, _TEXT)}, {rows}"
 
 
+def _print_verdict(console: Console, found: Comparison) -> None:
+    """Print in one line whether B is worse, and by which metric most."""
+    from ragmetrics.report import comparison_verdict
+
+    state, sentence = comparison_verdict(found)
+    worse = found.significantly_worse()
+    if worse:
+        overall = [one for one in worse if not one.segment] or worse
+        most = max(overall, key=lambda one: one.loss or 0.0)
+        where = f" of {clean(str(most.segment), 80)}" if most.segment else ""
+        sentence += f", most by {most.metric}{where}: {_change(most)}"
+    console.print(f"{sentence[0].upper()}{sentence[1:]}", style=_COLOURS[state])
+
+
+def _print_questions(console: Console, changes: Sequence[MetricChange]) -> None:
+    """Print how many questions the means are over."""
+    counts: dict[str, list[str]] = {}
+    for one in changes:
+        paired = f"{one.questions:,} in pairs"
+        separate = f"{one.questions_a or 0:,} of A and {one.questions_b or 0:,} of B"
+        counts.setdefault(paired if one.paired else separate, []).append(one.metric)
+    most = max(counts, key=lambda text: len(counts[text]))
+    rest = [f"{text} ({', '.join(names)})" for text, names in counts.items() if text != most]
+    console.print(f"Questions, each counted once: {'; '.join([most, *rest])}")
+
+
 def _numbers(one: MetricChange) -> tuple[str, ...]:
     """The cells of a change, also of a change that could not be tested."""
+    return number(one.mean_a), number(one.mean_b), _change(one), _chance(one.p_adjusted)
+
+
+def _change(one: MetricChange) -> str:
     if one.difference is None:
-        counts = f"{one.questions_a or 0:,} + {one.questions_b or 0:,}"
-        return number(one.mean_a), number(one.mean_b), "–", "–", "–", "–", counts
-    counts = f"{one.questions:,} paired"
-    if not one.paired:
-        counts = f"{one.questions_a:,} + {one.questions_b:,}"
-    return (
-        number(one.mean_a),
-        number(one.mean_b),
-        f"{_signed(one.difference)} [{_signed(one.low)}, {_signed(one.high)}]",
-        _chance(one.p_value),
-        _chance(one.p_adjusted),
-        number(one.mde),
-        counts,
-    )
+        return "–"
+    return f"{_signed(one.difference)} [{_signed(one.low)}, {_signed(one.high)}]"
 
 
 def _signed(value: float | None) -> str:

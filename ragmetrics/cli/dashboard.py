@@ -11,9 +11,17 @@ from typing import Annotated
 
 import typer
 
-from ragmetrics.cli.options import err, out
+from ragmetrics.cli.options import (
+    SettingsFlag,
+    StoreArgument,
+    StoreFlag,
+    err,
+    one_store,
+    out,
+    settings_here,
+)
 from ragmetrics.errors import InputError
-from ragmetrics.storage import Files
+from ragmetrics.storage import Files, open_store
 
 OutFlag = Annotated[
     str | None, typer.Option("--out", help="Folder to write the site to; default: the store.")
@@ -40,18 +48,20 @@ SummaryFlag = Annotated[
 
 
 def dashboard(
-    store: Annotated[str, typer.Argument(help="The store: a folder or s3:// address.")],
+    place: StoreArgument = None,
     output: OutFlag = None,
     open_it: OpenFlag = False,
     port: PortFlag = 0,
     summary: SummaryFlag = None,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
 ) -> None:
     """Rewrite the dashboard of a store."""
     from ragmetrics.report import rebuild_dashboard
 
-    files = Files(store)
+    files = open_store(settings_here(settings, one_store(place, store)))
     if not any(map(files.exists, ("runs", "calibrations", "gates"))):
-        raise InputError(f"{store}: not a store: it has no runs")
+        raise InputError(f"{files.uri()}: not a store: it has no runs")
     if summary:
         if output or open_it:
             raise InputError("--summary writes no site: remove --out and --open")

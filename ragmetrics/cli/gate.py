@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from ragmetrics.cli.options import JsonFlag, err, out, print_json, settings_here
+from ragmetrics.cli.options import (
+    JsonFlag,
+    SettingsFlag,
+    StoreFlag,
+    err,
+    out,
+    print_json,
+    settings_here,
+)
 from ragmetrics.cli.output.summary import number, print_source
 from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.cli.table import print_grid
@@ -33,10 +40,6 @@ LogsFlag = Annotated[
         help="The new build's log: a file, folder or glob; default: `gate: logs` of the settings.",
     ),
 ]
-SettingsFlag = Annotated[
-    Path | None,
-    typer.Option("--settings", help="The settings file; default: ragmetrics.yaml, if it exists."),
-]
 _EXIT_CODES = {"promote": 0, "hold": 1, "inconclusive": 2}
 
 
@@ -45,6 +48,7 @@ def gate(
     against: AgainstFlag = None,
     logs: LogsFlag = None,
     settings: SettingsFlag = None,
+    store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Compare an index build with the one that serves.
@@ -54,7 +58,7 @@ def gate(
     """
     from ragmetrics.comparison import run_gate
 
-    chosen = settings_here(settings)
+    chosen = settings_here(settings, store)
     asked = make_index_build(
         {"dataset": chosen.dataset, "build": build, "serving": against, "logs": logs}
     )

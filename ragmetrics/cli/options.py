@@ -15,7 +15,7 @@ from ragmetrics.config import Settings, load_settings, make_settings
 from ragmetrics.errors import InputError
 
 out, err = make_console(), make_console(stderr=True)
-_BY_DEFAULT = Path("ragmetrics.yaml")
+BY_DEFAULT = Path("ragmetrics.yaml")
 INTERRUPTED = 130
 """The exit code that shells use for a command stopped by Ctrl-C."""
 
@@ -36,6 +36,27 @@ PresetFlag = Annotated[
     typer.Option(
         "--preset", help="The tool that wrote the logs, such as ragas or otel (docs/presets.md)."
     ),
+]
+SettingsFlag = Annotated[
+    Path | None,
+    typer.Option("--settings", help="The settings file; default: ragmetrics.yaml, if it exists."),
+]
+StoreFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--store", help="The store, a folder or s3:// address; default: that of the settings."
+    ),
+]
+StoreArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[STORE]",
+        help="The store, a folder or s3:// address; default: that of the settings.",
+    ),
+]
+DateFlag = Annotated[
+    str | None,
+    typer.Option("--date", metavar="DATE", help="The night; default: yesterday in UTC."),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 MetricsFlag = Annotated[
@@ -62,14 +83,30 @@ def date_of(text: str) -> dt.date:
         raise InputError(f"{text!r}: should be a date like 2026-11-19") from None
 
 
+def date_or_yesterday(text: str | None) -> dt.date:
+    """The date of the command line; without one, yesterday in UTC."""
+    return date_of(text) if text else dt.datetime.now(dt.UTC).date() - dt.timedelta(days=1)
+
+
 def settings_at(path: Path | None) -> Settings:
     """The settings of a file; without one, the defaults and the environment variables."""
     return load_settings(path) if path else make_settings({})
 
 
-def settings_here(path: Path | None) -> Settings:
-    """The settings of a file; without one, those of `ragmetrics.yaml` in the current folder."""
-    return settings_at(path or (_BY_DEFAULT if _BY_DEFAULT.exists() else None))
+def settings_here(path: Path | None, store: str | None = None) -> Settings:
+    """The settings of a file; without one, those of `ragmetrics.yaml` in the current folder.
+
+    `store` is a store in place of theirs.
+    """
+    settings = settings_at(path or (BY_DEFAULT if BY_DEFAULT.exists() else None))
+    return settings.model_copy(update={"store": store}) if store else settings
+
+
+def one_store(argument: str | None, option: str | None) -> str | None:
+    """The store that a command names as its argument or with --store."""
+    if argument and option and argument != option:
+        raise InputError(f"two stores: {argument} and --store {option}")
+    return argument or option
 
 
 def print_json(record: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +10,8 @@ from ragmetrics.cli.options import (
     INTERRUPTED,
     GoldenFlag,
     JsonFlag,
+    SettingsFlag,
+    StoreFlag,
     err,
     out,
     print_json,
@@ -25,12 +26,7 @@ if TYPE_CHECKING:
 
 def replay(
     build: Annotated[str, typer.Option("--build", help="The index build to ask.")],
-    settings: Annotated[
-        Path | None,
-        typer.Option(
-            "--settings", help="The settings file; default: ragmetrics.yaml, if it exists."
-        ),
-    ] = None,
+    settings: SettingsFlag = None,
     golden: GoldenFlag = None,
     output: Annotated[
         str | None,
@@ -49,13 +45,14 @@ def replay(
     again: Annotated[
         bool, typer.Option("--again", help="Ask all questions again, also those with an answer.")
     ] = False,
+    store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Ask an index build the golden questions, and write its log. A rerun continues it."""
     from ragmetrics.comparison import run_replay as run
     from ragmetrics.model import ReplayIncomplete
 
-    chosen = settings_here(settings)
+    chosen = settings_here(settings, store)
     if golden:
         chosen = chosen.model_copy(update={"golden": golden})
     if limit and not output:

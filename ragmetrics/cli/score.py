@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,6 +81,7 @@ def score(
 ) -> None:
     """Score logs and print the mean of each metric with its interval."""
     from ragmetrics.cli.export import check_name, export
+    from ragmetrics.pipeline import too_many_quarantined
     from ragmetrics.scoring import is_paid
 
     chosen = settings_at(settings)
@@ -112,7 +114,11 @@ def score(
         print_json(result.as_json())
     else:
         tables.print_summary(out, result.manifest)
-    if result.manifest.source.broken or result.unscored() or result.manifest.problems:
+    source = result.manifest.source
+    lost = too_many_quarantined(chosen, source)
+    if lost:
+        err.print(lost, style="bold red")
+    if lost or source.broken or result.unscored() or result.manifest.problems:
         raise typer.Exit(1)
 
 
@@ -128,10 +134,13 @@ def _estimate(what: dict[str, Any], as_json: bool) -> None:
 
 def _evaluate(what: dict[str, Any], record: Path | None, as_json: bool, stored: str) -> Any:
     """Score, and print where the replies are `stored`, also if the command is stopped."""
-    from ragmetrics.pipeline import evaluate
+    from ragmetrics.pipeline import RowsLost, evaluate
 
     try:
-        with tables.progress(err, "scoring", quiet=as_json) as progress:
+        with (
+            warnings.catch_warnings(category=RowsLost, action="ignore"),  # the command prints it
+            tables.progress(err, "scoring", quiet=as_json) as progress,
+        ):
             result = evaluate(**what, record=record, progress=progress)
     except KeyboardInterrupt:
         rest = f"{stored}: the same command continues" if stored else "Nothing is stored"

@@ -91,7 +91,11 @@ def scored_side(
         scores,
         files,
         [ref_of(one) for one in nights],
-        notices=[*_unsettled(scores), *_samples(nights)],
+        notices=[
+            *dict.fromkeys(" ".join(one.note.split()) for one in sources if one.note),
+            *_unsettled(scores),
+            *_samples(nights),
+        ],
         problems=list(dict.fromkeys([*broken, *problems])),
         nights=nights,
     )

@@ -34,3 +34,4 @@ from .retriever import (
     PLACEHOLDER as PLACEHOLDER,
 )
 from .snapshot import public_settings as public_settings
+from .schema import settings_schema as settings_schema

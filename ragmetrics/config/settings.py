@@ -7,6 +7,7 @@ small sections; the large sections have modules of their own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -33,9 +34,12 @@ from ragmetrics.config.judge import (
     not_bool,
 )
 from ragmetrics.config.retriever import RetrieverSettings
+from ragmetrics.config.settings_errors import explain_settings_error
 from ragmetrics.errors import SettingsError
-from ragmetrics.model import FIELDS, explain_validation_error
+from ragmetrics.model import FIELDS
 from ragmetrics.text import Duration, load_yaml
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
 
 DEFAULT_METRICS: tuple[str, ...] = (
     "context_relevance",
@@ -166,6 +170,8 @@ class Settings(BaseSettings):
     """The tool that wrote the logs. None: rows in ragmetrics' own layout."""
     columns: dict[str, str] = Field(default_factory=dict)
     """Maps a row field to a dotted path in the log: `user_input: request.body.question`."""
+    context_separator: str | None = Field(None, min_length=1)
+    """Where a log has the contexts of a row as one text: the text between two of them."""
     language: str = "en"
     """Language of rows without one."""
     metrics: tuple[MetricChoice, ...] = DEFAULT_METRICS
@@ -206,6 +212,14 @@ class Settings(BaseSettings):
     """A Pushgateway that gets the metrics of the newest night."""
     storage_options: dict[str, Any] = Field(default_factory=dict)
     """Passed to fsspec, for buckets that the AWS environment variables do not describe."""
+
+    @field_validator("logs")
+    @classmethod
+    def _dated(cls, logs: str) -> str:
+        for name in _BRACES.findall(logs):
+            if name != "date" and not name.startswith("date:"):
+                raise ValueError(f"{{{name}}}: the only placeholder is {{date}} or {{date:%Y/%m}}")
+        return logs
 
     @field_validator("columns")
     @classmethod
@@ -304,7 +318,7 @@ def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settin
     try:
         return Settings(**{**values, **named})
     except ValidationError as error:
-        raise SettingsError(f"{origin}: {explain_validation_error(error)}") from None
+        raise SettingsError(f"{origin}: {explain_settings_error(error, Settings)}") from None
     except UnreadVariable as error:
         raise SettingsError(f"environment variable: {error}") from None
     except RecursionError:

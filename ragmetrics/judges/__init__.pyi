@@ -32,6 +32,7 @@ from .factory import (
 )
 from .fused_prompt import Fused as Fused, fusible as fusible, parts_of as parts_of
 from .lexical_judge import EmbeddedJudge as EmbeddedJudge, HashedEmbedder as HashedEmbedder
+from .probe import probe_judge as probe_judge
 from .prompt_translation import translate as translate
 from .quota_sharing import leave_quota as leave_quota
 from .replayed import Recorder as Recorder
@@ -66,4 +67,4 @@ from .transport import (
     translate_connection_errors as translate_connection_errors,
 )
 from .word_frequencies import Corpus as Corpus
-from .reply_files import CachedReply as CachedReply
+from .reply_files import CachedReply as CachedReply, outdated_replies as outdated_replies

@@ -173,6 +173,35 @@ def listed(
     return found
 
 
+def outdated_replies(files: Files, before: datetime) -> Iterator[FileInfo]:
+    """The files in which every reply was given before a moment, by the statistics of Parquet."""
+    for info in files.below("judgements"):
+        one = _named(info)
+        if one is None or one.is_log or not info.size:
+            continue
+        try:
+            with files.open(one.path) as file:
+                newest = _newest_reply(pq.ParquetFile(_Source(file, files.uri(one.path))).metadata)
+        except pa.ArrowException:
+            continue  # a damaged file, which the next night reports
+        if newest is not None and newest < before:
+            yield info
+
+
+def _newest_reply(metadata: pq.FileMetaData) -> datetime | None:
+    """When the newest reply was given; None where the file does not say so."""
+    newest: list[datetime] = []
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        columns = (group.column(at) for at in range(group.num_columns))
+        column = next((one for one in columns if one.path_in_schema == "judged_at"), None)
+        statistics = column.statistics if column else None
+        if statistics is None or not statistics.has_min_max:
+            return None
+        newest.append(statistics.max)
+    return max(newest, default=None)
+
+
 def _named(info: FileInfo) -> ReplyFile | None:
     parts = _NAME.fullmatch(info.path)
     return ReplyFile(info.path, info.size, *parts.groups()) if parts else None

@@ -5,10 +5,12 @@ from .inputs import (
     GoldenSet as GoldenSet,
     golden_set as golden_set,
     inputs_of as inputs_of,
+    in_layout as in_layout,
     overwrites as overwrites,
 )
 from .log_files import (
     LogSet as LogSet,
+    ReadCounts as ReadCounts,
     find_logs as find_logs,
     is_among as is_among,
     log_of as log_of,

@@ -5,34 +5,33 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Iterator
+from itertools import chain
 from typing import Any, BinaryIO
-
-from pydantic_core import from_json
 
 from ragmetrics.model import bad_row
 
+_DELIMITERS = ",;\t|"
 
-def csv_records(
-    stream: BinaryIO, limit: int, structured: Collection[str], wanted: Collection[str]
-) -> Iterator[tuple[int, Any]]:
-    """The records below the header, each with its line number.
 
-    Only `wanted` columns are decoded; `structured` columns contain JSON. Raises EOFError for a
-    header that cannot be read.
+def csv_records(stream: BinaryIO, limit: int, wanted: Collection[str]) -> Iterator[tuple[int, Any]]:
+    """The records below the header, each with its line number. All cells are texts.
+
+    Only `wanted` columns are decoded. The delimiter is the one of `,;` tab and `|` with which the
+    header has most wanted columns. Raises EOFError for a header that cannot be read.
     """
     csv.field_size_limit(limit)
     lines = _Lines(stream, limit)
     try:
-        yield from _records(lines, structured, wanted)
+        yield from _records(lines, wanted)
     finally:
         lines.release()
 
 
-def _records(
-    lines: _Lines, structured: Collection[str], wanted: Collection[str]
-) -> Iterator[tuple[int, Any]]:
-    reader = csv.reader(lines)
+def _records(lines: _Lines, wanted: Collection[str]) -> Iterator[tuple[int, Any]]:
     try:
+        first = next(lines, "")
+        delimiter = _delimiter(first, wanted)
+        reader = csv.reader(chain([first], lines), delimiter=delimiter)
         header = next(reader, [])
     except (csv.Error, _TooLarge) as error:
         raise EOFError(f"its header is not CSV, or too large: {error}") from None
@@ -47,7 +46,15 @@ def _records(
         if cells is None:
             return
         if cells:
-            yield lines.number, _record(columns, cells, structured)
+            yield lines.number, _record(columns, cells)
+
+
+def _delimiter(line: str, wanted: Collection[str]) -> str:
+    def columns(delimiter: str) -> tuple[int, int]:
+        names = next(csv.reader([line], delimiter=delimiter), [])
+        return sum(name.partition(".")[0].strip() in wanted for name in names), len(names)
+
+    return max(_DELIMITERS, key=columns)
 
 
 class _TooLarge(Exception):
@@ -93,7 +100,7 @@ def _ends(line: str) -> bool:
     return line.endswith(("\n", "\r"))
 
 
-def _record(columns: list[str | None], cells: list[str], structured: Collection[str]) -> Any:
+def _record(columns: list[str | None], cells: list[str]) -> Any:
     """The cells of the wanted columns by name, or a BadRow; an empty cell is left out."""
     if len(cells) > len(columns):
         return bad_row("more cells than columns")
@@ -104,9 +111,7 @@ def _record(columns: list[str | None], cells: list[str], structured: Collection[
         try:
             cell.encode("utf-8")
         except UnicodeEncodeError:  # a surrogate: these bytes are not UTF-8
-            return bad_row("not UTF-8")
-        try:
-            row[name] = from_json(cell) if name in structured else cell
-        except ValueError:
-            return bad_row(f"{name}: the cell should hold JSON")
+            row[name] = bad_row(f"{name}: not UTF-8")
+        else:
+            row[name] = cell
     return row

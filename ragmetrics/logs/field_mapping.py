@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ragmetrics.logs.python_literals import read_literal
+from ragmetrics.model import BadRow
 
-def find_path(record: Any, path: str) -> Any:
+
+def find_path(record: Any, path: str, *, decode: bool = False) -> Any:
     """The value at a dotted path, or None.
 
     In a list, a number selects an item; any other path is applied to each item. Keys may contain
-    dots, as exporters write them: `attributes.input.value` is found nested, flat or mixed.
+    dots, as exporters write them: `attributes.input.value` is found nested, flat or mixed. With
+    `decode`, a text on the way is read as JSON. What is inside a value that cannot be read has the
+    same reason.
     """
+    if isinstance(record, BadRow):
+        return record
+    if decode and isinstance(record, str):
+        record = decoded(record)
     if isinstance(record, list):
         head, _, rest = path.partition(".")
         if not head.isdecimal():
-            return [find_path(item, path) for item in record]
+            return [find_path(item, path, decode=decode) for item in record]
         item = record[int(head)] if int(head) < len(record) else None
-        return find_path(item, rest) if rest else item
+        return find_path(item, rest, decode=decode) if rest else item
     if not isinstance(record, dict):
         return None
     if path in record:
@@ -25,11 +34,21 @@ def find_path(record: Any, path: str) -> Any:
     end = path.find(".")
     while end >= 0:
         if path[:end] in record:
-            found = find_path(record[path[:end]], path[end + 1 :])
+            found = find_path(record[path[:end]], path[end + 1 :], decode=decode)
             if found is not None:
                 return found
         end = path.find(".", end + 1)
     return None
+
+
+def decoded(value: Any) -> Any:
+    """The list or mapping in a text, as JSON or Python writes it; any other value as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return read_literal(value)
+    except ValueError:
+        return value
 
 
 def map_columns(record: Any, columns: Mapping[str, str]) -> Any:
@@ -39,13 +58,17 @@ def map_columns(record: Any, columns: Mapping[str, str]) -> Any:
     """
     if not isinstance(record, Mapping):
         return record
-    return _laid(record, {name: find_path(record, path) for name, path in columns.items()})
+    return _laid(record, _found(record, columns))
 
 
 def override(row: Mapping[str, Any], columns: Mapping[str, str], record: Any) -> dict[str, Any]:
     """Set row fields from the row's original record, where `columns` find a value."""
-    values = {name: find_path(record, path) for name, path in columns.items()}
+    values = _found(record, columns)
     return _laid(row, {name: value for name, value in values.items() if value is not None})
+
+
+def _found(record: Any, columns: Mapping[str, str]) -> dict[str, Any]:
+    return {name: find_path(record, path, decode=True) for name, path in columns.items()}
 
 
 def _laid(row: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

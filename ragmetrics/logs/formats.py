@@ -20,25 +20,42 @@ from ragmetrics.logs.parquet_records import parquet_records
 from ragmetrics.model import EXCERPT, BadRow, bad_row
 from ragmetrics.storage import unpacked
 
-FORMATS = re.compile(r"\.(?P<format>jsonl|ndjson|json|csv|parquet)(?P<packed>\.gz|\.zst)?$", re.I)
-ENDINGS = ".jsonl, .csv, .json (all also .gz, .zst) or .parquet"
+FORMATS = re.compile(
+    r"\.(?P<format>jsonl|ndjson|json|csv|tsv|parquet)(?P<packed>\.gz|\.zst)?$", re.I
+)
+ENDINGS = ".jsonl, .csv, .tsv, .json (all also .gz, .zst) or .parquet"
+_HINTS = {
+    ".txt": "if each line is a JSON object, rename it to .jsonl",
+    ".log": "if each line is a JSON object, rename it to .jsonl",
+    ".xlsx": "save it as CSV UTF-8",
+    ".xls": "save it as CSV UTF-8",
+    ".pkl": "write it with DataFrame.to_parquet",
+    ".arrow": "write it with Dataset.to_parquet",
+    ".zip": "unpack it",
+}
 ROW_BYTES = 10_000_000
 UNPACKED_BYTES = 10_000_000_000
 """Defaults of the limits in the settings."""
-# CSV has no lists: a cell of one of these fields contains a JSON array or object.
-STRUCTURED = frozenset(
-    [
-        "retrieved_contexts",
-        "reference_contexts",
-        "retrieved_context_ids",
-        "reference_context_ids",
-        "retrieved_context_scores",
-        "tags",
-    ]
-)
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def not_a_log(path: str) -> str:
+    """The error text for a name without a known format."""
+    hint = next((text for end, text in _HINTS.items() if path.lower().endswith(end)), "")
+    return f"{path}: not a log; names end in {ENDINGS}{f': {hint}' if hint else ''}"
+
 
 BROKEN = (EOFError, OSError, zlib.error, pa.ArrowException)
 """Errors of reading a file that is truncated or cannot be unpacked."""
+
+
+class _Everything(frozenset[str]):
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+EVERYTHING = _Everything()
+"""For `wanted`: all columns."""
 
 Record = tuple[int, Any]
 """A line number and a decoded row, or a line number and an error for the quarantine.
@@ -53,8 +70,6 @@ class Reading:
 
     wanted: Collection[str]
     """Columns of CSV and Parquet to decode, by the first part of their dotted names."""
-    structured: Collection[str] = STRUCTURED
-    """CSV columns whose cells contain JSON."""
     row_bytes: int = ROW_BYTES
     unpacked_bytes: int = UNPACKED_BYTES
     """Largest unpacked size of a compressed file."""
@@ -68,14 +83,14 @@ def read_records(path: str, file: BinaryIO, reading: Reading) -> Iterator[Record
     """
     match = FORMATS.search(path)
     if match is None:
-        raise InputError(f"{path}: not a log; names end in {ENDINGS}")
+        raise InputError(not_a_log(path))
     form, packed = match["format"].lower(), (match["packed"] or "").lower()
     limit = reading.row_bytes
     if form == "parquet":
         return parquet_records(file, limit, reading.unpacked_bytes, reading.wanted)
     stream = unpacked(file, packed, reading.unpacked_bytes)
-    if form == "csv":
-        return csv_records(stream, limit, reading.structured, reading.wanted)
+    if form in ("csv", "tsv"):
+        return csv_records(stream, limit, reading.wanted)
     return _json(stream, limit) if form == "json" else _jsonl(stream, limit)
 
 
@@ -105,8 +120,9 @@ def _decoded(line: bytes) -> Any:
     try:
         return from_json(line.removeprefix(b"\xef\xbb\xbf"))
     except ValueError as error:
-        kind = "not UTF-8" if not _is_utf8(line) else "not JSON"
-        return bad_row(f"{kind}: {error}" if kind == "not JSON" else kind, line)
+        if line.startswith(_UTF16):
+            return bad_row("UTF-16: convert the file to UTF-8: iconv -f UTF-16 -t UTF-8 FILE", line)
+        return bad_row(f"not JSON: {error}" if _is_utf8(line) else "not UTF-8", line)
 
 
 def _lines(stream: BinaryIO, limit: int, start: int) -> Iterator[tuple[int, bytes | BadRow]]:

@@ -16,7 +16,7 @@ from typing import Any
 from ragmetrics.config import Settings, file_and_judge
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.formats import ENDINGS
-from ragmetrics.logs.log_files import LogSet, find_logs, is_among, log_of
+from ragmetrics.logs.log_files import LogSet, ReadCounts, find_logs, is_among, log_of
 from ragmetrics.model import LogRow, Rejected
 from ragmetrics.storage import FileInfo, Files, same_file
 from ragmetrics.text import normalise
@@ -66,7 +66,17 @@ def log_set(settings: Settings, place: str) -> LogSet:
 
 def _log_set(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
     ours = log_of(settings, files, infos)
-    return replace(ours, columns=settings.columns, preset=settings.preset)
+    return in_layout(settings, ours)
+
+
+def in_layout(settings: Settings, logs: LogSet) -> LogSet:
+    """Logs in the layout that the settings name."""
+    return replace(
+        logs,
+        columns=settings.columns,
+        preset=settings.preset,
+        context_separator=settings.context_separator,
+    )
 
 
 def golden_set(settings: Settings) -> LogSet | None:
@@ -87,17 +97,20 @@ class GoldenSet:
 
     def __init__(self, rows: LogSet | None, *, first: bool = False) -> None:
         self.rejected: list[Rejected] = []
+        self.counts = ReadCounts()
         self.joined: set[str] = set()
         """Keys of the golden questions that were joined to rows."""
         self._first = first
         self._by_id: dict[str, LogRow] = {}
         self._by_question: dict[str, LogRow] = {}
-        for item in rows.read() if rows else ():
+        for item in rows.read(self.counts) if rows else ():
             if isinstance(item, Rejected):
                 self.rejected.append(replace(item, file=f"golden set {item.file}"))
             else:
                 self._by_id[item.id] = item
                 self._by_question[normalise(item.user_input)] = item
+        if self.counts.note:
+            self.counts.note = f"Golden set: {self.counts.note}"
 
     @property
     def questions(self) -> set[str]:

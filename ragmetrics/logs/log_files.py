@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,21 +22,44 @@ from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.field_mapping import map_columns
 from ragmetrics.logs.formats import (
     BROKEN,
-    ENDINGS,
+    EVERYTHING,
     FORMATS,
     ROW_BYTES,
-    STRUCTURED,
     UNPACKED_BYTES,
     Reading,
+    not_a_log,
     read_records,
 )
 from ragmetrics.logs.presets.base import Place, Skipped
 from ragmetrics.logs.presets.interpreter import PRESETS, interpret
-from ragmetrics.model import EXCERPT, FIELDS, BadRow, LogRow, Rejected, printable, read_row
+from ragmetrics.logs.presets.values import plain_fields
+from ragmetrics.logs.recognition import RecognisedLayout, recognise
+from ragmetrics.model import (
+    EXCERPT,
+    FIELDS,
+    REQUIRED,
+    BadRow,
+    LogRow,
+    Rejected,
+    printable,
+    read_row,
+)
 from ragmetrics.storage import FileInfo, Files, FileTooLarge, same_file
 
 _DATE = re.compile(r"\{date(?::([^}]+))?\}")
 _MAGIC = frozenset("*?[")
+
+
+@dataclass
+class ReadCounts:
+    """What reading found beside rows."""
+
+    skipped: Counter[str] = field(default_factory=Counter)
+    """Valid records that are not rows, by reason."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Optional fields that could not be read and were left out of their rows, by reason."""
+    note: str = ""
+    """How logs in an unknown layout were read, or which settings would read them."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +74,61 @@ class LogSet:
     """Values for fields that a row lacks."""
     preset: str | None = None
     unpacked_bytes: int = UNPACKED_BYTES
-    also: tuple[str, ...] = ()
+    also: Collection[str] = ()
     """Fields that are read in addition to row fields."""
+    context_separator: str | None = None
+    """Where a log has the contexts as one text: the text between two of them."""
 
-    def read(self, skipped: Counter[str] | None = None) -> Iterator[LogRow | Rejected]:
+    def read(self, counts: ReadCounts | None = None) -> Iterator[LogRow | Rejected]:
         """All rows in the order of file names and lines; bad rows as Rejected with the reason.
 
-        With a preset that joins traces, rows are returned when their trace is complete. Valid
-        records that are not rows are counted in `skipped`, by reason. For a truncated or damaged
+        With a preset that joins traces, rows are returned when their trace is complete. Records
+        that are not rows, and fields that are left out, go to `counts`. For a truncated or damaged
         file, the rows before the damage are returned, then one Rejected with `whole_file`.
+
+        Where neither `preset` nor `columns` is set, and the first record is not a row in our
+        layout, a layout that can be recognised without doubt is read, with a note in `counts`.
         """
+        counts, rows = counts or ReadCounts(), 0
+        for place, item in self._recognised(counts):
+            if isinstance(item, Skipped):
+                counts.skipped[item.reason] += 1
+                continue
+            row = item if isinstance(item, Rejected) else self.row(place, item, counts.dropped)
+            rows += isinstance(row, LogRow)
+            yield row
+        if not rows and not counts.note:
+            counts.note = self._layout().note
+
+    def first_row(self) -> LogRow | Rejected | None:
+        """The first record as a row in the layout of this set, which is not recognised anew."""
         for place, item in self.items():
-            if isinstance(item, Rejected):
-                yield item
-            elif not isinstance(item, Skipped):
-                yield self.row(place, item)
-            elif skipped is not None:
-                skipped[item.reason] += 1
+            return item if isinstance(item, Rejected) else self.row(place, item, Counter())
+        return None
+
+    def _recognised(self, counts: ReadCounts) -> Iterator[tuple[Place, Any]]:
+        """The items in our layout, or in the one that is recognised."""
+        items = self.items()
+        if self.preset or self.columns:
+            return items
+        head = list(islice(items, 1))
+        needed = set(REQUIRED) - set(self.defaults)
+        if all(isinstance(one, Mapping) and needed <= one.keys() for _, one in head):
+            return chain(head, items)
+        layout = self._layout()
+        counts.note = layout.note
+        if not layout.sure:
+            return chain(head, items)
+        return replace(self, preset=layout.preset, columns=layout.columns).items()
+
+    def _layout(self) -> RecognisedLayout:
+        """The layout of the first records, whatever `preset` and `columns` say."""
+        raw = replace(self, preset=None, columns={}, also=EVERYTHING)
+        return recognise(
+            (record for _, record in raw.items()),
+            golden=bool(self.defaults),
+            separator=self.context_separator,
+        )
 
     def items(self) -> Iterator[tuple[Place, Any]]:
         """Records mapped to row fields, or the reasons why there is no row."""
@@ -77,7 +139,7 @@ class LogSet:
         return self._records()
 
     def _records(self) -> Iterator[tuple[Place, Any]]:
-        reading = Reading(self._wanted(), self._structured(), self.row_bytes, self.unpacked_bytes)
+        reading = Reading(self._wanted(), self.row_bytes, self.unpacked_bytes)
         for info in self.infos:
             name, number = printable(info.path), 0
             if info.refused:
@@ -97,27 +159,25 @@ class LogSet:
                     raise  # the bucket is down: these rows can be read later
                 yield _broken(Place(name, number + 1), str(error))
 
-    def _wanted(self) -> set[str]:
+    def _wanted(self) -> Collection[str]:
         """The columns to read, by the first part of their names."""
+        if self.also is EVERYTHING:
+            return EVERYTHING
         fields = PRESETS[self.preset].columns if self.preset else FIELDS
         names = (*fields, *self.also, *self.columns.values())
         return {name.partition(".")[0] for name in names}
 
-    def _structured(self) -> set[str]:
-        """The CSV columns whose cells contain JSON, except those that a preset decodes itself."""
-        if self.preset:
-            mapped = {self.columns[name] for name in STRUCTURED if name in self.columns}
-            return mapped | PRESETS[self.preset].json_cells
-        return {self.columns.get(name, name) for name in STRUCTURED}
-
-    def row(self, place: Place, record: Any) -> LogRow | Rejected:
-        """The row of one mapped record."""
+    def row(
+        self, place: Place, record: Any, dropped: Counter[str] | None = None
+    ) -> LogRow | Rejected:
+        """The row of one mapped record; `dropped` as in `read_row`."""
         try:
             if isinstance(record, BadRow):
                 raise record
             if self.defaults and isinstance(record, Mapping):
                 record = {**self.defaults, **record}
-            return read_row(record, f"{place.path}:{place.number}")
+            plain = plain_fields(record, self.context_separator)
+            return read_row(plain, f"{place.path}:{place.number}", dropped)
         except BadRow as error:
             excerpt = "" if isinstance(record, BadRow) else repr(record)[:EXCERPT]
             return Rejected(place.path, place.number, str(error), error.excerpt or excerpt)
@@ -151,7 +211,7 @@ def find_logs(
         files = Files(place, options)
         found = _own_files(files, files.below())
         if len(found) == 1 and found[0].path in ("", "."):
-            raise InputError(f"{place}: not a log; names end in {ENDINGS}")
+            raise InputError(not_a_log(place))
     return files, tuple(info for info in found if _is_log(info.path))
 
 

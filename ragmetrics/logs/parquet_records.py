@@ -212,7 +212,7 @@ def _decoded(batch: pa.RecordBatch, limit: int) -> Iterator[tuple[int, Any]]:
             records = cast("list[Any]", _plain(batch).to_pylist())
         except _UNREADABLE as error:
             if batch.num_rows == 1:
-                yield size, bad_row(_why(batch, error))
+                yield size, _cell_by_cell(batch, error)
                 return
         else:
             share = size // max(1, batch.num_rows)
@@ -282,18 +282,21 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _why(batch: pa.RecordBatch, error: BaseException) -> str:
-    """Why a record cannot be read, with the name of the column if one column is the cause."""
+def _cell_by_cell(batch: pa.RecordBatch, error: BaseException) -> dict[str, Any] | BadRow:
+    """A record of which some cells cannot be read: each of them is a BadRow with the reason."""
+    record: dict[str, Any] = {}
     for index, name in enumerate(batch.schema.names):
         try:
-            _plain(batch.select([index])).to_pylist()
+            record[name] = _plain(batch.select([index])).to_pylist()[0][name]
         except _UNREADABLE as found:
-            reason = "not UTF-8" if isinstance(found, UnicodeDecodeError) else f"{name}: {found}"
-            return " ".join(reason.split())
-    return " ".join(str(error).split())
+            why = "not UTF-8" if isinstance(found, UnicodeDecodeError) else str(found)
+            record[name] = bad_row(" ".join(f"{name}: {why}".split()))
+    if any(isinstance(value, BadRow) for value in record.values()):
+        return _row(record)
+    return bad_row(" ".join(str(error).split()))  # such as two columns of one name
 
 
-def _row(record: Mapping[str, Any]) -> dict[str, Any] | BadRow:
+def _row(record: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a map column, which is a list of pairs, and drop null cells."""
     row = {name: value for name, value in record.items() if value is not None}
     tags = row.get("tags")
@@ -301,5 +304,5 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any] | BadRow:
         try:
             row["tags"] = dict(tags)
         except TypeError:  # a list or a mapping as a key
-            return bad_row("tags: its keys should be texts")
+            row["tags"] = bad_row("tags: its keys should be texts")
     return row

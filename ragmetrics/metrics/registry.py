@@ -102,10 +102,15 @@ class Metric:
 
     def fits(self, filled: Collection[str]) -> bool:
         """Whether a row with these fields has all required ones."""
-        return all(
-            any(set(fields.split(" + ")) <= set(filled) for fields in need.split(" | "))
+        return not self.lacks(filled)
+
+    def lacks(self, filled: Collection[str]) -> list[str]:
+        """The required fields that a row with these fields lacks."""
+        return [
+            need
             for need in self.needs
-        )
+            if not any(set(fields.split(" + ")) <= set(filled) for fields in need.split(" | "))
+        ]
 
     def play(self, row: LogRow) -> Steps[Score]:
         """Start the metric's steps on one row."""

@@ -8,6 +8,8 @@ from .row import (
     question_key as question_key,
     read_row as read_row,
     EXCERPT as EXCERPT,
+    REQUIRED as REQUIRED,
+    explain_mistakes as explain_mistakes,
     FIELDS as FIELDS,
     MAX_CONTEXTS as MAX_CONTEXTS,
 )

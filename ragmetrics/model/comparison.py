@@ -12,6 +12,7 @@ Comparison
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -23,6 +24,9 @@ from ragmetrics.stats import ALPHA
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_SHOWN = ["metric", "mean_a", "mean_b", "difference", "low", "high", "p_adjusted", "mde"]
+"""Columns that a notebook shows."""
 
 
 class ComparedSide(Record):
@@ -219,6 +223,13 @@ class Comparison(Record):
     def as_json(self) -> dict[str, Any]:
         """The output of `ragmetrics compare --json`."""
         return self.model_dump(mode="json")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: both sides, and one line per metric and segment."""
+        sides = (f"{letter}: {escape(one.name)}" for letter, one in (("A", self.a), ("B", self.b)))
+        columns = [*_SHOWN, *(["tag", "value"] if self.segments else [])]
+        table = self.to_pandas().reindex(columns=columns).round(3)
+        return f"<p>{'<br>'.join(sides)}</p>{table.to_html(escape=True, index=False, na_rep='')}"
 
     def to_pandas(self) -> pd.DataFrame:
         """One line per metric, then one per metric and segment (columns `tag` and `value`)."""

@@ -49,6 +49,10 @@ class Source(Record):
     """Quarantined rows by reason."""
     skipped: dict[str, int] = Field(default_factory=dict)
     """Records that are not retrievals (most spans of a trace), by reason."""
+    dropped: dict[str, int] = Field(default_factory=dict)
+    """Optional fields that could not be read and were left out of their rows, by reason."""
+    note: str = ""
+    """How logs in an unknown layout were read, or which settings would read them."""
     broken: list[BrokenFile] = Field(default_factory=list)
     problem: str | None = None
     """Why nothing could be read at all."""
@@ -59,6 +63,11 @@ class Source(Record):
     index_builds: dict[str, int] = Field(default_factory=dict)
     oldest: datetime | None = None
     newest: datetime | None = None
+
+    @property
+    def quarantined_share(self) -> float:
+        """Share of the rows that are in quarantine."""
+        return self.quarantined / max(1, self.rows + self.quarantined)
 
 
 class SpendLimits(Record):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +29,10 @@ class BadRow(RagmetricsError):
 
     excerpt = ""
     """Beginning of the row, so that a person can find it."""
+
+    def __repr__(self) -> str:
+        """As one value of a row that is shown."""
+        return f"<{self}>"
 
 
 def bad_row(reason: str, data: bytes = b"") -> BadRow:
@@ -131,6 +136,8 @@ def question_key(question: str) -> str:
 
 
 FIELDS = tuple(LogRow.__dataclass_fields__)
+REQUIRED = ("user_input", "retrieved_contexts")
+"""Fields without which there is no row."""
 _ROW = TypeAdapter(LogRow)
 
 
@@ -149,10 +156,12 @@ class Rejected:
             object.__setattr__(self, name, printable(getattr(self, name)))
 
 
-def read_row(data: object, default_id: str) -> LogRow:
+def read_row(data: object, default_id: str, dropped: Counter[str] | None = None) -> LogRow:
     """Validate one decoded row; raise BadRow with a reason that helps to correct the row.
 
-    A row without an id gets `default_id`, which names its place in the log.
+    A row without an id gets `default_id`, which names its place in the log. An optional field that
+    cannot be read is left out, and counted in `dropped` with its reason. Without `dropped` it makes
+    the row a bad one. A value may be a BadRow, which says why the value cannot be read.
     """
     if not isinstance(data, Mapping):
         raise BadRow(f"not an object but {_kind(data)}")
@@ -160,13 +169,31 @@ def read_row(data: object, default_id: str) -> LogRow:
     known = {name: data[name] for name in FIELDS if name in data and data[name] == data[name]}
     if known.get("user_input") is None:
         raise BadRow("user_input: no question")
+    unread = {name: value for name, value in known.items() if isinstance(value, BadRow)}
+    for name, bad in unread.items():
+        if dropped is None or name in REQUIRED:
+            raise bad
+    reasons = {name: str(bad) for name, bad in unread.items()}
     try:
-        row = _ROW.validate_python({**known, "id": _id(known.get("id"), default_id)})
+        row = _validated(known, reasons, default_id)
     except ValidationError as error:
-        raise BadRow(explain_validation_error(error)) from None
+        mistakes = error.errors(include_url=False, include_input=False)
+        required = [one for one in mistakes if one["loc"][0] in REQUIRED]
+        if required or dropped is None:
+            raise BadRow(_explained(required or mistakes)) from None
+        reasons |= {str(one["loc"][0]): f"{one['loc'][0]}: {_message(one)}" for one in mistakes}
+        row = _validated(known, reasons, default_id)
+    if dropped is not None:
+        dropped.update(reasons.values())
     if len(row.retrieved_contexts) > MAX_CONTEXTS:
         raise BadRow(f"retrieved_contexts: {len(row.retrieved_contexts):,} contexts in one row")
     return row
+
+
+def _validated(known: Mapping[str, Any], unread: Collection[str], default_id: str) -> LogRow:
+    """The row of the fields that can be read. Raises ValidationError."""
+    fields = {name: value for name, value in known.items() if name not in unread}
+    return _ROW.validate_python({**fields, "id": _id(fields.get("id"), default_id)})
 
 
 def explain_validation_error(error: ValidationError, most: int = 1) -> str:
@@ -174,23 +201,37 @@ def explain_validation_error(error: ValidationError, most: int = 1) -> str:
 
     It lists the first `most` mistakes, and counts the others.
     """
-    found = error.errors(include_url=False, include_input=False)
+    return _explained(error.errors(include_url=False, include_input=False), most)
+
+
+def explain_mistakes(found: Sequence[ErrorDetails]) -> list[str]:
+    """Each mistake of a validation error in one line, with its place."""
+    return [_mistake(one) for one in found]
+
+
+def _explained(found: Sequence[ErrorDetails], most: int = 1) -> str:
     more = f" (and {len(found) - most} more)" if len(found) > most else ""
-    return "; ".join(map(_mistake, found[:most])) + more
+    return "; ".join(explain_mistakes(found[:most])) + more
 
 
 def _mistake(one: ErrorDetails) -> str:
     place = ".".join(str(part) for part in one["loc"] if not str(part).startswith("function-"))
     if len(place) > _LONGEST_PLACE:  # users choose keys, which may be long
         place = f"{place[: _LONGEST_PLACE - 1]}…"
-    message = _PLAIN.get(one["type"]) or re.sub(r"^(Input|Value error,) ", "", one["msg"])
-    return f"{place}: {message}" if place else message
+    return f"{place}: {_message(one)}" if place else _message(one)
+
+
+def _message(one: ErrorDetails) -> str:
+    return _PLAIN.get(one["type"]) or re.sub(r"^(Input|Value error,) ", "", one["msg"])
 
 
 _PLAIN = {
     "extra_forbidden": "there is no such key",
     "missing": "not there",
     "tuple_type": "should be a list",
+    "dict_type": "should be a mapping of texts to texts",
+    "datetime_parsing": "should be a time such as 2026-11-19T08:00:00Z",
+    "datetime_from_date_parsing": "should be a time such as 2026-11-19T08:00:00Z",
 }
 
 

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ragmetrics.model.base import Record
 from ragmetrics.model.changes import JudgeMovement
+from ragmetrics.model.score import Status
 
 
 class Segment(Record):
@@ -63,6 +64,8 @@ class Summary(Record):
     """Minimum detectable effect: the drop of the mean that a one-sided test at 5% finds on four
     nights of five; a rise where lower is better."""
     status: dict[str, int]
+    not_applicable: dict[str, int] = Field(default_factory=dict)
+    """The rows to which the metric does not apply, by the most frequent reasons."""
     fingerprint: str
     """Fingerprint of judge, prompts, metric version and parameters. Numbers compare only where it
     is equal."""
@@ -80,6 +83,15 @@ class Summary(Record):
     """Set where a sample was judged. Mean and interval then estimate all rows, by both judges."""
     movement: JudgeMovement | None = None
     """Movement of the judge's level from night to night; None: none, or not known."""
+
+    def status_text(self, status: str, words: str) -> str:
+        """A status in `words`, with the reason where the metric does not apply to rows:
+        `not applicable (no reference answer)`.
+        """
+        reasons = self.not_applicable if status == Status.NOT_APPLICABLE else {}
+        if len(reasons) > 1:
+            return f"{words} ({', '.join(f'{why} {rows:,}' for why, rows in reasons.items())})"
+        return f"{words} ({next(iter(reasons))})" if reasons else words
 
     def loss(self, before: float) -> float:
         """How much worse the mean is than a value; negative where it is better."""

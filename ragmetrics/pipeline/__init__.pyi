@@ -17,6 +17,8 @@ from .evaluation import (
     aevaluate as aevaluate,
     estimate as estimate,
     evaluate as evaluate,
+    RowsLost as RowsLost,
+    too_many_quarantined as too_many_quarantined,
 )
 from .compare_sides import compare as compare
 from .backfill import (
@@ -26,6 +28,13 @@ from .backfill import (
     check_range as check_range,
     fill as fill,
     run_backfill as run_backfill,
+)
+from .doctor import Check as Check, examine as examine
+from .retention import (
+    Prunable as Prunable,
+    Retention as Retention,
+    find_prunable as find_prunable,
+    prune as prune,
 )
 from .demo import unpack_demo as unpack_demo, NIGHTS as NIGHTS
 from .log_check import CheckReport as CheckReport, check_logs as check_logs

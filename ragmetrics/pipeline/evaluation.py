@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -25,7 +26,7 @@ from ragmetrics.config import (
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus, Recorder
 from ragmetrics.logs import NightInputs, inputs_of, overwrites
-from ragmetrics.model import UNSETTLED, Manifest, Usage
+from ragmetrics.model import UNSETTLED, Manifest, Source, Usage
 from ragmetrics.scoring import (
     Estimate,
     Staged,
@@ -78,6 +79,11 @@ class Result:
         return self._files
 
     @property
+    def quarantined(self) -> int:
+        """Rows that could not be read. No number includes them."""
+        return self.manifest.source.quarantined
+
+    @property
     def usage(self) -> Usage:
         """Requests to judges and embedders over a network, and their cost."""
         return self.manifest.usage
@@ -128,6 +134,8 @@ class Result:
             "rows": manifest.source.rows,
             "quarantined": manifest.source.quarantined,
             "skipped": manifest.source.skipped,
+            "dropped": manifest.source.dropped,
+            "note": manifest.source.note,
             "broken_files": [one.model_dump() for one in manifest.source.broken],
             "judge": manifest.judge.model_dump(),
             "metrics": {
@@ -138,6 +146,7 @@ class Result:
                     "scored": one.scored,
                     "questions": one.questions,
                     "status": one.status,
+                    "not_applicable": one.not_applicable,
                     "spread": one.spread,
                     "agreement": one.agreement,
                     "sample": one.sample.model_dump() if one.sample else None,
@@ -189,6 +198,8 @@ def evaluate(
     `store` caches the replies of judges over a network and reuses those of earlier runs. Without
     it nothing is cached.
     It works inside a running event loop too, as in a notebook.
+    Rows that cannot be read are in quarantine: `Result.quarantined` counts them, and RowsLost warns
+    where they are more than the share `alerts: max_quarantined`.
     Raises InputError for invalid rows, and JudgeRefused for a judge that accepts no requests.
     """
     chosen = settings_of(settings, metrics, judge, model, base_url, golden)
@@ -203,10 +214,29 @@ def evaluate(
         staged = score_inputs(chosen, inputs, cache, record=record, progress=progress)
         files = open_store(chosen)
         manifest, _ = summarise_run(chosen, files, staged, datetime.now(UTC))
+        if lost := too_many_quarantined(chosen, manifest.source):
+            warnings.warn(lost, RowsLost, stacklevel=2)
     except BaseException:
         folder.cleanup()
         raise
     return Result(files, staged, manifest, folder)
+
+
+class RowsLost(UserWarning):
+    """A large share of the rows is in quarantine."""
+
+
+def too_many_quarantined(settings: Settings, source: Source) -> str:
+    """A sentence where the share of quarantined rows is above `alerts: max_quarantined`."""
+    share = source.quarantined_share
+    if share <= settings.alerts.max_quarantined:
+        return ""
+    reason, count = next(iter(source.reasons.items()), ("", 0))
+    rows = source.rows + source.quarantined
+    return (
+        f"{source.quarantined:,} of {rows:,} rows ({share:.0%}) could not be read, most often: "
+        f"{reason} ({count:,})"
+    )
 
 
 async def aevaluate(rows: Any, *args: Any, **kwargs: Any) -> Result:
@@ -353,4 +383,4 @@ def _why_no_rows(staged: Staged) -> str:
     elif source.skipped:
         reason, count = next(iter(source.skipped.items()))
         text += f"; most often skipped: {reason} ({count:,})"
-    return text
+    return f"{text}\n{source.note}" if source.note else text

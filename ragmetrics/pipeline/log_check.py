@@ -11,7 +11,7 @@ from typing import Any
 from ragmetrics.alerts import check_rules
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs import GoldenSet, golden_set, log_set
+from ragmetrics.logs import GoldenSet, ReadCounts, golden_set, log_set
 from ragmetrics.metrics import metrics
 from ragmetrics.model import FIELDS, LogRow, Rejected
 from ragmetrics.scoring import Known, chosen_metrics, wanted_rows
@@ -25,8 +25,7 @@ class CheckReport:
     rows: int = 0
     golden: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    skipped: Counter[str] = field(default_factory=Counter)
-    """Records that are not retrievals, by reason."""
+    read: ReadCounts = field(default_factory=ReadCounts)
     examples: dict[str, str] = field(default_factory=dict)
     """File, line and excerpt of the first record per reason."""
     broken: list[str] = field(default_factory=list)
@@ -44,6 +43,15 @@ class CheckReport:
         """Rows that cannot be read."""
         return self.reasons.total()
 
+    def not_applicable(self) -> dict[str, list[str]]:
+        """The metrics that no row has the fields for, by the fields that no row has."""
+        found: dict[str, list[str]] = {}
+        for metric in metrics().values():
+            if not self.runnable[metric.name]:
+                lacking = metric.lacks(self.filled) or metric.needs
+                found.setdefault(" and ".join(lacking), []).append(metric.name)
+        return found
+
     def as_json(self) -> dict[str, Any]:
         """The output of `ragmetrics check --json`."""
         return {
@@ -52,7 +60,9 @@ class CheckReport:
             "golden": self.golden,
             "quarantined": self.quarantined,
             "reasons": dict(self.reasons.most_common()),
-            "skipped": dict(self.skipped.most_common()),
+            "skipped": dict(self.read.skipped.most_common()),
+            "dropped": dict(self.read.dropped.most_common()),
+            "note": self.read.note,
             "broken_files": self.broken,
             "fields": dict(self.filled),
             "metrics": self.runnable,
@@ -68,7 +78,7 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     everything = metrics().values()
     report = CheckReport(files=sum(len(one.infos) for one in logs))
     report.runnable = {metric.name: 0 for metric in everything}
-    for item in chain(golden.rejected, *(one.read(report.skipped) for one in logs)):
+    for item in chain(golden.rejected, *(one.read(report.read) for one in logs)):
         if isinstance(item, Rejected):
             _reject(report, item)
             continue
@@ -79,6 +89,8 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
         report.filled.update(name for name in filled if name != "id")  # every row has an id
         for metric in everything:
             report.runnable[metric.name] += metric.fits(filled)
+    report.read.dropped += golden.counts.dropped
+    report.read.note = "\n".join(filter(None, [golden.counts.note, report.read.note]))
     if not report.files:
         raise InputError("no log file to check")
     report.judged = _judged(settings, report.runnable)

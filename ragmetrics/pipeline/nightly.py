@@ -238,10 +238,11 @@ def coverage_short(manifest: Manifest, missing: Sequence[str]) -> CoverageShort:
 def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:
     """The reasons why a published night is incomplete; empty when it is complete."""
     shown = redacted(manifest, manifest.redacts)
+    kinds = ["no_data", "judge_failures", *(["quarantine"] if manifest.source.rows else [])]
     missing = [
         finding
         for finding in shown.findings
-        if finding.kind in ("no_data", "judge_failures")
+        if finding.kind in kinds
         and finding.level != "ok"
         and finding.severity == "critical"  # a failure of one judge of a panel is not critical
     ]

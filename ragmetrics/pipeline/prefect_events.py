@@ -9,10 +9,11 @@ import asyncio
 import base64
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -22,6 +23,9 @@ from ragmetrics import event_loop as loop
 from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.model import BUILT, IndexBuild
 from ragmetrics.text import clean
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
 
 CONNECT_SECONDS = 3.0
 _TOTAL_SECONDS = 30.0
@@ -128,6 +132,20 @@ def post_event(event: Mapping[str, Any], api: EventsApi, *, pause: float = _PAUS
     loop.run(_post_event(event, api, pause))
 
 
+def check_api(api: EventsApi) -> str:
+    """Ask the server whether it is healthy. Returns what was found; raises EventError."""
+    loop.run(_check_health(api))
+    return f"{api.url} is healthy"
+
+
+async def _check_health(api: EventsApi) -> None:
+    async with _session(api) as session:
+        url = f"{api.url.rstrip('/')}/health"
+        async with session.get(url, allow_redirects=False) as response:
+            text = (await response.content.read(10_000)).decode("utf-8", "replace")
+            _check(response.status, response.headers, text, api)
+
+
 async def _post_event(event: Mapping[str, Any], api: EventsApi, pause: float) -> None:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
@@ -141,6 +159,17 @@ async def _post_event(event: Mapping[str, Any], api: EventsApi, pause: float) ->
 
 
 async def _send(event: Mapping[str, Any], api: EventsApi) -> None:
+    async with (
+        _session(api) as session,
+        session.post(api.address, json=[event], allow_redirects=False) as response,
+    ):
+        text = (await response.content.read(10_000)).decode("utf-8", "replace")
+        _check(response.status, response.headers, text, api)
+
+
+@asynccontextmanager
+async def _session(api: EventsApi) -> AsyncIterator[ClientSession]:
+    """Connections to the API. Errors inside are raised as InputError or EventError."""
     import aiohttp  # the import takes a tenth of a second
 
     headers = {"Accept": "application/json"}
@@ -149,14 +178,10 @@ async def _send(event: Mapping[str, Any], api: EventsApi) -> None:
     timeout = aiohttp.ClientTimeout(total=_TOTAL_SECONDS, sock_connect=CONNECT_SECONDS)
     try:
         connector = aiohttp.TCPConnector(ssl=_trust(api))
-        async with (
-            aiohttp.ClientSession(
-                timeout=timeout, trust_env=True, connector=connector, headers=headers
-            ) as session,
-            session.post(api.address, json=[event], allow_redirects=False) as response,
-        ):
-            text = (await response.content.read(10_000)).decode("utf-8", "replace")
-            _check(response.status, response.headers, text, api)
+        async with aiohttp.ClientSession(
+            timeout=timeout, trust_env=True, connector=connector, headers=headers
+        ) as session:
+            yield session
     except aiohttp.InvalidURL:
         raise InputError("the address of Prefect's API is not a valid URL") from None
     except aiohttp.ClientSSLError as error:

@@ -33,3 +33,4 @@ from .night_status import by_state as by_state, rule_state as rule_state, LABELS
 from .prometheus import push_metrics as push_metrics
 from .redacting import redacted as redacted
 from .templating import render_page as render_page
+from .compare_view import comparison_verdict as comparison_verdict

@@ -67,7 +67,7 @@ def _card(
         detects=_detects(manifest, summary),
         moves=movement_text(summary.movement) if has_mean else "",
         unscored=tuple(
-            f"{plural(rows, 'row')} {STATUS.get(status, status)}"
+            f"{plural(rows, 'row')} {summary.status_text(status, STATUS.get(status, status))}"
             for status, rows in sorted(summary.status.items())
             if status != "scored" and rows
         ),

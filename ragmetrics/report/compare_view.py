@@ -194,10 +194,10 @@ def compare_view(found: Comparison, means: Mapping[str, Means] | None = None) ->
             break
         rows.append(_row(row, budget))
     lines = tuple(_lines(found.metrics, means or {}))
-    return CompareView(found, *_verdict(found), lines, _by_tag(found), tuple(rows))
+    return CompareView(found, *comparison_verdict(found), lines, _by_tag(found), tuple(rows))
 
 
-def _verdict(found: Comparison) -> tuple[str, str]:
+def comparison_verdict(found: Comparison) -> tuple[str, str]:
     """The state of a comparison, and its result in one sentence."""
     compared = found.compared
     if not compared:

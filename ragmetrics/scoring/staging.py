@@ -18,7 +18,7 @@ from pathlib import Path
 from ragmetrics.config import ReadLimits, Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
-from ragmetrics.logs import GoldenSet, NightInputs, log_files_of_day
+from ragmetrics.logs import GoldenSet, NightInputs, ReadCounts, log_files_of_day
 from ragmetrics.model import (
     BrokenFile,
     LogRow,
@@ -72,7 +72,7 @@ class _Counts:
     rows: int = 0
     golden: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    skipped: Counter[str] = field(default_factory=Counter)
+    read: ReadCounts = field(default_factory=ReadCounts)
     broken: list[BrokenFile] = field(default_factory=list)
     builds: Counter[str] = field(default_factory=Counter)
     oldest: datetime | None = None
@@ -117,6 +117,7 @@ def plan_run(
         sorted(settings.columns.items()),
         settings.limits.row_bytes,
         *_changed_limits(settings),
+        *([settings.context_separator] if settings.context_separator else []),
         [metric.digest for metric in chosen_metrics(settings)],
         settings.budget.model_dump(exclude_none=True),
         *([settings.sample.model_dump()] if settings.sample and settings.samples else []),
@@ -153,7 +154,7 @@ def stage_run(
         share = max(_BUFFER_BYTES // ref.shards, 1 << 18)
         writers = [PartWriter(folder, ROW_SCHEMA, share) for _ in range(ref.shards)]
         quarantine = stack.enter_context((folder / "quarantine.jsonl").open("w", encoding="utf-8"))
-        for item in _items(inputs, golden, counts.skipped):
+        for item in _items(inputs, golden, counts.read):
             if isinstance(item, Rejected):
                 counts.reject(item)
                 quarantine.write(_quarantined(item))
@@ -235,10 +236,10 @@ def _has_corpus(files: Files, ref: RunRef) -> bool:
 
 
 def _items(
-    inputs: NightInputs, golden: GoldenSet, skipped: Counter[str]
+    inputs: NightInputs, golden: GoldenSet, counts: ReadCounts
 ) -> Iterator[LogRow | Rejected]:
     yield from () if inputs.golden_first else golden.rejected
-    everything = (item for logs in inputs.logs for item in logs.read(skipped))
+    everything = (item for logs in inputs.logs for item in logs.read(counts))
     left = inputs.limit
     for item in everything:
         if left == 0:
@@ -272,7 +273,9 @@ def _source(
         rows=counts.rows,
         quarantined=counts.reasons.total(),
         reasons=dict(counts.reasons.most_common(_MOST_REASONS)),
-        skipped=dict(counts.skipped.most_common()),
+        skipped=dict(counts.read.skipped.most_common()),
+        dropped=dict((counts.read.dropped + golden.counts.dropped).most_common(_MOST_REASONS)),
+        note="\n".join(filter(None, [golden.counts.note, counts.read.note])),
         broken=counts.broken,
         problem=problem,
         golden=counts.golden,

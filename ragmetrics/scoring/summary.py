@@ -27,6 +27,8 @@ _MOST_TAGS = 50
 _BINS = 10
 _LANGUAGE = "language"
 _COLUMNS = ["question", "value", "status", "votes", "failed", "spread", "cheap"]
+_REASON = "reason"
+_MOST_REASONS = 5
 _OWN = ["index_build", "language", "tags"]
 """Columns that every row has, scored or not."""
 
@@ -37,8 +39,9 @@ class MetricScores:
 
     metric: str
     table: pd.DataFrame
-    """Columns: question, value, status, votes, failed, spread, cheap, index_build, shard, position,
-    and one column `tag:NAME` per tag, also for the language. A sampled night has `stratum` too."""
+    """Columns: question, value, status, reason (of rows that are not applicable), votes, failed,
+    spread, cheap, index_build, shard, position, and one column `tag:NAME` per tag, also for the
+    language. A sampled night has `stratum` too."""
     higher_is_better: bool = True
 
     @property
@@ -118,9 +121,20 @@ def _read_scores(
 ) -> pa.Table:
     path = ref.scores(metric, shard)
     if files.exists(path):
-        return read_columns(files, path, [*_COLUMNS, *_OWN])
+        return _few_reasons(read_columns(files, path, [*_COLUMNS, _REASON, *_OWN]))
     columns = ["id", "user_input", *_OWN]
     return _missing(read_columns(files, ref.rows(shard), columns), sample)
+
+
+def _few_reasons(table: pa.Table) -> pa.Table:
+    """The table with the reasons of rows that are not applicable. Others may be long texts."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    place = table.schema.get_field_index(_REASON)
+    applies = pc.equal(table["status"], Status.NOT_APPLICABLE.value)
+    few = pc.if_else(applies, table[_REASON].cast(pa.string()), pa.scalar(None, pa.string()))
+    return table.set_column(place, _REASON, few)
 
 
 def summarise(
@@ -152,6 +166,7 @@ def summarise(
         questions=mean.clusters if mean else 0,
         mde=mean.mde if mean else None,
         status=dict(sorted(Counter(rows["status"]).items())),
+        not_applicable=_most_frequent_reasons(rows),
         fingerprint=fingerprint,
         histogram=[int(count) for count in counts],
         judges=judges,
@@ -160,6 +175,11 @@ def summarise(
         higher_is_better=scores.higher_is_better,
         sample=sample,
     )
+
+
+def _most_frequent_reasons(rows: pd.DataFrame) -> dict[str, int]:
+    reasons = rows[_REASON].dropna() if _REASON in rows else ()
+    return dict(Counter(reasons).most_common(_MOST_REASONS))
 
 
 def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSummary], float | None]:
@@ -215,6 +235,7 @@ def _missing(rows: pa.Table, sample: Group | None) -> pa.Table:
             "question": keys,
             "value": pa.nulls(len(rows), pa.float64()),
             "status": [one.value for one in statuses],
+            _REASON: pa.nulls(len(rows), pa.string()),
             "votes": pa.nulls(len(rows), pa.list_(pa.float64())),
             "failed": pa.nulls(len(rows), pa.list_(pa.string())),
             "spread": pa.nulls(len(rows), pa.float64()),

@@ -26,7 +26,7 @@ HEADER = b"user_input,retrieved_contexts\n"
 
 
 def attack(folder: Path) -> None:
-    """One file of each kind; four good rows are among them."""
+    """One file of each kind; four good rows are among them, and one with a bad time."""
     folder.mkdir(parents=True)
     (folder / "good.jsonl").write_bytes(GOOD)
     Path(os.fsdecode(os.fsencode(folder) + b"/\xff.jsonl")).write_bytes(GOOD + b"[]\n")
@@ -67,7 +67,9 @@ def test_a_night_of_hostile_files_ends_and_tells(
     files = open_store(load_settings(path))
     manifest = run_of(files, NIGHT)
     assert manifest is not None
-    assert (manifest.source.rows, manifest.metrics[0].scored) == (4, 4)
+    assert (manifest.source.rows, manifest.metrics[0].scored) == (5, 5)
+    (reason,) = manifest.source.dropped
+    assert reason.startswith("timestamp: ")
     assert {one.file for one in manifest.source.broken} >= {"link.jsonl", "pipe.jsonl"}
     (kept,) = files.below("quarantine")
     lines = [json.loads(line) for line in files.read(kept.path).decode().splitlines()]
@@ -77,7 +79,6 @@ def test_a_night_of_hostile_files_ends_and_tells(
         ("deep.jsonl", 1),
         ("deep.jsonl", 2),
         ("half.jsonl", 1),
-        ("cell.parquet", 2),
     }
     assert len(lines) == manifest.source.quarantined + len(manifest.source.broken)
     assert "broken logs" in json.dumps(slack_server.delivered)
@@ -88,4 +89,4 @@ def test_a_night_of_hostile_files_ends_and_tells(
     ended = run("score", str(folder), "--metrics", "context_relevance", "--out", str(scores))
     assert "Traceback" not in ended.err
     with scores.open(newline="") as file:
-        assert len(list(csv.DictReader(file))) == 4
+        assert len(list(csv.DictReader(file))) == 5

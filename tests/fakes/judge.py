@@ -283,7 +283,7 @@ class Judge:
     async def models(self, request: web.Request) -> web.StreamResponse:
         """List the models."""
         self.check_key(request)
-        names = self.behaviour.models or ("judge",)
+        names = self.behaviour.models or ("judge", "gpt-4.1-mini")
         data = [{"id": n, "object": "model", "created": 0, "owned_by": "tests"} for n in names]
         return web.json_response({"object": "list", "data": data})
 

@@ -73,6 +73,8 @@ class SlackServer:
             message = json.loads(body)
         except ValueError:
             return 400, b"invalid_payload"
+        if not message:
+            return 400, b"no_text"
         self.received.append(message)
         failure = self._failure_of(message)
         if failure:
@@ -85,6 +87,12 @@ class SlackServer:
         if failure == "hang":
             self._stopped.wait()
         return None if failure == "blocks" and not message.get("blocks") else failure
+
+    def answer_auth(self, token: str) -> tuple[int, bytes]:
+        """Say whose a token is, as auth.test does."""
+        known = {"ok": True, "team": "Towers", "user": "ragmetrics"}
+        answer = known if token == f"Bearer {TOKEN}" else {"ok": False, "error": "invalid_auth"}
+        return 200, json.dumps(answer).encode()
 
     def answer_api(self, body: bytes, token: str) -> tuple[int, bytes]:
         """Take a bot's message; return the status and JSON that Slack's API answers."""
@@ -109,8 +117,11 @@ class _Handler(Handler):
 
     def take(self) -> None:
         headers = {}
-        if self.path.startswith("/api/chat.postMessage"):
-            token = self.headers.get("Authorization", "")
+        token = self.headers.get("Authorization", "")
+        if self.path.startswith("/api/auth.test"):
+            status, text = self.slack.answer_auth(token)
+            headers["Content-Type"] = "application/json"
+        elif self.path.startswith("/api/chat.postMessage"):
             status, text = self.slack.answer_api(self.body(), token)
             headers["Content-Type"] = "application/json"
         else:

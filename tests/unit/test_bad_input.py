@@ -140,7 +140,6 @@ def test_a_cut_file_is_told_by_the_night(tmp_path: Path) -> None:
         (b"[" * 100_000, "not JSON: "),
         (b'{"retrieved_contexts": []}', "user_input: no question"),
         (b'{"user_input": ["q"], "retrieved_contexts": []}', "user_input: should be"),
-        (b'{"user_input": "q", "retrieved_contexts": [], "response": ["a"]}', "response: should"),
         (b'{"user_input": "q", "retrieved_contexts": "c"}', "retrieved_contexts: should be"),
         (b'{"user_input": "\xff", "retrieved_contexts": []}', "not UTF-8"),
         (b'{"user_input": "\\ud800", "retrieved_contexts": []}', "not JSON: "),
@@ -161,9 +160,9 @@ def test_a_bad_line_costs_no_other(tmp_path: Path, line: bytes, reason: str) -> 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"b,\xff,[]", "not UTF-8"),
-        (b"b,q,text", "retrieved_contexts: the cell should hold JSON"),
-        (b'b,q,"' + b"[" * 100_000 + b'"', "retrieved_contexts: the cell should hold JSON"),
+        (b"b,\xff,[]", "user_input: not UTF-8"),
+        (b"b,q,text", "retrieved_contexts: should be a list"),
+        (b'b,q,"' + b"[" * 100_000 + b'"', "retrieved_contexts: no list or mapping, as JSON or"),
         (b"b,q,[],more", "more cells than columns"),
         (b"b,,[]", "user_input: no question"),
         (b"b,q," + b"x" * 20_000, "not CSV, or too large"),
@@ -185,7 +184,7 @@ def test_a_bad_text_in_parquet_costs_no_other(tmp_path: Path) -> None:
     table = {"id": ["a", "b", "c"], "user_input": texts, "retrieved_contexts": [["x"]] * 3}
     pq.write_table(pa.table(table), tmp_path / "log.parquet")
     good, (bad,) = read(tmp_path / "log.parquet")
-    assert (good, bad.line, bad.reason) == (["a", "c"], 2, "not UTF-8")
+    assert (good, bad.line, bad.reason) == (["a", "c"], 2, "user_input: not UTF-8")
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -228,6 +227,18 @@ def test_an_empty_night_is_never_green(tmp_path: Path, there: str) -> None:
     assert f"night {NIGHT}: nothing to score: " in said
     expected = "the logs hold no row that can be read" if "file" in there else "no log file at "
     assert expected in said
+
+
+def test_a_night_that_loses_many_rows_fails(tmp_path: Path) -> None:
+    """The others are scored and published; the alert and the run say how many were lost, and why.
+    Up to the share of the settings it is a good night."""
+    bad = [{"user_input": "q", "retrieved_contexts": "x"}] * 3
+    write_jsonl(tmp_path / "logs" / str(NIGHT) / "a.jsonl", [*make_rows(27), *bad])
+    manifest, said = short_night(dataset(tmp_path))
+    assert levels(manifest)["quarantine"] == "breach"
+    assert (manifest.source.rows, manifest.metrics[0].scored) == (27, 27)
+    assert "3 of 30 rows quarantined (10.0%); most often: retrieved_contexts: should be a" in said
+    run_night(dataset(tmp_path, store=str(tmp_path / "b"), alerts={"max_quarantined": 0.1}), NIGHT)
 
 
 def test_a_missing_bucket_is_a_night_without_data(s3: Bucket, tmp_path: Path) -> None:

@@ -32,9 +32,9 @@ def test_two_logs_need_no_settings(run: Run, logs: tuple[Path, Path]) -> None:
     """A line per metric, the questions that moved, and exit code 0: it is a report."""
     ended = compare(run, logs)
     assert (ended.code, ended.err) == (0, "")
-    for text in (*METRICS, "80 paired", "Moved furthest by context_recall:", "1.000 → 0.000"):
+    for text in (*METRICS, "80 in pairs", "Moved furthest by context_recall:", "1.000 → 0.000"):
         assert text in ended.out
-    assert ended.out.startswith(f"A: {logs[0]}, 80 rows of default\nB: {logs[1]}, 80 rows")
+    assert f"\nA: {logs[0]}, 80 rows of default\nB: {logs[1]}, 80 rows" in ended.out
     assert not list(Path.cwd().iterdir())
 
 
@@ -145,7 +145,7 @@ def test_where_nothing_could_be_compared_the_exit_code_says_so(run: Run, tmp_pat
     ended = compare(run, (log, log))
     assert (ended.code, ended.err) == (2, "ragmetrics: no metric could be compared\n")
     assert "Not compared: context_recall: less than two questions to compare" in ended.out
-    assert ended.out.startswith(f"A: {log}, 1 row of default\nB: ")
+    assert ended.out.startswith(f"Nothing can be compared\nA: {log}, 1 row of default\nB: ")
     assert "B - A" not in ended.out
 
 
@@ -164,7 +164,7 @@ def test_the_settings_of_the_folder_are_used(
     Path("ragmetrics.yaml").write_text(yaml.safe_dump({"dataset": "towers", "metrics": METRICS}))
     ended = run("compare", "a.jsonl", "b.jsonl")
     assert ended.code == 0
-    assert ended.out.startswith("A: a.jsonl, 80 rows of towers\n")
+    assert "A: a.jsonl, 80 rows of towers\n" in ended.out
 
 
 def test_text_of_logs_is_shown_as_text(run: Run, tmp_path: Path) -> None:
@@ -187,3 +187,21 @@ def test_an_error_is_exit_code_2(run: Run, logs: tuple[Path, Path]) -> None:
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("ragmetrics: 2026-11-19: no run of that night in ")
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("b", "first"),
+    [
+        (0, "Nothing got significantly worse"),
+        (1, "B is significantly worse by 2 metrics of 2, most by context_recall: -0."),
+    ],
+)
+def test_the_first_line_is_the_verdict(
+    run: Run, logs: tuple[Path, Path], b: int, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no line of the tables is wider than a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    ended = compare(run, (logs[0], logs[b]), "--by", "channel")
+    assert ended.out.startswith(first)
+    tables = [line for line in ended.out.splitlines() if line.startswith(" ") and "→" not in line]
+    assert max(map(len, tables)) <= 80

@@ -292,6 +292,14 @@ def test_a_value_of_one_side_alone_has_its_mean() -> None:
     assert (phone.mean_a, phone.reason) == (None, "no row of A was scored")
 
 
+def test_a_notebook_shows_the_comparison_as_a_table() -> None:
+    """Names of sides and tags are text, and no HTML."""
+    rows = [{**row, "tags": {"channel": "<b>"}} for row in ROWS]
+    page = ragmetrics.compare(rows, ROWS, by="channel", metrics=METRICS)._repr_html_()
+    assert "<p>A: rows<br>B: rows</p>" in page
+    assert ("&lt;b&gt;" in page, "<b>" in page) == (True, False)
+
+
 def test_the_table_has_a_line_per_change() -> None:
     """Metrics, then segments, with what they are named by."""
     table = ragmetrics.compare(ROWS, ROWS, by="channel", metrics=METRICS).to_pandas()

@@ -357,6 +357,7 @@ def test_a_single_metric_needs_no_list(one: str | dict[str, Any]) -> None:
     assert [summary.metric for summary in result.manifest.metrics] == ["context_recall"]
 
 
+@pytest.mark.filterwarnings("ignore::ragmetrics.RowsLost")
 def test_a_notebook_shows_the_result_as_a_table() -> None:
     """With what was lost; names are text, and no HTML."""
     rows = [*make_rows(3), {"user_input": 7}]

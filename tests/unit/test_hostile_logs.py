@@ -51,7 +51,10 @@ def test_bytes_with_quotes_between_them_are_no_text(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_bytes(HEADER + b'"\xc3"\xa9,[],\nq,"[""\xc3""\xa9]",\nr,[],\n')
     (row,), bad = read(tmp_path)
     assert row.user_input == "r"
-    assert [(one.line, one.reason) for one in bad] == [(2, "not UTF-8"), (3, "not UTF-8")]
+    assert [(one.line, one.reason) for one in bad] == [
+        (2, "user_input: not UTF-8"),
+        (3, "retrieved_contexts: not UTF-8"),
+    ]
 
 
 def test_a_cell_that_nobody_reads_costs_nothing(tmp_path: Path) -> None:

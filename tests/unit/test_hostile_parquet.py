@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.logs import LogSet, find_logs
+from ragmetrics.logs import LogSet, ReadCounts, find_logs
 from ragmetrics.model import LogRow, Rejected
 
 GOOD: dict[str, Any] = {
@@ -22,10 +22,12 @@ TWINS = pa.StructArray.from_arrays([pa.array(["1", "2"]), pa.array(["3", "4"])],
 FAR = pa.array([0, 2**62], pa.timestamp("us"))
 
 
-def read(folder: Path, columns: dict[str, Any], **how: Any) -> list[LogRow | Rejected]:
+def read(
+    folder: Path, columns: dict[str, Any], counts: ReadCounts | None = None, **how: Any
+) -> list[LogRow | Rejected]:
     """What becomes of two good rows with such columns."""
     pq.write_table(pa.table(GOOD | columns), folder / "log.parquet", store_schema=False)
-    return list(LogSet(*find_logs(str(folder / "log.parquet")), **how).read())
+    return list(LogSet(*find_logs(str(folder / "log.parquet")), **how).read(counts))
 
 
 @pytest.mark.parametrize(
@@ -54,26 +56,37 @@ def test_a_column_that_nobody_reads_costs_nothing(tmp_path: Path, cells: pa.Arra
             {"tags": pa.array([None, [([1], "x")]], pa.map_(pa.list_(pa.int8()), pa.string()))},
             "tags: ",
         ),
-        ({"response": pa.array([b"fine", b"\xff"]).view(pa.string())}, "not UTF-8"),
+        ({"response": pa.array([b"fine", b"\xff"]).view(pa.string())}, "response: "),
     ],
     ids=["timestamp", "date", "keys", "bytes"],
 )
-def test_a_cell_that_cannot_be_read_costs_its_row(
+def test_a_cell_that_cannot_be_read_costs_itself(
     tmp_path: Path, columns: dict[str, Any], reason: str
 ) -> None:
-    """It is told with its number and its column; the row beside it is read."""
-    good, bad = read(tmp_path, columns)
+    """It is left out of its row and counted with its column; the row beside it has its cell."""
+    counts = ReadCounts()
+    rows = read(tmp_path, columns, counts)
+    assert [type(row) for row in rows] == [LogRow, LogRow]
+    assert [one.partition(": ")[0] + ": " for one in counts.dropped] == [reason]
+    assert [*counts.dropped.values()] == [1]
+
+
+def test_a_context_that_cannot_be_read_costs_its_row(tmp_path: Path) -> None:
+    """It is rejected with its number and its column."""
+    texts = pa.array([b"fine", b"\xff"]).view(pa.string())
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), texts)
+    good, bad = read(tmp_path, {"retrieved_contexts": lists})
     assert isinstance(good, LogRow)
     assert isinstance(bad, Rejected)
-    assert (bad.line, bad.whole_file) == (2, False)
-    assert bad.reason.startswith(reason)
+    assert (bad.line, bad.reason, bad.whole_file) == (2, "retrieved_contexts: not UTF-8", False)
 
 
-def test_equal_names_in_a_struct_cost_the_rows_that_have_it(tmp_path: Path) -> None:
+def test_equal_names_in_a_struct_cost_the_field(tmp_path: Path) -> None:
     """Nobody can tell which of the two is meant."""
-    rows = read(tmp_path, {"tags": TWINS})
-    assert [type(row) for row in rows] == [Rejected, Rejected]
-    assert all(row.reason.startswith("tags: ") for row in rows if isinstance(row, Rejected))
+    counts = ReadCounts()
+    rows = read(tmp_path, {"tags": TWINS}, counts)
+    assert [type(row) for row in rows] == [LogRow, LogRow]
+    assert next(iter(counts.dropped)).startswith("tags: ")
 
 
 def test_an_unknown_time_zone_is_no_matter(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 from ragmetrics.config import make_settings, with_preset
 from ragmetrics.config.settings import PresetName
 from ragmetrics.errors import SettingsError
-from ragmetrics.logs import LogSet, find_logs
+from ragmetrics.logs import LogSet, ReadCounts, find_logs
 from ragmetrics.logs.presets.interpreter import AGAIN, PRESETS, Skipped, Traces
 from ragmetrics.logs.presets.values import answer_in, question_in
 from ragmetrics.model import BadRow, LogRow, Rejected
@@ -220,10 +220,10 @@ def sample(name: str) -> Path:
 
 def read(place: Path, preset: str, **how: Any) -> tuple[list[LogRow], list[Rejected], Counter[str]]:
     """What a log gives by a preset: rows, quarantine, counts of what was skipped."""
-    skipped: Counter[str] = Counter()
-    items = list(LogSet(*find_logs(str(place)), preset=preset, **how).read(skipped))
+    counts = ReadCounts()
+    items = list(LogSet(*find_logs(str(place)), preset=preset, **how).read(counts))
     rows = [item for item in items if isinstance(item, LogRow)]
-    return rows, [item for item in items if isinstance(item, Rejected)], skipped
+    return rows, [item for item in items if isinstance(item, Rejected)], counts.skipped
 
 
 def test_the_settings_name_the_presets_there_are() -> None:
@@ -412,6 +412,7 @@ def test_check_shows_what_was_skipped(name: str) -> None:
     assert report.as_json()["skipped"] == LEFT_OUT[name][1]
 
 
+@pytest.mark.filterwarnings("ignore::ragmetrics.RowsLost")
 def test_scores_count_what_was_skipped() -> None:
     """`score --json` and the manifest have the counts; a wrong preset is told."""
     result = evaluate(sample("langsmith"), ["context_relevance"], preset="langsmith")
@@ -484,6 +485,7 @@ KINDS = st.sampled_from(["RETRIEVER", "retriever", "LLM", "llm", "SPAN", "t", "[
 
 @pytest.mark.parametrize("name", PRESETS)
 @given(data=st.data())
+@pytest.mark.filterwarnings("ignore::ragmetrics.RowsLost")
 def test_any_record_is_accounted_for(name: str, data: st.DataObject) -> None:
     """Whatever JSON stands there: no error, and each record comes out at least once, as a row,
     a reason to skip it or a reason to reject it.

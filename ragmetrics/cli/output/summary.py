@@ -81,6 +81,8 @@ def print_summary(console: Console, manifest: Manifest) -> None:
     _print_panel(console, manifest)
     print_source(console, source.rows, source.quarantined, source.reasons)
     _print_skipped(console, source.skipped)
+    _print_dropped(console, source.dropped)
+    _print_note(console, source.note)
     for broken in source.broken:
         console.print(f"Broken file {broken.file}: {broken.reason}", style="red")
     console.print(f"Judge: {manifest.judge.name} ({manifest.judge.fingerprint})")
@@ -98,7 +100,7 @@ def print_summary(console: Console, manifest: Manifest) -> None:
 
 def _summary_line(one: Summary, manifest: Manifest) -> tuple[str, ...]:
     rest = [
-        f"{n:,} {status.replace('_', ' ')}"
+        f"{n:,} {clean(one.status_text(status, status.replace('_', ' ')), 200)}"
         for status, n in one.status.items()
         if status != Status.SCORED and n
     ]
@@ -150,22 +152,45 @@ def _print_skipped(console: Console, skipped: dict[str, int]) -> None:
         console.print(f"  {count:,}  {clean(reason, 300)}")
 
 
+def _print_dropped(console: Console, dropped: Mapping[str, int]) -> None:
+    """Print the fields that were left out of their rows."""
+    if dropped:
+        console.print(f"Fields left out of their rows: {sum(dropped.values()):,}")
+    for reason, count in list(dropped.items())[:_EXAMPLES]:
+        console.print(f"  {count:,}  {clean(reason, 300)}")
+
+
+def _print_note(console: Console, note: str) -> None:
+    """Print how logs in an unknown layout were read. Lines to paste are not wrapped."""
+    for line in note.splitlines():
+        console.print(clean(line, 1_000), style="yellow", soft_wrap=True)
+
+
 def print_check(console: Console, report: CheckReport) -> None:
     """Print the result of a check of logs."""
     console.print(f"Files: {report.files:,}")
     print_source(console, report.rows, report.quarantined, dict(report.reasons.most_common()))
     for place in list(report.examples.values())[:_EXAMPLES]:
         console.print(f"    first at {clean(place, 300)}")
-    _print_skipped(console, dict(report.skipped.most_common()))
+    _print_skipped(console, dict(report.read.skipped.most_common()))
+    _print_dropped(console, dict(report.read.dropped.most_common()))
     for broken in report.broken:
         console.print(f"Broken file {broken}", style="red")
+    if report.rows:
+        _print_fields(console, report)
+    elif not report.quarantined and not report.broken:
+        console.print("There is no row in these files")
+    _print_note(console, report.read.note)
+
+
+def _print_fields(console: Console, report: CheckReport) -> None:
+    """Print which fields the rows have, and which metrics can be scored."""
     filled = [(name, f"{count:,}") for name, count in report.filled.most_common()]
     print_grid(console, ("field", "rows with it"), filled)
-    runnable = [
-        (name, f"{count:,}" if count else "none: see `ragmetrics metrics`")
-        for name, count in report.runnable.items()
-    ]
+    runnable = [(name, f"{count:,}") for name, count in report.runnable.items() if count]
     print_grid(console, ("metric", "rows with what it needs"), runnable)
+    for needs, names in report.not_applicable().items():
+        console.print(f"Without {needs} there is no {', '.join(names)}")
     if report.judged is not None:
         _print_sample_of(console, report.judged, report)
 

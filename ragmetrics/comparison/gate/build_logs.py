@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ragmetrics.comparison.replay.run import Progress, run_replay
 from ragmetrics.config import BUILD, Settings
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.logs import LogSet, NightInputs, find_logs, golden_set, log_of
+from ragmetrics.logs import LogSet, NightInputs, find_logs, golden_set, in_layout, log_of
 from ragmetrics.model import IndexBuild, LogRow, ReplayReport
 from ragmetrics.storage import FileInfo, Files, load_gate, open_store
 
@@ -63,9 +63,9 @@ def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> L
     """
     ours = log_of(settings, files, infos)
     mapped = settings.preset or {"user_input", "retrieved_contexts"} & set(settings.columns)
-    if mapped and isinstance(next(iter(ours.read()), None), LogRow):
+    if mapped and isinstance(ours.first_row(), LogRow):
         return ours
-    return replace(ours, columns=settings.columns, preset=settings.preset)
+    return in_layout(settings, ours)
 
 
 def content_of(found: BuildLog) -> str:

@@ -73,8 +73,8 @@ class Preset:
     """Returns the spans of a record; may raise BadRow."""
     columns: frozenset[str]
     """The top-level keys of a record that it reads, or the first part of dotted keys."""
-    json_cells: frozenset[str] = frozenset()
-    """Columns of a CSV file that always contain JSON."""
+    rows: bool = False
+    """True where a record is a row and no span: then an optional field may be unreadable."""
 
 
 FAILED = Skipped("retrieval that failed")

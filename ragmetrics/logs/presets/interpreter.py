@@ -16,7 +16,7 @@ from typing import Any
 from ragmetrics.logs.field_mapping import override
 from ragmetrics.logs.presets import langfuse, langsmith, openinference, otel, ragas
 from ragmetrics.logs.presets.base import Place, Preset, Skipped, Span
-from ragmetrics.model import EXCERPT, BadRow, Rejected
+from ragmetrics.model import EXCERPT, REQUIRED, BadRow, Rejected
 
 PRESETS: dict[str, Preset] = {
     "ragas": ragas.PRESET,
@@ -70,6 +70,8 @@ def _parts(preset: Preset, record: Any) -> Iterator[Span | Skipped | BadRow]:
             raise record
         if not isinstance(record, Mapping):
             raise BadRow(f"not an object but {type(record).__name__}")
+        if not preset.rows and (bad := _unread(record.values())):
+            raise bad
         for part in preset.read(record):
             yield _shown(part, record) if isinstance(part, BadRow) else part
     except BadRow as error:
@@ -81,8 +83,13 @@ def _without_source(span: Span, columns: Mapping[str, str]) -> Span:
     if not isinstance(span.item, dict):
         return replace(span, source={})
     row = override(span.item, columns, span.source)
-    bad = next((value for value in row.values() if isinstance(value, BadRow)), None)
+    bad = _unread(row.get(name) for name in REQUIRED)
     return replace(span, item=_shown(bad, span.source) if bad else row, source={})
+
+
+def _unread(values: Iterable[Any]) -> BadRow | None:
+    """The first reason among values of a record."""
+    return next((value for value in values if isinstance(value, BadRow)), None)
 
 
 def _shown(error: BadRow, record: Any) -> BadRow:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ragmetrics.logs.presets.base import Preset, Skipped, Span
-from ragmetrics.logs.presets.values import about, at
+from ragmetrics.logs.presets.values import about, at, structured
 from ragmetrics.model import FIELDS
 
 _OLD = {
@@ -21,8 +21,6 @@ _OLD = {
 }
 # Tags that test set generators write, each with few values.
 _TAGS = ("synthesizer_name", "persona_name", "query_style", "query_length", "evolution_type")
-_LISTS = ("contexts", "retrieved_contexts", "reference_contexts", "ground_truths")
-_IDS = ("retrieved_context_ids", "reference_context_ids")
 
 
 def _read(record: Mapping[str, Any]) -> Iterator[Span | Skipped]:
@@ -33,7 +31,7 @@ def _read(record: Mapping[str, Any]) -> Iterator[Span | Skipped]:
     for new, old in _OLD.items():
         if at(row, new) is None and at(record, old) is not None:
             row[new] = record[old]
-    truths = record.get("ground_truths")
+    truths = structured(record.get("ground_truths"))
     if at(row, "reference") is None and isinstance(truths, list) and truths:
         row["reference"] = truths[0]
     yield Span("sample", row, source=record)
@@ -42,5 +40,5 @@ def _read(record: Mapping[str, Any]) -> Iterator[Span | Skipped]:
 PRESET = Preset(
     _read,
     frozenset([*FIELDS, *_OLD.values(), *_TAGS, "ground_truths"]),
-    frozenset([*_LISTS, *_IDS, "retrieved_context_scores", "tags"]),
+    rows=True,
 )

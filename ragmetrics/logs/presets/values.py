@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from math import isnan
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from ragmetrics.logs.field_mapping import find_path
+from ragmetrics.logs.field_mapping import decoded, find_path
 from ragmetrics.model import BadRow
 
 # In the order of the search.
@@ -57,9 +58,57 @@ _SPEAKERS = _USER | _ASSISTANT | {"system", "developer", "tool", "function"}
 _SPOKEN = frozenset(["messages", "parts", "content", "choices", "generations", "args"])
 _DEPTH = 8
 
-_TEXTS = ("page_content", "pageContent", "content", "text", "document.content")
-_IDS = ("id", "document.id", "metadata.id", "metadata.doc_id", "metadata.chunk_id")
-_SCORES = ("score", "document.score", "metadata.score", "metadata.relevance_score")
+LISTS = (
+    "retrieved_contexts",
+    "reference_contexts",
+    "retrieved_context_ids",
+    "reference_context_ids",
+    "retrieved_context_scores",
+    "tags",
+)
+"""Fields of a row that are a list or a mapping. A table of texts has them as a text."""
+
+# Of LangChain, LlamaIndex, Haystack, MLflow, Bedrock; of Pinecone, Qdrant, Elasticsearch, Weaviate.
+_TEXTS = tuple(
+    [
+        "page_content",
+        "pageContent",
+        "content",
+        "text",
+        "document.content",
+        "document.text",
+        "node.text",
+        "content.text",
+        "metadata.text",
+        "payload.text",
+        "payload.page_content",
+        "payload.content",
+        "_source.text",
+        "_source.content",
+        "properties.text",
+        "properties.content",
+        "passage",
+        "chunk",
+        "snippet",
+        "body",
+    ]
+)
+_IDS = tuple(
+    [
+        "id",
+        "document.id",
+        "metadata.id",
+        "metadata.doc_id",
+        "metadata.chunk_id",
+        "id_",
+        "_id",
+        "node.id_",
+        "node_id",
+        "doc_id",
+        "doc_uri",
+    ]
+)
+_SCORES = ("score", "document.score", "metadata.score", "metadata.relevance_score", "_score")
 _LISTS = ("documents", "output", "docs", "results", "matches")
 
 _TIME = TypeAdapter(datetime)
@@ -91,15 +140,12 @@ def structured(value: Any, mime: Any = None) -> Any:
     """
     if not isinstance(value, str) or mime == "text/plain":
         return value
-    is_json = mime == "application/json"
-    if not is_json and not value.lstrip().startswith(("{", "[")):
-        return value
+    if mime != "application/json":
+        return decoded(value)
     try:
         return from_json(value)
     except ValueError:
-        if is_json:
-            raise BadRow("user_input: its MIME type says JSON, but it is not") from None
-        return value
+        raise BadRow("user_input: its MIME type says JSON, but it is not") from None
 
 
 def question_in(value: Any) -> str | None:
@@ -158,7 +204,7 @@ def contexts(documents: list[Any]) -> dict[str, Any]:
 
     Ids and scores are set only if every document has one. Raises BadRow for a missing text.
     """
-    texts = [_first_in(one, _TEXTS) for one in documents]
+    texts = [_text_of(one) for one in documents]
     lacking = sum(text is None for text in texts)
     if lacking:
         raise BadRow(f"retrieved_contexts: no text in {lacking} of {len(texts)} documents")
@@ -170,6 +216,61 @@ def contexts(documents: list[Any]) -> dict[str, Any]:
     if scores and len(scores) == len(texts) and all(type(one) in (int, float) for one in scores):
         row["retrieved_context_scores"] = scores
     return row
+
+
+def _text_of(document: Any) -> str | None:
+    if isinstance(document, str):
+        return document
+    found = (at(document, path) for path in _TEXTS) if isinstance(document, Mapping) else ()
+    return next((text for text in found if isinstance(text, str)), None)
+
+
+def plain_fields(record: Any, separator: str | None = None) -> Any:
+    """A record with the texts of its documents and messages, as the fields of a row need them.
+
+    A list of documents becomes their texts, ids and scores, a list of messages the text of the last
+    one of its speaker. A list or mapping in a text, as in CSV, is decoded. Contexts in one text are
+    split at `separator`.
+    """
+    if not isinstance(record, Mapping):
+        return record
+    row = dict(record)
+    for name in LISTS:
+        if isinstance(row.get(name), str):
+            row |= tried(name, partial(_decoded_field, name, row[name]))
+    if separator and isinstance(texts := row.get("retrieved_contexts"), str):
+        row["retrieved_contexts"] = [one for one in texts.split(separator) if one.strip()]
+    for name, texts_of in (("user_input", question_in), ("response", answer_in)):
+        if _has_messages(value := structured(row.get(name))):
+            row[name] = texts_of(value)
+    if _has_documents(row.get("reference_contexts")):
+        row["reference_contexts"] = [_text_of(one) for one in row["reference_contexts"]]
+    if _has_documents(found := row.get("retrieved_contexts")):
+        row |= tried("retrieved_contexts", lambda: {**contexts(found), **_known(row)})
+    return row
+
+
+def _decoded_field(name: str, text: str) -> dict[str, Any]:
+    value = decoded(text)
+    if value is text and text.lstrip()[:1] in ("[", "{"):
+        raise BadRow(f"{name}: no list or mapping, as JSON or Python writes it")
+    return {name: value}
+
+
+def _known(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The ids and scores that a row has already."""
+    names = ("retrieved_context_ids", "retrieved_context_scores")
+    return {name: row[name] for name in names if row.get(name) is not None}
+
+
+def _has_messages(value: Any) -> bool:
+    return isinstance(value, list) and any(
+        isinstance(one, Mapping) and _speaker(one) in _SPEAKERS for one in value
+    )
+
+
+def _has_documents(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(v, Mapping) for v in value)
 
 
 def _first_in(document: Any, keys: tuple[str, ...]) -> Any:

@@ -1,0 +1,71 @@
+"""`ragmetrics doctor`: whether a night would work: logs, store, judges, Slack and Prefect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragmetrics.cli.options import (
+    BY_DEFAULT,
+    DateFlag,
+    JsonFlag,
+    SettingsFlag,
+    StoreFlag,
+    date_or_yesterday,
+    out,
+    print_json,
+    settings_here,
+)
+from ragmetrics.text import clean
+
+if TYPE_CHECKING:
+    from ragmetrics.pipeline import Check
+
+_COLOURS = {"ok": "green", "warning": "yellow", "failed": "bold red"}
+
+
+def doctor(
+    date: DateFlag = None,
+    ask: Annotated[
+        bool,
+        typer.Option(
+            "--ask", help="Also send each judge and embedder one request, which costs one token."
+        ),
+    ] = False,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check whether a night would work. It sends no message, and without --ask it costs nothing.
+
+    It reads the first rows of the night's logs, writes and removes a file in the store, and asks
+    judges, Slack and Prefect whether they know the keys. Exit code 1 if a check failed.
+    """
+    from ragmetrics.pipeline import examine
+
+    chosen = settings_here(settings, store)
+    found = []
+    for one in chain(_file(settings), examine(chosen, date_or_yesterday(date), ask=ask)):
+        found.append(one)
+        if not as_json:
+            first, *rest = one.text.splitlines()
+            out.print(f"{one.state:8} {one.name}: {clean(first, 1_000)}", style=_COLOURS[one.state])
+            for line in rest:
+                out.print(f"         {clean(line, 1_000)}")
+    if as_json:
+        print_json({"checks": [one.as_json() for one in found]})
+    if any(one.state == "failed" for one in found):
+        raise typer.Exit(1)
+
+
+def _file(settings: Path | None) -> Iterator[Check]:
+    """A warning where no settings file is read."""
+    from ragmetrics.pipeline import Check
+
+    if settings is None and not BY_DEFAULT.exists():
+        text = f"no {BY_DEFAULT} in {Path.cwd()}: these are the default settings"
+        yield Check("settings file", "warning", text)

@@ -1,0 +1,72 @@
+"""`ragmetrics nightly`: one night in this process, for those who run it without Prefect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+
+from ragmetrics.cli.options import (
+    INTERRUPTED,
+    DateFlag,
+    JsonFlag,
+    SettingsFlag,
+    StoreFlag,
+    date_or_yesterday,
+    err,
+    out,
+    print_json,
+    settings_here,
+)
+from ragmetrics.cli.output.summary import print_messages, print_summary
+from ragmetrics.storage import open_store
+
+if TYPE_CHECKING:
+    from ragmetrics.config import Settings
+    from ragmetrics.pipeline import NightResult
+
+
+def nightly(
+    date: DateFlag = None,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Score a night's logs, publish the dashboard and send alerts, without Prefect.
+
+    Exit code 1 if an alert fires, or if something could not be scored, sent or shown. A repeated
+    run continues: no request is paid twice and no message is sent twice.
+    """
+    from ragmetrics.pipeline import CoverageShort, run_night
+
+    chosen = settings_here(settings, store)
+    try:
+        result = run_night(chosen, date_or_yesterday(date))
+    except CoverageShort as error:
+        err.print(str(error), style="red")
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        err.print("Stopped. The same command continues")
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        print_json(result.manifest.model_dump(mode="json"))
+    else:
+        print_night(out, chosen, result)
+    if is_firing(result):
+        raise typer.Exit(1)
+
+
+def print_night(console: Console, settings: Settings, result: NightResult) -> None:
+    """Print the scores of a night, its messages, and where the dashboard is."""
+    from ragmetrics.alerts import dashboard_link
+
+    print_summary(console, result.manifest)
+    print_messages(console, [result])
+    link = dashboard_link(settings, open_store(settings), result.manifest)
+    console.print(f"Dashboard: {link}")
+
+
+def is_firing(result: NightResult) -> bool:
+    """Whether an alert fires."""
+    return any(finding.state == "firing" for finding in result.manifest.findings)

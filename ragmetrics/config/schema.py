@@ -1,0 +1,68 @@
+"""The JSON Schema of the settings file, with the descriptions of all keys."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping
+from textwrap import dedent
+from typing import Any
+
+from pydantic import BaseModel
+
+from ragmetrics.config.settings import Settings
+from ragmetrics.config.settings_errors import models_in
+
+_BY_NAME = ("judge", "embeddings", "runner")
+
+
+def settings_schema() -> dict[str, Any]:
+    """The JSON Schema of the settings file."""
+    schema = Settings.model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "Settings of ragmetrics"
+    described = {one.__name__: one for one in _models(Settings)}
+    for name, part in {"Settings": schema, **schema.get("$defs", {})}.items():
+        for key, text in _descriptions(described[name]).items() if name in described else ():
+            if key in part.get("properties", {}):
+                part["properties"][key]["description"] = text
+    properties = schema["properties"]
+    for key in _BY_NAME:
+        properties[key] = _or_name(properties[key])
+    properties["judges"]["items"] = _or_name(properties["judges"]["items"])
+    return schema
+
+
+def _or_name(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """A section that may also be only a name, as in `judge: embedded`."""
+    kept = {key: value for key, value in mapping.items() if key in ("description", "default")}
+    rest = {key: value for key, value in mapping.items() if key not in kept}
+    return {**kept, "anyOf": [{"type": "string"}, rest]}
+
+
+def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    yield model
+    for field in model.model_fields.values():
+        for inner in models_in(field.annotation):
+            yield from _models(inner)
+
+
+def _descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """The docstrings that stand below the fields of a model."""
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__[:-1]):
+        if not (issubclass(base, BaseModel) and base.__module__.startswith("ragmetrics.")):
+            continue
+        (body,) = ast.parse(dedent(inspect.getsource(base))).body
+        before: ast.stmt | None = None
+        for statement in body.body if isinstance(body, ast.ClassDef) else ():
+            text = _text(statement)
+            if text and isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
+                found[before.target.id] = " ".join(text.split())
+            before = statement
+    return found
+
+
+def _text(statement: ast.stmt) -> str:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""

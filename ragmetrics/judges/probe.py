@@ -1,0 +1,89 @@
+"""Asks the endpoint of a judge whether it will answer: for free, or for the price of one token."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from ragmetrics.config import JudgeSettings, api_key
+from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.judges.batch_api import make_client
+from ragmetrics.judges.transport import Access, find_access
+from ragmetrics.text import clean
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+_SECONDS = 20.0
+_MOST_SHOWN = 300
+
+
+async def probe_judge(judge: JudgeSettings, *, ask: bool) -> str:
+    """Ask for the list of models, which costs nothing, or with `ask` for a reply of one token.
+
+    Returns what was found. Raises JudgeRefused for a wrong key or model, JudgeError where the
+    endpoint does not answer.
+    """
+    access = find_access(judge, judge.base_url, api_key(judge.api_key_env, os.environ))
+
+    client = make_client(access, judge)
+    try:
+        with _translated_errors(judge, access):
+            brief = client.with_options(max_retries=1, timeout=_SECONDS)
+            if ask:
+                return await _one_token(brief, access, judge)
+            return await _find_model(brief, access, judge.model)
+    finally:
+        await client.close()
+
+
+async def _one_token(client: AsyncOpenAI, access: Access, judge: JudgeSettings) -> str:
+    await client.chat.completions.create(
+        model=judge.model,
+        messages=[{"role": "user", "content": "Reply with OK."}],
+        max_tokens=1,
+        temperature=judge.temperature,
+    )
+    return f"{access.address} answered with {judge.model}"
+
+
+async def _find_model(client: AsyncOpenAI, access: Access, model: str) -> str:
+    from openai import NotFoundError, PermissionDeniedError
+
+    try:
+        names = [one.id for one in (await client.models.list()).data]
+    except (NotFoundError, PermissionDeniedError):
+        return f"{access.address} answers, and lists no models: --ask tries {model}"
+    if model in names:
+        return f"{access.address} has the model {model}; it was not asked (--ask)"
+    near = get_close_matches(model, names, n=3) or names[:3]
+    raise JudgeRefused(f"{access.address} has no model {model}; it has {', '.join(near) or 'none'}")
+
+
+@contextmanager
+def _translated_errors(judge: JudgeSettings, access: Access) -> Iterator[None]:
+    """Turn errors of the SDK into ours. No error text contains the key."""
+    from openai import APIConnectionError, APIStatusError, AuthenticationError, OpenAIError
+
+    try:
+        yield
+    except AuthenticationError as error:
+        raise JudgeRefused(
+            f"{access.address} refuses the key in {judge.api_key_env}: {_said(error, access)}"
+        ) from None
+    except APIConnectionError as error:
+        reason = error.__cause__ or error
+        raise JudgeError(f"{access.address} cannot be reached: {_said(reason, access)}") from None
+    except APIStatusError as error:
+        raise JudgeError(
+            f"{access.address} answered {error.status_code}: {_said(error, access)}"
+        ) from None
+    except OpenAIError as error:
+        raise JudgeError(f"{access.address}: {_said(error, access)}") from None
+
+
+def _said(error: BaseException, access: Access) -> str:
+    return clean(str(error).replace(access.key, "***"), _MOST_SHOWN)

@@ -1,0 +1,126 @@
+"""Finds the keys of records that can be fields of a row, by their names and values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from ragmetrics.logs.presets.values import contexts, plain_fields
+from ragmetrics.model import BadRow
+
+# Names of keys, without case and signs: `userinput` is user_input, userInput and "User Input". The
+# second list counts where no key has a name of the first. Several keys of one list leave a doubt.
+_NAMES: dict[str, tuple[str, str]] = {
+    "user_input": (
+        "userinput question query querystr userquery userquestion searchquery",
+        "input prompt request q messages",
+    ),
+    "retrieved_contexts": (
+        "retrievedcontexts retrievalcontext retrievedcontext contexts retrieveddocuments "
+        "retrieveddocs retrievedpassages retrievedchunks retrievalresults sourcedocuments "
+        "sourcenodes",
+        "context documents docs passages chunks hits matches searchresults results",
+    ),
+    "response": ("response answer actualoutput generatedanswer", "result output completion"),
+    "reference": (
+        "reference groundtruth expectedoutput expectedanswer expectedresponse goldanswer "
+        "correctanswer referenceanswer idealanswer",
+        "",
+    ),
+    "reference_contexts": ("referencecontexts groundtruthcontexts goldcontexts", ""),
+    "retrieved_context_ids": (
+        "retrievedcontextids retrieveddocids retrieveddocumentids retrievedids",
+        "docids documentids",
+    ),
+    "reference_context_ids": ("referencecontextids relevantids relevantdocids goldids", ""),
+    "timestamp": ("timestamp createdat", "time datetime ts"),
+    "id": ("id requestid rowid", ""),
+    "index_build": ("indexbuild indexversion", ""),
+    "language": ("language lang", ""),
+}
+# A golden set has right answers only.
+_OF_GOLDEN = {
+    "response": ("", ""),
+    "reference": (_NAMES["reference"][0], "answer answers expected"),
+}
+
+_ID_LIKE = re.compile(r"[!-~]*")  # ASCII without a space: an id or an address
+
+
+def candidates(paths: Mapping[str, Sequence[Any]], *, golden: bool = False) -> dict[str, list[str]]:
+    """For each field of a row, the paths that have a name and values of the field, the likeliest
+    first. Paths with equal values are one. `paths` has the values at each dotted path of records.
+    """
+    found: dict[str, list[str]] = {}
+    for name, lists in (_NAMES | _OF_GOLDEN if golden else _NAMES).items():
+        for known in lists:
+            some: list[str] = []
+            for word in known.split():
+                some += [
+                    path
+                    for path, values in paths.items()
+                    if _bare(path) == word
+                    and fits(name, values)
+                    and not any(paths[path] == paths[other] for other in some)
+                ]
+            if some:
+                found[name] = some
+                break
+    return found
+
+
+def _bare(path: str) -> str:
+    """The last key of a path without case and signs."""
+    last = path.removesuffix(".0").rpartition(".")[2]
+    return "".join(filter(str.isalnum, last)).lower()
+
+
+def fits(name: str, values: Sequence[Any]) -> bool:
+    """Whether most values can be those of a field."""
+    fit = _FITS.get(name, _is_scalar)
+    return 2 * sum(map(fit, values)) > len(values)
+
+
+def is_question(value: Any) -> bool:
+    """Whether a value is a question: a text, or messages with one."""
+    if isinstance(value, list):
+        found = plain_fields({"user_input": value})["user_input"]
+        return isinstance(found, str)
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_answer(value: Any) -> bool:
+    return isinstance(value, str | list)
+
+
+def _are_contexts(value: Any) -> bool:
+    """A list of texts or documents, and not of ids or addresses; or a text of several words."""
+    if isinstance(value, str):
+        return " " in value.strip()
+    if not isinstance(value, list) or not all(isinstance(one, str | Mapping) for one in value):
+        return False
+    try:
+        texts = contexts(value)["retrieved_contexts"]
+    except BadRow:
+        return False
+    return not texts or not all(map(_ID_LIKE.fullmatch, texts))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str | int) for one in value)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | int | float | datetime)
+
+
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "user_input": is_question,
+    "retrieved_contexts": _are_contexts,
+    "response": _is_answer,
+    "reference_contexts": _are_contexts,
+    "retrieved_context_ids": _is_list,
+    "reference_context_ids": _is_list,
+}

@@ -1,0 +1,226 @@
+"""Recognises the layout of logs: by which preset, or by which `columns:`, records become rows.
+
+A layout is sure when exactly one preset reads the records, or when exactly one of their keys can be
+the question and one the contexts. Otherwise a person has to decide, and the note has a line to
+paste into the settings.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from ragmetrics.logs.field_mapping import decoded, map_columns
+from ragmetrics.logs.key_names import candidates, fits, is_question
+from ragmetrics.logs.presets.base import Place
+from ragmetrics.logs.presets.interpreter import PRESETS, interpret
+from ragmetrics.logs.presets.values import plain_fields
+from ragmetrics.model import REQUIRED, BadRow, LogRow, printable, read_row
+
+RowOf = Callable[[Any], LogRow | None]
+
+_RECORDS = 50
+_BYTES = 8_000_000
+_DEPTH = 4
+_PATHS = 500
+_KEYS = 40
+_NAMED = 12
+_LONGEST_KEY = 60
+_PLAIN_KEY = re.compile(r"[A-Za-z_][\w.]*")
+_ICONV = "iconv -f WINDOWS-1252 -t UTF-8 IN.csv > OUT.csv"
+_SEPARATORS = ("\n\n", "\n", "|||", " | ")
+
+
+@dataclass(frozen=True)
+class RecognisedLayout:
+    """How records become rows, and what a person should know about it."""
+
+    preset: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    sure: bool = False
+    note: str = ""
+    """Empty for records in our own layout."""
+
+
+def recognise(
+    records: Iterable[Any], *, golden: bool = False, separator: str | None = None
+) -> RecognisedLayout:
+    """The layout of the first records.
+
+    A golden set needs no contexts, and its answers are right ones. `separator` is the text between
+    two contexts, where it is known.
+    """
+    some = list(_first(records))
+    row_of = partial(_row, golden=golden, separator=separator)
+    if not some or any(map(row_of, some)):
+        return RecognisedLayout()
+    if any(str(value).endswith("not UTF-8") for value in some[0].values()):
+        return RecognisedLayout(note=f"Convert the file to UTF-8, such as with:\n{_ICONV}")
+    for preset in PRESETS:
+        if _rows_of_preset(preset, some):
+            others = [name for name in PRESETS if name != preset and _rows_of_preset(name, some)]
+            return _by_preset(preset, others, some)
+    return _by_columns(some, row_of, golden)
+
+
+def _first(records: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    """The first records that are objects, with a limit on their size."""
+    left, size = _RECORDS, 0
+    for record in records:
+        if isinstance(record, Mapping):
+            yield record
+            size += len(repr(record))
+        left -= 1
+        if not left or size > _BYTES:
+            return
+
+
+def _row(record: Any, *, golden: bool = False, separator: str | None = None) -> LogRow | None:
+    """The row of a record in our layout; None if it is none, or has nothing that is needed."""
+    try:
+        plain = plain_fields({"retrieved_contexts": [], **record} if golden else record, separator)
+        row = read_row(plain, "", Counter())
+    except BadRow:
+        return None
+    return row if not golden or row.reference or row.reference_contexts else None
+
+
+def _rows_of_preset(name: str, records: Sequence[Mapping[str, Any]]) -> int:
+    places = ((Place("", number), record) for number, record in enumerate(records))
+    items = interpret(PRESETS[name], places, {})
+    return sum(isinstance(item, Mapping) and _row(item) is not None for _, item in items)
+
+
+def _by_preset(
+    preset: str, others: Sequence[str], records: Sequence[Mapping[str, Any]]
+) -> RecognisedLayout:
+    if others:
+        names = ", ".join([preset, *others])
+        return RecognisedLayout(
+            note=f"{_seen(records)} Several presets can read them: {names}. Set one."
+        )
+    note = f"{_seen(records)} They are read with this line:\npreset: {preset}"
+    return RecognisedLayout(preset, {}, True, note)
+
+
+def _by_columns(
+    records: Sequence[Mapping[str, Any]], row_of: RowOf, golden: bool
+) -> RecognisedLayout:
+    seen, paths = _seen(records), _paths(records)
+    if len(records) == 1 and (command := _command(records[0])):
+        return RecognisedLayout(
+            note=f"{seen} The rows are inside one object. Write them as lines:\n{command}"
+        )
+    found = candidates(paths, golden=golden)
+    needed = ["user_input"] if golden else list(REQUIRED)
+    doubtful = {name: found[name] for name in needed if len(found.get(name, ())) > 1}
+    columns = {name: some[0] for name, some in found.items() if len(some) == 1 or name in doubtful}
+    rows = sum(row_of(map_columns(record, columns)) is not None for record in records)
+    between = _separator(paths.get(columns.get("retrieved_contexts", ""), ()))
+    if between and not rows:
+        text = "The contexts of a record are one text: set what is between two of them:"
+        lines = f"{_columns(columns)}context_separator: {between}"
+        return RecognisedLayout(note=f"{seen} {text}\n{lines}")
+    missing = [name for name in needed if name not in columns]
+    if not missing and all(columns[name] == name for name in needed):
+        return RecognisedLayout()  # our layout, with values that cannot be read
+    line = _columns(columns | {name: _guess(name, paths) for name in missing}).strip()
+    if not missing and not doubtful and 2 * rows >= len(records):
+        return RecognisedLayout(
+            None, columns, True, f"{seen} They are read with this line:\n{line}"
+        )
+    others = [f"{name} could also be: {', '.join(some[1:])}" for name, some in doubtful.items()]
+    ask = f"{seen} Say in the settings which key is which:"
+    return RecognisedLayout(note="\n".join([ask, line, *others]))
+
+
+def _seen(records: Sequence[Mapping[str, Any]]) -> str:
+    """The keys of the records, in a sentence."""
+    keys = list(dict.fromkeys(str(key) for record in records for key in record))
+    shown = ", ".join(map(_scalar, keys[:_NAMED])) or "none"
+    more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+    return f"The logs have another layout, with the keys {shown}{more}."
+
+
+def _paths(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The values at each dotted path of the records."""
+    found: dict[str, list[Any]] = {}
+    for record in records:
+        for path, value in islice(_values(record, "", _DEPTH), _PATHS):
+            found.setdefault(path, []).append(value)
+    return found
+
+
+def _values(record: Mapping[str, Any], before: str, depth: int) -> Iterator[tuple[str, Any]]:
+    for key, found in list(record.items())[:_KEYS]:
+        path, value = f"{before}{key}", decoded(found)
+        if isinstance(value, Mapping) and depth > 1:
+            yield from _values(value, f"{path}.", depth - 1)
+        elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+            yield f"{path}.0", value[0]  # Chroma has a list for each of several questions
+        elif value is not None and value == value:
+            yield path, value
+
+
+def _guess(name: str, paths: Mapping[str, Sequence[Any]]) -> str:
+    """The path whose values look like those of a field; a name to replace where there is none."""
+    some = [path for path, values in paths.items() if fits(name, values)]
+    if name == "retrieved_contexts":
+        some = [path for path in some if isinstance(paths[path][0], list)]
+    else:
+        some = [path for path in some if any(str(one).strip().endswith("?") for one in paths[path])]
+    return next(iter(some), f"KEY_OF_{name.upper()}")
+
+
+def _separator(values: Sequence[Any]) -> str:
+    """What is between two contexts in texts; empty where the values are lists."""
+    texts = [value for value in values if isinstance(value, str)]
+    if not texts:
+        return ""
+    return json.dumps(next((one for one in _SEPARATORS if one in "".join(texts)), _SEPARATORS[0]))
+
+
+def _command(record: Mapping[str, Any]) -> str:
+    """The command that writes rows as lines, for an object that contains all rows; else empty."""
+    if len(record) > 1 and all(map(_is_column, record.values())):
+        return (
+            "python -c \"import json, pandas as pd; pd.DataFrame(json.load(open('IN.json')))"
+            ".to_json('OUT.jsonl', orient='records', lines=True)\""
+        )
+    inner = [
+        path
+        for path, value in _values(record, "", _DEPTH)
+        if isinstance(value, list) and len(value) > 1 and all(map(_is_record, value))
+    ]
+    if len(inner) == 1 and not any(map(is_question, record.values())):
+        return f"jq -c '.{inner[0]}[]' IN.json > OUT.jsonl"
+    return ""
+
+
+def _is_column(value: Any) -> bool:
+    """A column of a table: values by number, or a list, as pandas and datasets write them."""
+    if isinstance(value, Mapping):
+        return len(value) > 1 and all(str(key).isdecimal() for key in value)
+    return isinstance(value, list) and len(value) > 1
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, Mapping) and bool(value)
+
+
+def _columns(columns: Mapping[str, str]) -> str:
+    """Columns as a line of YAML, with the end of the line; empty where all names are ours."""
+    own = {name: _scalar(path) for name, path in columns.items() if name != path}
+    return f"columns: {{{', '.join(map(': '.join, own.items()))}}}\n" if own else ""
+
+
+def _scalar(key: str) -> str:
+    """A key as YAML has it, cut where it is very long."""
+    short = printable(key if len(key) <= _LONGEST_KEY else f"{key[: _LONGEST_KEY - 1]}…")
+    return short if _PLAIN_KEY.fullmatch(short) else json.dumps(short, ensure_ascii=False)

@@ -1,0 +1,235 @@
+"""`doctor`: checks whether a night would work, as far as that costs nothing.
+
+It lists the logs and reads the first rows, writes and removes a file in the store, and asks the
+judges' endpoints, Slack and Prefect whether they know the key. It sends no message.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import date, timedelta
+from itertools import islice
+from typing import Any, Literal
+
+from ragmetrics import event_loop as loop
+from ragmetrics.alerts import channels, check_rules
+from ragmetrics.config import JudgeSettings, Settings
+from ragmetrics.errors import InputError, RagmetricsError
+from ragmetrics.judges import (
+    Corpus,
+    Embedder,
+    make_embedder,
+    make_member,
+    probe_judge,
+)
+from ragmetrics.logs import (
+    GoldenSet,
+    LogSet,
+    ReadCounts,
+    find_inputs,
+    find_logs,
+    golden_set,
+    log_files_of_day,
+)
+from ragmetrics.model import FIELDS, LogRow, Rejected
+from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
+from ragmetrics.report import plural
+from ragmetrics.scoring import check_prices, chosen_metrics
+from ragmetrics.storage import open_store
+
+_ROWS = 200
+_DAYS_BACK = 7
+_SECONDS = 20.0
+
+_WRITTEN = ("rows", "scores", "runs", "alerts", "dashboard")
+"""Folders of the store that every night writes to; a bucket may refuse some of them."""
+
+State = Literal["ok", "warning", "failed"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked."""
+
+    name: str
+    state: State
+    text: str
+
+    def as_json(self) -> dict[str, str]:
+        """An entry of `ragmetrics doctor --json`."""
+        return asdict(self)
+
+
+class _Warning(RagmetricsError):
+    """A night works, and there is something to know."""
+
+
+def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Check]:
+    """Check the settings, logs, golden set, store, judges, channels and Prefect, one by one.
+
+    `day` is the night whose logs are looked for. With `ask`, each judge and embedder behind a
+    network gets one small request, which costs a fraction of a cent.
+    """
+    yield _checked("settings", lambda: _settings(settings))
+    yield _checked("logs", lambda: _logs(settings, day))
+    if settings.golden:
+        yield _checked("golden set", lambda: _golden(settings))
+    yield _checked("store", lambda: _store(settings))
+    for judge in settings.panel:
+        yield _checked(f"judge {judge.name}", lambda judge=judge: _judge(judge, ask))  # type: ignore[misc]
+    if _embeds(settings):
+        yield _checked("embeddings", lambda: _embeddings(settings, ask))
+    for channel in channels(settings.alerts, open_store(settings)):
+        yield _checked(channel.name, lambda one=channel: _channel(one))  # type: ignore[misc]
+    if os.environ.get("PREFECT_API_URL"):
+        yield _checked("Prefect", _prefect)
+
+
+def _checked(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, "ok", look())
+    except _Warning as warning:
+        return Check(name, "warning", str(warning))
+    except RagmetricsError as error:
+        return Check(name, "failed", str(error))
+
+
+def _settings(settings: Settings) -> str:
+    check_rules(settings)
+    check_prices(settings)
+    rules = settings.alerts.rules
+    text = "the default rules" if rules is None else f"{len(rules)} rules"
+    return f"data set {settings.dataset}, {len(settings.metrics)} metrics, {text}"
+
+
+def _logs(settings: Settings, day: date) -> str:
+    inputs = find_inputs(settings.model_copy(update={"golden": None}), day)
+    (logs,) = inputs.logs
+    if inputs.problem:
+        newest = _newest_day(settings, day)
+        raise InputError(inputs.problem + (f"; there are logs of {newest}" if newest else ""))
+    counts, size = ReadCounts(), sum(info.size for info in logs.infos)
+    many = plural(len(logs.infos), "file")
+    where = f"{many} with {size / 1e6:,.1f} MB at {logs.files.uri()}"
+    try:
+        return f"{where}; {_first_rows(settings, logs, counts)}"
+    except (InputError, _Warning) as found:
+        raise type(found)(f"{where}; {found}") from None
+
+
+def _newest_day(settings: Settings, day: date) -> str:
+    """The newest day before `day` with log files, or an empty text."""
+    for back in range(1, _DAYS_BACK + 1):
+        earlier = day - timedelta(days=back)
+        place = log_files_of_day(settings.logs, earlier)
+        if place == log_files_of_day(settings.logs, day):
+            return ""
+        if find_logs(place, settings.storage_options)[1]:
+            return earlier.isoformat()
+    return ""
+
+
+def _first_rows(settings: Settings, logs: LogSet, counts: ReadCounts) -> str:
+    """Read the first rows. Raises InputError where too many cannot be read, _Warning where a
+    metric cannot be computed.
+    """
+    golden = GoldenSet(golden_set(settings)) if settings.golden else None
+    some = list(islice(logs.read(counts), _ROWS))
+    rows = [golden.join(one)[0] if golden else one for one in some if isinstance(one, LogRow)]
+    share = "all" if len(rows) == len(some) else f"{len(rows):,}"
+    text = f"{share} of the first {plural(len(some), 'row')} can be read"
+    reasons = Counter(one.reason for one in some if isinstance(one, Rejected))
+    if reasons:
+        reason, count = reasons.most_common(1)[0]
+        text += f", most often: {reason} ({count:,})"
+    note = f"\n{counts.note}" if counts.note else ""
+    if sum(reasons.values()) > settings.alerts.max_quarantined * len(some) or not rows:
+        raise InputError(text + note)
+    filled = {name for row in rows for name in FIELDS if getattr(row, name) not in (None, "")}
+    lacking = {
+        metric.name: ", ".join(metric.lacks(filled))
+        for metric in chosen_metrics(settings)
+        if not metric.fits(filled)
+    }
+    if lacking:
+        missing = "; ".join(f"no row has {fields} for {name}" for name, fields in lacking.items())
+        raise _Warning(f"{text}; {missing}{note}")
+    if counts.dropped or note:
+        dropped = "".join(f"; left out: {reason}" for reason in counts.dropped)
+        raise _Warning(text + dropped + note)
+    return text
+
+
+def _golden(settings: Settings) -> str:
+    golden = GoldenSet(golden_set(settings))
+    questions = len(golden.questions)
+    if golden.rejected or not questions:
+        reason = golden.rejected[0].reason if golden.rejected else "it has no question"
+        raise InputError(f"{len(golden.rejected):,} rows cannot be read: {reason}")
+    if golden.counts.note:
+        raise _Warning(f"{questions:,} questions\n{golden.counts.note}")
+    return f"{questions:,} questions at {settings.golden}"
+
+
+def _store(settings: Settings) -> str:
+    files = open_store(settings)
+    if folder := files.local:
+        existed = folder.exists()
+        files.check_writable(".")
+        if not existed:
+            folder.rmdir()
+    else:
+        for prefix in _WRITTEN:
+            files.check_writable(prefix)
+    text = f"{files.uri()} can be read and written"
+    if files.local is None and not settings.dashboard_url:
+        raise _Warning(f"{text}; without dashboard_url, messages have no link that people can open")
+    return text
+
+
+def _judge(judge: JudgeSettings, ask: bool) -> str:
+    if judge.remote:
+        return loop.run(probe_judge(judge, ask=ask))
+    made = make_member(judge, Corpus())
+    return f"{made.name} runs on this machine"
+
+
+def _embeds(settings: Settings) -> bool:
+    try:
+        return any(metric.embeds for metric in chosen_metrics(settings))
+    except InputError:  # the first check has said so
+        return False
+
+
+def _embeddings(settings: Settings, ask: bool) -> str:
+    brief = {"retries": 0, "deadline_seconds": _SECONDS}
+    judges = tuple(one.model_copy(update=brief) for one in settings.panel)
+    made = make_embedder(settings.model_copy(update={"judges": judges}), Corpus())
+    if made.cacheable and not ask:  # only vectors of a network are cached
+        return f"{made.name}; it was not asked (--ask)"
+    return f"{made.name} gave a vector of {loop.run(_embed(made)):,} numbers"
+
+
+async def _embed(embedder: Embedder) -> int:
+    try:
+        return len(await embedder.embed("word"))
+    finally:
+        await embedder.close()
+
+
+def _prefect() -> str:
+    try:
+        return check_api(events_api())
+    except EventError as error:
+        if error.transient:  # its server may be started later
+            raise _Warning(str(error)) from None
+        raise
+
+
+def _channel(channel: Any) -> str:
+    if channel.missing_variable:
+        raise _Warning(f"{channel.missing_variable} is not set: messages wait in the store")
+    return str(channel.verify())

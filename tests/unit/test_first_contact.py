@@ -1,0 +1,455 @@
+"""First contact: logs as people have them are read, or refused with a line that can be pasted."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from hypothesis import given, strategies as st
+
+import ragmetrics
+from ragmetrics.config import make_settings
+from ragmetrics.errors import InputError
+from ragmetrics.logs import GoldenSet, ReadCounts, golden_set, log_set
+from ragmetrics.logs.python_literals import read_literal
+from ragmetrics.model import LogRow
+from ragmetrics.pipeline import check_logs
+
+QUESTIONS = ("How do I reset my badge?", "When does the canteen open?", "Who repairs a chair?")
+CONTEXTS = (
+    ["Badges are reset at the front desk.", "The desk opens at 8."],
+    ["The canteen opens at 11:30."],
+    ["It's the janitor's work.", 'He says "call 12" in a hurry.'],
+)
+ANSWERS = ("At the front desk.", "At 11:30.", "The janitor.")
+
+Record = dict[str, Any]
+
+
+def records(make: Callable[[str, list[str], str], Record]) -> list[Record]:
+    """One record for each question, its contexts and its answer."""
+    return [make(*one) for one in zip(QUESTIONS, CONTEXTS, ANSWERS, strict=True)]
+
+
+def lines(make: Callable[[str, list[str], str], Record]) -> str:
+    """The records as JSON lines."""
+    return "".join(json.dumps(record) + "\n" for record in records(make))
+
+
+def table(make: Callable[[str, list[str], str], Record], **options: Any) -> str:
+    """The records as pandas writes them to CSV."""
+    return pd.DataFrame(records(make)).to_csv(index=False, **options)
+
+
+def documents(texts: Iterable[str], **more: Any) -> list[Record]:
+    """Documents of LangChain."""
+    return [{"page_content": text, "metadata": {"source": "a.pdf"}, **more} for text in texts]
+
+
+def nodes(texts: Iterable[str]) -> list[Record]:
+    """Nodes of LlamaIndex, with a score."""
+    return [{"node": {"id_": str(n), "text": text}, "score": 0.5} for n, text in enumerate(texts)]
+
+
+def hits(texts: Iterable[str]) -> list[Record]:
+    """Matches of a vector database."""
+    return [{"id": str(n), "score": 0.5, "metadata": {"text": t}} for n, t in enumerate(texts)]
+
+
+def asked(question: str) -> list[Record]:
+    """Messages of a chat."""
+    return [{"role": "system", "content": "Be nice."}, {"role": "user", "content": question}]
+
+
+# Name of the file, its content, and the line of the note that says how it was read.
+READ: dict[str, tuple[str, str, str]] = {
+    "lists of pandas": (
+        "log.csv",
+        table(lambda q, c, a: {"user_input": q, "retrieved_contexts": c, "response": a}),
+        "",
+    ),
+    "arrays of numpy": (
+        "log.csv",
+        table(lambda q, c, a: {"user_input": q, "retrieved_contexts": np.array(c, object)}),
+        "",
+    ),
+    "numbers of numpy": (
+        "log.csv",
+        table(
+            lambda q, c, a: {
+                "user_input": q,
+                "retrieved_contexts": c,
+                "retrieved_context_scores": [np.float64(0.5)] * len(c),
+            }
+        ),
+        "",
+    ),
+    "JSON in a text": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"user_input": q, "retrieved_contexts": json.dumps(c)}),
+        "",
+    ),
+    "documents in our field": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"user_input": q, "retrieved_contexts": documents(c)}),
+        "",
+    ),
+    "ragas 0.1": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"question": q, "contexts": c, "answer": a, "ground_truth": a}),
+        "preset: ragas",
+    ),
+    "semicolons": (
+        "log.csv",
+        table(lambda q, c, a: {"question": q, "contexts": c}, sep=";"),
+        "preset: ragas",
+    ),
+    "tabs": (
+        "log.tsv",
+        table(lambda q, c, a: {"question": q, "contexts": c}, sep="\t"),
+        "preset: ragas",
+    ),
+    "nested": (
+        "log.jsonl",
+        lines(
+            lambda q, c, a: {
+                "request": {"body": {"query": q}},
+                "retrieval": {"documents": [{"text": text} for text in c]},
+            }
+        ),
+        "columns: {user_input: request.body.query, retrieved_contexts: retrieval.documents}",
+    ),
+    "LlamaIndex": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"query": q, "response": a, "source_nodes": nodes(c)}),
+        "columns: {user_input: query, retrieved_contexts: source_nodes}",
+    ),
+    "LangChain": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"input": q, "context": documents(c), "answer": a}),
+        "columns: {user_input: input, retrieved_contexts: context, response: answer}",
+    ),
+    "LangChain, RetrievalQA": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"query": q, "source_documents": documents(c), "result": a}),
+        "columns: {user_input: query, retrieved_contexts: source_documents, response: result}",
+    ),
+    "DeepEval": (
+        "log.jsonl",
+        lines(
+            lambda q, c, a: {
+                "input": q,
+                "actual_output": a,
+                "expected_output": a,
+                "retrieval_context": c,
+                "context": ["The ideal context."],
+            }
+        ),
+        "columns: {user_input: input, retrieved_contexts: retrieval_context, "
+        "response: actual_output, reference: expected_output}",
+    ),
+    "messages of OpenAI": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"messages": asked(q), "retrieved_docs": c, "response": a}),
+        "columns: {user_input: messages, retrieved_contexts: retrieved_docs}",
+    ),
+    "MLflow": (
+        "log.jsonl",
+        lines(
+            lambda q, c, a: {
+                "request": q,
+                "response": a,
+                "retrieved_context": [{"doc_uri": "a.pdf", "content": text} for text in c],
+            }
+        ),
+        "columns: {user_input: request, retrieved_contexts: retrieved_context}",
+    ),
+    "matches of a vector database": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"query": q, "matches": hits(c)}),
+        "columns: {user_input: query, retrieved_contexts: matches}",
+    ),
+    "results of Chroma": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"query": q, "results": {"documents": [c], "ids": [["1"]]}}),
+        "columns: {user_input: query, retrieved_contexts: results.documents.0}",
+    ),
+    "lines of Elasticsearch": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"_index": "logs", "_source": {"question": q, "passages": c}}),
+        "columns: {user_input: _source.question, retrieved_contexts: _source.passages}",
+    ),
+    "a message of CloudWatch": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"message": json.dumps({"question": q, "passages": c})}),
+        "columns: {user_input: message.question, retrieved_contexts: message.passages}",
+    ),
+    "headers for people": (
+        "log.csv",
+        table(lambda q, c, a: {"User Question": q, "Retrieved Contexts": c}),
+        'columns: {user_input: "User Question", retrieved_contexts: "Retrieved Contexts"}',
+    ),
+    "camel case": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"userInput": q, "retrievedContexts": c}),
+        "columns: {user_input: userInput, retrieved_contexts: retrievedContexts}",
+    ),
+}
+
+# Name of the file, its content, and the lines that can be pasted.
+REFUSED: dict[str, tuple[str, bytes | str, str]] = {
+    "contexts joined by blank lines": (
+        "log.csv",
+        table(lambda q, c, a: {"question": q, "contexts": "\n\n".join(c)}),
+        "columns: {user_input: question, retrieved_contexts: contexts}\n"
+        'context_separator: "\\n\\n"',
+    ),
+    "our names, contexts joined by lines": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"user_input": q, "retrieved_contexts": "\n".join(c)}),
+        'context_separator: "\\n"',
+    ),
+    "two keys that could be the question": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"user_query": q, "search_query": q.lower(), "passages": c}),
+        "columns: {user_input: user_query, retrieved_contexts: passages}\n"
+        "user_input could also be: search_query",
+    ),
+    "names in another language": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"frage": q, "fundstellen": c, "antwort": a}),
+        "columns: {user_input: frage, retrieved_contexts: fundstellen}",
+    ),
+    "ids without texts": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"query": q, "retrieved_ids": ["a", "b"]}),
+        "columns: {user_input: query, retrieved_context_ids: retrieved_ids, "
+        "retrieved_contexts: KEY_OF_RETRIEVED_CONTEXTS}",
+    ),
+    "columns of a table": (
+        "log.json",
+        json.dumps({"question": QUESTIONS, "contexts": CONTEXTS}),
+        "python -c \"import json, pandas as pd; pd.DataFrame(json.load(open('IN.json')))"
+        ".to_json('OUT.jsonl', orient='records', lines=True)\"",
+    ),
+    "an answer of Elasticsearch": (
+        "log.json",
+        json.dumps({"hits": {"hits": records(lambda q, c, a: {"_source": {"question": q}})}}),
+        "jq -c '.hits.hits[]' IN.json > OUT.jsonl",
+    ),
+    "UTF-16": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"user_input": q, "retrieved_contexts": c}).encode("utf-16"),
+        "iconv -f UTF-16 -t UTF-8 FILE",
+    ),
+    "another encoding": (
+        "log.csv",
+        'user_input,retrieved_contexts\nWo ist das Büro?,"[""Unten.""]"\n'.encode("latin-1"),
+        "iconv -f WINDOWS-1252 -t UTF-8 IN.csv > OUT.csv",
+    ),
+}
+
+
+def put(folder: Path, name: str, content: bytes | str) -> str:
+    """A log on disk."""
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+def read(path: str, **settings: Any) -> tuple[list[LogRow], str]:
+    """The rows of a log, and the note on its layout."""
+    counts = ReadCounts()
+    rows = [*log_set(make_settings(settings), path).read(counts)]
+    return [row for row in rows if isinstance(row, LogRow)], counts.note
+
+
+@pytest.mark.parametrize("case", READ)
+def test_a_log_that_leaves_no_doubt_is_read(case: str, tmp_path: Path) -> None:
+    """Questions and contexts are those of the log, and the note has the line for the settings."""
+    name, content, note = READ[case]
+    rows, said = read(put(tmp_path, name, content))
+    assert [row.user_input for row in rows] == [*QUESTIONS]
+    assert [list(row.retrieved_contexts) for row in rows] == [*CONTEXTS]
+    assert said.splitlines()[1:] == note.splitlines()
+
+
+@pytest.mark.parametrize("case", [case for case, (_, _, note) in READ.items() if note])
+def test_the_pasted_line_reads_the_same_rows(case: str, tmp_path: Path) -> None:
+    """With the line in the settings, there is nothing more to say."""
+    name, content, note = READ[case]
+    path = put(tmp_path, name, content)
+    assert read(path, **yaml.safe_load(note)) == (read(path)[0], "")
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_log_in_doubt_is_refused_with_a_line_to_paste(case: str, tmp_path: Path) -> None:
+    """`check` ends with it, `evaluate` raises it."""
+    name, content, paste = REFUSED[case]
+    path = put(tmp_path, name, content)
+    report = check_logs(make_settings({}), [path])
+    assert not report.rows
+    assert report.read.note.endswith(paste) or any(one.endswith(paste) for one in report.reasons)
+    with pytest.raises(InputError) as error:
+        ragmetrics.evaluate(path)
+    assert paste in str(error.value) or "iconv" in paste
+
+
+@pytest.mark.parametrize("case", ["contexts joined by blank lines", "names in another language"])
+def test_the_lines_of_a_refusal_read_the_log(case: str, tmp_path: Path) -> None:
+    """Pasted as they are."""
+    name, content, paste = REFUSED[case]
+    rows, note = read(put(tmp_path, name, content), **yaml.safe_load(paste))
+    assert [row.user_input for row in rows] == [*QUESTIONS]
+    assert [list(row.retrieved_contexts) for row in rows] == [*CONTEXTS]
+    assert not note
+
+
+def test_addresses_are_no_contexts(tmp_path: Path) -> None:
+    """A list of sources has no texts to judge."""
+    content = lines(lambda q, c, a: {"query": q, "documents": ["https://example.com/a"]})
+    rows, note = read(put(tmp_path, "log.jsonl", content))
+    assert not rows
+    assert "retrieved_contexts: KEY_OF_RETRIEVED_CONTEXTS" in note
+
+
+def test_ids_and_scores_come_with_the_documents(tmp_path: Path) -> None:
+    """So that rank metrics work."""
+    name, content, _ = READ["LlamaIndex"]
+    rows, _ = read(put(tmp_path, name, content))
+    assert rows[0].retrieved_context_ids == ("0", "1")
+    assert rows[0].retrieved_context_scores == (0.5, 0.5)
+
+
+def test_a_wrong_preset_is_named(tmp_path: Path) -> None:
+    """Nothing is read against the settings; the note says what would read the records."""
+    name, content, _ = READ["ragas 0.1"]
+    rows, note = read(put(tmp_path, name, content), preset="langfuse")
+    assert not rows
+    assert note.endswith("preset: ragas")
+
+
+def test_spans_are_recognised() -> None:
+    """Each sample of the docs is read as its preset says."""
+    samples = Path(__file__).parents[2] / "docs" / "samples"
+    for path in samples.glob("*.jsonl"):
+        if path.stem == "ragas":
+            continue  # its first line is in our layout
+        assert read(str(path))[1].endswith(f"preset: {path.stem}")
+        assert read(str(path))[0] == read(str(path), preset=path.stem)[0]
+
+
+def test_a_golden_set_is_recognised(tmp_path: Path) -> None:
+    """Its answers are right answers."""
+    path = put(tmp_path, "golden.csv", table(lambda q, c, a: {"question": q, "answer": a}))
+    golden = GoldenSet(golden_set(make_settings({"golden": path})))
+    row, joined = golden.join(LogRow("1", QUESTIONS[0], ()))
+    assert joined
+    assert row.reference == ANSWERS[0]
+    assert golden.counts.note.startswith("Golden set: ")
+
+
+# Optional fields.
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ({"timestamp": "19/11/2026 10:00"}, "timestamp: should be a time such as"),
+        ({"tags": ["web", "eu"]}, "tags: should be a mapping of texts to texts"),
+        ({"response": 5}, "response: should be a valid string"),
+        ({"retrieved_context_scores": ["high"]}, "retrieved_context_scores: should be a valid"),
+        ({"reference_contexts": "one"}, "reference_contexts: should be a list"),
+        ({"id": ["a"]}, "id: should be a valid string"),
+    ],
+)
+def test_a_bad_optional_field_costs_only_itself(
+    bad: Mapping[str, Any], reason: str, tmp_path: Path
+) -> None:
+    """The row stays without the field, and the field is counted."""
+    content = lines(lambda q, c, a: {"user_input": q, "retrieved_contexts": c, **bad})
+    result = ragmetrics.evaluate(put(tmp_path, "log.jsonl", content), "context_relevance")
+    source = result.manifest.source
+    assert (source.rows, source.quarantined) == (3, 0)
+    assert [*source.dropped.values()] == [3]
+    assert next(iter(source.dropped)).startswith(reason)
+    assert result.as_json()["dropped"] == source.dropped
+
+
+@pytest.mark.parametrize("bad", [{"user_input": 5}, {"retrieved_contexts": [5]}])
+def test_a_bad_required_field_costs_the_row(bad: Mapping[str, Any], tmp_path: Path) -> None:
+    """A row is a question and its contexts; the reason names that field and no other."""
+    record = {"user_input": "q", "retrieved_contexts": ["c"], "timestamp": "never", **bad}
+    path = put(tmp_path, "log.jsonl", json.dumps(record))
+    report = check_logs(make_settings({}), [path])
+    assert report.quarantined == 1
+    assert next(iter(report.reasons)).startswith(next(iter(bad)))
+
+
+# Rows that are lost.
+
+
+def half_bad(folder: Path) -> str:
+    """A log of four rows; two of them have no contexts."""
+    good = [{"user_input": q, "retrieved_contexts": ["A text."]} for q in ("a?", "b?")]
+    bad = [{"user_input": q, "retrieved_contexts": 5} for q in ("c?", "d?")]
+    return put(folder, "log.jsonl", "".join(json.dumps(one) + "\n" for one in good + bad))
+
+
+def test_evaluate_warns_of_lost_rows(tmp_path: Path) -> None:
+    """With their number and the reason; the result has the number as a field."""
+    said = (
+        r"2 of 4 rows \(50%\) could not be read, most often: retrieved_contexts: should be a list"
+    )
+    with pytest.warns(ragmetrics.RowsLost, match=said):
+        result = ragmetrics.evaluate(half_bad(tmp_path), "context_relevance")
+    assert result.quarantined == 2
+
+
+def test_the_share_that_warns_is_a_setting(tmp_path: Path) -> None:
+    """The one at which an alert fires at night."""
+    settings = make_settings({"alerts": {"max_quarantined": 0.5}})
+    with warnings.catch_warnings(action="error"):
+        ragmetrics.evaluate(half_bad(tmp_path), "context_relevance", settings=settings)
+
+
+# Python literals.
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXT, inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(value=st.lists(_VALUES, max_size=4) | st.dictionaries(_TEXT, _VALUES, max_size=4))
+def test_what_python_writes_is_read(value: Any) -> None:
+    """Any list or mapping of plain values, as repr and as JSON."""
+    assert read_literal(repr(value)) == value
+    assert read_literal(json.dumps(value)) == value
+
+
+@given(texts=st.lists(_TEXT, max_size=5))
+def test_an_array_of_texts_keeps_its_items(texts: list[str]) -> None:
+    """numpy puts no comma between texts, and Python would join them."""
+    assert read_literal(str(np.array(texts, dtype=object))) == texts
+
+
+@given(text=st.text(st.sampled_from("[]{}()'\",: \\nNoTrue1.e-+xnp.float64(")))
+def test_no_other_text_is_run_or_breaks(text: str) -> None:
+    """It is read, or it is a ValueError."""
+    with contextlib.suppress(ValueError):
+        read_literal(text)

@@ -1,0 +1,85 @@
+"""`ragmetrics nightly` and `ragmetrics schema`, and the help of all commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from ragmetrics.pipeline import unpack_demo
+from tests.fakes.command import Run
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    """A settings file with one good night."""
+    write_jsonl(tmp_path / "logs" / f"dt={NIGHT}" / "a.jsonl", make_rows(30))
+    path = tmp_path / "ragmetrics.yaml"
+    path.write_text(yaml.safe_dump({"metrics": ["context_recall"]}))
+    return path
+
+
+def test_a_night_without_prefect(run: Run, settings: Path) -> None:
+    """It is published, its scores are printed, and the exit code is 0."""
+    ended = run("nightly", "--settings", settings, "--date", NIGHT)
+    assert ended.code == 0
+    assert "context_recall" in ended.out
+    assert f"dashboard/{NIGHT}" in ended.out
+    assert (settings.parent / "ragmetrics-store" / "dashboard" / "index.html").exists()
+
+
+def test_a_night_that_fires_or_lacks_its_logs_exits_with_1(run: Run, settings: Path) -> None:
+    """As the flow does."""
+    rules = [{"metric": "context_recall", "min": 0.9}]
+    settings.write_text(yaml.safe_dump({"metrics": ["context_recall"], "alerts": {"rules": rules}}))
+    rows = make_rows(30, good=0.5)
+    write_jsonl(settings.parent / "logs" / f"dt={NIGHT}" / "a.jsonl", rows)
+    ended = run("nightly", "--settings", settings, "--date", NIGHT, "--json")
+    assert ended.code == 1
+    assert "firing" in {one["state"] for one in json.loads(ended.out)["findings"]}
+    ended = run("nightly", "--settings", settings, "--date", "2026-11-20")
+    assert (ended.code, "no log file at" in ended.err) == (1, True)
+
+
+def test_another_store_may_be_named(run: Run, settings: Path, tmp_path: Path) -> None:
+    """By --store, wherever a store is used; as an argument of those that need nothing else."""
+    store = tmp_path / "other"
+    assert run("nightly", "--settings", settings, "--date", NIGHT, "--store", store).code == 0
+    for command in (["dashboard", store], ["dashboard", "--store", store]):
+        assert run(*command).code == 0
+    assert run("batches", "--store", store).out == "no open batch\n"
+    ended = run("dashboard", store, "--store", "elsewhere")
+    assert (ended.code, "two stores" in ended.err) == (2, True)
+
+
+def test_the_schema_knows_every_setting(run: Run, tmp_path: Path) -> None:
+    """The settings of the docs and the deployments are valid, a wrong key is not."""
+    schema = json.loads(run("schema").out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.validate(yaml.safe_load(unpack_demo(tmp_path).read_text()))
+    config_map = yaml.safe_load((ROOT / "deployments/kubernetes/settings.yaml").read_text())
+    validator.validate(yaml.safe_load(next(iter(config_map["data"].values()))))
+    validator.validate({"judge": "embedded", "judges": ["local", {"name": "openai"}]})
+    assert list(validator.iter_errors({"metrcs": []}))
+    assert schema["properties"]["language"]["description"] == "Language of rows without one."
+
+
+def test_help_is_short_and_whole(run: Run) -> None:
+    """`-h` works everywhere; the list of commands cuts no sentence."""
+    ended = run("-h")
+    assert ended.code == 0
+    assert "..." not in ended.out.partition("Commands:")[2]
+    assert "Score a night's logs" in run("nightly", "-h").out
+    assert run("alerts", "list", "-h").code == 0
+
+
+def test_completion_can_be_installed(run: Run) -> None:
+    """By the shell's own means."""
+    assert "--install-completion" in run("--help").out
