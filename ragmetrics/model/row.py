@@ -169,11 +169,12 @@ def read_row(data: object, default_id: str, dropped: Counter[str] | None = None)
     known = {name: data[name] for name in FIELDS if name in data and data[name] == data[name]}
     if known.get("user_input") is None:
         raise BadRow("user_input: no question")
-    unread = {name: value for name, value in known.items() if isinstance(value, BadRow)}
-    for name, bad in unread.items():
-        if dropped is None or name in REQUIRED:
-            raise bad
-    reasons = {name: str(bad) for name, bad in unread.items()}
+    reasons: dict[str, str] = {}
+    for name, value in known.items():
+        if isinstance(value, BadRow):
+            if dropped is None or name in REQUIRED:
+                raise value
+            reasons[name] = str(value)
     try:
         row = _validated(known, reasons, default_id)
     except ValidationError as error:
@@ -183,7 +184,7 @@ def read_row(data: object, default_id: str, dropped: Counter[str] | None = None)
             raise BadRow(_explained(required or mistakes)) from None
         reasons |= {str(one["loc"][0]): f"{one['loc'][0]}: {_message(one)}" for one in mistakes}
         row = _validated(known, reasons, default_id)
-    if dropped is not None:
+    if dropped is not None and reasons:
         dropped.update(reasons.values())
     if len(row.retrieved_contexts) > MAX_CONTEXTS:
         raise BadRow(f"retrieved_contexts: {len(row.retrieved_contexts):,} contexts in one row")
@@ -192,7 +193,9 @@ def read_row(data: object, default_id: str, dropped: Counter[str] | None = None)
 
 def _validated(known: Mapping[str, Any], unread: Collection[str], default_id: str) -> LogRow:
     """The row of the fields that can be read. Raises ValidationError."""
-    fields = {name: value for name, value in known.items() if name not in unread}
+    fields = dict(known)
+    for name in unread:
+        fields.pop(name, None)
     return _ROW.validate_python({**fields, "id": _id(fields.get("id"), default_id)})
 
 

@@ -34,10 +34,16 @@ from tests.fakes.comparisons import comparison, side
 from tests.fakes.gated import gate as gated
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
-from tests.fakes.nights import as_worst, night, worst_row
+from tests.fakes.nights import as_worst, night, summary, worst_row
 from tests.fakes.pages import Site, text
 
 SECRET = "zanzibar"
+
+
+def test_reasons_of_metrics_are_hashed() -> None:
+    """A metric of one's own may quote a row in them."""
+    made = night(metrics=[summary("own", None, not_applicable={f"no {SECRET}": 3})])
+    assert redacted(made).metrics[0].not_applicable == {hashed(f"no {SECRET}"): 3}
 
 
 def test_a_hash_is_not_that_of_the_scores() -> None:

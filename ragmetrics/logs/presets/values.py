@@ -232,7 +232,7 @@ def plain_fields(record: Any, separator: str | None = None) -> Any:
     one of its speaker. A list or mapping in a text, as in CSV, is decoded. Contexts in one text are
     split at `separator`.
     """
-    if not isinstance(record, Mapping):
+    if not isinstance(record, Mapping) or _is_plain(record):
         return record
     row = dict(record)
     for name in LISTS:
@@ -248,6 +248,19 @@ def plain_fields(record: Any, separator: str | None = None) -> Any:
     if _has_documents(found := row.get("retrieved_contexts")):
         row |= tried("retrieved_contexts", lambda: {**contexts(found), **_known(row)})
     return row
+
+
+def _is_plain(record: Mapping[str, Any]) -> bool:
+    """Whether there is nothing to convert, as in nearly all rows: a quick look at each field."""
+    for name in LISTS:
+        value = record.get(name)
+        if type(value) is str or (type(value) is list and value and type(value[0]) is dict):
+            return False
+    for name in ("user_input", "response"):
+        value = record.get(name)
+        if value is not None and (type(value) is not str or value.lstrip()[:1] == "["):
+            return False
+    return True
 
 
 def _decoded_field(name: str, text: str) -> dict[str, Any]:
