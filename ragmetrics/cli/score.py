@@ -24,7 +24,7 @@ from ragmetrics.cli.options import (
     settings_at,
 )
 from ragmetrics.cli.output import costs as cost_tables, summary as tables
-from ragmetrics.config import judged_by
+from ragmetrics.config import Settings, judged_by
 from ragmetrics.errors import InputError
 
 JudgeFlag = Annotated[
@@ -81,7 +81,6 @@ def score(
 ) -> None:
     """Score logs and print the mean of each metric with its interval."""
     from ragmetrics.cli.export import check_name, export
-    from ragmetrics.pipeline import too_many_quarantined
     from ragmetrics.scoring import is_paid
 
     chosen = settings_at(settings)
@@ -110,15 +109,22 @@ def score(
     result = _evaluate(what, record, as_json, stored)
     if output:
         export(result.records(), output)
+    _print(result, chosen, as_json)
+
+
+def _print(result: Any, settings: Settings, as_json: bool) -> None:
+    """Print the result. Exit with code 1 if rows or scores are missing."""
+    from ragmetrics.pipeline import too_many_quarantined
+
+    manifest = result.manifest
     if as_json:
         print_json(result.as_json())
     else:
-        tables.print_summary(out, result.manifest)
-    source = result.manifest.source
-    lost = too_many_quarantined(chosen, source)
+        tables.print_summary(out, manifest)
+    lost = too_many_quarantined(settings, manifest.source)
     if lost:
         err.print(lost, style="bold red")
-    if lost or source.broken or result.unscored() or result.manifest.problems:
+    if lost or manifest.source.broken or result.unscored() or manifest.problems:
         raise typer.Exit(1)
 
 

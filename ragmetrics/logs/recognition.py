@@ -21,7 +21,8 @@ from ragmetrics.logs.key_names import candidates, fits, is_question
 from ragmetrics.logs.presets.base import Place
 from ragmetrics.logs.presets.interpreter import PRESETS, interpret
 from ragmetrics.logs.presets.values import plain_fields
-from ragmetrics.model import REQUIRED, BadRow, LogRow, printable, read_row
+from ragmetrics.model import REQUIRED, BadRow, LogRow, read_row
+from ragmetrics.text import clean
 
 RowOf = Callable[[Any], LogRow | None]
 
@@ -198,7 +199,9 @@ def _command(record: Mapping[str, Any]) -> str:
         for path, value in _values(record, "", _DEPTH)
         if isinstance(value, list) and len(value) > 1 and all(map(_is_record, value))
     ]
-    if len(inner) == 1 and not any(map(is_question, record.values())):
+    # A key of another form could be a command of its own.
+    safe = len(inner) == 1 and _PLAIN_KEY.fullmatch(inner[0])
+    if safe and not any(map(is_question, record.values())):
         return f"jq -c '.{inner[0]}[]' IN.json > OUT.jsonl"
     return ""
 
@@ -221,6 +224,6 @@ def _columns(columns: Mapping[str, str]) -> str:
 
 
 def _scalar(key: str) -> str:
-    """A key as YAML has it, cut where it is very long."""
-    short = printable(key if len(key) <= _LONGEST_KEY else f"{key[: _LONGEST_KEY - 1]}…")
+    """A key as YAML has it, cut where it is very long, without signs that a terminal obeys."""
+    short = clean(key, _LONGEST_KEY)
     return short if _PLAIN_KEY.fullmatch(short) else json.dumps(short, ensure_ascii=False)

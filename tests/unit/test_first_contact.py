@@ -321,6 +321,16 @@ def test_addresses_are_no_contexts(tmp_path: Path) -> None:
     assert "retrieved_contexts: KEY_OF_RETRIEVED_CONTEXTS" in note
 
 
+def test_a_key_gives_no_command_and_no_sign_to_the_terminal(tmp_path: Path) -> None:
+    """Whoever writes a log chooses its keys, and a person pastes what the note says."""
+    rows = [{"frage": "Wo?"}, {"frage": "Wann?"}]
+    evil = json.dumps({"'; rm -rf ~; '": rows, "\x1b[2Jx\u202e": 1})
+    rows, note = read(put(tmp_path, "log.json", evil))
+    assert not rows
+    assert "jq" not in note
+    assert not {"\x1b", "\u202e"} & set(note)
+
+
 def test_ids_and_scores_come_with_the_documents(tmp_path: Path) -> None:
     """So that rank metrics work."""
     name, content, _ = READ["LlamaIndex"]
