@@ -54,6 +54,7 @@ def nightly(
     else:
         print_night(out, chosen, result)
     if is_firing(result):
+        err.print("An alert is firing: ragmetrics alerts list", style="red")
         raise typer.Exit(1)
 
 

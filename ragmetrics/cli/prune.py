@@ -25,11 +25,16 @@ from ragmetrics.errors import InputError
 from ragmetrics.storage import open_store
 
 KeepFlag = Annotated[
-    str, typer.Option("--keep", metavar="DAYS", help="Keep nights and replies this long: 400d.")
+    str,
+    typer.Option("--keep", metavar="DAYS", help="Keep nights and replies this long; at least 60d."),
 ]
 KeepRowsFlag = Annotated[
     str,
-    typer.Option("--keep-rows", metavar="DAYS", help="Keep the logged rows of nights this long."),
+    typer.Option(
+        "--keep-rows",
+        metavar="DAYS",
+        help="Keep the logged rows of nights this long; at least 14d.",
+    ),
 ]
 YesFlag = Annotated[bool, typer.Option("--yes", help="Remove them. Without it, only list them.")]
 

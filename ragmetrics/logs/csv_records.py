@@ -11,6 +11,8 @@ from typing import Any, BinaryIO
 from ragmetrics.model import bad_row
 
 _DELIMITERS = ",;\t|"
+_UTF16 = ("\udcff\udcfe", "\udcfe\udcff")
+"""The first bytes of UTF-16, read as UTF-8."""
 
 
 def csv_records(stream: BinaryIO, limit: int, wanted: Collection[str]) -> Iterator[tuple[int, Any]]:
@@ -30,6 +32,8 @@ def csv_records(stream: BinaryIO, limit: int, wanted: Collection[str]) -> Iterat
 def _records(lines: _Lines, wanted: Collection[str]) -> Iterator[tuple[int, Any]]:
     try:
         first = next(lines, "")
+        if first[:2] in _UTF16:
+            raise EOFError("it is UTF-16: convert it with iconv -f UTF-16 -t UTF-8 FILE")
         delimiter = _delimiter(first, wanted)
         reader = csv.reader(chain([first], lines), delimiter=delimiter)
         header = next(reader, [])

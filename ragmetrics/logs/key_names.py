@@ -46,6 +46,7 @@ _OF_GOLDEN = {
     "reference": (_NAMES["reference"][0], "answer answers expected"),
 }
 
+_OF_CONTEXTS = ("context", "chunk", "passage", "document", "docs", "rerank", "retriev")
 _ID_LIKE = re.compile(r"[!-~]*")  # ASCII without a space: an id or an address
 
 
@@ -62,6 +63,7 @@ def candidates(paths: Mapping[str, Sequence[Any]], *, golden: bool = False) -> d
                     path
                     for path, values in paths.items()
                     if _bare(path) == word
+                    and (name != "id" or "." not in path)
                     and fits(name, values)
                     and not any(paths[path] == paths[other] for other in some)
                 ]
@@ -69,6 +71,24 @@ def candidates(paths: Mapping[str, Sequence[Any]], *, golden: bool = False) -> d
                 found[name] = some
                 break
     return found
+
+
+def other_contexts(paths: Mapping[str, Sequence[Any]], chosen: str) -> list[str]:
+    """Other lists of texts or documents that may be what was retrieved, such as reranked chunks."""
+    if not chosen or not any(isinstance(value, list) for value in paths[chosen]):
+        return []
+    known = {word for words in _NAMES["reference_contexts"] for word in words.split()}
+    known |= {"context"} if _bare(chosen) == "retrievalcontext" else set()  # DeepEval's ideal one
+    return [
+        path
+        for path, values in paths.items()
+        if path != chosen
+        and any(word in _bare(path) for word in _OF_CONTEXTS)
+        and _bare(path) not in known
+        and all(isinstance(value, list) for value in values)
+        and fits("retrieved_contexts", values)
+        and values != paths[chosen]
+    ]
 
 
 def _bare(path: str) -> str:
@@ -79,6 +99,8 @@ def _bare(path: str) -> str:
 
 def fits(name: str, values: Sequence[Any]) -> bool:
     """Whether most values can be those of a field."""
+    if name == "id" and len({str(value) for value in values}) < len(values):
+        return False  # an id of a user or a session
     fit = _FITS.get(name, _is_scalar)
     return 2 * sum(map(fit, values)) > len(values)
 

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 from ragmetrics.logs.field_mapping import decoded, map_columns
-from ragmetrics.logs.key_names import candidates, fits, is_question
+from ragmetrics.logs.key_names import candidates, fits, is_question, other_contexts
 from ragmetrics.logs.presets.base import Place
 from ragmetrics.logs.presets.interpreter import PRESETS, interpret
 from ragmetrics.logs.presets.values import plain_fields
@@ -35,7 +35,7 @@ _NAMED = 12
 _LONGEST_KEY = 60
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w.]*")
 _ICONV = "iconv -f WINDOWS-1252 -t UTF-8 IN.csv > OUT.csv"
-_SEPARATORS = ("\n\n", "\n", "|||", " | ")
+_SEPARATORS = ("\n---\n", "\n\n", "\n", "|||", " | ")
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,10 @@ def _row(record: Any, *, golden: bool = False, separator: str | None = None) -> 
 def _rows_of_preset(name: str, records: Sequence[Mapping[str, Any]]) -> int:
     places = ((Place("", number), record) for number, record in enumerate(records))
     items = interpret(PRESETS[name], places, {})
-    return sum(isinstance(item, Mapping) and _row(item) is not None for _, item in items)
+    rows = (_row(item) for _, item in items if isinstance(item, Mapping))
+    return sum(
+        row is not None and fits("retrieved_contexts", [[*row.retrieved_contexts]]) for row in rows
+    )
 
 
 def _by_preset(
@@ -128,10 +131,13 @@ def _by_columns(
         text = "The contexts of a record are one text: set what is between two of them:"
         lines = f"{_columns(columns)}context_separator: {between}"
         return RecognisedLayout(note=f"{seen} {text}\n{lines}")
+    if others := other_contexts(paths, columns.get("retrieved_contexts", "")):
+        doubtful["retrieved_contexts"] = [columns["retrieved_contexts"], *others]
     missing = [name for name in needed if name not in columns]
-    if not missing and all(columns[name] == name for name in needed):
+    if not missing and not doubtful and all(columns[name] == name for name in needed):
         return RecognisedLayout()  # our layout, with values that cannot be read
-    line = _columns(columns | {name: _guess(name, paths) for name in missing}).strip()
+    unused = {path: values for path, values in paths.items() if path not in columns.values()}
+    line = _columns(columns | {name: _guess(name, unused) for name in missing}).strip()
     if not missing and not doubtful and 2 * rows >= len(records):
         return RecognisedLayout(
             None, columns, True, f"{seen} They are read with this line:\n{line}"
@@ -189,10 +195,11 @@ def _separator(values: Sequence[Any]) -> str:
 
 def _command(record: Mapping[str, Any]) -> str:
     """The command that writes rows as lines, for an object that contains all rows; else empty."""
-    if len(record) > 1 and all(map(_is_column, record.values())):
+    by_number = len(record) > 1 and _is_by_number(record)
+    if by_number or (len(record) > 1 and all(map(_is_column, record.values()))):
         return (
             "python -c \"import json, pandas as pd; pd.DataFrame(json.load(open('IN.json')))"
-            ".to_json('OUT.jsonl', orient='records', lines=True)\""
+            f"{'.T' * by_number}.to_json('OUT.jsonl', orient='records', lines=True)\""
         )
     inner = [
         path
@@ -204,6 +211,11 @@ def _command(record: Mapping[str, Any]) -> str:
     if safe and not any(map(is_question, record.values())):
         return f"jq -c '.{inner[0]}[]' IN.json > OUT.jsonl"
     return ""
+
+
+def _is_by_number(record: Mapping[str, Any]) -> bool:
+    """Rows by number, as pandas writes them with `orient="index"`."""
+    return all(str(key).isdecimal() for key in record) and all(map(_is_record, record.values()))
 
 
 def _is_column(value: Any) -> bool:

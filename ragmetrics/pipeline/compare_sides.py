@@ -62,7 +62,7 @@ def compare(
     base_url: str | None = None,
     golden: str | None = None,
     preset: str | None = None,
-    settings: Settings | None = None,
+    settings: Settings | str | Path | None = None,
     store: str | None = None,
     rows: int = ROWS,
     progress: Progress | None = None,

@@ -20,6 +20,7 @@ from ragmetrics.config import (
     Settings,
     bounded,
     judged_by,
+    load_settings,
     make_settings,
     with_preset,
 )
@@ -180,7 +181,7 @@ def evaluate(
     preset: str | None = None,
     budget: Mapping[str, Any] | None = None,
     fuse: str | None = None,
-    settings: Settings | None = None,
+    settings: Settings | str | Path | None = None,
     record: str | Path | None = None,
     limit: int | None = None,
     store: str | None = None,
@@ -190,7 +191,7 @@ def evaluate(
 
     `metrics` are names, or `{name: parameters}`, or one of these alone; the default are the default
     metrics. `judge` is `embedded` by default; a list of judges is a panel. `settings` has all other
-    settings of `ragmetrics.yaml`; the other arguments override it.
+    settings of `ragmetrics.yaml`, or is the path of such a file; the other arguments override it.
     `budget` is a mapping such as `{"max_requests": 1000}`.
     `fuse="row"` requests the verdicts of all metrics for a row in one request.
     `preset` names the tool that wrote the rows: `ragas`, `openinference`, `langfuse`, ...
@@ -255,7 +256,7 @@ def estimate(
     preset: str | None = None,
     budget: Mapping[str, Any] | None = None,
     fuse: str | None = None,
-    settings: Settings | None = None,
+    settings: Settings | str | Path | None = None,
     limit: int | None = None,
     store: str | None = None,
 ) -> Estimate:
@@ -287,7 +288,7 @@ def temporary(settings: Settings, folder: str) -> Settings:
 
 
 def settings_of(
-    settings: Settings | None,
+    settings: Settings | str | Path | None,
     metrics: Sequence[MetricChoice] | MetricChoice | None,
     judge: Judged,
     model: str | None,
@@ -297,6 +298,8 @@ def settings_of(
     """The settings, or the default settings, with overrides. Raises InputError for an unknown
     metric.
     """
+    if isinstance(settings, str | Path):
+        settings = load_settings(settings)
     settings = settings or make_settings({})
     settings = judged_by(settings, judge, model, base_url)
     update: dict[str, Any] = {}

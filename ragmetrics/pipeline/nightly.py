@@ -232,7 +232,9 @@ def coverage_short(manifest: Manifest, missing: Sequence[str]) -> CoverageShort:
     published = "all other scores are published"
     if not any(one.scored for one in manifest.metrics):
         published = "no row has a score, and the night is published without data"
-    return CoverageShort(f"night {manifest.date}: {'; '.join(missing)}; {published}")
+    source = manifest.source
+    note = f"\n{source.note}" if not (source.rows or manifest.redacts) and source.note else ""
+    return CoverageShort(f"night {manifest.date}: {'; '.join(missing)}; {published}{note}")
 
 
 def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:

@@ -234,6 +234,25 @@ REFUSED: dict[str, tuple[str, bytes | str, str]] = {
         "columns: {user_input: query, retrieved_context_ids: retrieved_ids, "
         "retrieved_contexts: KEY_OF_RETRIEVED_CONTEXTS}",
     ),
+    "retrieved and reranked": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"question": q, "retrieved_chunks": c, "reranked_chunks": c[:1]}),
+        "columns: {user_input: question, retrieved_contexts: retrieved_chunks}\n"
+        "retrieved_contexts could also be: reranked_chunks",
+    ),
+    "contexts in the prompt of a chat": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"messages": asked(f"Context: {c}. Question: {q}")}),
+        "columns: {user_input: messages, retrieved_contexts: KEY_OF_RETRIEVED_CONTEXTS}",
+    ),
+    "rows by number": (
+        "log.json",
+        json.dumps(
+            {"0": {"question": "Wo?", "contexts": ["Hier unten."]}, "1": {"question": "W?"}}
+        ),
+        "python -c \"import json, pandas as pd; pd.DataFrame(json.load(open('IN.json'))).T"
+        ".to_json('OUT.jsonl', orient='records', lines=True)\"",
+    ),
     "columns of a table": (
         "log.json",
         json.dumps({"question": QUESTIONS, "contexts": CONTEXTS}),
@@ -315,7 +334,7 @@ def test_the_lines_of_a_refusal_read_the_log(case: str, tmp_path: Path) -> None:
 
 def test_addresses_are_no_contexts(tmp_path: Path) -> None:
     """A list of sources has no texts to judge."""
-    content = lines(lambda q, c, a: {"query": q, "documents": ["https://example.com/a"]})
+    content = lines(lambda q, c, a: {"question": q, "contexts": ["https://example.com/a"]})
     rows, note = read(put(tmp_path, "log.jsonl", content))
     assert not rows
     assert "retrieved_contexts: KEY_OF_RETRIEVED_CONTEXTS" in note
@@ -337,6 +356,23 @@ def test_ids_and_scores_come_with_the_documents(tmp_path: Path) -> None:
     rows, _ = read(put(tmp_path, name, content))
     assert rows[0].retrieved_context_ids == ("0", "1")
     assert rows[0].retrieved_context_scores == (0.5, 0.5)
+
+
+def test_the_id_of_a_user_is_no_id_of_a_row(tmp_path: Path) -> None:
+    """Nor is any id that several rows have."""
+    content = lines(lambda q, c, a: {"query": q, "passages": c, "user": {"id": "u"}, "id": "u"})
+    rows, note = read(put(tmp_path, "log.jsonl", content))
+    assert note.endswith("columns: {user_input: query, retrieved_contexts: passages}")
+    assert len(rows) == len(QUESTIONS)
+
+
+def test_python_takes_the_path_of_a_settings_file(tmp_path: Path) -> None:
+    """So the line of a note works in Python too."""
+    name, content, paste = REFUSED["names in another language"]
+    settings = put(tmp_path, "ragmetrics.yaml", paste)
+    path = put(tmp_path, name, content)
+    result = ragmetrics.evaluate(path, "context_relevance", settings=settings)
+    assert result.manifest.source.rows == len(QUESTIONS)
 
 
 def test_a_wrong_preset_is_named(tmp_path: Path) -> None:
