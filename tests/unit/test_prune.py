@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -21,22 +22,30 @@ SECOND = FIRST + timedelta(days=1)
 RETENTION = Retention(timedelta(days=400), timedelta(days=90))
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Two nights; the first was run twice, as more of its logs came late."""
-    made = make_settings(
+    folder = tmp_path_factory.mktemp("made")
+    settings = make_settings(
         {
-            "logs": f"{tmp_path}/logs/{{date}}/",
-            "store": str(tmp_path / "store"),
+            "logs": f"{folder}/logs/{{date}}/",
+            "store": str(folder / "store"),
             "metrics": ["context_recall"],
         }
     )
     for day in (FIRST, SECOND):
-        write_jsonl(tmp_path / "logs" / str(day) / "a.jsonl", make_rows(12, night=day))
-        run_night(made, day)
-    write_jsonl(tmp_path / "logs" / str(FIRST) / "b.jsonl", make_rows(3, night=FIRST))
-    run_night(made, FIRST)
-    return made
+        write_jsonl(folder / "logs" / str(day) / "a.jsonl", make_rows(12, night=day))
+        run_night(settings, day)
+    write_jsonl(folder / "logs" / str(FIRST) / "b.jsonl", make_rows(3, night=FIRST))
+    run_night(settings, FIRST)
+    return settings
+
+
+@pytest.fixture
+def settings(made: Settings, tmp_path: Path) -> Settings:
+    """A copy of their store."""
+    store = shutil.copytree(made.store, tmp_path / "store")
+    return made.model_copy(update={"store": str(store)})
 
 
 def found(files: Files, days: int) -> dict[str, Prunable]:
