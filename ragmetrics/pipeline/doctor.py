@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
+from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
@@ -73,17 +74,17 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     `day` is the night whose logs are looked for. With `ask`, each judge and embedder behind a
     network gets one small request, which costs a fraction of a cent.
     """
-    yield _checked("settings", lambda: _settings(settings))
-    yield _checked("logs", lambda: _logs(settings, day))
+    yield _checked("settings", partial(_settings, settings))
+    yield _checked("logs", partial(_logs, settings, day))
     if settings.golden:
-        yield _checked("golden set", lambda: _golden(settings))
-    yield _checked("store", lambda: _store(settings))
+        yield _checked("golden set", partial(_golden, settings))
+    yield _checked("store", partial(_store, settings))
     for judge in settings.panel:
-        yield _checked(f"judge {judge.name}", lambda judge=judge: _judge(judge, ask))  # type: ignore[misc]
+        yield _checked(f"judge {judge.name}", partial(_judge, judge, ask))
     if _embeds(settings):
-        yield _checked("embeddings", lambda: _embeddings(settings, ask))
+        yield _checked("embeddings", partial(_embeddings, settings, ask))
     for channel in channels(settings.alerts, open_store(settings)):
-        yield _checked(channel.name, lambda one=channel: _channel(one))  # type: ignore[misc]
+        yield _checked(channel.name, partial(_channel, channel))
     if os.environ.get("PREFECT_API_URL"):
         yield _checked("Prefect", _prefect)
 

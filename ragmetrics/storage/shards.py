@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 import tempfile
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import date
@@ -256,24 +256,24 @@ def _footer(files: Files, path: str) -> pa.BufferReader:
 
 def is_whole(files: Files, path: str) -> bool:
     """True when a part exists and has its footer. A truncated or damaged part is made again."""
-    try:
-        read_notes(files, path)
-    except DamagedPart as error:
-        log.warning("%s, so it is made again", error)
-        return False
-    except StoreError as error:
-        if not is_missing(error):
-            raise
-        return False
-    return True
+    return _can_be_read(lambda: read_notes(files, path))
 
 
 def is_readable(files: Files, path: str) -> bool:
     """True when a part exists and can be read to its end; its footer may be whole without that."""
-    try:
+
+    def read() -> None:
         with open_part(files, path) as part:
             for number in range(part.num_row_groups):
                 part.read_row_group(number, use_threads=False)
+
+    return _can_be_read(read)
+
+
+def _can_be_read(read: Callable[[], object]) -> bool:
+    """Whether reading a part succeeds. Raises StoreError unless the part is damaged or missing."""
+    try:
+        read()
     except DamagedPart as error:
         log.warning("%s, so it is made again", error)
         return False

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -183,8 +182,12 @@ def test_recordings(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "replies.jsonl"
         path.write_bytes(data)
-        with suppress(InputError):
-            RecordedJudge(str(path))
+        try:
+            judge = RecordedJudge(str(path))
+        except InputError as error:
+            assert "replies.jsonl" in str(error)
+        else:
+            assert judge.fingerprint
 
 
 @fuzzed
@@ -200,5 +203,9 @@ def test_retrievers(answer: Any, contexts: str | None) -> None:
     """A row, or the question has no answer."""
     chosen = RetrieverSettings(url="http://x/", contexts=contexts)
     question = GoldenQuestion(id="q", user_input="When?", language="en", tags={})
-    with suppress(NoAnswer):
-        read_answer(chosen, question, "b", answer, NOW)
+    try:
+        row = read_answer(chosen, question, "b", answer, NOW)
+    except NoAnswer as error:
+        assert str(error)
+    else:
+        assert (row.id, row.user_input) == ("q", "When?")
