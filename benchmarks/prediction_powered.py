@@ -190,6 +190,7 @@ def planned_night(
             "status": status,
             "cheap": cheap_scores(expensive, 0.6, random),
             STRATUM: "",
+            "reason": None,
             "votes": None,
             "spread": math.nan,
         }

@@ -166,7 +166,7 @@ def summarise(
         questions=mean.clusters if mean else 0,
         mde=mean.mde if mean else None,
         status=dict(sorted(Counter(rows["status"]).items())),
-        not_applicable=_most_frequent_reasons(rows),
+        not_applicable=dict(Counter(rows[_REASON].dropna()).most_common(_MOST_REASONS)),
         fingerprint=fingerprint,
         histogram=[int(count) for count in counts],
         judges=judges,
@@ -175,11 +175,6 @@ def summarise(
         higher_is_better=scores.higher_is_better,
         sample=sample,
     )
-
-
-def _most_frequent_reasons(rows: pd.DataFrame) -> dict[str, int]:
-    reasons = rows[_REASON].dropna() if _REASON in rows else ()
-    return dict(Counter(reasons).most_common(_MOST_REASONS))
 
 
 def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSummary], float | None]:

@@ -49,6 +49,7 @@ def scores(
             "status": [
                 (Status.JUDGE_FAILED if value is None else Status.SCORED).value for value in values
             ],
+            "reason": None,
             "votes": None,
             "failed": None,
             "spread": float("nan"),
