@@ -18,6 +18,7 @@ from ragmetrics.cli.options import (
     ModelFlag,
     PresetFlag,
     SettingsFlag,
+    StoreFlag,
     err,
     names_of,
     out,
@@ -64,13 +65,6 @@ FailFlag = Annotated[
         "--fail-on-drop",
         min=0.0,
         help="Exit with code 1 if B is significantly worse, by more than this.",
-    ),
-]
-StoreFlag = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        help="Store that holds the runs and the judges' replies; default: that of the settings.",
     ),
 ]
 PageFlag = Annotated[
