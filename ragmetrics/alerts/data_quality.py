@@ -53,8 +53,7 @@ def _no_data(manifest: Manifest) -> Finding:
 
 def _quarantine(settings: AlertSettings, manifest: Manifest) -> Finding:
     source = manifest.source
-    total = source.rows + source.quarantined
-    share = source.quarantined / total if total else 0.0
+    total, share = source.rows + source.quarantined, source.quarantined_share
     text = f"{source.quarantined:,} of {total:,} rows quarantined ({share:.1%})"
     if source.reasons:
         reason, count = next(iter(source.reasons.items()))
