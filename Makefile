@@ -71,7 +71,7 @@ parity: $(BIN)/.dev-installed $(RAGAS_VENV)/.installed $(RAGAS_0_1_VENV)/.instal
 	$(BIN)/python -m benchmarks.parity
 
 screenshots: $(BIN)/.dev-installed ## make the pictures of the docs; needs Chromium
-	$(BIN)/python scripts/screenshots.py
+	$(BIN)/python -m scripts.screenshots
 
 lock: $(BIN)/python ## resolve all dependencies afresh into constraints.txt
 	scripts/lock.sh $(BIN)/python $(LOCK_VENV)

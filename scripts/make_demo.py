@@ -107,12 +107,16 @@ class Index:
         self._bm25 = bm25s.BM25(k1=K1, b=B)
         self._bm25.index(tokenize(f"{p.title}. {p.text}" for p in passages), show_progress=False)
 
+    def scores(self, words: Sequence[str]) -> Any:
+        """The BM25 score of each passage for the words of a question."""
+        return self._bm25.get_scores(list(words))
+
     def search(self, question: str) -> list[Hit]:
         """Return the best passages, leaving out those that share no word with the question."""
         (words,) = tokenize([question])
         if not words:
             return []
-        scores = (round(float(score), 4) for score in self._bm25.get_scores(words))
+        scores = (round(float(score), 4) for score in self.scores(words))
         hits = [Hit(p, s) for p, s in zip(self._passages, scores, strict=True) if s > 0]
         return sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:TOP_K]
 

@@ -1,7 +1,7 @@
 """Makes the pictures of the docs: every page of the site that the demo's store becomes with
 shown_site.py, in light and dark, wide and narrow, in headless Chromium.
 
-python scripts/screenshots.py [--out docs/images] [--whole]
+python -m scripts.screenshots [--out docs/images] [--whole]
 
 The demo is run anew: pictures show what the code publishes now. They are named
 page-width-scheme.png; those of pages that are no longer there are removed.
@@ -20,7 +20,8 @@ from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
-from shown_site import AFTERWARDS, PAGES, lose_a_log, make_site
+
+from scripts.shown_site import AFTERWARDS, PAGES, lose_a_log, make_site
 
 SCHEMES = ("light", "dark")
 WIDTHS: Mapping[str, tuple[int, int]] = {"wide": (1280, 900), "narrow": (390, 844)}

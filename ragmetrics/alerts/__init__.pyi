@@ -33,7 +33,6 @@ from .alert_store import (
 )
 from .incident_grouping import Incident as Incident, incidents as incidents
 from .dashboard_failure import notify_dashboard_failure as notify_dashboard_failure
-from .document_ids import IdReader as IdReader
 from .escalation import notifications as notifications
 from .formats.slack_mrkdwn import spans as spans, web as web
 from .formats.terminal import terminal_text as terminal_text

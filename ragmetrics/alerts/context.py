@@ -29,8 +29,8 @@ from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import QuestionValues
 
 if TYPE_CHECKING:
-    from ragmetrics.alerts.document_ids import IdReader
     from ragmetrics.calibration import FixedSets
+    from ragmetrics.diagnosis import IdReader
 
 
 Load: TypeAlias = Callable[[Manifest, str], MetricScores]

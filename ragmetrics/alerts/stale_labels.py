@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ragmetrics.alerts.context import NightContext
-from ragmetrics.alerts.document_ids import IdReader, Ids, SeenIds
 from ragmetrics.alerts.question_mix import RowSelection, drop_between
 from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.diagnosis import IdReader, Ids, SeenIds
 from ragmetrics.model import Finding, Level, Manifest, Segment, Summary
 from ragmetrics.scoring import summarise
 from ragmetrics.stats import QuestionValues, compare_nights

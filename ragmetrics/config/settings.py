@@ -164,6 +164,9 @@ class Settings(BaseSettings):
     logs: str = "logs/dt={date}/"
     store: str = "ragmetrics-store"
     golden: str | None = None
+    corpus: str | None = None
+    """The documents that the index is built from: a list with ids and texts, or a folder of text
+    files. It shows which lost passages are not in the source any more."""
     labelled: tuple[str, ...] = ()
     """Labelled sets that the calibrate flow compares the judges with."""
     preset: PresetName | None = None
@@ -293,7 +296,7 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
     return settings.model_copy(
         update={
             name: _beside(base, value)
-            for name in ("logs", "store", "golden", "prompts")
+            for name in ("logs", "store", "golden", "corpus", "prompts")
             if (value := getattr(settings, name)) is not None
         }
         | {

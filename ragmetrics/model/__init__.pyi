@@ -51,6 +51,17 @@ from .finding import (
     Silence as Silence,
     is_more_severe as is_more_severe,
 )
+from .lost_passages import (
+    MOST_LISTED as MOST_LISTED,
+    STAGES as STAGES,
+    LostPassage as LostPassage,
+    LostPassages as LostPassages,
+    Stage as Stage,
+    StageCounts as StageCounts,
+    StageShare as StageShare,
+    enumerated as enumerated,
+    stage_words as stage_words,
+)
 from .manifest import (
     BrokenFile as BrokenFile,
     BudgetReport as BudgetReport,

@@ -23,6 +23,7 @@ from ragmetrics.model.changes import (
     UnwatchedDrop,
 )
 from ragmetrics.model.finding import Finding
+from ragmetrics.model.lost_passages import LostPassages
 from ragmetrics.model.summary import Summary
 
 MANIFEST_VERSION = 1
@@ -202,6 +203,8 @@ class Manifest(Record):
     falls: list[UnwatchedDrop] = Field(default_factory=list)
     moves: list[Move] = Field(default_factory=list)
     """Changes since the last comparable night, for metrics with enough common questions."""
+    lost_passages: LostPassages | None = None
+    """What happened to passages that questions needed and lost; None: not known."""
     worst: list[WorstRow]
     usage: Usage
     """Usage of judges and embeddings behind a network; local ones cost nothing."""

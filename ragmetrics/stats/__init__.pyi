@@ -1,4 +1,8 @@
-from .intervals import Mean as Mean, mean_interval as mean_interval
+from .intervals import (
+    Mean as Mean,
+    mean_interval as mean_interval,
+    share_interval as share_interval,
+)
 from .comparisons import (
     Drop as Drop,
     compare as compare,

@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Finding, Manifest, Record
+from ragmetrics.model import Finding, LostPassages, Manifest, Record
 from ragmetrics.storage.files import FileInfo, Files, find_all
 from ragmetrics.storage.json_records import parse_record
 from ragmetrics.storage.shards import RunRef
@@ -70,9 +70,15 @@ def outline(manifest: Manifest) -> Manifest:
         "findings": [_outlined(one) for one in manifest.findings],
         "segments": [],
         "worst": [],
+        "lost_passages": _counts(manifest.lost_passages),
         "settings": {name: one for name, one in manifest.settings.items() if name == "redact"},
     }
     return manifest.model_copy(update=update)
+
+
+def _counts(lost: LostPassages | None) -> LostPassages | None:
+    """What later nights compare their lost passages with."""
+    return lost and lost.model_copy(update={"passages": [], "segments": [], "notes": []})
 
 
 def _outlined(finding: Finding) -> Finding:

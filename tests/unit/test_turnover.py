@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.alerts import IdReader, document_ids as seen_ids, notify_channels
-from ragmetrics.alerts.document_ids import hashed, pieces
+from ragmetrics.alerts import notify_channels
 from ragmetrics.alerts.stale_labels import StaleShare
 from ragmetrics.config import AlertSettings, make_settings
+from ragmetrics.diagnosis import IdReader, document_ids as seen_ids, hashed, pieces
 from ragmetrics.logs import find_inputs
 from ragmetrics.model import Finding, Manifest
 from ragmetrics.pipeline.publish import publish_run

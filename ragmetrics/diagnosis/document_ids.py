@@ -56,8 +56,8 @@ class IdReader:
         """The questions of a night whose labels name at least one of the ids."""
 
         def questions(table: Any) -> set[str]:
-            named = np.isin(_elements(table[_GOLDEN]), ids)
-            rows = np.unique(_rows(table[_GOLDEN])[named])
+            named = np.isin(elements(table[_GOLDEN]), ids)
+            rows = np.unique(rows_of_elements(table[_GOLDEN])[named])
             return {question_key(one) for one in table["user_input"].take(rows).to_pylist()}
 
         return set().union(*self._each(night, ["user_input", _GOLDEN], questions))
@@ -71,7 +71,7 @@ class IdReader:
         def look_for(table: Any) -> None:
             lengths = (pc.list_value_length(table[name]) for name in (_RETRIEVED, _TEXTS))
             table = table.filter(pc.equal(*lengths))
-            names = _elements(table[_RETRIEVED])
+            names = elements(table[_RETRIEVED])
             places = np.flatnonzero(np.isin(names, ids))
             _, first = np.unique(names[places], return_index=True)
             texts = pc.list_flatten(table[_TEXTS]).take(places[first]).to_pylist()
@@ -112,14 +112,15 @@ def pieces(texts: Iterable[str]) -> Ids:
 
 def hashed(values: Iterable[str]) -> Ids:
     """Distinct texts as hashes, ascending."""
-    return np.unique(_in_order(list(values)))
+    return np.unique(in_order(list(values)))
 
 
 def _together(found: Iterable[Ids]) -> Ids:
     return np.unique(np.concatenate([_NONE, *found]))
 
 
-def _in_order(values: Sequence[str]) -> Ids:
+def in_order(values: Sequence[str]) -> Ids:
+    """Texts as hashes, in their order."""
     from pandas.util import hash_array  # the import takes 0.1 s or more
 
     # A lone surrogate cannot be encoded.
@@ -134,19 +135,19 @@ def _distinct(column: Any) -> list[str]:
     return [one for one in found if one and one.strip()]
 
 
-def _elements(column: Any) -> Ids:
+def elements(column: Any) -> Ids:
     """The elements of all lists of a column as hashes, in order."""
     import pyarrow.compute as pc
 
     coded = pc.list_flatten(column).combine_chunks().dictionary_encode()
     if not len(coded):
         return _NONE
-    hashes = _in_order([one or "" for one in coded.dictionary.to_pylist()])
+    hashes = in_order([one or "" for one in coded.dictionary.to_pylist()])
     found: Ids = hashes[coded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
     return found
 
 
-def _rows(column: Any) -> NDArray[np.int64]:
+def rows_of_elements(column: Any) -> NDArray[np.int64]:
     """The row of each element of a column's lists."""
     import pyarrow.compute as pc
 
@@ -155,5 +156,3 @@ def _rows(column: Any) -> NDArray[np.int64]:
 
 
 _NONE: Ids = np.array([], dtype=np.uint64)
-
-__all__ = ["IdReader", "Ids", "SeenIds", "hashed", "pieces"]

@@ -1,0 +1,9 @@
+from .document_ids import (
+    IdReader as IdReader,
+    Ids as Ids,
+    SeenIds as SeenIds,
+    hashed as hashed,
+    pieces as pieces,
+)
+from .report import EARLIER_NIGHTS as EARLIER_NIGHTS, find_lost_passages as find_lost_passages
+from .retrievals import VERDICTS as VERDICTS, Run as Run

@@ -1,0 +1,106 @@
+"""Reads the corpus of the settings, to see which lost passages are still in it.
+
+The corpus is a list of documents (JSON Lines, CSV, Parquet, as logs; with an id and a text), or a
+folder of text files. It is read once, as a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from ragmetrics.config import Settings
+from ragmetrics.diagnosis.text_match import Shingles, shingles_of
+from ragmetrics.errors import InputError
+from ragmetrics.logs import find_logs, log_of
+from ragmetrics.storage import FileInfo, Files
+
+_IDS = ("id", "_id", "doc_id", "document_id", "chunk_id", "passage_id")
+_TEXTS = ("text", "content", "page_content", "body", "contents", "passage")
+_FILES = (".txt", ".md", ".markdown", ".rst", ".html", ".htm", ".adoc")
+_CHUNK = 500
+
+
+@dataclass(frozen=True)
+class CorpusEvidence:
+    """What the corpus says about a passage."""
+
+    known: bool
+    """Whether a document of the corpus has its id."""
+    share: float
+    """Share of its text that is in the corpus."""
+
+
+def search_corpus(
+    settings: Settings, ids: Sequence[str], wanted: Sequence[Shingles]
+) -> list[CorpusEvidence]:
+    """Look for passages in the corpus, by their ids and by the shingles of their texts.
+
+    Raises InputError where there is no corpus, or no document in it has a text; StoreError where
+    it cannot be read.
+    """
+    every = np.unique(np.concatenate(list(wanted))) if wanted else np.array([], dtype=np.uint64)
+    names, found, documents = set(ids), np.zeros(len(every), dtype=bool), 0
+    known: set[str] = set()
+    for texts in _chunks(_documents(settings)):
+        documents += len(texts)
+        known.update(name for name, _ in texts if name in names)
+        for own in shingles_of([text for _, text in texts]):
+            found |= np.isin(every, own, assume_unique=True)
+    if not documents:
+        raise InputError(
+            f"corpus: {settings.corpus}: no document with a text; a document has an id and a text "
+            f"({', '.join(_TEXTS)}), or is a file ending in {', '.join(_FILES)}"
+        )
+    there = every[found]
+    return [
+        CorpusEvidence(name in known, float(np.isin(own, there).mean()) if len(own) else 0.0)
+        for name, own in zip(ids, wanted, strict=True)
+    ]
+
+
+def _chunks(documents: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    waiting: list[tuple[str, str]] = []
+    for one in documents:
+        waiting.append(one)
+        if len(waiting) == _CHUNK:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
+def _documents(settings: Settings) -> Iterator[tuple[str, str]]:
+    """The id and the text of each document."""
+    place = settings.corpus or ""
+    files, infos = find_logs(place, settings.storage_options)
+    if infos:
+        yield from _records(settings, files, infos)
+        return
+    files = Files(place, settings.storage_options)
+    for info in files.below(""):
+        if info.path.lower().endswith(_FILES):
+            yield str(PurePosixPath(info.path).with_suffix("")), _text(settings, files, info)
+
+
+def _text(settings: Settings, files: Files, info: FileInfo) -> str:
+    if info.size > settings.limits.unpacked_bytes:
+        return ""
+    return files.read(info.path).decode("utf-8", "replace")
+
+
+def _records(
+    settings: Settings, files: Files, infos: tuple[FileInfo, ...]
+) -> Iterator[tuple[str, str]]:
+    logs = replace(log_of(settings, files, infos), also=(*_IDS, *_TEXTS, "title"))
+    for _, item in logs.items():
+        if isinstance(item, Mapping) and (text := _first(item, _TEXTS)):
+            yield _first(item, _IDS), f"{item.get('title') or ''}\n{text}"
+
+
+def _first(record: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next((str(record[name]) for name in names if record.get(name) is not None), "")

@@ -1,0 +1,151 @@
+"""The record of the lost passages of a run: from the logs, and where asked for also from the corpus
+and the retriever.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import date
+
+import numpy as np
+
+from ragmetrics.config import Settings
+from ragmetrics.diagnosis.corpus_stages import ask_corpus
+from ragmetrics.diagnosis.lost_pairs import LostPairs, find_lost_pairs, sources_of
+from ragmetrics.diagnosis.retrievals import Run
+from ragmetrics.diagnosis.sentence import sentence_of
+from ragmetrics.diagnosis.shares import share_of_segments, share_of_stages
+from ragmetrics.diagnosis.stage_counts import (
+    count_stages,
+    needing_questions,
+    tags_of_questions,
+)
+from ragmetrics.model import (
+    MOST_LISTED,
+    LostPassage,
+    LostPassages,
+    StageCounts,
+    StageShare,
+)
+from ragmetrics.storage import records_at
+from ragmetrics.text import clean
+
+EARLIER_NIGHTS = 7
+"""Earlier nights in which a question is looked for."""
+_LONGEST_TEXT = 300
+_MOST_SEGMENTS = 20
+
+
+def find_lost_passages(
+    settings: Settings,
+    run: Run,
+    earlier: Sequence[Run],
+    before: Sequence[StageCounts] = (),
+    *,
+    build: str | None = None,
+    ask: Callable[[LostPassages], bool] = lambda found: found.significant,
+) -> LostPassages | None:
+    """What happened to the passages that the questions of a run lost.
+
+    `earlier` are the runs before, oldest first, and `before` their counts. Where `ask` accepts what
+    the logs say, the corpus and the retriever of the settings are asked, the latter for `build`.
+    None where no question with a known needed passage was asked before. No request is sent without
+    `retriever:` in the settings. Raises StoreError where the store is down.
+    """
+    lost = find_lost_pairs(run, earlier)
+    if lost is None:
+        return None
+    tags = tags_of_questions(run, lost.now, needing_questions(lost))
+    by_logs = count_stages(lost, lost.by_logs, tags)
+    found = _report(lost, by_logs, by_logs, before)
+    if not len(lost.places) or not ask(found):
+        return found
+    lost, notes = ask_corpus(settings, lost)
+    asked, requests = list[str](), 0
+    counts = count_stages(lost, [one.stage for one in lost.verdicts], tags)
+    found = _report(lost, counts, by_logs, before)
+    notes = [*notes, *asked]
+    return found.model_copy(update={"notes": notes, "requests": requests})
+
+
+def _report(
+    lost: LostPairs,
+    counts: StageCounts,
+    by_logs: StageCounts,
+    before: Sequence[StageCounts],
+) -> LostPassages:
+    sources = sources_of(lost)
+    passages = Counter(one.stage for one in lost.verdicts)
+    shares = share_of_stages(counts, passages, before, sources)
+    shares.sort(key=lambda one: (not one.significant, -one.passages, one.stage))
+    significant = [one.stage for one in shares if one.significant]
+    segments = [
+        one
+        for stage in significant
+        for one in share_of_segments(counts, before, sources, stage)
+        if one.significant
+    ]
+    segments.sort(key=lambda one: (-one.share, -one.questions, str(one.segment)))
+    return LostPassages(
+        questions=len(needing_questions(lost)),
+        needed=int(lost.pairs.needed.sum()),
+        fallen=len(np.unique(lost.questions)),
+        lost=len(lost.places),
+        stages=shares,
+        segments=segments[:_MOST_SEGMENTS],
+        sentence=sentence_of(lost, shares, counts),
+        passages=_listed(lost, shares),
+        counts=by_logs,
+    )
+
+
+def _listed(lost: LostPairs, shares: Sequence[StageShare]) -> list[LostPassage]:
+    """The passages to list: those of significant stages first, then in the order of the stages."""
+    order = {one.stage: number for number, one in enumerate(shares)}
+    chosen = sorted(
+        range(len(lost.places)),
+        key=lambda n: (order[lost.verdicts[n].stage], int(lost.questions[n]), n),
+    )[:MOST_LISTED]
+    questions = _questions_now(lost, chosen)
+    return [_passage(lost, number, questions) for number in chosen]
+
+
+def _passage(
+    lost: LostPairs, number: int, questions: dict[int, tuple[str, int, int]]
+) -> LostPassage:
+    verdict, old, place = lost.verdicts[number], lost.old[number], lost.places[number]
+    question = int(lost.pairs.question[place])
+    text, shard, position = questions[question]
+    night: date = lost.earlier[int(lost.pairs.run[place])].ref.date
+    return LostPassage(
+        stage=verdict.stage,
+        proven=verdict.proven,
+        evidence=verdict.evidence,
+        id=clean(old.id, 200) if old else "",
+        text=clean(old.text, _LONGEST_TEXT) if old else "",
+        user_input=clean(text, _LONGEST_TEXT),
+        question=f"{question:08x}",
+        night=night,
+        rank=int(lost.pairs.rank[place]),
+        shard=shard,
+        position=position,
+    )
+
+
+def _questions_now(lost: LostPairs, chosen: Sequence[int]) -> dict[int, tuple[str, int, int]]:
+    """The text and the location of the first row of each question of the chosen pairs."""
+    wanted = np.unique(lost.questions[list(chosen)]) if chosen else lost.questions[:0]
+    found: dict[int, tuple[str, int, int]] = {}
+    _, first = np.unique(lost.now.question, return_index=True)
+    rows = first[np.isin(lost.now.question[first], wanted)]
+    for shard in np.unique(lost.now.shard[rows]).tolist():
+        own = rows[lost.now.shard[rows] == shard]
+        path = lost.run.ref.rows(shard)
+        places = set(lost.now.position[own].tolist())
+        records = records_at(lost.run.files, path, places, ["user_input"])
+        for row in own.tolist():
+            position = int(lost.now.position[row])
+            question = int(lost.now.question[row])
+            found[question] = (records[position]["user_input"] or "", shard, position)
+    return found

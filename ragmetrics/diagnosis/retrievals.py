@@ -1,0 +1,216 @@
+"""Reads what a run retrieved: for each question its passages, and which of them it needs.
+
+A passage is known by its document id, or by its text where a row has no ids. A question needs
+
+    the passages that its reference_context_ids name; without these
+    the passages that hold its reference_contexts; without these
+    the passages that the judge graded as a full answer (grade 2 of context_relevance)
+
+Questions are 32-bit keys and passages 64-bit hashes, so a million rows with ten passages each take
+about 200 MB.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragmetrics.diagnosis.document_ids import Ids, elements, in_order, rows_of_elements
+from ragmetrics.diagnosis.text_match import contained, shingles
+from ragmetrics.errors import StoreError
+from ragmetrics.model import question_key
+from ragmetrics.storage import Files, RunRef, is_missing, read_columns
+
+Questions: TypeAlias = NDArray[np.uint32]
+Mask: TypeAlias = NDArray[np.bool_]
+Places: TypeAlias = NDArray[np.int64]
+VERDICTS = "context_relevance"
+"""The metric whose verdicts say which passages a question without labels needs."""
+_ANSWERS = 2
+_HOLDS = 0.5
+"""Share of a reference context that a passage must hold to count as it."""
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run whose rows are in a store."""
+
+    files: Files
+    ref: RunRef
+    judged: bool = False
+    """Whether it has scores of context_relevance."""
+
+
+@dataclass(frozen=True)
+class Retrievals:
+    """The rows of a run, and a pair for each passage that a row retrieved."""
+
+    question: Questions
+    """Of each row, its question; so are `shard`, `position` and `labelled`."""
+    shard: Places
+    position: Places
+    labelled: Mask
+    """Whether the row has reference_context_ids."""
+    row: Places
+    """Of each pair, its row; so are `passage`, `rank` and `needed`."""
+    passage: Ids
+    rank: Places
+    needed: Mask
+    labels: Ids
+    """Pairs of question and labelled passage, as `pair_keys`."""
+
+    @property
+    def keys(self) -> Ids:
+        """Of each pair, question and passage as one number."""
+        return pair_keys(self.question[self.row], self.passage)
+
+
+def pair_keys(questions: NDArray[Any], passages: Ids) -> Ids:
+    """Question and passage of each pair as one number."""
+    mixed: Ids = (passages ^ (questions.astype(np.uint64) * _MIX)) * _MIX
+    return mixed
+
+
+def read_retrievals(run: Run, only: Questions | None = None) -> Retrievals | None:
+    """What a run retrieved, optionally for some questions only; None where its rows are not stored.
+
+    Raises StoreError where the store is down.
+    """
+    shards = [_read_shard(run, number, only) for number in range(run.ref.shards)]
+    found = [one for one in shards if one is not None]
+    return _joined(found) if len(found) == len(shards) and found else None
+
+
+def _joined(shards: Sequence[Retrievals]) -> Retrievals:
+    """The rows of all shards in one table."""
+    starts = np.cumsum([0, *(len(one.question) for one in shards)])
+    moved = [replace(one, row=one.row + start) for one, start in zip(shards, starts, strict=False)]
+    names = [one.name for one in fields(Retrievals)]
+    return Retrievals(
+        **{name: np.concatenate([getattr(one, name) for one in moved]) for name in names}
+    )
+
+
+def _read_shard(run: Run, number: int, only: Questions | None) -> Retrievals | None:
+    path = run.ref.rows(number)
+    names = ["user_input", "retrieved_context_ids", "reference_context_ids"]
+    try:
+        table = read_columns(run.files, path, names)
+        asked = _question_numbers(table["user_input"])
+        wanted = np.ones(len(asked), dtype=bool) if only is None else np.isin(asked, only)
+        at = np.flatnonzero(wanted)
+        table = table.take(at)
+        row, passage = _passages(run.files, path, table, at)
+    except StoreError as error:
+        if error.transient:
+            raise
+        return None  # the rows were removed
+    references = elements(table["reference_context_ids"])
+    of_reference = rows_of_elements(table["reference_context_ids"])
+    labelled = np.isin(np.arange(len(at)), of_reference)
+    rank = np.arange(len(row)) - np.searchsorted(row, row) + 1
+    found = Retrievals(
+        question=asked[at],
+        shard=np.full(len(at), number),
+        position=at,
+        labelled=labelled,
+        row=row,
+        passage=passage,
+        rank=rank,
+        needed=np.isin(pair_keys(row, passage), pair_keys(of_reference, references)),
+        labels=pair_keys(asked[at][of_reference], references),
+    )
+    return replace(found, needed=found.needed | _needed_without_ids(run, path, found))
+
+
+def _question_numbers(column: Any) -> Questions:
+    coded = column.combine_chunks().dictionary_encode()
+    if not len(coded):
+        return np.array([], dtype=np.uint32)
+    numbers = np.array(
+        [int(question_key(one or ""), 16) for one in coded.dictionary.to_pylist()], dtype=np.uint32
+    )
+    asked: Questions = numbers[coded.indices.to_numpy(zero_copy_only=False)]
+    return asked
+
+
+def _passages(files: Files, path: str, table: Any, at: Places) -> tuple[Places, Ids]:
+    """The row and the passage of each pair, in the order of rows and ranks."""
+    row = rows_of_elements(table["retrieved_context_ids"])
+    passage = elements(table["retrieved_context_ids"])
+    nameless = ~np.isin(np.arange(len(at)), row)
+    if not nameless.any():
+        return row, passage
+    texts = read_columns(files, path, ["retrieved_contexts"]).take(at[nameless])
+    column = texts["retrieved_contexts"]
+    more = np.flatnonzero(nameless)[rows_of_elements(column)]
+    row, passage = np.concatenate([row, more]), np.concatenate([passage, elements(column)])
+    order = np.argsort(row, kind="stable")
+    return row[order], passage[order]
+
+
+def _needed_without_ids(run: Run, path: str, found: Retrievals) -> Mask:
+    """The needed pairs of rows that have no reference_context_ids."""
+    needed = np.zeros(len(found.row), dtype=bool)
+    places = ~found.labelled
+    if not places.any():
+        return needed
+    texts = read_columns(run.files, path, ["reference_contexts"]).take(found.position)
+    by_text = np.unique(rows_of_elements(texts["reference_contexts"]))
+    by_text = by_text[places[by_text]]
+    starts = np.searchsorted(found.row, np.arange(len(found.question) + 1))
+
+    def mark(row: int, helps: Sequence[bool]) -> None:
+        if len(helps) == starts[row + 1] - starts[row]:
+            needed[starts[row] : starts[row + 1]] = helps
+
+    if len(by_text):
+        columns = ["retrieved_contexts", "reference_contexts"]
+        rows = read_columns(run.files, path, columns).take(found.position[by_text]).to_pylist()
+        for row, record in zip(by_text, rows, strict=True):
+            mark(row, _holding(record["reference_contexts"], record["retrieved_contexts"]))
+        places[by_text] = False
+    if run.judged and places.any():
+        _mark_verdicts(run, int(found.shard[0]), found.position, np.flatnonzero(places), mark)
+    return needed
+
+
+def _mark_verdicts(
+    run: Run,
+    shard: int,
+    positions: Places,
+    rows: Places,
+    mark: Callable[[int, Sequence[bool]], None],
+) -> None:
+    """Mark the passages that the judge graded as a full answer."""
+    try:
+        table = read_columns(run.files, run.ref.scores(VERDICTS, shard), ["details"])
+    except StoreError as error:
+        if not is_missing(error):
+            raise
+        return
+    for row, details in zip(rows, table["details"].take(positions[rows]).to_pylist(), strict=True):
+        grades = json.loads(details).get("grades") if details else None
+        if grades:
+            mark(row, [grade == _ANSWERS for grade in grades])
+
+
+def _holding(references: Sequence[str | None], contexts: Sequence[str | None]) -> list[bool]:
+    """Which contexts hold at least half of a reference context, or are within one."""
+    wanted = [shingles(one) for one in references if one and one.strip()]
+    found = [shingles(one or "") for one in contexts]
+    return [
+        any(max(contained(ref, one), contained(one, ref)) >= _HOLDS for ref in wanted)
+        for one in found
+    ]
+
+
+def passage_of(name: str) -> np.uint64:
+    """The number of one passage, from its id or text."""
+    return np.uint64(in_order([name])[0])
