@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.lost_passage_lines import lost_passage_lines
 from ragmetrics.alerts.slack import Block, bullets, context, links, mrkdwn, plain, section
 from ragmetrics.model import (
     Gate,
@@ -51,6 +52,7 @@ def compose_gate(
         context(_what(gate)),
         *map(_section, held[:SHOWN]),
         *bullets("Also significantly worse", map(_line, held[SHOWN:])),
+        *bullets("Lost passages", lost_passage_lines(gate.lost_passages, redact=redact)),
         *bullets("Why", (escape(redact_quotes(one, hidden), 250) for one in gate.reasons)),
         *bullets("Other metrics", map(_line, others)),
         *bullets(

@@ -13,6 +13,7 @@ from typing import Any
 
 from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.incident_grouping import Incident, incidents, limit_of
+from ragmetrics.alerts.lost_passage_lines import lost_passage_lines
 from ragmetrics.model import (
     Finding,
     Manifest,
@@ -79,6 +80,7 @@ def compose(
         {"type": "header", "text": plain(title)},
         context(_night(manifest)),
         *(_section(one, manifest, titled=len(fired) > 1) for one in fired[:SHOWN]),
+        *bullets("Lost passages", lost_passage_lines(manifest.lost_passages, redact=redact)),
         *bullets("Also fired", _lines(fired[SHOWN:]), dashboard),
         *bullets("Still firing", _lines(still), dashboard),
         *bullets("Snoozed", map(_snoozed, snoozed), dashboard),

@@ -171,6 +171,8 @@ _COLOURS = {"firing": "bold red", "fell": "bold red", "no_data": "yellow", "ok":
 def print_comparison(console: Console, found: Comparison) -> None:
     """Print the verdict, the sides, and the changes: overall, by segment and by question."""
     _print_verdict(console, found)
+    if found.lost_passages and found.lost_passages.sentence:
+        console.print(clean(found.lost_passages.sentence, 600), style="bold red")
     for letter, side in (("A", found.a), ("B", found.b)):
         console.print(f"{letter}: {_side(side)}")
     lines = [(one.metric, *_numbers(one), number(one.mde)) for one in found.compared]

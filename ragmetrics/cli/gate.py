@@ -166,6 +166,8 @@ def print_gate(console: Console, gate: Gate) -> None:
     if gate.judge.note:
         console.print(f"Note: {gate.judge.note}", style="yellow")
     console.print(gate.verdict.upper(), style=_STYLES[gate.verdict])
+    if gate.lost_passages and gate.lost_passages.sentence:
+        console.print(f"  {clean(gate.lost_passages.sentence, 600)}")
     for reason in gate.reasons:
         console.print(f"  {reason}")
 

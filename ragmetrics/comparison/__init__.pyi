@@ -1,5 +1,6 @@
 from .comparison import make_comparison as make_comparison
 from .sides import ScoredSide as ScoredSide, read_nights as read_nights, scored_side as scored_side
+from .lost_passages import lost_between as lost_between
 from .nights import (
     LoadScores as LoadScores,
     compare_with_night_before as compare_with_night_before,

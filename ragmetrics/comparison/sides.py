@@ -42,6 +42,8 @@ class ScoredSide:
     """Usage of the comparison itself."""
     nights: Sequence[Manifest] = ()
     """Manifests of its runs."""
+    build: str | None = None
+    """The index build whose rows are used; None: all rows."""
 
     def rows_of(self, questions: Collection[str]) -> dict[str, LogRow]:
         """The first row of each question, where the rows are still in the store."""
@@ -66,7 +68,11 @@ class ScoredSide:
 
 
 def scored_side(
-    name: str, files: Files, nights: Sequence[Manifest], scores: Mapping[str, MetricScores]
+    name: str,
+    files: Files,
+    nights: Sequence[Manifest],
+    scores: Mapping[str, MetricScores],
+    build: str | None = None,
 ) -> ScoredSide:
     """A side of some runs, with notes on its numbers. Data set and judge are those of the first
     run, to which scores without a column `night` belong.
@@ -98,6 +104,7 @@ def scored_side(
         ],
         problems=list(dict.fromkeys([*broken, *problems])),
         nights=nights,
+        build=build,
     )
 
 

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from ragmetrics.diagnosis.document_ids import Ids, elements
 from ragmetrics.diagnosis.losses import Pairs
-from ragmetrics.diagnosis.retrievals import Run, pair_keys
+from ragmetrics.diagnosis.retrievals import Run, of_build, pair_keys
 from ragmetrics.diagnosis.text_match import Shingles, contained, shingles_of
 from ragmetrics.errors import StoreError
+from ragmetrics.model import BUILDS
 from ragmetrics.storage import read_columns, records_at
 
 _COMMON = 5
@@ -149,7 +150,8 @@ def _columns(run: Run) -> Iterator[tuple[Any, Any]]:
 
     for number in range(run.ref.shards):
         columns = ["retrieved_context_ids", "retrieved_contexts"]
-        table = read_columns(run.files, run.ref.rows(number), columns)
+        table = read_columns(run.files, run.ref.rows(number), [*columns, BUILDS])
+        table = table.filter(of_build(table, run.build))
         lengths = [pc.list_value_length(table[name]) for name in columns]
         named = pc.fill_null(pc.equal(*lengths), False)
         yield tuple(table[name].filter(named) for name in columns)
@@ -198,9 +200,9 @@ def _find_holders(
 
     def of_passage(own: Shingles) -> tuple[tuple[Holder, ...], float]:
         start, end = (np.searchsorted(shared, own, side) for side in ("left", "right"))
-        rare = (end > start) & (end - start <= _COMMON)
-        spans = [of_match[a:b] for a, b in zip(start[rare], end[rare], strict=True)]
-        if not spans:
+        held, telling = end > start, end - start <= _COMMON
+        spans = [of_match[a:b] for a, b in zip(start[held], end[held], strict=True)]
+        if not (held & telling).any():
             return (), 0.0
         numbers, counts = np.unique(np.concatenate(spans), return_counts=True)
         best = np.lexsort((numbers, -counts))[:_MOST_HOLDERS]
@@ -208,7 +210,7 @@ def _find_holders(
             Holder(matches[n].name, float(c / len(own)), float(c / matches[n].size))
             for n, c in zip(numbers[best], counts[best], strict=True)
         )
-        return holders, float(rare.mean())
+        return holders, float(held[telling].mean())
 
     return [of_passage(own) for own in wanted]
 

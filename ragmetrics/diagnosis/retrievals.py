@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ragmetrics.diagnosis.document_ids import Ids, elements, in_order, rows_of_elements
 from ragmetrics.diagnosis.text_match import contained, shingles
 from ragmetrics.errors import StoreError
-from ragmetrics.model import question_key
+from ragmetrics.model import BUILDS, question_key
 from ragmetrics.storage import Files, RunRef, is_missing, read_columns
 
 Questions: TypeAlias = NDArray[np.uint32]
@@ -45,6 +45,8 @@ class Run:
     ref: RunRef
     judged: bool = False
     """Whether it has scores of context_relevance."""
+    build: str | None = None
+    """The index build whose rows count; None: all rows."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,12 @@ def _joined(shards: Sequence[Retrievals]) -> Retrievals:
 
 def _read_shard(run: Run, number: int, only: Questions | None) -> Retrievals | None:
     path = run.ref.rows(number)
-    names = ["user_input", "retrieved_context_ids", "reference_context_ids"]
+    names = ["user_input", "retrieved_context_ids", "reference_context_ids", BUILDS]
     try:
         table = read_columns(run.files, path, names)
         asked = _question_numbers(table["user_input"])
-        wanted = np.ones(len(asked), dtype=bool) if only is None else np.isin(asked, only)
+        wanted = of_build(table, run.build)
+        wanted &= np.isin(asked, only) if only is not None else True
         at = np.flatnonzero(wanted)
         table = table.take(at)
         row, passage = _passages(run.files, path, table, at)
@@ -127,6 +130,16 @@ def _read_shard(run: Run, number: int, only: Questions | None) -> Retrievals | N
         labels=pair_keys(asked[at][of_reference], references),
     )
     return replace(found, needed=found.needed | _needed_without_ids(run, path, found))
+
+
+def of_build(table: Any, build: str | None) -> Mask:
+    """The rows of an index build, or all rows."""
+    import pyarrow.compute as pc
+
+    if build is None:
+        return np.ones(len(table), dtype=bool)
+    found: Mask = pc.fill_null(pc.equal(table[BUILDS], build), False).to_numpy()
+    return found.copy()
 
 
 def _question_numbers(column: Any) -> Questions:

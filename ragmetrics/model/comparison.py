@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from ragmetrics.model.base import Record
+from ragmetrics.model.lost_passages import LostPassages
 from ragmetrics.model.manifest import JudgeInfo, Usage
 from ragmetrics.model.summary import Segment
 from ragmetrics.stats import ALPHA
@@ -199,6 +200,8 @@ class Comparison(Record):
     """Questions of A alone."""
     gained: OneSided = OneSided(questions=0)
     """Questions of B alone."""
+    lost_passages: LostPassages | None = None
+    """What happened to passages that questions needed, had in A and lost in B."""
     notices: list[str] = Field(default_factory=list)
     """Notes on the numbers, one sentence each."""
     problems: list[str] = Field(default_factory=list)

@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from ragmetrics.errors import InputError
 from ragmetrics.model.base import Record
 from ragmetrics.model.changes import JudgeMovement
+from ragmetrics.model.lost_passages import LostPassages
 from ragmetrics.model.manifest import JudgeInfo, Source, Usage
 from ragmetrics.model.row import explain_validation_error
 
@@ -160,6 +161,8 @@ class Gate(Record):
     metrics: list[MetricVerdict] = Field(default_factory=list)
     fallen: list[WorseQuestion] = Field(default_factory=list)
     """By metric, the largest drop first."""
+    lost_passages: LostPassages | None = None
+    """What happened to passages that questions needed and lost in the new build."""
     missing: int = 0
     """The serving build's questions that could not be compared by some metric."""
     missing_why: dict[str, int] = Field(default_factory=dict)

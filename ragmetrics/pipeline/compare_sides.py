@@ -18,6 +18,7 @@ from ragmetrics.comparison import (
     ScoredSide,
     find_build_log,
     find_build_nights,
+    lost_between,
     make_comparison,
     read_nights,
     scored_side,
@@ -93,8 +94,10 @@ def compare(
         scored = scoring_only(chosen, set(names))
         sides = load_sides(scored, found, names, tags, folder, progress)
         comparison = make_comparison(*sides, names, tags, rows=rows, refused=refused)
+        worse = bool(comparison.significantly_worse())
+        lost = lost_between(chosen, *sides, worse=worse, build=sides[1].build)
         notices = [*_identical(*found), *comparison.notices]
-        return comparison.model_copy(update={"notices": notices})
+        return comparison.model_copy(update={"notices": notices, "lost_passages": lost})
 
 
 def _comparable(
@@ -343,4 +346,4 @@ def _stored(found: Stored, metrics: Sequence[str], tags: Sequence[str]) -> Score
         metric: read_nights(found.files, found.nights, metric, tags, found.build)
         for metric in metrics
     }
-    return scored_side(found.name, found.files, found.nights, scores)
+    return scored_side(found.name, found.files, found.nights, scores, found.build)

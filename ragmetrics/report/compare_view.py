@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from ragmetrics.model import Comparison, MetricChange, MovedContext, MovedRow, RowValue
 from ragmetrics.report.formatting import MarkedText, TextBudget, digits, number, plural
+from ragmetrics.report.lost_passages_view import LostPassagesView, lost_passages_view
 from ragmetrics.report.row_selection import became
 from ragmetrics.text import finite
 
@@ -171,6 +172,11 @@ class CompareView:
     lines: tuple[ComparisonLine, ...]
     tags: tuple[TagLines, ...]
     rows: tuple[ShownRow, ...]
+
+    @property
+    def lost_passages(self) -> LostPassagesView | None:
+        """What happened to the passages that questions lost in B."""
+        return lost_passages_view(self.found.lost_passages)
 
     @property
     def more_rows(self) -> int:

@@ -19,6 +19,7 @@ from ragmetrics.report.cards import cards
 from ragmetrics.report.costs import costs
 from ragmetrics.report.figure_layout import histogram_figure
 from ragmetrics.report.formatting import clean, duration
+from ragmetrics.report.lost_passages_view import lost_passages_view
 from ragmetrics.report.night_status import (
     explained_rules,
     find_night_status,
@@ -106,6 +107,9 @@ def night_page(
         explained=explained_rules(manifest, rules),
         found_statuses=found_statuses(manifest),
         groups=_row_groups(manifest, rows),
+        lost=lost_passages_view(
+            manifest.lost_passages, {one.place: _link(one.key) for one in rows}
+        ),
         most_rows=_SHOWN,
         rows_page=ROWS if rows else "",
         previous=earlier[-1].date if earlier else None,

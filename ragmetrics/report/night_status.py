@@ -265,6 +265,8 @@ def _notes(
 ) -> tuple[str, ...]:
     """Further notes, without what the incidents say already."""
     notes = []
+    if manifest.lost_passages and manifest.lost_passages.sentence:
+        notes.append(f"{manifest.lost_passages.sentence}.")
     said = " ".join(one.message for one in found)
     problem = manifest.source.problem or ("" if found else "No row could be scored.")
     if state == "no_data" and problem and not _is_in(said, problem):

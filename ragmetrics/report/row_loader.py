@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from ragmetrics.comparison import LoadScores, moved_contexts, night_before, question_means
 from ragmetrics.errors import StoreError
 from ragmetrics.model import LogRow, Manifest, question_key
+from ragmetrics.report.lost_passages_view import MOST_SHOWN
 from ragmetrics.report.redacting import redacted
 from ragmetrics.report.row_selection import (
     EarlierNight,
@@ -54,7 +55,8 @@ def load_rows(
     try:
         table = _read_table(files, manifest, load)
         lower = {summary.metric for summary in manifest.metrics if not summary.higher_is_better}
-        why = pick_rows(table, manifest.worst, _means_before(manifest, earlier, load), lower)
+        before = _means_before(manifest, earlier, load)
+        why = pick_rows(table, manifest.worst, before, lower, _lost_rows(manifest))
         scored = scored_rows(files, ref, metrics, by_shard(why))
     except StoreError as error:
         if not is_missing(error):
@@ -71,6 +73,13 @@ def load_rows(
         )
         for key, place in zip(keys, asked, strict=True)
     ]
+
+
+def _lost_rows(manifest: Manifest) -> list[RowLocation]:
+    """The rows of the questions that lost the first passages of the list."""
+    passages = manifest.lost_passages.passages if manifest.lost_passages else []
+    places = ((one.shard, one.position) for one in passages[:MOST_SHOWN])
+    return list(dict.fromkeys((a, b) for a, b in places if a is not None and b is not None))
 
 
 def _read_table(files: Files, manifest: Manifest, load: LoadScores) -> RowTable:

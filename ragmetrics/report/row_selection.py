@@ -33,9 +33,9 @@ Numbers: TypeAlias = NDArray[np.float64]
 class SelectionReason:
     """One reason for which a row is shown."""
 
-    kind: Literal["worst", "fell", "sample"]
+    kind: Literal["worst", "fell", "lost", "sample"]
     metric: str = ""
-    """Empty for a sampled row."""
+    """Empty for a row that lost a passage, or is in the sample."""
     value: float | None = None
     before: float | None = None
     """For a row that fell, the mean of its question on the night before."""
@@ -46,6 +46,7 @@ class SelectionReason:
         return abs((self.before or 0.0) - (self.value or 0.0)) if self.kind == "fell" else 0.0
 
 
+LOST = SelectionReason("lost")
 SAMPLED = SelectionReason("sample")
 
 
@@ -143,9 +144,11 @@ def pick_rows(
     worst: Sequence[WorstRow],
     before: Mapping[str, Mapping[str, float]],
     lower_is_better: Collection[str] = (),
+    lost: Collection[RowLocation] = (),
     most: int = MOST,
 ) -> dict[RowLocation, tuple[SelectionReason, ...]]:
-    """The places of the rows to show, with the reasons: worst rows first, then fallen ones.
+    """The places of the rows to show, with the reasons: worst rows first, then fallen ones, then
+    those that `lost` a passage.
 
     `worst` are the manifest's worst rows. `before` has, by metric, the mean of each question on the
     night before, if it compares. A sample of the other rows fills the room that is left. It is
@@ -158,6 +161,8 @@ def pick_rows(
     for metric, means in before.items():
         for row, reason in _fallen(table, metric, means, metric in lower_is_better):
             found.setdefault(table.places[row], []).append(reason)
+    for place in lost:
+        found.setdefault(place, []).append(LOST)
     for row in _in_random_order(table):
         if len(found) >= most:
             break

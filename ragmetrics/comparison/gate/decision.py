@@ -40,6 +40,7 @@ from ragmetrics.comparison.gate.verdict import (
     unread,
     weigh,
 )
+from ragmetrics.comparison.lost_passages import lost_between
 from ragmetrics.comparison.nights import ROWS, shown_tags
 from ragmetrics.comparison.replay.run import Progress
 from ragmetrics.comparison.sides import ScoredSide, read_nights, scored_side
@@ -186,6 +187,7 @@ def _compared(
     verdict, further = conclude(verdicts, obstacles)
     why = reasons(verdict, verdicts, obstacles, compared.missing_why, settings.gate)
     failed = dict.fromkeys([*problems, *before.problems, *after.problems])
+    detailed = _in_detail(settings, run, before, after, metrics, movements)
     gate = _undecided(settings, staged).model_copy(
         update={
             "verdict": verdict,
@@ -193,6 +195,7 @@ def _compared(
             "further": further,
             "metrics": verdicts,
             "fallen": find_fallen(open_store(run), metrics, before, after),
+            "lost_passages": detailed.lost_passages if detailed else None,
             "missing": len(compared.missing),
             "missing_why": compared.missing_why,
             "usage": before.usage + after.usage,
@@ -200,7 +203,7 @@ def _compared(
             "finished_at": now,
         }
     )
-    return gate, _in_detail(settings, run, before, after, metrics, movements)
+    return gate, detailed
 
 
 def _obstacles(
@@ -233,7 +236,12 @@ def _in_detail(
         return None
     names = [one for one in metrics if one in a.scores and one in b.scores]
     tags = shown_tags(now.manifest)
-    return make_comparison(a, b, names, tags, rows=ROWS, movements=movements) if names else None
+    if not names:
+        return None
+    found = make_comparison(a, b, names, tags, rows=ROWS, movements=movements)
+    worse = bool(found.significantly_worse())
+    lost = lost_between(settings, a, b, worse=worse, build=now.side.build)
+    return found.model_copy(update={"lost_passages": lost})
 
 
 def _scored(
@@ -249,7 +257,7 @@ def _scored(
     files, nights = open_store(settings), scores.nights
     known = [one for one in metrics if any(night.summary(one) for night in nights)]
     tables = {one: read_nights(files, nights, one, build=side.build) for one in known}
-    return scored_side(name, files, nights, tables)
+    return scored_side(name, files, nights, tables, side.build)
 
 
 def _undecided(settings: Settings, staged: StagedGate) -> Gate:

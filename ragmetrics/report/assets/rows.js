@@ -102,7 +102,7 @@
 
   // Why a row is kept: "worst in context_recall, mrr"; for one metric: "worst".
   function reasons(row, state) {
-    return ["worst", "fell", "sample"].flatMap((kind) => {
+    return ["worst", "fell", "lost", "sample"].flatMap((kind) => {
       const own = row.why.filter((why) => why.kind === kind && (!state.metric || why.metric === state.metric || !why.metric));
       if (!own.length) return [];
       const metrics = own.map((why) => why.metric).filter((metric) => metric && !state.metric);

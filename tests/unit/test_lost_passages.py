@@ -1,0 +1,353 @@
+"""Lost passages: at which stage a passage was lost, from logs, corpus and labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from ragmetrics.alerts.lost_passage_lines import lost_passage_lines
+from ragmetrics.diagnosis.shares import predictive_p_value
+from ragmetrics.diagnosis.text_match import contained, shingles
+from ragmetrics.model import LostPassages, StageCounts
+from ragmetrics.report import redacted
+from ragmetrics.stats import share_interval
+from tests.fakes.retrievals import RetrievalNights, asked, text_of
+
+QUESTIONS = [f"question {number}" for number in range(12)]
+
+
+@pytest.fixture
+def nights(tmp_path: Path) -> RetrievalNights:
+    """No night yet."""
+    return RetrievalNights(tmp_path)
+
+
+def usual(**changes: Any) -> list[dict[str, Any]]:
+    """Twelve questions, each with its own passage first and that of the next question second.
+
+    `changes` give the names that a question retrieves now: `q3=("p4",)`.
+    """
+    return [
+        asked(
+            question,
+            *changes.get(f"q{number}", (f"p{number}", f"p{(number + 1) % 12}")),
+            golden=[f"p{number}"],
+        )
+        for number, question in enumerate(QUESTIONS)
+    ]
+
+
+def stages(found: LostPassages | None) -> dict[str, str]:
+    """The stage of each lost passage by its id."""
+    return {one.id: one.stage for one in found.passages} if found else {}
+
+
+def test_nothing_is_lost_on_equal_nights(nights: RetrievalNights) -> None:
+    """Equal retrieval loses nothing, and the needed passages are counted."""
+    nights.add(usual())
+    nights.add(usual())
+    found = nights.lost()
+    assert found
+    assert (found.questions, found.needed, found.lost, found.sentence) == (12, 12, 0, "")
+
+
+def test_a_first_night_has_nothing_to_lose(nights: RetrievalNights) -> None:
+    """Without an earlier night nothing is known."""
+    nights.add(usual())
+    assert nights.lost() is None
+
+
+def test_a_passage_that_another_question_retrieves_is_in_the_index(nights: RetrievalNights) -> None:
+    """Question 3 loses p3, which question 2 still retrieves."""
+    nights.add(usual())
+    nights.add(usual(q3=("p4", "p5")))
+    assert stages(nights.lost()) == {"p3": "in_index"}
+
+
+def test_a_passage_that_no_question_retrieves_is_probably_gone(nights: RetrievalNights) -> None:
+    """Both questions that had p3 lost it, while all others keep theirs."""
+    nights.add(usual())
+    nights.add(usual(q2=("p2",), q3=("p4",)))
+    found = nights.lost()
+    assert stages(found) == {"p3": "not_in_index"}
+    assert found
+    assert not found.passages[0].proven
+
+
+def test_one_question_alone_cannot_tell(nights: RetrievalNights) -> None:
+    """Where passages come and go, one question that lost its own passage decides nothing."""
+    first = [asked(q, f"p{n}", f"x{n % 3}", golden=[f"p{n}"]) for n, q in enumerate(QUESTIONS)]
+    second = [
+        asked(q, *([f"p{n}"] if n % 3 else []), "x0", golden=[f"p{n}"])
+        for n, q in enumerate(QUESTIONS)
+    ]
+    nights.add(first)
+    nights.add(second)
+    assert set(stages(nights.lost()).values()) == {"undecided"}
+
+
+def test_an_equal_text_under_another_id_is_renamed(nights: RetrievalNights) -> None:
+    """All rows name the documents anew."""
+    nights.add(usual())
+    renamed = [
+        {**row, "retrieved_context_ids": tuple(f"new-{n}" for n in row["retrieved_context_ids"])}
+        for row in usual()
+    ]
+    nights.add(renamed)
+    found = nights.lost()
+    assert found
+    assert set(stages(found).values()) == {"renamed"}
+    assert "new-p" in found.passages[0].evidence
+
+
+def test_parts_of_a_text_in_new_texts_are_re_chunked(nights: RetrievalNights) -> None:
+    """p3 comes back as two parts with ids of their own."""
+    nights.add(usual())
+    words = text_of("p3").split()
+    halves = {"p3#0": " ".join(words[:28]), "p3#1": " ".join(words[22:])}
+    now = usual(q2=("p2",), q3=("p4",))
+    now[3] |= {
+        "retrieved_contexts": tuple(halves.values()),
+        "retrieved_context_ids": tuple(halves),
+    }
+    nights.add(now)
+    assert stages(nights.lost()) == {"p3": "rechunked"}
+
+
+def test_a_similar_document_that_was_there_before_is_no_re_chunk(nights: RetrievalNights) -> None:
+    """A copy of p3 that another question had on the night before explains nothing."""
+    copy = {"retrieved_contexts": (text_of("p3"),), "retrieved_context_ids": ("copy",)}
+    extra = {**asked("asks for the copy", golden=["copy"]), **copy}
+    nights.add([*usual(), extra])
+    nights.add([*usual(q2=("p2",), q3=("p4",)), extra])
+    assert stages(nights.lost()) == {"p3": "not_in_index"}
+
+
+def test_another_text_under_the_same_id_is_edited(nights: RetrievalNights) -> None:
+    """Question 2 retrieves p3 with a text that shares a third with the old one."""
+    nights.add(usual())
+    now = usual(q3=("p4", "p5"))
+    edited = text_of("p3").split(". ")[0] + ". Everything else was written anew last night."
+    now[2] |= {"retrieved_contexts": (text_of("p2"), edited)}
+    nights.add(now)
+    assert stages(nights.lost()) == {"p3": "edited"}
+
+
+def test_without_ids_a_passage_is_its_text(nights: RetrievalNights) -> None:
+    """Rows without ids: the reference contexts say which texts are needed."""
+    rows = [
+        {**row, "retrieved_context_ids": None, "reference_context_ids": None}
+        | {"reference_contexts": (text_of(f"p{number}").split(". ")[0],)}
+        for number, row in enumerate(usual())
+    ]
+    nights.add(rows)
+    now = [dict(row) for row in rows]
+    for number in (2, 3):
+        left = tuple(one for one in now[number]["retrieved_contexts"] if one != text_of("p3"))
+        now[number]["retrieved_contexts"] = left
+    nights.add(now)
+    found = nights.lost()
+    assert found
+    assert [(one.stage, one.id, one.text) for one in found.passages] == [
+        ("not_in_index", "", text_of("p3"))
+    ]
+
+
+def test_a_live_question_needs_what_the_judge_graded_as_an_answer(nights: RetrievalNights) -> None:
+    """Grade 2 makes a passage needed, grade 1 does not."""
+    rows = [asked("live", "a", "b"), asked("other", "a", "b")]
+    nights.add(rows, grades={"live": [2, 1], "other": [0, 0]})
+    nights.add([asked("live", "c"), asked("other", "a", "b")], grades={})
+    found = nights.lost()
+    assert found
+    assert (found.questions, found.needed) == (1, 1)
+    assert stages(found) == {"a": "in_index"}
+
+
+def test_a_changed_label_is_no_loss(nights: RetrievalNights) -> None:
+    """The golden set names p5 for question 3 now, so p3 is not needed any more."""
+    nights.add(usual())
+    now = usual(q3=("p5",))
+    now[3]["reference_context_ids"] = ("p5",)
+    nights.add(now)
+    assert stages(nights.lost()) == {}
+
+
+def test_the_newest_night_that_asked_a_question_counts(nights: RetrievalNights) -> None:
+    """Question 3 was not asked last night; the night before had p3."""
+    nights.add(usual())
+    nights.add([row for row in usual() if row["user_input"] != QUESTIONS[3]])
+    nights.add(usual(q3=("p4", "p5")))
+    found = nights.lost()
+    assert stages(found) == {"p3": "in_index"}
+    assert found
+    assert found.passages[0].night == nights.runs[0].ref.date
+
+
+def test_only_the_rows_of_a_build_count(nights: RetrievalNights) -> None:
+    """A night with rows of two builds: the other build's row hides no loss."""
+    nights.add([{**row, "index_build": "b1"} for row in usual()], build="b1")
+    now = [{**row, "index_build": "b2"} for row in usual(q2=("p2",), q3=("p4",))]
+    nights.add([*now, {**usual()[3], "index_build": "b1"}], build="b2")
+    assert stages(nights.lost()) == {"p3": "not_in_index"}
+
+
+def test_rows_that_are_gone_from_the_store_are_no_error(
+    nights: RetrievalNights, tmp_path: Path
+) -> None:
+    """Prune has removed the earlier rows."""
+    nights.add(usual())
+    nights.add(usual())
+    (tmp_path / nights.runs[0].ref.rows(0)).unlink()
+    assert nights.lost() is None
+
+
+def test_a_stage_is_significant_beside_the_nights_before(nights: RetrievalNights) -> None:
+    """Six of twelve questions lose a passage: told where that never happens, not where it does."""
+    tags = [{"section": "payroll" if number < 6 else "leave"} for number in range(12)]
+    nights.add([{**row, "tags": tag} for row, tag in zip(usual(), tags, strict=True)])
+    gone = {f"p{number}" for number in range(6)}
+    rows = []
+    for row, tag in zip(usual(), tags, strict=True):
+        names = tuple(one for one in row["retrieved_context_ids"] if one not in gone)
+        golden = row["reference_context_ids"]
+        rows.append(asked(row["user_input"], *names, golden=golden, tags=tag))
+    nights.add(rows)
+    found = nights.lost([StageCounts(of=12)] * 7)
+    assert found
+    assert found.sentence == (
+        "6 of 6 lost passages are retrieved for no question now: probably gone from the index "
+        "(all from section payroll)"
+    )
+    assert str(found.segments[0].segment) == "section=payroll"
+    often = StageCounts(of=12, stages={"not_in_index": 6})
+    again = nights.lost([often] * 7)
+    assert again
+    assert again.sentence == ""
+
+
+def test_the_corpus_tells_edited_from_removed(nights: RetrievalNights, tmp_path: Path) -> None:
+    """p3 is rewritten by two thirds, p6 is not there, p9 is unchanged."""
+    nights.add(usual())
+    gone = {f"q{n}": (f"p{n}",) for n in (2, 5, 8)} | {f"q{n}": (f"p{n + 1}",) for n in (3, 6, 9)}
+    nights.add(usual(**gone))
+    documents = {f"p{n}": text_of(f"p{n}") for n in range(12) if n != 6}
+    documents["p3"] = text_of("p3").split(". ")[0] + ". All else is new in this document."
+    lines = [json.dumps({"id": name, "text": text}) for name, text in documents.items()]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(lines))
+    found = nights.lost(ask=True, corpus=str(tmp_path / "corpus.jsonl"))
+    assert stages(found) == {"p3": "edited", "p6": "not_in_corpus", "p9": "not_in_index"}
+
+
+def test_a_corpus_may_be_a_folder_of_text_files(nights: RetrievalNights, tmp_path: Path) -> None:
+    """Each file is a document, its path without ending the id."""
+    nights.add(usual())
+    nights.add(usual(q2=("p2",), q3=("p4",)))
+    folder = tmp_path / "documents" / "deep"
+    folder.mkdir(parents=True)
+    for number in range(12):
+        if number != 3:
+            (folder / f"p{number}.md").write_text(text_of(f"p{number}"))
+    found = nights.lost(ask=True, corpus=str(tmp_path / "documents"))
+    assert stages(found) == {"p3": "not_in_corpus"}
+
+
+@pytest.mark.parametrize("content", [None, '{"id": "a"}\n', "no JSON"])
+def test_a_corpus_without_texts_is_a_note(
+    nights: RetrievalNights, tmp_path: Path, content: str | None
+) -> None:
+    """A missing or useless corpus decides nothing, and the record says so."""
+    nights.add(usual())
+    nights.add(usual(q2=("p2",), q3=("p4",)))
+    place = tmp_path / "corpus.jsonl"
+    if content is not None:
+        place.write_text(content)
+    found = nights.lost(ask=True, corpus=str(place))
+    assert stages(found) == {"p3": "not_in_index"}
+    assert found
+    assert any("corpus" in note for note in found.notes)
+
+
+def test_a_message_has_two_lines_without_markup(nights: RetrievalNights) -> None:
+    """Names from logs are escaped, and with redaction no question is in the message."""
+    name = "<!channel> *bold*"
+    rows = [asked(f"<@U123> {number}", name, golden=[name]) for number in range(12)]
+    nights.add(rows)
+    nights.add([asked(f"<@U123> {number}", "x", golden=[name]) for number in range(12)])
+    lines = lost_passage_lines(nights.lost(), redact=False)
+    assert len(lines) == 2
+    assert "<!channel>" not in lines[1]
+    assert "<@U123>" not in lines[1]
+    hidden = lost_passage_lines(nights.lost(), redact=True)
+    assert "U123" not in hidden[1]
+
+
+def test_redaction_hides_texts_and_questions(nights: RetrievalNights) -> None:
+    """Ids and stages stay."""
+    nights.add(usual())
+    nights.add(usual(q3=("p4", "p5")))
+    found = nights.lost()
+    assert found
+    (one,) = redacted(found).passages
+    assert (one.id, one.stage) == ("p3", "in_index")
+    assert text_of("p3")[:20] not in one.model_dump_json()
+    assert QUESTIONS[3] not in one.model_dump_json()
+
+
+@given(
+    st.integers(1, 60).flatmap(
+        lambda of: st.tuples(st.just(of), st.integers(0, of), st.integers(0, 400))
+    ),
+    st.integers(0, 400),
+)
+def test_the_p_value_falls_with_the_count(case: tuple[int, int, int], before: int) -> None:
+    """A probability, 1 for no loss, and smaller for each further question."""
+    of, count, more = case
+    p = predictive_p_value(count, of, before, before + more)
+    assert 0 <= p <= 1
+    if count:
+        assert p <= predictive_p_value(count - 1, of, before, before + more) + 1e-9
+    else:
+        assert p == 1
+
+
+def test_the_p_value_is_that_of_scipy() -> None:
+    """The beta-binomial tail of `scipy.stats`."""
+    from scipy.stats import betabinom
+
+    expected = float(betabinom.sf(4, 80, 1 + 3, 19 + 500 - 3))
+    assert predictive_p_value(5, 80, 3, 500) == pytest.approx(expected, rel=1e-9)
+
+
+def test_more_than_all_is_an_error() -> None:
+    """A count above its total is a mistake of the caller."""
+    with pytest.raises(ValueError, match="more than all"):
+        predictive_p_value(5, 4, 0, 0)
+
+
+@given(st.integers(0, 50), st.integers(1, 50))
+def test_the_interval_of_a_share_holds_the_share(count: int, more: int) -> None:
+    """Within [0, 1], around the share, with a width."""
+    low, high = share_interval(count, count + more)
+    assert 0 <= low <= count / (count + more) <= high <= 1
+    assert low < high
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_containment_is_a_share(part: str, whole: str) -> None:
+    """Between 0 and 1, and 1 for any text with words in itself, whatever surrounds it."""
+    own = shingles(part)
+    assert 0 <= contained(own, shingles(whole)) <= 1
+    if len(own):
+        assert contained(own, own) == 1
+
+
+def test_scripts_without_spaces_have_shingles() -> None:
+    """Each sign of Japanese is a word."""
+    whole = shingles("退職金の計算は給与規程に従い、翌月に支給する。")
+    assert contained(shingles("給与規程に従い"), whole) == 1
+    assert contained(shingles("有給休暇の申請方法"), whole) == 0
