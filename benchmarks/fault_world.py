@@ -283,3 +283,20 @@ def write_night(
     rows.finish(files, ref.rows(0))
     scores.finish(files, ref.scores("context_relevance", 0))
     return ref
+
+
+asked_world: list[World] = []
+"""The world that the retriever of the settings asks."""
+
+
+def retrieve(
+    user_input: str, _build: str, k: int, filters: bool, channel: str
+) -> list[dict[str, str]]:
+    """The retriever of the world, as the settings name it."""
+    hits = asked_world[-1].search(user_input, channel, k, filters=filters)
+    return [{"text": hit.text, "id": hit.id} for hit in hits]
+
+
+def look_up(passage: str, _build: str) -> bool:
+    """Whether the index has a passage."""
+    return any(one.id == passage for one in asked_world[-1].chunks)

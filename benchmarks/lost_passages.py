@@ -44,21 +44,6 @@ _BY_LOGS: Mapping[Stage, Stage] = {
     "filtered": "in_index",
     "not_in_corpus": "not_in_index",
 }
-_world: list[World] = []
-"""The world that the retriever of the settings asks."""
-
-
-def retrieve(
-    user_input: str, _build: str, k: int, filters: bool, channel: str
-) -> list[dict[str, str]]:
-    """The retriever of the world, as the settings name it."""
-    hits = _world[-1].search(user_input, channel, k, filters=filters)
-    return [{"text": hit.text, "id": hit.id} for hit in hits]
-
-
-def look_up(passage: str, _build: str) -> bool:
-    """Whether the index has a passage."""
-    return any(one.id == passage for one in _world[-1].chunks)
 
 
 def settings_of(folder: Path, world: World, *, probe: bool) -> Settings:
@@ -71,8 +56,8 @@ def settings_of(folder: Path, world: World, *, probe: bool) -> Settings:
         values |= {
             "corpus": str(corpus),
             "retriever": {
-                "entrypoint": "benchmarks.lost_passages:retrieve",
-                "lookup": "benchmarks.lost_passages:look_up",
+                "entrypoint": "benchmarks.fault_world:retrieve",
+                "lookup": "benchmarks.fault_world:look_up",
                 "parameters": {"k": fault_world.K, "filters": True, "channel": "{tags.channel}"},
                 "probe": {"unfiltered": {"filters": False}},
             },
@@ -92,7 +77,7 @@ def diagnose(
         ]
         runs = [Run(Files(made), ref, judged=True) for ref in nights]
         settings = settings_of(folder, now, probe=probe)
-        _world.append(now)
+        fault_world.asked_world.append(now)
         return find_lost_passages(
             settings,
             runs[-1],

@@ -13,13 +13,27 @@ from ragmetrics.config.endpoints import EnvironmentHeaders, check_address, check
 from ragmetrics.config.judge import SettingsModel
 from ragmetrics.model import MAX_CONTEXTS
 
-PLACEHOLDER = re.compile(r"\{(user_input|build|id|language)\}")
-"""The placeholders of a template. All other braces are literal."""
+PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
+"""A placeholder of a template. One with an unknown name is literal text."""
+_OF_QUESTIONS = ("user_input", "build", "id", "language")
 
 Param = str | bool | int | float
 _DEFAULT_BODY: JsonValue = {"user_input": "{user_input}", "build": "{build}"}
 _SECRET = re.compile(r"authorization|cookie|token|secret|passw|api-?_?key|access-?_?key", re.I)
 _OF_HTTP = ("method", "headers", "headers_env", "body", "params", "max_answer_bytes")
+
+
+class ProbeSettings(SettingsModel):
+    """How the retriever is asked about lost passages."""
+
+    requests: int = Field(500, ge=0)
+    """Most requests of one night."""
+    deep_k: int = Field(100, ge=1, le=MAX_CONTEXTS)
+    """The value of the parameter `k` with which questions are asked again."""
+    unfiltered: dict[str, JsonValue] = Field(default_factory=dict)
+    """Parameters that switch the retriever's filters off."""
+    seconds: float = Field(300.0, gt=0)
+    """Time after which no request is sent."""
 
 
 class RetrieverSettings(SettingsModel):
@@ -38,6 +52,14 @@ class RetrieverSettings(SettingsModel):
     """JSON body of the request. None: question and build; with `params` there is no body."""
     params: dict[str, Param | list[Param]] = Field(default_factory=dict)
     """Query parameters of the URL."""
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    """Parameters of the retriever with the values of production, such as `k: 5`. Their names are
+    placeholders in `body` and `params`, and arguments of a function."""
+    variants: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    """Other values of parameters by the name of the variant, for `ragmetrics whatif`."""
+    lookup: str | None = Field(None, min_length=1)
+    """Looks a document up: a URL with `{id}`, or for a function `package.module:function`."""
+    probe: ProbeSettings = ProbeSettings()
     contexts: str | None = None
     """Dotted path of the retrieved texts in the answer, as in `columns`. `.` is the answer itself.
     None: `retrieved_contexts`."""
@@ -81,7 +103,7 @@ class RetrieverSettings(SettingsModel):
         example = "https://search.example.com/query"
         secrets = "them into `headers_env` and `params`"
         check_address(url, example, secrets)
-        if set(PLACEHOLDER.findall(url)) - {"build"}:
+        if set(PLACEHOLDER.findall(url)) & {"user_input", "id", "language"}:
             raise ValueError(
                 "{build} is the only placeholder of a URL; put the question into `body` or `params`"
             )
@@ -124,6 +146,36 @@ class RetrieverSettings(SettingsModel):
         return path
 
     @model_validator(mode="after")
+    def _known_parameters(self) -> RetrieverSettings:
+        for name in self.parameters:
+            if not name.isidentifier() or name in _OF_QUESTIONS:
+                raise ValueError(f"parameters: {name}: should be a name of its own, such as k")
+        sets = {f"variants: {name}": own for name, own in self.variants.items()}
+        for place, own in {**sets, "probe: unfiltered": self.probe.unfiltered}.items():
+            for name in own:
+                if name not in self.parameters:
+                    known = ", ".join(self.parameters) or "none"
+                    raise ValueError(
+                        f"{place}: {name}: there is no such parameter; `parameters` has: {known}"
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _usable_lookup(self) -> RetrieverSettings:
+        if self.lookup is None:
+            return self
+        if self.entrypoint:
+            if not re.fullmatch(r"[\w.]+:[\w.]+", self.lookup):
+                raise ValueError("lookup: should be a function as package.module:function")
+        else:
+            check_address(
+                self.lookup, "https://search.example.com/documents/{id}", "them into `headers_env`"
+            )
+            if "{id}" not in self.lookup:
+                raise ValueError("lookup: {id} is missing: every request would be the same")
+        return self
+
+    @model_validator(mode="after")
     def _consistent(self) -> RetrieverSettings:
         if (self.url is None) == (self.entrypoint is None):
             raise ValueError("set either url or entrypoint")
@@ -134,7 +186,9 @@ class RetrieverSettings(SettingsModel):
             return self
         if self.method == "GET" and self.body is not None:
             raise ValueError("body: a GET request has no body; use params, or method: POST")
-        if "user_input" not in set(_holes([self.sent, *self.params.values()])):
+        if "user_input" not in set(
+            _holes([self.sent, *self.params.values(), *self.parameters.values()])
+        ):
             raise ValueError(
                 "{user_input} is missing in body or params: every request would be the same"
             )

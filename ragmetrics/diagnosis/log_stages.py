@@ -30,6 +30,8 @@ class Verdict:
     stage: Stage
     evidence: str
     proven: bool = False
+    asked: bool = False
+    """Whether the retriever decided it."""
 
 
 def stage_from_logs(texts: TextEvidence | None, before: int, now: int, gone: float) -> Verdict:
@@ -43,7 +45,7 @@ def stage_from_logs(texts: TextEvidence | None, before: int, now: int, gone: flo
         return _changed(texts)
     if now:
         return Verdict("in_index", f"retrieved now for {_questions(now)}")
-    if texts and (found := _elsewhere(texts)):
+    if texts and (found := stage_of_texts(texts)):
         return found
     asked = f"no question retrieves it now; {_questions(before)} had retrieved it"
     if gone >= SURE:
@@ -61,7 +63,7 @@ def _changed(texts: TextEvidence) -> Verdict:
     return Verdict("edited", kept, proven=True)
 
 
-def _elsewhere(texts: TextEvidence) -> Verdict | None:
+def stage_of_texts(texts: TextEvidence) -> Verdict | None:
     """The stage of a passage whose text is in new texts; None where it is not."""
     best = texts.holders[0] if texts.holders else None
     if best and best.share >= _SAME and best.back >= _SAME:

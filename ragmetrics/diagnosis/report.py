@@ -13,6 +13,7 @@ import numpy as np
 from ragmetrics.config import Settings
 from ragmetrics.diagnosis.corpus_stages import ask_corpus
 from ragmetrics.diagnosis.lost_pairs import LostPairs, find_lost_pairs, sources_of
+from ragmetrics.diagnosis.probe import ask_about
 from ragmetrics.diagnosis.retrievals import Run
 from ragmetrics.diagnosis.sentence import sentence_of
 from ragmetrics.diagnosis.shares import share_of_segments, share_of_stages
@@ -62,7 +63,7 @@ def find_lost_passages(
     if not len(lost.places) or not ask(found):
         return found
     lost, notes = ask_corpus(settings, lost)
-    asked, requests = list[str](), 0
+    lost, asked, requests = ask_about(settings, lost, build)
     counts = count_stages(lost, [one.stage for one in lost.verdicts], tags)
     found = _report(lost, counts, by_logs, before)
     notes = [*notes, *asked]

@@ -18,8 +18,6 @@ from pydantic import SecretStr
 from ragmetrics.alerts import Message
 from ragmetrics.alerts.slack_bot import API, Bot
 from ragmetrics.alerts.webhook import send
-from ragmetrics.comparison.replay.questions import GoldenQuestion, NoAnswer
-from ragmetrics.comparison.replay.retrievers import HttpRetriever
 from ragmetrics.config import JudgeSettings, RetrieverSettings
 from ragmetrics.errors import RagmetricsError, Unanswered
 from ragmetrics.judges import BatchApi, EmbeddingClient, JudgeClient, find_access, make_client
@@ -27,6 +25,8 @@ from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import GRADE
 from ragmetrics.model import Ask
+from ragmetrics.retriever.http_retriever import HttpRetriever
+from ragmetrics.retriever.questions import NoAnswer, Question
 from ragmetrics.storage import Files
 from tests.fakes.scripted import CountingEmbedder
 
@@ -55,7 +55,7 @@ async def retriever(settings: JudgeSettings) -> None:
     """A question to a retriever."""
     endpoint = HttpRetriever(RetrieverSettings(url=settings.base_url), "b", {})
     try:
-        await endpoint.ask(GoldenQuestion(id="q", user_input="When?", language="en", tags={}))
+        await endpoint.ask(Question(id="q", user_input="When?", language="en", tags={}))
     finally:
         await endpoint.close()
 

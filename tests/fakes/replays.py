@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.comparison.replay import retriever_client as asking
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.retriever import retriever_client as asking
 from tests.fakes.logs import write_jsonl
 from tests.fakes.retriever import SearchServer
 

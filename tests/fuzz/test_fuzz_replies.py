@@ -14,7 +14,6 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from ragmetrics.comparison.replay.questions import GoldenQuestion, NoAnswer, read_answer
 from ragmetrics.config import RetrieverSettings
 from ragmetrics.errors import InputError, JudgeError, UnreadableReply
 from ragmetrics.judges import Answer, Fused, RetryableError, error_of, retry_after
@@ -29,6 +28,7 @@ from ragmetrics.metrics import GRADE, NEEDED
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
 from ragmetrics.model import Ask
+from ragmetrics.retriever.questions import NoAnswer, Question, read_answer
 from ragmetrics.text import is_refusal, json_objects
 
 NOW = datetime(2026, 11, 19, tzinfo=UTC)
@@ -202,7 +202,7 @@ def test_recordings(data: bytes) -> None:
 def test_retrievers(answer: Any, contexts: str | None) -> None:
     """A row, or the question has no answer."""
     chosen = RetrieverSettings(url="http://x/", contexts=contexts)
-    question = GoldenQuestion(id="q", user_input="When?", language="en", tags={})
+    question = Question(id="q", user_input="When?", language="en", tags={})
     try:
         row = read_answer(chosen, question, "b", answer, NOW)
     except NoAnswer as error:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.comparison import run_replay
-from ragmetrics.comparison.replay.questions import GoldenQuestion, read_answer
 from ragmetrics.config import RetrieverSettings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import log_set
 from ragmetrics.model import LogRow
+from ragmetrics.retriever.questions import Question, read_answer
 from tests.fakes.clients import Bucket
 from tests.fakes.logs import write_jsonl
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
@@ -252,6 +252,6 @@ def test_answers_of_many_shapes_are_read(
 ) -> None:
     """By the paths in the settings, else under our own names, else as a list of hits."""
     settings = RetrieverSettings(url="http://localhost/s", **named)  # type: ignore[arg-type]
-    question = GoldenQuestion("q", "Where?", "en", {})
+    question = Question("q", "Where?", "en", {})
     row = read_answer(settings, question, BUILD, answer, datetime.now(UTC))
     assert (row.retrieved_contexts, row.retrieved_context_ids, row.response) == expected

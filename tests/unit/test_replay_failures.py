@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.comparison import run_replay
-from ragmetrics.comparison.replay import retriever_client as asking
 from ragmetrics.errors import InputError, RetrieverRefused
 from ragmetrics.model import ReplayIncomplete
+from ragmetrics.retriever import retriever_client as asking
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from hypothesis import example, given, strategies as st
 
-from ragmetrics.comparison.replay.questions import GoldenQuestion, NoAnswer, line_of, read_answer
-from ragmetrics.comparison.replay.retrievers import fill, fill_body, fill_params
 from ragmetrics.config import PLACEHOLDER, RetrieverSettings
 from ragmetrics.model import LogRow, read_row
+from ragmetrics.retriever.questions import NoAnswer, Question, line_of, read_answer
+from ragmetrics.retriever.templates import fill, fill_body, fill_params
 
 TEXT = st.text(st.characters(codec="utf-8")) | st.sampled_from(
     [
@@ -110,7 +110,7 @@ def test_each_hole_is_filled_in_once(template: str, question: str, row_id: str) 
 def test_any_answer_is_a_row_or_no_answer(answer: Any, path: str | None, question: str) -> None:
     """Never another error; and the line of a row is read as that row."""
     settings = RetrieverSettings(url="http://localhost/", contexts=path)
-    asked = GoldenQuestion("q1", question, "en", {"a": question})
+    asked = Question("q1", question, "en", {"a": question})
     try:
         row = read_answer(settings, asked, "b1", answer, MOMENT)
         line = line_of(row, 10_000)
@@ -130,7 +130,7 @@ def test_texts_come_back_in_their_order(texts: list[str], question: str) -> None
     """Rank order is the order of the answer."""
     settings = RetrieverSettings(url="http://localhost/", contexts="hits.text")
     hits = [{"text": text} for text in texts]
-    asked = GoldenQuestion("q1", question, "en", {})
+    asked = Question("q1", question, "en", {})
     row = read_answer(settings, asked, "b1", {"hits": hits}, MOMENT)
     read = read_row(json.loads(line_of(row, 1_000_000)), "other")
     assert isinstance(read, LogRow)

@@ -24,11 +24,11 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from ragmetrics.comparison.replay.questions import GoldenQuestion, key_of
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import FORMATS, find_logs
 from ragmetrics.model import STATE_VERSION, ReplayReport, ReplayState
+from ragmetrics.retriever import Question, key_of
 from ragmetrics.storage import Files, temporary_file
 
 log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ class ReplayCheckpoint:
     """The answers so far: in parts at the target, and as lines of one local file."""
 
     def __init__(
-        self, target: ReplayTarget, digest: str, questions: Sequence[GoldenQuestion], folder: Path
+        self, target: ReplayTarget, digest: str, questions: Sequence[Question], folder: Path
     ) -> None:
         self._files, self._folder, self._part = target.files, target.folder, target.part(digest)
         self._wanted = {question.key: question for question in questions}
@@ -145,7 +145,7 @@ class ReplayCheckpoint:
         with temporary_file():
             self._path.touch()
 
-    def __contains__(self, question: GoldenQuestion) -> bool:
+    def __contains__(self, question: Question) -> bool:
         """Whether a question is answered."""
         return question.key in self._places
 
@@ -165,7 +165,7 @@ class ReplayCheckpoint:
                 elif key in self._wanted and key not in self._places:
                     self._append(key, line, empty)
 
-    async def save(self, question: GoldenQuestion, line: bytes, *, empty: bool) -> None:
+    async def save(self, question: Question, line: bytes, *, empty: bool) -> None:
         """Store the answer to a question; return once it is in the target.
 
         Answers that arrive while a part is being written go into the next part together.

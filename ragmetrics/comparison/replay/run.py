@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from ragmetrics import event_loop as loop
 from ragmetrics.comparison.replay.checkpoint import ReplayCheckpoint, target_of
-from ragmetrics.comparison.replay.questions import (
-    GoldenQuestion,
-    GoldenQuestions,
-    NoAnswer,
-    digest_of,
-    golden_questions,
-    line_of,
-    read_answer,
-)
-from ragmetrics.comparison.replay.retriever_client import Retriever, RetrieverClient
 from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.errors import InputError, OverDeadline
 from ragmetrics.judges import before_deadline
 from ragmetrics.model import ReplayIncomplete, ReplayReport, is_name
+from ragmetrics.retriever import (
+    NoAnswer,
+    Question,
+    QuestionSet,
+    RetrieverClient,
+    digest_of,
+    golden_questions,
+    line_of,
+    open_retriever,
+    read_answer,
+    together,
+)
 from ragmetrics.storage import workspace
 from ragmetrics.text import shorten
 
@@ -43,6 +42,9 @@ _HOW = {  # settings that do not change what a retriever is asked
     "max_failed",
     "max_contexts",
     "max_answer_bytes",
+    "variants",
+    "lookup",
+    "probe",
 }
 
 
@@ -86,7 +88,7 @@ def run_replay(
         seconds = time.monotonic() - started
         return done.model_copy(update={"asked": 0, "found": done.rows, "seconds": seconds})
     with workspace() as folder:
-        client = RetrieverClient(_open(retriever, build), retriever)
+        client = RetrieverClient(open_retriever(retriever, build), retriever)
         target.begin(digest, state, again=again)
         answers = ReplayCheckpoint(target, digest, questions.asked, folder)
         answers.load()
@@ -108,7 +110,7 @@ class _Run:
         settings: Settings,
         retriever: RetrieverSettings,
         build: str,
-        questions: Sequence[GoldenQuestion],
+        questions: Sequence[Question],
         client: RetrieverClient,
         answers: ReplayCheckpoint,
         progress: Progress | None,
@@ -130,7 +132,7 @@ class _Run:
                 await self._work(missing[:1])
                 rest = iter(missing[1:])
                 count = min(self._retriever.concurrency, len(missing))
-                await _together([self._work(rest) for _ in range(count)])
+                await together([self._work(rest) for _ in range(count)])
         except _TooManyFailed:
             pass
         except OverDeadline as error:
@@ -162,7 +164,7 @@ class _Run:
         count = len(self._questions)
         return self._failed.total() > min(self._retriever.max_failed * count, count - 1)
 
-    async def _work(self, questions: Iterable[GoldenQuestion]) -> None:
+    async def _work(self, questions: Iterable[Question]) -> None:
         for question in questions:
             self._asked += 1
             try:
@@ -193,26 +195,8 @@ class _TooManyFailed(Exception):
     """Too many questions failed for a log, so no more are asked."""
 
 
-async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Run all to the end, or until one raises; then cancel the others."""
-    tasks = [asyncio.create_task(one) for one in work]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _open(settings: RetrieverSettings, build: str) -> Retriever:
-    """The retriever of the settings."""
-    from ragmetrics.comparison.replay.retrievers import HttpRetriever, PythonRetriever
-
-    if settings.url:
-        return HttpRetriever(settings, build, os.environ)
-    return PythonRetriever(settings, build)
-
-
-def _digest(settings: RetrieverSettings, build: str, questions: GoldenQuestions) -> str:
+def _digest(settings: RetrieverSettings, build: str, questions: QuestionSet) -> str:
     what = settings.model_dump(mode="json", exclude=_HOW)
+    if not settings.parameters:  # as in versions without parameters, whose replays go on
+        del what["parameters"]
     return digest_of([_FORMAT, build, what, questions.digest])

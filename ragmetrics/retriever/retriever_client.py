@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
-from ragmetrics.comparison.replay.questions import GoldenQuestion, NoAnswer
+from pydantic import JsonValue
+
 from ragmetrics.config import RetrieverSettings
 from ragmetrics.judges import RetryableError
+from ragmetrics.retriever.questions import NoAnswer, Question
 
 _FIRST_PAUSE = 0.5  # seconds
 _LONGEST_PAUSE = 20.0
@@ -22,10 +25,14 @@ _SPREAD = 1.0  # seconds over which questions that waited together are sent agai
 
 
 class Retriever(Protocol):
-    """A retriever that answers golden questions."""
+    """A retriever that answers questions."""
 
-    async def ask(self, question: GoldenQuestion) -> Any:
+    async def ask(
+        self, question: Question, parameters: Mapping[str, JsonValue] | None = None
+    ) -> Any:
         """The answer to one question, as decoded JSON. The caller enforces the time-out.
+
+        `parameters` replace those of the settings.
 
         Raises RetryableError, NoAnswer or RetrieverRefused.
         """
@@ -47,7 +54,9 @@ class RetrieverClient:
         self._interval = 1 / rate if rate else 0.0
         self._next = self._closed_until = 0.0
 
-    async def ask(self, question: GoldenQuestion) -> Any:
+    async def ask(
+        self, question: Question, parameters: Mapping[str, JsonValue] | None = None
+    ) -> Any:
         """The answer. Raises NoAnswer after the last attempt, RetrieverRefused where no question
         can be answered.
         """
@@ -59,7 +68,7 @@ class RetrieverClient:
             # The deadline starts with the first attempt: waiting for a turn does not count.
             deadline = deadline or time() + self._settings.deadline_seconds
             try:
-                return await self._attempt(question, deadline - time())
+                return await self._attempt(question, parameters, deadline - time())
             except RetryableError as setback:
                 tries[setback.kind] += 1
                 self.setbacks[setback.kind] += 1
@@ -73,11 +82,13 @@ class RetrieverClient:
         """Close the retriever's connections."""
         await self._retriever.close()
 
-    async def _attempt(self, question: GoldenQuestion, left: float) -> Any:
+    async def _attempt(
+        self, question: Question, parameters: Mapping[str, JsonValue] | None, left: float
+    ) -> Any:
         seconds = min(self._settings.timeout_seconds, max(left, 1.0))
         try:
             async with asyncio.timeout(seconds):
-                return await self._retriever.ask(question)
+                return await self._retriever.ask(question, parameters)
         except TimeoutError as error:
             message = f"{self._settings.address} did not answer within {seconds:.3g} s"
             raise RetryableError("timeout", message) from error
@@ -109,6 +120,17 @@ class RetrieverClient:
         elif tries.total() - tries["rate_limited"] <= self._settings.retries:
             return
         raise NoAnswer(setback.kind, message) from setback
+
+
+async def together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Run all to the end, or until one raises; then cancel the others."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _between(low: float, high: float) -> float:

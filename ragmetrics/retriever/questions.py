@@ -1,4 +1,4 @@
-"""Golden questions of a replay, and the retriever's answers as rows of the log.
+"""Questions for a retriever, and the retriever's answers as rows of the log.
 
 `contexts`, `ids`, `scores` and `response` in the settings are dotted paths into the answer, as in
 `columns:`. Other fields are read under our own names. A plain list contains texts, or mappings with
@@ -35,8 +35,8 @@ _MOST_KEYS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class GoldenQuestion:
-    """The fields of a golden row that a replay needs."""
+class Question:
+    """The fields of a row that a retriever is asked with."""
 
     id: str
     user_input: str
@@ -50,10 +50,10 @@ class GoldenQuestion:
 
 
 @dataclass(frozen=True)
-class GoldenQuestions:
+class QuestionSet:
     """The questions of a golden set, each once, in its order."""
 
-    asked: tuple[GoldenQuestion, ...]
+    asked: tuple[Question, ...]
     unreadable: int
     """Rows of the golden set that cannot be read, or have no question."""
 
@@ -83,7 +83,7 @@ def digest_of(parts: Sequence[object]) -> str:
     return hashlib.blake2b(text, digest_size=12).hexdigest()
 
 
-def golden_questions(settings: Settings, limit: int | None = None) -> GoldenQuestions:
+def golden_questions(settings: Settings, limit: int | None = None) -> QuestionSet:
     """The first `limit` questions of the golden set, or all.
 
     Unreadable rows are counted. Raises InputError where there is no golden set, no question in it,
@@ -94,7 +94,7 @@ def golden_questions(settings: Settings, limit: int | None = None) -> GoldenQues
         raise InputError(
             "a replay asks the golden questions: name them by `golden:` in the settings or --golden"
         )
-    found: dict[str, GoldenQuestion] = {}
+    found: dict[str, Question] = {}
     unreadable = 0
     for item in golden.read():
         if isinstance(item, Rejected) and item.whole_file:
@@ -106,15 +106,15 @@ def golden_questions(settings: Settings, limit: int | None = None) -> GoldenQues
         found.setdefault(question.key, question)
     if not found:
         raise InputError(f"golden set {settings.golden}: there is no question in it")
-    return GoldenQuestions(tuple(found.values())[:limit], unreadable)
+    return QuestionSet(tuple(found.values())[:limit], unreadable)
 
 
-def _question(row: LogRow, settings: Settings) -> GoldenQuestion:
-    return GoldenQuestion(row.id, row.user_input, row.language or settings.language, row.tags)
+def _question(row: LogRow, settings: Settings) -> Question:
+    return Question(row.id, row.user_input, row.language or settings.language, row.tags)
 
 
 def read_answer(
-    settings: RetrieverSettings, question: GoldenQuestion, build: str, answer: Any, now: datetime
+    settings: RetrieverSettings, question: Question, build: str, answer: Any, now: datetime
 ) -> LogRow:
     """The row of a question. An answer without hits is a row without contexts.
 

@@ -1,0 +1,22 @@
+from .asking import (
+    Answered as Answered,
+    Ask as Ask,
+    ask_retriever as ask_retriever,
+    look_up as look_up,
+    open_retriever as open_retriever,
+)
+from .questions import (
+    NoAnswer as NoAnswer,
+    Question as Question,
+    QuestionSet as QuestionSet,
+    digest_of as digest_of,
+    golden_questions as golden_questions,
+    key_of as key_of,
+    line_of as line_of,
+    read_answer as read_answer,
+)
+from .retriever_client import (
+    Retriever as Retriever,
+    RetrieverClient as RetrieverClient,
+    together as together,
+)

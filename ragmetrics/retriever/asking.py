@@ -1,0 +1,133 @@
+"""Asks the retriever of the settings some questions, outside a replay: nothing is stored."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from pydantic import JsonValue
+
+from ragmetrics import event_loop as loop
+from ragmetrics.config import RetrieverSettings, Settings
+from ragmetrics.errors import InputError
+from ragmetrics.model import LogRow
+from ragmetrics.retriever.id_lookup import open_look_up
+from ragmetrics.retriever.questions import NoAnswer, Question, read_answer
+from ragmetrics.retriever.retriever_client import Retriever, RetrieverClient, together
+from ragmetrics.text import shorten
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+_NO_TIME = "no time left"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question, and parameters that replace those of the settings."""
+
+    question: Question
+    parameters: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answers to some asks, in their order."""
+
+    rows: list[LogRow | str]
+    """The row of an answer, or the reason why there is none."""
+    requests: int
+    """Asks that were sent."""
+
+
+def ask_retriever(
+    settings: Settings, build: str, asks: Sequence[Ask], *, seconds: float | None = None
+) -> Answered:
+    """Ask the retriever of the settings against an index build, within its limits.
+
+    After `seconds`, asks without an answer get a reason. Raises RetrieverRefused where no question
+    can be answered, and InputError where there is no retriever, or its settings are wrong.
+    """
+    retriever = _settings_of(settings)
+    client = RetrieverClient(open_retriever(retriever, build), retriever)
+
+    async def answer(ask: Ask) -> LogRow | str:
+        try:
+            found = await client.ask(ask.question, ask.parameters)
+            return read_answer(retriever, ask.question, build, found, datetime.now(UTC))
+        except NoAnswer as error:
+            return shorten(error)
+
+    work = _all(answer, asks, retriever.concurrency, seconds, client.close)
+    rows: list[LogRow | str | None] = loop.run(work)
+    sent = sum(one is not None for one in rows)
+    return Answered([_NO_TIME if one is None else one for one in rows], sent)
+
+
+def look_up(
+    settings: Settings, build: str, ids: Sequence[str], *, seconds: float | None = None
+) -> list[bool | str]:
+    """Whether documents are in an index build, by `retriever: lookup:`; a text says why that is not
+    known. Raises as `ask_retriever`.
+    """
+    retriever = _settings_of(settings)
+    lookup = open_look_up(retriever, build)
+
+    async def find(name: str) -> bool | str:
+        try:
+            async with asyncio.timeout(retriever.timeout_seconds):
+                return await lookup.find(name)
+        except TimeoutError:
+            return f"no answer within {retriever.timeout_seconds:g} s"
+
+    work = _all(find, ids, retriever.concurrency, seconds, lookup.close)
+    found: list[bool | str | None] = loop.run(work)
+    return [_NO_TIME if one is None else one for one in found]
+
+
+def open_retriever(settings: RetrieverSettings, build: str) -> Retriever:
+    """The retriever of the settings."""
+    from ragmetrics.retriever.http_retriever import HttpRetriever
+    from ragmetrics.retriever.python_retriever import PythonRetriever
+
+    if settings.url:
+        return HttpRetriever(settings, build, os.environ)
+    return PythonRetriever(settings, build)
+
+
+def _settings_of(settings: Settings) -> RetrieverSettings:
+    if settings.retriever is None:
+        raise InputError("there is no retriever to ask: set `retriever:` in the settings")
+    return settings.retriever
+
+
+async def _all(
+    work: Callable[[Item], Awaitable[Found]],
+    items: Sequence[Item],
+    concurrency: int,
+    seconds: float | None,
+    close: Callable[[], Awaitable[None]],
+) -> list[Found | None]:
+    """The results of all items, the first alone; None for those that had no time."""
+    found: list[Found | None] = [None] * len(items)
+    places = iter(range(len(items)))
+
+    async def one_by_one(most: int | None = None) -> None:
+        for done, place in enumerate(places, 1):
+            found[place] = await work(items[place])
+            if done == most:
+                return
+
+    try:
+        async with asyncio.timeout(seconds):
+            # The first alone: one request is enough to find a wrong configuration.
+            await one_by_one(1)
+            await together([one_by_one() for _ in range(min(concurrency, len(items)))])
+    except TimeoutError:
+        pass  # the items without a result say so
+    finally:
+        await close()
+    return found

@@ -1,0 +1,204 @@
+"""A retriever behind HTTP: one request per question, made from the template in the settings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue
+
+from ragmetrics.config import RetrieverSettings, fill_headers
+from ragmetrics.errors import InputError, RetrieverRefused
+from ragmetrics.judges import (
+    CONNECT_SECONDS,
+    ENCODINGS,
+    Answer,
+    BodyReader,
+    Dropped,
+    RetryableError,
+    TooLarge,
+    Unreachable,
+    certificates,
+    error_of,
+    proxy_of,
+    read_answer,
+    retry_after,
+    translate_connection_errors,
+)
+from ragmetrics.retriever.questions import UNREADABLE, NoAnswer, Question
+from ragmetrics.retriever.templates import fill_body, fill_params, values_of
+from ragmetrics.text import shorten
+from ragmetrics.version import __version__
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+
+_IDLE_SECONDS = 4.0  # servers close idle connections after 5 or more
+_LEAST_SECRET = 8  # characters: shorter secrets appear in texts by chance
+_MOST_FAILED_CONNECTS = 2  # where the server was never reached
+_HOST_PART = re.compile(r"[A-Za-z0-9-]+")
+_HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json",
+    "Accept-Encoding": ENCODINGS,
+    "User-Agent": f"ragmetrics/{__version__}",
+}
+_PASSING = (408, 425, 429)
+_ELSEWHERE = (404, 405, 410)
+
+
+class HttpRetriever:
+    """A retriever behind a URL. It belongs to the event loop of its first request."""
+
+    def __init__(
+        self, settings: RetrieverSettings, build: str, environment: Mapping[str, str]
+    ) -> None:
+        self._settings, self._build = settings, build
+        self._url = _url(settings.url or "", build)
+        self._secrets, self._headers = _headers(settings, environment)
+        self._session: ClientSession | None = None
+        self._bodies = BodyReader(settings.max_answer_bytes)
+        self._opening = asyncio.Lock()
+        self._reached = self._proven = False
+        """Whether the server was reached, and whether it has answered a question."""
+        self._failed_connects = 0
+
+    async def ask(
+        self, question: Question, parameters: Mapping[str, JsonValue] | None = None
+    ) -> Any:
+        """The JSON of the answer; `parameters` replace those of the settings.
+
+        Raises RetryableError, NoAnswer or RetrieverRefused.
+        """
+        named = {**self._settings.parameters, **(parameters or {})}
+        values = values_of(question, self._build, named)
+        try:
+            answer = await self._send(values)
+        except Unreachable as error:
+            self._failed_connects += 1
+            message = f"no connection to {self._url}: {self._shown(str(error))}"
+            may_recover = not error.permanent and self._failed_connects < _MOST_FAILED_CONNECTS
+            if self._reached or may_recover:
+                raise RetryableError("dropped", message) from error
+            raise RetrieverRefused(message) from error
+        except Dropped as error:
+            message = f"the connection to the retriever broke: {self._shown(str(error))}"
+            raise RetryableError("dropped", message) from error
+        except TooLarge as error:
+            raise NoAnswer(
+                "too_large",
+                "an answer is larger than `retriever: max_answer_bytes:`, "
+                f"{error.most:,}: ask for less, or raise it",
+            ) from None
+        if not 200 <= answer.status < 300:
+            raise self._problem(answer)
+        self._proven = True
+        try:
+            return json.loads(answer.body)
+        except (ValueError, RecursionError):
+            raise NoAnswer(
+                UNREADABLE, f"the retriever's answer is not JSON: {self._said(answer)}"
+            ) from None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session:
+            await self._session.close()
+            self._session = None
+
+    async def _send(self, values: Mapping[str, JsonValue]) -> Answer:
+        session = self._session or await self._open()
+        with translate_connection_errors():
+            # A redirect might send questions and keys to another party.
+            async with session.request(
+                self._settings.method,
+                self._url,
+                params=fill_params(self._settings.params, values),
+                data=fill_body(self._settings.sent, values),
+                allow_redirects=False,
+            ) as response:
+                self._reached = True
+                return await read_answer(response, self._bodies)
+
+    def _problem(self, answer: Answer) -> Exception:
+        """The error of a status other than 2xx."""
+        status, said = answer.status, self._said(answer)
+        if 300 <= status < 400:
+            where = self._shown(answer.headers.get("Location", "an unnamed address"))
+            return RetrieverRefused(f"{self._url} redirects to {where}: is `url` right?")
+        if status in (401, 407) or (status == 403 and not self._proven):
+            return RetrieverRefused(
+                f"the retriever refused the access with {status}: are `headers_env` and its "
+                f"variables right? {said}"
+            )
+        if status in _ELSEWHERE and not self._proven:
+            return RetrieverRefused(
+                f"{self._url} answered {status}: are `url` and `method` right, and is there a "
+                f"build {self._build}? {said}"
+            )
+        message = f"the retriever answered {status}: {said}"
+        if status not in _PASSING and status < 500:
+            return NoAnswer("rejected", message)
+        kind = {429: "rate_limited", 408: "timeout"}.get(status, "server_error")
+        return RetryableError(kind, message, wait=retry_after(answer.headers, datetime.now(UTC)))
+
+    def _said(self, answer: Answer) -> str:
+        """The server's error text, without the key that it may repeat."""
+        text = error_of(answer.body).get("message") or answer.body.decode("utf-8", "replace")
+        return self._shown(str(text)) or "no error text"
+
+    def _shown(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return shorten(text)
+
+    async def _open(self) -> ClientSession:
+        async with self._opening:
+            if self._session is None:
+                # Importing aiohttp and reading certificates would block the loop for too long.
+                self._session = self._make(await asyncio.to_thread(certificates, self._url))
+            return self._session
+
+    def _make(self, context: Any) -> ClientSession:
+        import aiohttp
+
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0, ssl=context, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300
+            ),
+            headers=self._headers,
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            proxy=proxy_of(self._url),
+        )
+
+
+def _url(template: str, build: str) -> str:
+    """The URL of a build. The build may be one label of the host's name, not several."""
+    if "{build}" in urlsplit(template).netloc and not _HOST_PART.fullmatch(build):
+        raise InputError(
+            f"build {build}: cannot be part of the host in `retriever: url:`, where only letters, "
+            "digits and dashes may stand"
+        )
+    return template.replace("{build}", build)
+
+
+def _headers(
+    settings: RetrieverSettings, environment: Mapping[str, str]
+) -> tuple[list[str], dict[str, str]]:
+    """The secret values, longest first, and all headers."""
+    try:
+        named, secrets = fill_headers(settings.headers_env, environment)
+    except ValueError as error:
+        raise RetrieverRefused(f"the retriever's {error}") from None
+    headers = {**settings.headers, **named}
+    present = {header.lower() for header in headers}
+    headers |= {name: value for name, value in _HEADERS.items() if name.lower() not in present}
+    long = [secret for secret in secrets if len(secret) >= _LEAST_SECRET]
+    return sorted(long, key=len, reverse=True), headers
