@@ -7,6 +7,8 @@ from .pipeline import estimate as estimate
 from .scoring import Estimate as Estimate
 from .pipeline import compare as compare
 from .model import Comparison as Comparison
+from .pipeline import whatif as whatif
+from .model import WhatIf as WhatIf
 
 # Settings and the store.
 from .config import Settings as Settings, load_settings as load_settings

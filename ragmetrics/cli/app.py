@@ -30,6 +30,7 @@ from ragmetrics.cli import (
     replay as cli_replay,
     schema as cli_schema,
     score as cli_score,
+    whatif as cli_whatif,
 )
 from ragmetrics.cli.options import (
     INTERRUPTED,
@@ -98,6 +99,7 @@ app.command()(cli_backfill.backfill)
 app.command()(cli_batches.batches)
 app.command()(cli_calibrate.calibrate)
 app.command()(cli_replay.replay)
+app.command()(cli_whatif.whatif)
 app.command()(cli_dashboard.dashboard)
 app.command()(cli_prune.prune)
 app.command()(cli_gate.gate)

@@ -5,5 +5,9 @@ from .document_ids import (
     hashed as hashed,
     pieces as pieces,
 )
+from .fallen import (
+    NeedingQuestion as NeedingQuestion,
+    needing_questions_of as needing_questions_of,
+)
 from .report import EARLIER_NIGHTS as EARLIER_NIGHTS, find_lost_passages as find_lost_passages
 from .retrievals import VERDICTS as VERDICTS, Run as Run

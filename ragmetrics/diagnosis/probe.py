@@ -22,10 +22,10 @@ from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.diagnosis.log_stages import Verdict
 from ragmetrics.diagnosis.lost_pairs import LostPairs
 from ragmetrics.diagnosis.probe_answers import Sought, find_in_answer
-from ragmetrics.diagnosis.probe_questions import questions_of
+from ragmetrics.diagnosis.question_rows import rows_of_questions
 from ragmetrics.errors import RagmetricsError, StoreError
 from ragmetrics.model import LogRow, Stage
-from ragmetrics.retriever import Ask, Question, ask_retriever, look_up
+from ragmetrics.retriever import Ask, Question, ask_retriever, look_up, question_of
 from ragmetrics.text import clean
 
 _OPEN: tuple[Stage, ...] = ("in_index", "not_in_index", "undecided")
@@ -104,8 +104,8 @@ class _Probe:
             by_question.setdefault(int(self.lost.questions[number]), []).append(number)
         room = int(most * self.retriever.probe.requests) - self.requests
         chosen = self._spread(list(by_question), room, "questions")
-        asked = questions_of(self.lost, chosen)
-        answers = self._ask([Ask(asked[one], parameters) for one in chosen])
+        rows = rows_of_questions(self.lost.run, self.lost.now, chosen)
+        answers = self._ask([Ask(question_of(rows[one].row), parameters) for one in chosen])
         for question, answer in zip(chosen, answers, strict=True):
             if isinstance(answer, LogRow):
                 for number in by_question[question]:

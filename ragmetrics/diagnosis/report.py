@@ -5,7 +5,7 @@ and the retriever.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
 import numpy as np
@@ -14,6 +14,7 @@ from ragmetrics.config import Settings
 from ragmetrics.diagnosis.corpus_stages import ask_corpus
 from ragmetrics.diagnosis.lost_pairs import LostPairs, find_lost_pairs, sources_of
 from ragmetrics.diagnosis.probe import ask_about
+from ragmetrics.diagnosis.question_rows import QuestionRow, rows_of_questions
 from ragmetrics.diagnosis.retrievals import Run
 from ragmetrics.diagnosis.sentence import sentence_of
 from ragmetrics.diagnosis.shares import share_of_segments, share_of_stages
@@ -29,7 +30,6 @@ from ragmetrics.model import (
     StageCounts,
     StageShare,
 )
-from ragmetrics.storage import records_at
 from ragmetrics.text import clean
 
 EARLIER_NIGHTS = 7
@@ -108,16 +108,15 @@ def _listed(lost: LostPairs, shares: Sequence[StageShare]) -> list[LostPassage]:
         range(len(lost.places)),
         key=lambda n: (order[lost.verdicts[n].stage], int(lost.questions[n]), n),
     )[:MOST_LISTED]
-    questions = _questions_now(lost, chosen)
+    wanted = set(lost.questions[chosen].tolist()) if chosen else set()
+    questions = rows_of_questions(lost.run, lost.now, wanted)
     return [_passage(lost, number, questions) for number in chosen]
 
 
-def _passage(
-    lost: LostPairs, number: int, questions: dict[int, tuple[str, int, int]]
-) -> LostPassage:
+def _passage(lost: LostPairs, number: int, questions: Mapping[int, QuestionRow]) -> LostPassage:
     verdict, old, place = lost.verdicts[number], lost.old[number], lost.places[number]
     question = int(lost.pairs.question[place])
-    text, shard, position = questions[question]
+    known = questions[question]
     night: date = lost.earlier[int(lost.pairs.run[place])].ref.date
     return LostPassage(
         stage=verdict.stage,
@@ -125,28 +124,10 @@ def _passage(
         evidence=verdict.evidence,
         id=clean(old.id, 200) if old else "",
         text=clean(old.text, _LONGEST_TEXT) if old else "",
-        user_input=clean(text, _LONGEST_TEXT),
+        user_input=clean(known.row.user_input, _LONGEST_TEXT),
         question=f"{question:08x}",
         night=night,
         rank=int(lost.pairs.rank[place]),
-        shard=shard,
-        position=position,
+        shard=known.shard,
+        position=known.position,
     )
-
-
-def _questions_now(lost: LostPairs, chosen: Sequence[int]) -> dict[int, tuple[str, int, int]]:
-    """The text and the location of the first row of each question of the chosen pairs."""
-    wanted = np.unique(lost.questions[list(chosen)]) if chosen else lost.questions[:0]
-    found: dict[int, tuple[str, int, int]] = {}
-    _, first = np.unique(lost.now.question, return_index=True)
-    rows = first[np.isin(lost.now.question[first], wanted)]
-    for shard in np.unique(lost.now.shard[rows]).tolist():
-        own = rows[lost.now.shard[rows] == shard]
-        path = lost.run.ref.rows(shard)
-        places = set(lost.now.position[own].tolist())
-        records = records_at(lost.run.files, path, places, ["user_input"])
-        for row in own.tolist():
-            position = int(lost.now.position[row])
-            question = int(lost.now.question[row])
-            found[question] = (records[position]["user_input"] or "", shard, position)
-    return found

@@ -147,6 +147,13 @@ from .redaction import (
     redactions as redactions,
     redact_quotes as redact_quotes,
 )
+from .whatif import (
+    AS_NOW as AS_NOW,
+    VariantChange as VariantChange,
+    VariantResult as VariantResult,
+    WhatIf as WhatIf,
+    whatif_sentence as whatif_sentence,
+)
 from .replay import (
     ReplayIncomplete as ReplayIncomplete,
     ReplayState as ReplayState,

@@ -21,6 +21,7 @@ from .evaluation import (
     too_many_quarantined as too_many_quarantined,
 )
 from .compare_sides import compare as compare
+from .retriever_variants import whatif as whatif
 from .backfill import (
     Backfill as Backfill,
     BackfillShort as BackfillShort,

@@ -25,9 +25,10 @@ from ragmetrics.alerts import (
 from ragmetrics.calibration import History, fixed_sets, load_history
 from ragmetrics.comparison import cached_load, find_moves, night_before
 from ragmetrics.config import Settings
-from ragmetrics.diagnosis import EARLIER_NIGHTS, VERDICTS, IdReader, Run, find_lost_passages
+from ragmetrics.diagnosis import IdReader
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Finding, LostPassages, Manifest, WorstRow
+from ragmetrics.model import Finding, Manifest, WorstRow
+from ragmetrics.pipeline.lost_passages import lost_passages_of
 from ragmetrics.scoring import MetricScores, Staged, load_scores, summarise_run, watched_tags
 from ragmetrics.storage import (
     Files,
@@ -49,7 +50,6 @@ WORST = 10
 """Rows shown per metric."""
 _COMPARED_NIGHTS = 60
 log = logging.getLogger(__name__)
-_NONE = LostPassages(questions=0, needed=0, fallen=0, lost=0)
 _NOTIFIED = ("transition", "escalation", "ended")
 """Fields of a finding that say which message was sent about it."""
 
@@ -89,7 +89,7 @@ def publish_run(
             "findings": _as_notified(findings, superseded, find_manifest(files, staged.ref)),
             "falls": find_unwatched_drops(settings.alerts, night, findings),
             "moves": find_moves(manifest, night.earlier, night.load),
-            "lost_passages": _lost_passages(settings, files, night, findings),
+            "lost_passages": lost_passages_of(settings, files, manifest, night.earlier, findings),
             "worst": _worst(files, night),
             "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
         }
@@ -178,33 +178,6 @@ def _as_notified(findings: Sequence[Finding], *before: Manifest | None) -> list[
         one if one.transition else one.model_copy(update=notified.get((one.key, one.state), {}))
         for one in findings
     ]
-
-
-def _lost_passages(
-    settings: Settings, files: Files, night: NightContext, findings: Sequence[Finding]
-) -> LostPassages | None:
-    """What happened to the passages that questions lost since the usual nights before.
-
-    Nights that had lost passages significantly are no usual nights. The corpus and the retriever
-    are asked where a metric alert fires, or passages are lost significantly.
-    """
-    usual = [one for one in night.earlier if not (one.lost_passages or _NONE).significant]
-    usual = usual[-EARLIER_NIGHTS:]
-    firing = any(one.kind == "metric" and one.state == "firing" for one in findings)
-    builds = night.manifest.source.index_builds
-    return find_lost_passages(
-        settings,
-        _run(files, night.manifest),
-        [_run(files, one) for one in usual],
-        [one.lost_passages.counts for one in usual if one.lost_passages],
-        build=max(builds, key=lambda name: builds[name]) if builds else None,
-        ask=lambda found: firing or found.significant,
-    )
-
-
-def _run(files: Files, manifest: Manifest) -> Run:
-    verdicts = manifest.summary(VERDICTS)
-    return Run(files, ref_of(manifest), judged=bool(verdicts and verdicts.scored))
 
 
 def _worst(files: Files, night: NightContext) -> list[WorstRow]:

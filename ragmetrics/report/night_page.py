@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import yaml
 
-from ragmetrics.model import Calibration, Manifest
+from ragmetrics.model import Calibration, Manifest, WhatIf
 from ragmetrics.report.calibration import trusted
 from ragmetrics.report.calibration_page import CALIBRATION_PAGE
 from ragmetrics.report.cards import cards
@@ -33,6 +33,7 @@ from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.rows_page import ROWS, write_rows
 from ragmetrics.report.summaries import SUMMARY, summary_page
 from ragmetrics.report.templating import render_page
+from ragmetrics.report.whatif_view import whatif_lines
 from ragmetrics.storage import Files
 
 _SHOWN = 5
@@ -68,16 +69,20 @@ def write_night(
     *,
     changed_since: date | None = None,
     raw: str = "",
+    whatif: WhatIf | None = None,
 ) -> str:
     """Write the pages of a night; return the path of its first page, relative to the site.
 
     `earlier` are the nights before, oldest first; `rows` are the rows of this night to show. Of the
     `calibrations`, the page shows those of the night's judges. `changed_since` is the night that
-    changes.html compares with, if there is such a page. `raw` is the folder of the night's scores.
+    changes.html compares with, if there is such a page. `raw` is the folder of the night's scores,
+    `whatif` what would mend the night.
     """
     write_rows(site, manifest, rows)
     site.write(f"{manifest.date}/{SUMMARY}", summary_page(manifest, earlier))
-    page = night_page(manifest, earlier, rows, calibrations, changed_since=changed_since, raw=raw)
+    page = night_page(
+        manifest, earlier, rows, calibrations, changed_since=changed_since, raw=raw, whatif=whatif
+    )
     path = f"{manifest.date}/index.html"
     site.write(path, page)
     return path
@@ -91,6 +96,7 @@ def night_page(
     *,
     changed_since: date | None = None,
     raw: str = "",
+    whatif: WhatIf | None = None,
 ) -> bytes:
     """The first page of a night; for the parameters see `write_night`."""
     numbers, rules = has_numbers(manifest), shown_rules(manifest, earlier)
@@ -107,6 +113,7 @@ def night_page(
         explained=explained_rules(manifest, rules),
         found_statuses=found_statuses(manifest),
         groups=_row_groups(manifest, rows),
+        whatif=whatif_lines(whatif),
         lost=lost_passages_view(
             manifest.lost_passages, {one.place: _link(one.key) for one in rows}
         ),

@@ -21,6 +21,7 @@ from ragmetrics.model import (
     Manifest,
     Record,
     Score,
+    VariantResult,
     hashed,
     hashed_place,
     hashed_quote,
@@ -36,7 +37,7 @@ _TEXTS = {"user_input", "text", "carried"}
 """Fields of records with logged texts."""
 _QUOTING = {"problems"}
 """Fields that may quote a logged text after a colon."""
-_QUOTING_REASONS = (FailedGate, BrokenFile)
+_QUOTING_REASONS = (FailedGate, BrokenFile, VariantResult)
 """Records whose `reason` may quote a logged text."""
 _PLACES = {"reasons", "rejected"}
 """Counts by why a row could not be read. A reason may name a key of the log."""

@@ -27,7 +27,7 @@ from ragmetrics.alerts import silences, with_silences
 from ragmetrics.calibration import History, load_history
 from ragmetrics.comparison import LoadScores, cached_load, compare_with_night_before, night_before
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Gate, Manifest
+from ragmetrics.model import Gate, Manifest, WhatIf
 from ragmetrics.report.calibration_page import CALIBRATION_PAGE, write_calibrations
 from ragmetrics.report.comparison_pages import (
     BUILDS,
@@ -64,6 +64,7 @@ from ragmetrics.storage import (
     load_compared,
     load_failed_gates,
     load_gates,
+    load_whatif,
     outlines,
     path_of,
     ref_of,
@@ -95,13 +96,21 @@ def write_dashboard(files: Files, manifest: Manifest) -> Manifest:
     return nights[-1] if nights else manifest
 
 
-def refresh_dashboard(files: Files, published: Collection[date] = ()) -> History:
+def refresh_dashboard(
+    files: Files, published: Collection[date] = (), *, nights: Collection[date] = ()
+) -> History:
     """Write the calibrations, and the pages that mention them; return them with their drift.
 
     The overview links to the calibrations, and the newest night says how far its judge agrees with
-    people. If nights were `published` by themselves, the nights after them are written too.
+    people. If nights were `published` by themselves, the nights after them are written too. So are
+    the `nights` themselves.
     """
-    return _write(files, lambda one: one.following(published), newest=True).history
+
+    def numbers(one: _Dashboard) -> list[int]:
+        own = [n for n, night in enumerate(one.nights) if night.date in nights]
+        return [*own, *one.following(published)]
+
+    return _write(files, numbers, newest=True).history
 
 
 def refresh_builds(files: Files) -> None:
@@ -321,7 +330,16 @@ def _write_night(
         history.calibrations,
         changed_since=before.date if before and has_changes else None,
         raw=files.uri(ref_of(night).folder("scores")),
+        whatif=_whatif(files, night),
     )
+
+
+def _whatif(files: Files, night: Manifest) -> WhatIf | None:
+    """What would mend the night; None where nobody asked, or the night was run again since."""
+    found = load_whatif(files, night.date)
+    if found is None or found.run != night.run:
+        return None
+    return redacted(found, night.redacts)
 
 
 def _write_changes(

@@ -13,6 +13,7 @@ from .questions import (
     golden_questions as golden_questions,
     key_of as key_of,
     line_of as line_of,
+    question_of as question_of,
     read_answer as read_answer,
 )
 from .retriever_client import (

@@ -102,15 +102,16 @@ def golden_questions(settings: Settings, limit: int | None = None) -> QuestionSe
         if isinstance(item, Rejected) or not item.user_input.strip():
             unreadable += 1
             continue
-        question = _question(item, settings)
+        question = question_of(item, settings.language)
         found.setdefault(question.key, question)
     if not found:
         raise InputError(f"golden set {settings.golden}: there is no question in it")
     return QuestionSet(tuple(found.values())[:limit], unreadable)
 
 
-def _question(row: LogRow, settings: Settings) -> Question:
-    return Question(row.id, row.user_input, row.language or settings.language, row.tags)
+def question_of(row: LogRow, language: str = "") -> Question:
+    """The question of a row; `language` is that of a row without one."""
+    return Question(row.id, row.user_input, row.language or language, row.tags)
 
 
 def read_answer(

@@ -66,6 +66,7 @@ from .gates import (
     BUILD_PAGES as BUILD_PAGES,
     GATES as GATES,
 )
+from .whatifs import load_whatif as load_whatif, save_whatif as save_whatif
 from .run_index import path_of as path_of, RUNS as RUNS, RunIndex as RunIndex
 from .retry import do_all as do_all, expect as expect, is_missing as is_missing
 from .unpacking import FileTooLarge as FileTooLarge, unpacked as unpacked

@@ -1,0 +1,143 @@
+"""`ragmetrics whatif`: which variant of the retriever would mend the questions that fell."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+from rich.console import Console
+
+from ragmetrics.cli.options import (
+    JsonFlag,
+    SettingsFlag,
+    StoreFlag,
+    err,
+    out,
+    print_json,
+    settings_here,
+)
+from ragmetrics.cli.progress import progress_reporter
+from ragmetrics.cli.table import print_grid
+from ragmetrics.errors import InputError
+from ragmetrics.text import clean, load_yaml
+
+if TYPE_CHECKING:
+    from ragmetrics.model import VariantChange, VariantResult, WhatIf
+
+_QUESTIONS = 200
+
+
+def whatif(
+    night: Annotated[datetime, typer.Option("--night", formats=["%Y-%m-%d"], help="The night.")],
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--variant",
+            help="A variant of `retriever: variants:`, may be repeated; default: all of them.",
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter of the retriever, such as k=10; several make one variant together.",
+        ),
+    ] = None,
+    questions: Annotated[
+        int,
+        typer.Option(
+            "--questions", min=1, help="Most questions that fell, and most others, to ask again."
+        ),
+    ] = _QUESTIONS,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Ask the questions that fell again, through variants of the retriever: what mends them?"""
+    from ragmetrics.pipeline import whatif as run
+
+    chosen = settings_here(settings, store)
+    parameters = dict(_parameter(one) for one in changes or ())
+    with progress_reporter(err, "asking", quiet=as_json) as progress:
+        found = run(
+            night.date(),
+            settings=chosen,
+            variants=variant,
+            parameters=parameters,
+            questions=questions,
+            progress=progress,
+        )
+    if as_json:
+        print_json(found.as_json())
+    else:
+        print_whatif(out, found)
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    """`k=10` as a name and a value, which is read as YAML."""
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip():
+        raise InputError(f"--set {clean(text, 100)}: should be NAME=VALUE, such as k=10")
+    try:
+        return name.strip(), load_yaml(value)
+    except yaml.YAMLError as error:
+        raise InputError(f"--set {clean(text, 100)}: {clean(str(error), 200)}") from None
+
+
+def print_whatif(console: Console, found: WhatIf) -> None:
+    """Print the verdict, a line per variant, and the changes of metrics."""
+    from ragmetrics.model import whatif_sentence
+
+    sentence = clean(whatif_sentence(found), 600)
+    style = "bold green" if found.best else "bold yellow"
+    console.print(f"{sentence[0].upper()}{sentence[1:]}", style=style)
+    console.print(
+        f"Night {found.night}, index build {clean(found.build, 100)}: {found.fallen:,} questions "
+        "lost a passage that they need"
+    )
+    headers = ("variant", "mended", "share [95%]", "others broken", "contexts")
+    print_grid(console, headers, [_line(one) for one in found.variants])
+    for title, name in (("Questions that fell", "fell"), ("Others", "kept")):
+        _print_changes(console, title, [(one.name, getattr(one, name)) for one in found.variants])
+    for one in found.variants:
+        if one.failed:
+            text = f"{one.name}: {one.failed:,} questions without an answer: {one.reason}"
+            console.print(clean(text, 300), style="yellow")
+    for problem in found.problems:
+        console.print(f"Problem: {clean(problem, 300)}", style="red")
+    console.print(
+        f"Requests: {found.requests:,} to the retriever, {found.usage.requests:,} to judges "
+        f"({found.usage.answered_from_store:,} answered from the store)"
+    )
+
+
+def _line(one: VariantResult) -> tuple[str, ...]:
+    share = "–"
+    if one.share is not None:
+        share = f"{one.share:.0%} [{one.low or 0:.0%}, {one.high or 0:.0%}]"
+    contexts = "–" if one.contexts is None else f"{one.contexts:.1f}"
+    mended, broken = f"{one.mended:,} of {one.asked:,}", f"{one.broken:,} of {one.others:,}"
+    return clean(one.name, 60), mended, share, broken, contexts
+
+
+def _print_changes(
+    console: Console, title: str, variants: list[tuple[str, list[VariantChange]]]
+) -> None:
+    """Print the change of each metric of each variant from the retriever as it is now."""
+    lines = [
+        (
+            clean(name, 60),
+            one.metric,
+            f"{one.difference:+.3f} [{one.low or 0:+.3f}, {one.high or 0:+.3f}]",
+            f"{one.questions:,}",
+        )
+        for name, changes in variants
+        for one in changes
+        if one.difference is not None
+    ]
+    if lines:
+        headers = (title, "metric", "change [95%]", "questions")
+        print_grid(console, headers, lines, names=(0, 1))

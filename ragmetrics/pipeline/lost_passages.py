@@ -1,0 +1,56 @@
+"""The lost passages of a published night: which nights it is compared with, and when the corpus and
+the retriever are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragmetrics.config import Settings
+from ragmetrics.diagnosis import EARLIER_NIGHTS, VERDICTS, Run, find_lost_passages
+from ragmetrics.model import Finding, LostPassages, Manifest
+from ragmetrics.storage import Files, ref_of
+
+_NONE = LostPassages(questions=0, needed=0, fallen=0, lost=0)
+
+
+def lost_passages_of(
+    settings: Settings,
+    files: Files,
+    manifest: Manifest,
+    earlier: Sequence[Manifest],
+    findings: Sequence[Finding],
+) -> LostPassages | None:
+    """What happened to the passages that questions lost since the usual nights before.
+
+    The corpus and the retriever are asked where a metric alert fires, or passages are lost
+    significantly.
+    """
+    usual = usual_nights(earlier)
+    firing = any(one.kind == "metric" and one.state == "firing" for one in findings)
+    return find_lost_passages(
+        settings,
+        run_of_night(files, manifest),
+        [run_of_night(files, one) for one in usual],
+        [one.lost_passages.counts for one in usual if one.lost_passages],
+        build=main_build(manifest),
+        ask=lambda found: firing or found.significant,
+    )
+
+
+def usual_nights(earlier: Sequence[Manifest]) -> list[Manifest]:
+    """The last nights that did not lose passages significantly."""
+    usual = [one for one in earlier if not (one.lost_passages or _NONE).significant]
+    return usual[-EARLIER_NIGHTS:]
+
+
+def run_of_night(files: Files, manifest: Manifest) -> Run:
+    """A night's run, as the diagnosis reads it."""
+    verdicts = manifest.summary(VERDICTS)
+    return Run(files, ref_of(manifest), judged=bool(verdicts and verdicts.scored))
+
+
+def main_build(manifest: Manifest) -> str | None:
+    """The index build of most rows; None where no row names one."""
+    builds = manifest.source.index_builds
+    return max(builds, key=lambda name: builds[name]) if builds else None
