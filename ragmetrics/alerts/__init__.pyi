@@ -48,4 +48,8 @@ from .timeouts import (
     with_timeout as with_timeout,
     CHANNEL_TIMEOUT as CHANNEL_TIMEOUT,
 )
+from .topic_changes import (
+    fallen_topic as fallen_topic,
+    try_topic_changes as try_topic_changes,
+)
 from .unwatched_drops import find_unwatched_drops as find_unwatched_drops

@@ -21,6 +21,7 @@ from ragmetrics.model import (
     WorstRow,
     compared_words,
     drop_words,
+    fallen_topic_text,
     mix_text,
     redact_quotes,
     redactions,
@@ -81,6 +82,7 @@ def compose(
         context(_night(manifest)),
         *(_section(one, manifest, titled=len(fired) > 1) for one in fired[:SHOWN]),
         *bullets("Lost passages", lost_passage_lines(manifest.lost_passages, redact=redact)),
+        *bullets("Topics that fell", _topics(manifest)),
         *bullets("Also fired", _lines(fired[SHOWN:]), dashboard),
         *bullets("Still firing", _lines(still), dashboard),
         *bullets("Snoozed", map(_snoozed, snoozed), dashboard),
@@ -365,6 +367,11 @@ def _sampled(manifest: Manifest) -> str:
     if sample is None or sample.judged >= rows:
         return ""
     return f"; means of all rows estimated from a sample: {sample.judged:,} of {rows:,} rows judged"
+
+
+def _topics(manifest: Manifest) -> list[str]:
+    fallen = manifest.topics.fallen if manifest.topics else []
+    return [escape(fallen_topic_text(one), 300) for one in fallen]
 
 
 def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:

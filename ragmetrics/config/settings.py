@@ -35,6 +35,7 @@ from ragmetrics.config.judge import (
 )
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.settings_errors import explain_settings_error
+from ragmetrics.config.topics import TopicSettings
 from ragmetrics.errors import SettingsError
 from ragmetrics.model import FIELDS
 from ragmetrics.text import Duration, load_yaml
@@ -70,6 +71,11 @@ class ReadLimits(SettingsModel):
 def _as_mapping(value: object) -> object:
     """`openai` as `{"name": "openai"}`."""
     return {"name": value} if isinstance(value, str) else value
+
+
+def _switch(value: object) -> object:
+    """`true` as the defaults, `false` as nothing."""
+    return ({} if value else None) if isinstance(value, bool) else value
 
 
 class RunnerSettings(SettingsModel):
@@ -199,6 +205,8 @@ class Settings(BaseSettings):
     runner: Annotated[RunnerSettings, BeforeValidator(_as_mapping)] = RunnerSettings()
     redact: bool = False
     """Keep logged texts out of the dashboard and of messages: they show only hashes and scores."""
+    topics: Annotated[TopicSettings | None, BeforeValidator(_switch)] = None
+    """Groups of questions, which become the tag `topic`. None: off."""
     segments: tuple[str, ...] | None = None
     """Tags to show scores by. None: all tags with at most 20 values."""
     limits: ReadLimits = ReadLimits()

@@ -37,7 +37,8 @@ def public_settings(settings: Settings) -> dict[str, Any]:
 
 
 def _name_alone(value: Any) -> Any:
-    return {"name": value["name"]} if isinstance(value, Mapping) else value
+    named = isinstance(value, Mapping) and "name" in value
+    return {"name": value["name"]} if named else value
 
 
 def _without_secrets(name: str, value: Any) -> Any:

@@ -80,12 +80,12 @@ def _report(
     passages = Counter(one.stage for one in lost.verdicts)
     shares = share_of_stages(counts, passages, before, sources)
     shares.sort(key=lambda one: (not one.significant, -one.passages, one.stage))
-    significant = [one.stage for one in shares if one.significant]
     segments = [
         one
-        for stage in significant
-        for one in share_of_segments(counts, before, sources, stage)
-        if one.significant
+        for stage in shares
+        if stage.significant
+        for one in share_of_segments(counts, before, sources, stage.stage)
+        if one.significant and one.low > stage.share  # a value like the others is no place
     ]
     segments.sort(key=lambda one: (-one.share, -one.questions, str(one.segment)))
     return LostPassages(

@@ -147,6 +147,16 @@ from .redaction import (
     redactions as redactions,
     redact_quotes as redact_quotes,
 )
+from .topics import (
+    TOPIC as TOPIC,
+    FallenTopic as FallenTopic,
+    RisenTopic as RisenTopic,
+    Topic as Topic,
+    TopicModel as TopicModel,
+    TopicReport as TopicReport,
+    TopicWithoutGolden as TopicWithoutGolden,
+    fallen_topic_text as fallen_topic_text,
+)
 from .whatif import (
     AS_NOW as AS_NOW,
     VariantChange as VariantChange,

@@ -25,6 +25,7 @@ from ragmetrics.model.changes import (
 from ragmetrics.model.finding import Finding
 from ragmetrics.model.lost_passages import LostPassages
 from ragmetrics.model.summary import Summary
+from ragmetrics.model.topics import TopicReport
 
 MANIFEST_VERSION = 1
 EMBEDDINGS = "embeddings"
@@ -205,6 +206,8 @@ class Manifest(Record):
     """Changes since the last comparable night, for metrics with enough common questions."""
     lost_passages: LostPassages | None = None
     """What happened to passages that questions needed and lost; None: not known."""
+    topics: TopicReport | None = None
+    """What happened to the topics of the questions; None: `topics` is off."""
     worst: list[WorstRow]
     usage: Usage
     """Usage of judges and embeddings behind a network; local ones cost nothing."""

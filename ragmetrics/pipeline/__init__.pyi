@@ -22,6 +22,10 @@ from .evaluation import (
 )
 from .compare_sides import compare as compare
 from .retriever_variants import whatif as whatif
+from .variant_results import (
+    VariantAnswers as VariantAnswers,
+    measure_variants as measure_variants,
+)
 from .backfill import (
     Backfill as Backfill,
     BackfillShort as BackfillShort,

@@ -30,7 +30,7 @@ from ragmetrics.errors import (
 )
 from ragmetrics.judges import deadline_at, use_deadline
 from ragmetrics.logs import NightInputs, find_inputs
-from ragmetrics.model import JudgeInfo, Manifest
+from ragmetrics.model import JudgeInfo, Manifest, TopicModel
 from ragmetrics.pipeline.publish import publish_run
 from ragmetrics.pipeline.show import show_run
 from ragmetrics.report import redacted
@@ -53,6 +53,7 @@ from ragmetrics.scoring import (
     staged_runs,
 )
 from ragmetrics.storage import RunRef, open_store
+from ragmetrics.topics import topics_of_night
 
 log = logging.getLogger(__name__)
 
@@ -88,8 +89,9 @@ def stage_night(settings: Settings, day: date, begun: datetime | None = None) ->
     """
     info, embedder = check_settings(settings)
     files, now = open_store(settings), datetime.now(UTC)
-    inputs, ref = _planned(settings, day, info, embedder, begun or now)
-    staged = stage_run(settings, ref, inputs, now)
+    topics = topics_of_night(settings, files, day)
+    inputs, ref = _planned(settings, day, info, embedder, topics, begun or now)
+    staged = stage_run(settings, ref, inputs, now, topics=topics)
     prints = {
         metric.name: metric_fingerprint(metric, info.fingerprint, embedder)
         for metric in chosen_metrics(settings)
@@ -113,16 +115,22 @@ def judge_drift_labels(settings: Settings, until: datetime | None = None) -> lis
 
 def find_run(settings: Settings, day: date) -> RunRef:
     """The newest attempt of the run for the night's current logs. Nothing is written."""
-    return _planned(settings, day, *check_settings(settings))[1]
+    topics = topics_of_night(settings, open_store(settings), day, keep=False)
+    return _planned(settings, day, *check_settings(settings), topics)[1]
 
 
 def _planned(
-    settings: Settings, day: date, info: JudgeInfo, embedder: str, begun: datetime | None = None
+    settings: Settings,
+    day: date,
+    info: JudgeInfo,
+    embedder: str,
+    topics: TopicModel | None,
+    begun: datetime | None = None,
 ) -> tuple[NightInputs, RunRef]:
     files, inputs = open_store(settings), find_inputs(settings, day)
     earlier = staged_runs(files, day)
     shards = earlier[0].ref.shards if earlier else None  # so that rows stay in their shards
-    first = plan_run(settings, day, inputs, f"{info.fingerprint}/{embedder}", shards)
+    first = plan_run(settings, day, inputs, f"{info.fingerprint}/{embedder}", shards, topics)
     return inputs, find_attempt(files, first, earlier, begun)
 
 

@@ -19,6 +19,7 @@ from ragmetrics.alerts import (
     load_alerts,
     notifications,
     silences,
+    try_topic_changes,
     with_missed_nights,
     with_movements,
 )
@@ -45,6 +46,7 @@ from ragmetrics.storage import (
     superseding,
     trailing_nights,
 )
+from ragmetrics.topics import topics_of_night
 
 WORST = 10
 """Rows shown per metric."""
@@ -90,6 +92,9 @@ def publish_run(
             "falls": find_unwatched_drops(settings.alerts, night, findings),
             "moves": find_moves(manifest, night.earlier, night.load),
             "lost_passages": lost_passages_of(settings, files, manifest, night.earlier, findings),
+            "topics": try_topic_changes(
+                settings.alerts, files, night, topics_of_night(settings, files, manifest.date)
+            ),
             "worst": _worst(files, night),
             "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
         }

@@ -13,6 +13,7 @@ from ragmetrics.model import (
     Manifest,
     Summary,
     UnwatchedDrop,
+    fallen_topic_text,
     unwatched_drop_story,
     unwatched_drop_text,
 )
@@ -267,6 +268,8 @@ def _notes(
     notes = []
     if manifest.lost_passages and manifest.lost_passages.sentence:
         notes.append(f"{manifest.lost_passages.sentence}.")
+    fallen = manifest.topics.fallen if manifest.topics else []
+    notes += [f"{fallen_topic_text(one)}." for one in fallen]
     said = " ".join(one.message for one in found)
     problem = manifest.source.problem or ("" if found else "No row could be scored.")
     if state == "no_data" and problem and not _is_in(said, problem):

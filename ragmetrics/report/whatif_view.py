@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ragmetrics.model import VariantChange, VariantResult, WhatIf, whatif_sentence
 
-_MOST_CHANGES = 4
+_MOST_CHANGES = 6
 """Metrics whose changes a line shows."""
 
 

@@ -19,6 +19,7 @@ from ragmetrics.config import SampleSettings, Settings, public_settings
 from ragmetrics.judges import TEXTS_PER_REQUEST
 from ragmetrics.model import (
     EMBEDDINGS,
+    TOPIC,
     UNSETTLED,
     BudgetReport,
     Manifest,
@@ -61,7 +62,7 @@ def summarise_run(
         for m in chosen
     }
     prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
-    segments = find_segments(next(iter(scores.values())), settings.segments)
+    segments = find_segments(next(iter(scores.values())), _shown_tags(settings))
     costs = read_usage_report(settings, files, ref)
     free = unpaid(settings, info.panel or [name for name in costs.usage if name != EMBEDDINGS])
     spent = sum((one for name, one in costs.usage.items() if name not in free), Usage())
@@ -116,12 +117,18 @@ def _budget(
     )
 
 
+def _shown_tags(settings: Settings) -> Sequence[str] | None:
+    """The tags that scores are shown by; None: those with few values."""
+    named = settings.segments
+    return named if named is None or settings.topics is None else (*named, TOPIC)
+
+
 def watched_tags(settings: Settings) -> set[str]:
     """The tags that the settings name. They are loaded even when few rows have them."""
     ruled = {rule.by for rule in settings.alerts.rules or () if rule.by}
     sampled = settings.sample.strata if settings.sample else ()
     named = {*(settings.segments or ()), *sampled, *(settings.alerts.mix_tags or ())}
-    return ruled | named
+    return ruled | named | ({TOPIC} if settings.topics else set())
 
 
 class MetricErrors:

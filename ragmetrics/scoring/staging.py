@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -20,11 +20,13 @@ from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import GoldenSet, NightInputs, ReadCounts, log_files_of_day
 from ragmetrics.model import (
+    TOPIC,
     BrokenFile,
     LogRow,
     Record,
     Rejected,
     Source,
+    TopicModel,
     dump_json,
 )
 from ragmetrics.scoring.metric_choice import chosen_metrics
@@ -43,6 +45,7 @@ from ragmetrics.storage import (
     save_record,
     workspace,
 )
+from ragmetrics.topics import Assigner, model_digest
 from ragmetrics.version import __version__
 
 log = logging.getLogger(__name__)
@@ -95,12 +98,17 @@ class _Counts:
 
 
 def plan_run(
-    settings: Settings, day: date, inputs: NightInputs, judged_by: str, before: int | None = None
+    settings: Settings,
+    day: date,
+    inputs: NightInputs,
+    judged_by: str,
+    before: int | None = None,
+    topics: TopicModel | None = None,
 ) -> RunRef:
     """Name the run by a digest of everything that its scores depend on. A repetition then finds
     the finished parts.
 
-    `before` is the number of shards of an earlier run of the night.
+    `before` is the number of shards of an earlier run of the night, `topics` those of its rows.
     """
     golden = inputs.golden.infos if inputs.golden else ()
     shards = shards_for(settings, inputs.logs, inputs.limit, before)
@@ -121,6 +129,7 @@ def plan_run(
         [metric.digest for metric in chosen_metrics(settings)],
         settings.budget.model_dump(exclude_none=True),
         *([settings.sample.model_dump()] if settings.sample and settings.samples else []),
+        *([model_digest(topics)] if topics else []),
         [[info.path, info.size, info.version] for info in (*inputs.log_files(), *golden)],
     ]
     digest = hashlib.blake2b(dump_json(parts).encode("utf-8", "surrogatepass"), digest_size=5)
@@ -139,17 +148,20 @@ def stage_run(
     inputs: NightInputs,
     now: datetime,
     weighed_by: Corpus | None = None,
+    topics: TopicModel | None = None,
 ) -> Staged:
     """Write the run's rows, quarantine and word counts; return at once if they exist.
 
     `now` is stored as the start of the run, and as the time when its files were listed.
-    `weighed_by` are word counts in place of the run's own.
+    `weighed_by` are word counts in place of the run's own. Rows get the tag of their topic, if
+    there are `topics`.
     """
     files = open_store(settings)
     if done := _find_complete(files, ref):
         return done.model_copy(update={"seen_at": now})
     corpus, counts = weighed_by or Corpus(), _Counts()
     golden = GoldenSet(inputs.golden, first=inputs.golden_first)
+    with_topic = _tagger(settings, topics)
     with workspace() as folder, ExitStack() as stack:
         share = max(_BUFFER_BYTES // ref.shards, 1 << 18)
         writers = [PartWriter(folder, ROW_SCHEMA, share) for _ in range(ref.shards)]
@@ -161,6 +173,7 @@ def stage_run(
                 continue
             row, joined = golden.join(item)
             row = row if row.language else replace(row, language=settings.language)
+            row = with_topic(row)
             counts.add(row, joined)
             if settings.reads_corpus and weighed_by is None:
                 corpus.add(row.retrieved_contexts, row.user_input)
@@ -186,6 +199,22 @@ def stage_run(
     )
     save_record(files, f"{ref.folder('rows')}/staged.json", staged)
     return staged
+
+
+def _tagger(settings: Settings, model: TopicModel | None) -> Callable[[LogRow], LogRow]:
+    """A function that gives a row the tag of its topic. A tag of the log itself stays."""
+    if model is None:
+        return lambda row: row
+    assigner = Assigner(model)
+    names = {one.id: one.label(redact=settings.redact) for one in model.topics}
+
+    def tag(row: LogRow) -> LogRow:
+        topic = assigner.topic_of(row.user_input)
+        if topic is None or TOPIC in row.tags:
+            return row
+        return replace(row, tags={**row.tags, TOPIC: names[topic]})
+
+    return tag
 
 
 def _write_quarantine(files: Files, ref: RunRef, made: Path) -> list[str]:

@@ -1,0 +1,118 @@
+"""Whether a fall that is confined to one topic is told, with the right topic.
+
+    python -m benchmarks.topics [--trials 200] [--nights 1000]
+
+300 questions without tags, about eight sections of the demo's help centre: the questions of the
+demo, and questions made of words of its passages. In each trial half of the questions of one
+section lose everything. Right: most of the questions of the told topic are of that section. A
+question has its own level and moves by 0.05 from night to night; one in ten moves by 0.25. Then
+nights without a fall: no topic may be told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.fault_world import AskedQuestion, World, first_world, read_questions
+from benchmarks.whatif import make_pool
+from ragmetrics.alerts import fallen_topic
+from ragmetrics.model import question_key
+from ragmetrics.stats import share_interval
+from ragmetrics.topics import PastQuestion, find_fallen_questions
+
+QUESTIONS, SECTIONS, METRIC = 300, 8, "context_recall"
+_NIGHTS = 7
+Values = NDArray[np.float64]
+
+
+def draw_questions(
+    world: World, pool: Sequence[AskedQuestion], rng: random.Random
+) -> list[AskedQuestion]:
+    """The questions of the demo about eight sections, and made ones, each text once."""
+    sections = sorted({one.section for one in world.corpus})[:SECTIONS]
+    found = {one.text: one for one in read_questions(rng) if one.section in sections}
+    own = [one for one in pool if one.section in sections]
+    for one in rng.sample(own, len(own)):
+        if len(found) == QUESTIONS:
+            break
+        found.setdefault(one.text, one)
+    return list(found.values())
+
+
+def past_questions(world: World, asked: Sequence[AskedQuestion]) -> dict[str, PastQuestion]:
+    """What a store knows of the questions: the passage that the labels name, or the first one."""
+    texts = {one.id: one.text for one in world.corpus}
+    found = {}
+    for one in asked:
+        first = [hit.text for hit in world.search(one.text, one.channel, 1)]
+        needed = [texts[name] for name in one.golden] or first
+        found[question_key(one.text)] = PastQuestion(one.text, needed)
+    return found
+
+
+def draw_nights(count: int, rng: np.random.Generator) -> tuple[Values, Values]:
+    """The mean of each question on the nights before, and its value now, without a fall."""
+    level = rng.beta(4, 1, count)
+
+    def night() -> Values:
+        jump = (rng.random(count) < 0.1) * rng.normal(0, 0.25, count)
+        return np.clip(level + rng.normal(0, 0.05, count) + jump, 0, 1)
+
+    return np.mean([night() for _ in range(_NIGHTS)], axis=0), night()
+
+
+def told(
+    keys: Sequence[str], before: Values, now: Values, texts: dict[str, PastQuestion]
+) -> list[str]:
+    """The questions of the topic that is told; none where none is told."""
+    old, new = dict(zip(keys, before, strict=True)), dict(zip(keys, now, strict=True))
+    if fallen_topic(METRIC, old, new, texts) is None:
+        return []
+    found = find_fallen_questions({one: old[one] - new[one] for one in keys}, texts)
+    return found.questions if found else []
+
+
+def main() -> None:
+    """Print the shares of told and right topics, and of unchanged nights with a topic."""
+    parser = argparse.ArgumentParser(description="Topics beside the truth.")
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--nights", type=int, default=1_000)
+    chosen = parser.parse_args()
+    world = first_world()
+    pool = make_pool(world, 4_000)
+    right = any_told = 0
+    for number in range(chosen.trials):
+        rng, numbers = random.Random(number), np.random.default_rng(number)
+        asked = draw_questions(world, pool, rng)
+        texts, keys = past_questions(world, asked), [question_key(one.text) for one in asked]
+        section = {key: one.section for key, one in zip(keys, asked, strict=True)}
+        before, now = draw_nights(len(asked), numbers)
+        fallen = rng.choice(sorted(set(section.values())))
+        own = np.flatnonzero([one.section == fallen for one in asked])
+        now[numbers.choice(own, len(own) // 2, replace=False)] = 0
+        members = told(keys, before, now, texts)
+        any_told += bool(members)
+        most = Counter(section[one] for one in members).most_common(1)
+        right += bool(most) and most[0][0] == fallen
+    low, high = share_interval(right, chosen.trials)
+    print(f"told: {any_told} of {chosen.trials} trials")
+    print(
+        f"told with the right topic: {right / chosen.trials:.1%} [{low:.1%}, {high:.1%}] (goal 90%)"
+    )
+    false = 0
+    asked = draw_questions(world, pool, random.Random("unchanged"))
+    texts, keys = past_questions(world, asked), [question_key(one.text) for one in asked]
+    for number in range(chosen.nights):
+        before, now = draw_nights(len(asked), np.random.default_rng([number, 1]))
+        false += bool(told(keys, before, now, texts))
+    print(f"unchanged nights with a topic told: {false} of {chosen.nights} (goal at most 1%)")
+
+
+if __name__ == "__main__":
+    main()

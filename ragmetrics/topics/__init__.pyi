@@ -1,0 +1,8 @@
+from .assignment import Assigner as Assigner
+from .fallen_questions import (
+    FallenQuestions as FallenQuestions,
+    find_fallen_questions as find_fallen_questions,
+)
+from .fitting import fit_topics as fit_topics
+from .question_texts import PastQuestion as PastQuestion, read_questions as read_questions
+from .store import model_digest as model_digest, topics_of_night as topics_of_night

@@ -1,0 +1,36 @@
+"""Assigns questions to topics: a question of the fit has its group, another one that of its words.
+
+So a question has the same topic on every night, whatever is retrieved for it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ragmetrics.model import TopicModel, question_key
+from ragmetrics.topics.words import weigh, words_of
+
+
+class Assigner:
+    """Finds the topic of a question."""
+
+    def __init__(self, model: TopicModel) -> None:
+        self._rarity, self._known = model.rarity, model.known
+        self._topics: dict[str, list[tuple[int, float]]] = {}
+        for one in model.topics:
+            for word, weight in one.weights.items():
+                self._topics.setdefault(word, []).append((one.id, weight))
+
+    def topic_of(self, question: str) -> int | None:
+        """The number of a question's topic; None for a question without a known word."""
+        known = self._known.get(question_key(question))
+        return self.score(question)[0] if known is None else known
+
+    def score(self, question: str) -> tuple[int | None, float]:
+        """The topic whose words the question has most of, and how much."""
+        scores: dict[int, float] = {}
+        for word, weight in weigh(Counter(words_of(question)), self._rarity).items():
+            for topic, own in self._topics.get(word, ()):
+                scores[topic] = scores.get(topic, 0.0) + weight * own
+        best = max(scores, key=lambda topic: (scores[topic], -topic), default=None)
+        return (best, scores[best]) if best is not None else (None, 0.0)
