@@ -16,7 +16,7 @@ from ragmetrics.alerts.rule_check import RuleCheck, decide
 from ragmetrics.alerts.stale_labels import turnover_finding
 from ragmetrics.config import AlertSettings, Rule, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.model import Finding, Segment, Summary
+from ragmetrics.model import TOPIC, Finding, Segment, Summary
 from ragmetrics.scoring import chosen_metrics, find_segments, summarise
 from ragmetrics.storage import trailing_nights
 from ragmetrics.text import clean
@@ -89,7 +89,9 @@ def _segments(rule: Rule, night: NightContext) -> list[Segment | None]:
     # Tonight's values come from the rows: the manifest has only the shown segments.
     scores = night.scores.get(rule.metric)
     tonight = find_segments(replace(scores, table=scores.scored), [rule.by]) if scores else []
-    values = before | {segment.value for segment in tonight} or {_ANY}
+    values = before | {segment.value for segment in tonight}
+    if not values and rule.by != TOPIC:  # topics begin when there are enough questions
+        values = {_ANY}
     return [Segment(tag=rule.by, value=value) for value in sorted(values)]
 
 

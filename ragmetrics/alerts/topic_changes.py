@@ -26,6 +26,7 @@ from ragmetrics.model import (
     FallenTopic,
     Manifest,
     RisenTopic,
+    Topic,
     TopicModel,
     TopicReport,
     TopicWithoutGolden,
@@ -36,8 +37,9 @@ from ragmetrics.storage import Files, ref_of, trailing_nights
 from ragmetrics.text import clean
 from ragmetrics.topics import PastQuestion, find_fallen_questions, read_questions
 
-ALPHA = 0.01
-"""Level of the tests of a night together: the share of unchanged nights on which one may tell."""
+ALPHA = 0.005
+"""Level of the tests of a night together: on so many unchanged nights, at most, a topic is told."""
+_RISEN_ALPHA = 0.01
 LEAST = 0.05
 """Smaller drops of a topic are not told."""
 _NIGHTS = 7
@@ -48,18 +50,21 @@ log = logging.getLogger(__name__)
 
 
 def find_topic_changes(
-    settings: AlertSettings, files: Files, night: NightContext, model: TopicModel
+    settings: AlertSettings, files: Files, night: NightContext, model: TopicModel, *, redact: bool
 ) -> TopicReport:
-    """What happened to the topics of a night. Raises StoreError where the store is down."""
-    rows = _rows_by_topic(night)
-    redact = night.manifest.redacts
+    """What happened to the topics of a night; `redact` hides words and questions.
+
+    Raises StoreError where the store is down.
+    """
+    labels = {one.label(redact=redact): one for one in model.topics}
+    rows = {topic: count for topic, count in _rows_by_topic(night).items() if topic in labels}
     return TopicReport(
         model=model.day,
         topics=len(model.topics),
-        rows=dict(rows),
+        rows=rows,
         fallen=_fallen(settings, files, night, redact=redact),
-        risen=_risen(night, rows, model),
-        without_golden=_without_golden(files, night, rows, model),
+        risen=_risen(night, rows, model, _typical_of(labels, redact=redact)),
+        without_golden=_without_golden(files, night, rows, _typical_of(labels, redact=redact)),
     )
 
 
@@ -129,7 +134,8 @@ def fallen_topic(
         return None
     old, new = (np.array([side[one] for one in found.questions]) for side in (before, now))
     drop = compare_aligned(old, new)
-    if drop is None or drop.drop <= LEAST:
+    # Questions have words in common also where a topic rose: the group itself must have fallen.
+    if drop is None or drop.drop <= LEAST or drop.low <= 0:
         return None
     typical = [texts[one].text for one in found.typical]
     return FallenTopic(
@@ -146,7 +152,12 @@ def fallen_topic(
     )
 
 
-def _risen(night: NightContext, rows: Mapping[str, int], model: TopicModel) -> list[RisenTopic]:
+def _risen(
+    night: NightContext,
+    rows: Mapping[str, int],
+    model: TopicModel,
+    typical: Mapping[str, list[str]],
+) -> list[RisenTopic]:
     """The topics with a significantly larger share of the rows than on the nights before."""
     past = [
         one.topics.rows
@@ -168,10 +179,10 @@ def _risen(night: NightContext, rows: Mapping[str, int], model: TopicModel) -> l
             before=share,
             p_value=p,
             questions=count,
-            typical=_typical(model, topic, night.manifest),
+            typical=typical[topic],
         )
         for (topic, count, share, _), p in zip(tested, adjusted, strict=True)
-        if p < ALPHA and count / total >= _MORE * share
+        if p < _RISEN_ALPHA and count / total >= _MORE * share
     ]
 
 
@@ -185,7 +196,10 @@ def _rise(share: float, total: int, before: Sequence[float]) -> float:
 
 
 def _without_golden(
-    files: Files, night: NightContext, rows: Mapping[str, int], model: TopicModel
+    files: Files,
+    night: NightContext,
+    rows: Mapping[str, int],
+    typical: Mapping[str, list[str]],
 ) -> list[TopicWithoutGolden]:
     """The topics in which no question has a reference; none where no question has one."""
     if not night.manifest.source.golden:
@@ -193,9 +207,7 @@ def _without_golden(
     golden = _golden_topics(files, night)
     total = sum(rows.values())
     return [
-        TopicWithoutGolden(
-            topic=topic, share=count / total, typical=_typical(model, topic, night.manifest)
-        )
+        TopicWithoutGolden(topic=topic, share=count / total, typical=typical[topic])
         for topic, count in sorted(rows.items(), key=lambda one: (-one[1], one[0]))
         if topic not in golden
     ]
@@ -210,21 +222,27 @@ def _golden_topics(files: Files, night: NightContext) -> set[str]:
     return set(table.loc[table["question"].isin(golden), f"tag:{TOPIC}"].dropna().tolist())
 
 
-def _typical(model: TopicModel, topic: str, manifest: Manifest) -> list[str]:
-    """The typical questions of a topic, by the value of its tag."""
-    redact = manifest.redacts
-    found = next((one for one in model.topics if one.label(redact=redact) == topic), None)
-    return [hashed(one) if redact else one for one in (found.questions if found else ())]
+def _typical_of(labels: Mapping[str, Topic], *, redact: bool) -> dict[str, list[str]]:
+    """The typical questions of each topic."""
+    return {
+        label: [hashed(question) if redact else question for question in topic.questions]
+        for label, topic in labels.items()
+    }
 
 
 def try_topic_changes(
-    settings: AlertSettings, files: Files, night: NightContext, model: TopicModel | None
+    settings: AlertSettings,
+    files: Files,
+    night: NightContext,
+    model: TopicModel | None,
+    *,
+    redact: bool,
 ) -> TopicReport | None:
     """What happened to the topics; None without topics, or where earlier rows cannot be read."""
     if model is None:
         return None
     try:
-        return find_topic_changes(settings, files, night, model)
+        return find_topic_changes(settings, files, night, model, redact=redact)
     except StoreError as error:
         log.warning("what happened to the topics is not known: %s", error)
         return None

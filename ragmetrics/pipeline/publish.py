@@ -93,7 +93,11 @@ def publish_run(
             "moves": find_moves(manifest, night.earlier, night.load),
             "lost_passages": lost_passages_of(settings, files, manifest, night.earlier, findings),
             "topics": try_topic_changes(
-                settings.alerts, files, night, topics_of_night(settings, files, manifest.date)
+                settings.alerts,
+                files,
+                night,
+                topics_of_night(settings, files, manifest.date),
+                redact=settings.redacts_messages,
             ),
             "worst": _worst(files, night),
             "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,

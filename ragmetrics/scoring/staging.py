@@ -129,7 +129,7 @@ def plan_run(
         [metric.digest for metric in chosen_metrics(settings)],
         settings.budget.model_dump(exclude_none=True),
         *([settings.sample.model_dump()] if settings.sample and settings.samples else []),
-        *([model_digest(topics)] if topics else []),
+        *([model_digest(topics), settings.redacts_messages] if topics else []),
         [[info.path, info.size, info.version] for info in (*inputs.log_files(), *golden)],
     ]
     digest = hashlib.blake2b(dump_json(parts).encode("utf-8", "surrogatepass"), digest_size=5)
@@ -206,7 +206,7 @@ def _tagger(settings: Settings, model: TopicModel | None) -> Callable[[LogRow], 
     if model is None:
         return lambda row: row
     assigner = Assigner(model)
-    names = {one.id: one.label(redact=settings.redact) for one in model.topics}
+    names = {one.id: one.label(redact=settings.redacts_messages) for one in model.topics}
 
     def tag(row: LogRow) -> LogRow:
         topic = assigner.topic_of(row.user_input)

@@ -98,6 +98,7 @@ class Search:
             [
                 web.post("/builds/{build}/search", self.post),
                 web.get("/search", self.get),
+                web.get("/documents/{id}", self.document),
                 web.get("/stats", self.show_stats),
                 web.post("/reset", self.reset),
                 web.post("/faults", self.faults),
@@ -114,6 +115,11 @@ class Search:
     async def get(self, request: web.Request) -> web.StreamResponse:
         """Search with parameters."""
         return await self.search(request, request.query["q"], request.query.get("build", ""))
+
+    async def document(self, request: web.Request) -> web.Response:
+        """Look a document up by its id."""
+        status = {"there": 200, "gone": 404}.get(request.match_info["id"], 500)
+        return web.json_response({}, status=status)
 
     async def search(self, request: web.Request, query: str, build: str) -> web.StreamResponse:
         """Count, and answer well or badly."""

@@ -1,0 +1,254 @@
+"""Topics of questions without tags: groups that stay, and falls that are confined to one."""
+
+from __future__ import annotations
+
+import random
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings as hypothesis_settings, strategies as st
+
+from ragmetrics.alerts import fallen_topic
+from ragmetrics.config import make_settings
+from ragmetrics.model import Manifest, TopicModel, question_key
+from ragmetrics.pipeline import run_night
+from ragmetrics.topics import Assigner, PastQuestion, fit_topics
+from ragmetrics.topics.fallen_group import find_fallen_group
+from ragmetrics.topics.words import words_of
+from tests.fakes.logs import write_jsonl
+
+SUBJECTS = {
+    "payroll": "salary payslip bonus overtime wage tax pension deduction",
+    "leave": "vacation holiday sickness absence parental sabbatical balance carryover",
+    "network": "router firewall wifi switch cable bandwidth proxy gateway",
+    "kitchen": "oven dishwasher coffee fridge kettle toaster cutlery sink",
+}
+DAY = date(2026, 11, 9)
+
+
+def make_questions(per_subject: int = 20, seed: int = 1) -> dict[str, PastQuestion]:
+    """Questions of four subjects, each with a passage of its subject; by subject and number."""
+    rng, found = random.Random(seed), {}
+    for subject, words in SUBJECTS.items():
+        for number in range(per_subject):
+            a, b, c = rng.sample(words.split(), 3)
+            text = f"How does the {a} of person {number} change the {b}?"
+            found[f"{subject}/{number}"] = PastQuestion(text, [f"The {a} and the {b} and {c}."])
+    return found
+
+
+def fitted(questions: dict[str, PastQuestion], **more: Any) -> TopicModel:
+    """The topics of some questions."""
+    model = fit_topics(DAY, [], list(questions.values()), count=4, **more)
+    assert model
+    return model
+
+
+def test_questions_of_one_subject_have_one_topic() -> None:
+    """Four subjects with words of their own are four topics."""
+    questions = make_questions()
+    assigner = Assigner(fitted(questions))
+    topics = {name.split("/")[0]: set[int | None]() for name in questions}
+    for name, one in questions.items():
+        topics[name.split("/")[0]].add(assigner.topic_of(one.text))
+    assert all(len(own) == 1 for own in topics.values())
+    assert len(set.union(*topics.values())) == 4
+
+
+def test_the_same_questions_give_the_same_model() -> None:
+    """Byte for byte: a night that runs again has the same tags."""
+    questions = make_questions()
+    assert fitted(questions).model_dump_json() == fitted(questions).model_dump_json()
+
+
+def test_a_topic_has_words_and_typical_questions() -> None:
+    """Its name has words of its subject, and its questions are of it."""
+    for topic in fitted(make_questions()).topics:
+        subject = next(one for one, words in SUBJECTS.items() if topic.name.split(", ")[0] in words)
+        assert len(topic.questions) == 3
+        assert all(set(words_of(one)) & set(words_of(SUBJECTS[subject])) for one in topic.questions)
+
+
+def test_topics_keep_number_and_name_after_a_refit() -> None:
+    """Other questions of the same subjects: the same topics."""
+    first = fitted(make_questions(seed=1))
+    again = fitted(make_questions(seed=2), before=first)
+    assert {(one.id, one.name) for one in again.topics} == {
+        (one.id, one.name) for one in first.topics
+    }
+
+
+def test_a_new_question_gets_the_topic_of_its_words() -> None:
+    """And one without a known word gets none."""
+    model = fitted(make_questions())
+    assigner = Assigner(model)
+    topic = assigner.topic_of("is my payslip with the bonus and the pension right")
+    name = next(one.name for one in model.topics if one.id == topic)
+    assert set(name.split(", ")) & set(words_of(SUBJECTS["payroll"]))
+    assert assigner.topic_of("123 ?!") is None
+
+
+def test_few_questions_have_no_topics() -> None:
+    """Less than 50 questions are too few."""
+    assert fit_topics(DAY, [], list(make_questions(per_subject=10).values())) is None
+
+
+def test_a_fall_in_one_subject_is_found() -> None:
+    """Half of the questions on the network lose everything."""
+    questions = make_questions()
+    before = dict.fromkeys(questions, 0.9)
+    now = {
+        name: 0.0 if name.startswith("network/") and int(name.split("/")[1]) % 2 else 0.9
+        for name in questions
+    }
+    found = fallen_topic("context_recall", before, now, questions)
+    assert found
+    assert set(found.topic.split(", ")) & set(words_of(SUBJECTS["network"]))
+    assert found.low > 0
+    assert found.p_value < 0.01
+
+
+def test_a_fall_everywhere_is_no_topic() -> None:
+    """All subjects fell alike: the fall is not confined."""
+    questions, rng = make_questions(), random.Random(3)
+    before = dict.fromkeys(questions, 0.9)
+    now = {name: 0.0 if rng.random() < 0.3 else 0.9 for name in questions}
+    assert fallen_topic("context_recall", before, now, questions) is None
+
+
+def test_a_topic_that_rose_has_not_fallen() -> None:
+    """The questions on the network come back: they have words in common, and fell in nothing."""
+    questions, rng = make_questions(), random.Random(5)
+    now = {name: 0.9 + rng.uniform(-0.1, 0.1) for name in questions}
+    before = {
+        name: 0.0 if name.startswith("network/") else 0.9 + rng.uniform(-0.1, 0.1)
+        for name in questions
+    }
+    assert fallen_topic("context_recall", before, now, questions) is None
+
+
+def test_redaction_hides_words_and_questions() -> None:
+    """Words of a question are logged text."""
+    questions = make_questions()
+    before = dict.fromkeys(questions, 0.9)
+    now = {name: 0.0 if name.startswith("network/") else 0.9 for name in questions}
+    found = fallen_topic("context_recall", before, now, questions, redact=True)
+    assert found
+    assert not any(word in found.model_dump_json() for word in SUBJECTS["network"].split())
+
+
+@hypothesis_settings(max_examples=30)
+@given(st.integers(0, 10_000))
+def test_p_is_a_probability(seed: int) -> None:
+    """Whatever the drops are, and small only seldom: the test is exact."""
+    rng = np.random.default_rng(seed)
+    weights = [{f"w{number % 5}": 1.0} for number in range(60)]
+    found = find_fallen_group(weights, rng.normal(size=60))
+    assert found
+    assert 0 < found.p_value <= 1
+    assert 5 <= found.members.sum() <= 20
+
+
+@given(st.text(max_size=300))
+def test_any_text_has_words(text: str) -> None:
+    """Markup, other scripts and nonsense are words or nothing."""
+    assert all(one and one == one.casefold() for one in words_of(text))
+
+
+def night_rows(day: int, *, fallen: bool = False, own_topic: bool = False) -> list[dict[str, Any]]:
+    """The rows of a night; with `fallen`, questions on the network get a passage on the kitchen."""
+    rows = []
+    for name, one in make_questions().items():
+        lost = fallen and name.startswith("network/")
+        contexts = ["The oven and the sink and the kettle."] if lost else list(one.contexts)
+        tags = {"topic": "mine"} if own_topic else {}
+        reference = None if name.startswith("kitchen/") else one.contexts[0]
+        rows.append(
+            {
+                "id": f"{day}-{name}",
+                "user_input": one.text,
+                "retrieved_contexts": contexts,
+                "reference": reference,
+                "tags": tags,
+            }
+        )
+    return rows
+
+
+def run(folder: Path, day: int, rows: list[dict[str, Any]] | None, **more: Any) -> Manifest:
+    """A night with topics; without `rows`, that of the log that is there."""
+    if rows is not None:
+        write_jsonl(folder / f"2026-11-0{day}.jsonl", rows)
+    settings = make_settings(
+        {
+            "logs": str(folder / "{date}.jsonl"),
+            "store": str(folder / "store"),
+            "metrics": ["context_recall"],
+            "topics": {"count": 4},
+            "alerts": {
+                "rules": [
+                    {"metric": "context_recall", "max_drop": 0.1, "by": "topic", "min_rows": 5}
+                ]
+            },
+            **more,
+        }
+    )
+    return run_night(settings, date(2026, 11, day)).manifest
+
+
+def test_rules_by_topic_work_without_tags(tmp_path: Path) -> None:
+    """The first night has no topics; then the topic that fell fires, and is told with its words."""
+    assert run(tmp_path, 1, night_rows(1)).topics is None
+    good = run(tmp_path, 2, night_rows(2))
+    assert good.topics
+    assert not good.topics.fallen
+    run(tmp_path, 3, night_rows(3))
+    bad = run(tmp_path, 4, night_rows(4, fallen=True))
+    fired = [one for one in bad.findings if one.state == "firing" and one.segment]
+    assert len(fired) == 1
+    assert fired[0].segment
+    assert set(fired[0].segment.value.split(", ")) & set(words_of(SUBJECTS["network"]))
+    assert bad.topics
+    (topic,) = bad.topics.fallen
+    assert set(topic.topic.split(", ")) & set(words_of(SUBJECTS["network"]))
+    page = (tmp_path / "store" / "dashboard" / "2026-11-04" / "index.html").read_text()
+    assert "Fell more than the other questions" in page
+
+
+def test_a_night_that_runs_again_has_the_same_topics(tmp_path: Path) -> None:
+    """The model is named after its first night, and used again."""
+    run(tmp_path, 1, night_rows(1))
+    first = run(tmp_path, 2, night_rows(2))
+    again = run(tmp_path, 2, None)
+    assert (first.run, first.topics) == (again.run, again.topics)
+    assert len(list((tmp_path / "store" / "topics").iterdir())) == 1
+
+
+def test_a_tag_of_the_log_stays(tmp_path: Path) -> None:
+    """A log with a tag `topic` has its own topics."""
+    run(tmp_path, 1, night_rows(1))
+    found = run(tmp_path, 2, night_rows(2, own_topic=True))
+    assert found.topics
+    assert found.topics.rows == {}
+    assert {str(one.segment) for one in found.segments} == {"topic=mine"}
+
+
+@pytest.mark.parametrize("redaction", [{"redact": True}, {"alerts": {"redact": True}}])
+def test_with_redaction_topics_have_numbers(tmp_path: Path, redaction: dict[str, Any]) -> None:
+    """Their names are words of questions. A run that was staged with names is not used."""
+    run(tmp_path, 1, night_rows(1))
+    words = run(tmp_path, 2, night_rows(2))
+    found = run(tmp_path, 2, None, **redaction)
+    assert found.run != words.run
+    assert found.topics
+    assert set(found.topics.rows) == {f"topic {number}" for number in (1, 2, 3, 4)}
+
+
+def test_known_questions_are_found_by_their_keys() -> None:
+    """The model stores keys, and no text but the typical questions."""
+    model = fitted(make_questions())
+    text = next(iter(make_questions().values())).text
+    assert question_key(text) in model.known

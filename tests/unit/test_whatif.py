@@ -1,0 +1,157 @@
+"""What-ifs: variants of the retriever, and which of them mends the questions that fell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ragmetrics
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.errors import InputError
+from ragmetrics.model import VariantChange, VariantResult, WhatIf, whatif_sentence
+from ragmetrics.pipeline import run_night
+from tests.fakes import searching
+from tests.fakes.command import Run
+from tests.fakes.logs import write_jsonl
+from tests.fakes.retrievals import text_of
+
+NAMES = [f"p{number}" for number in range(10)]
+BAD = date(2026, 11, 4)
+
+
+def row(number: int, name: str, build: str) -> dict[str, Any]:
+    """A question that retrieved one passage."""
+    return {
+        "id": f"r{number}",
+        "user_input": f"Which case counts for document p{number}, and is it the first rule?",
+        "retrieved_contexts": [text_of(name)],
+        "retrieved_context_ids": [name],
+        "reference_context_ids": [f"p{number}"],
+        "index_build": build,
+    }
+
+
+def settings_in(folder: Path, **more: Any) -> Settings:
+    """Settings of a store with a retriever, scored by ids alone."""
+    return make_settings(
+        {
+            "logs": str(folder / "{date}.jsonl"),
+            "store": str(folder / "store"),
+            "metrics": ["id_recall"],
+            "retriever": {
+                **searching.SETTINGS,
+                "variants": {"large_k": {"k": 8}, "open": {"filters": False}},
+            },
+            **more,
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Three nights; on the last one, questions 0 to 3 retrieve another passage."""
+    for day in (2, 3, 4):
+        rows = [
+            row(n, "x" if day == 4 and n < 4 else name, f"b{day}") for n, name in enumerate(NAMES)
+        ]
+        write_jsonl(tmp_path / f"2026-11-0{day}.jsonl", rows)
+        run_night(settings_in(tmp_path), date(2026, 11, day))
+    searching.reset("x", "y", *NAMES)
+    yield tmp_path
+    searching.reset()
+
+
+def test_the_variant_that_returns_the_passages_mends(folder: Path) -> None:
+    """With k = 8 the passages p0 to p3 are returned, with k = 2 none of them."""
+    found = ragmetrics.whatif(BAD, settings=settings_in(folder))
+    assert [one.name for one in found.variants] == ["as now", "large_k", "open"]
+    as_now, large, plain = found.variants
+    assert (as_now.asked, as_now.mended, plain.mended) == (4, 0, 0)
+    assert (large.mended, large.share, large.contexts) == (4, 1.0, 8.0)
+    assert found.best is large
+    (change,) = large.fell
+    assert (change.metric, change.difference) == ("id_recall", 1.0)
+
+
+def test_others_are_asked_too(folder: Path) -> None:
+    """As many questions that did not fall; a variant that loses theirs breaks them."""
+    found = ragmetrics.whatif(BAD, settings=settings_in(folder), questions=3)
+    as_now, large, _ = found.variants
+    assert (found.fallen, as_now.asked, as_now.others) == (4, 3, 3)
+    assert as_now.broken == 3
+    assert large.broken < as_now.broken
+
+
+def test_parameters_make_a_variant(folder: Path) -> None:
+    """`parameters` alone leave out the named variants."""
+    found = ragmetrics.whatif(BAD, settings=settings_in(folder), parameters={"k": 6})
+    assert [one.name for one in found.variants] == ["as now", "k=6"]
+
+
+def test_the_nights_page_shows_the_table(folder: Path) -> None:
+    """One table, with the sentence above it; a later run of the night has none."""
+    ragmetrics.whatif(BAD, settings=settings_in(folder))
+    page = (folder / "store" / "dashboard" / str(BAD) / "index.html").read_text()
+    assert "What would mend it" in page
+    assert "large_k mends 4 of 4 questions that fell" in page
+
+
+@pytest.mark.parametrize(
+    ("more", "arguments", "said"),
+    [
+        ({"retriever": None}, {}, "no retriever to ask"),
+        ({}, {"variants": ["huge"]}, "not in `retriever: variants:`"),
+        ({}, {"parameters": {"depth": 3}}, "not in `retriever: parameters:`"),
+        ({"retriever": searching.SETTINGS}, {}, "there is no variant"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(
+    folder: Path, more: dict[str, Any], arguments: dict[str, Any], said: str
+) -> None:
+    """Before any request."""
+    with pytest.raises(InputError, match=said):
+        ragmetrics.whatif(BAD, settings=settings_in(folder, **more), **arguments)
+    assert not searching.asked
+
+
+@pytest.mark.parametrize(
+    ("night", "said"), [(date(2026, 11, 3), "no question"), (date(2026, 1, 1), "there is no night")]
+)
+def test_a_night_without_a_fall_is_an_error(folder: Path, night: date, said: str) -> None:
+    """There is nothing to mend."""
+    with pytest.raises(InputError, match=said):
+        ragmetrics.whatif(night, settings=settings_in(folder))
+
+
+def test_the_command_begins_with_the_verdict(run: Run, folder: Path) -> None:
+    """Then the table of variants; --json prints the record."""
+    file = folder / "ragmetrics.yaml"
+    file.write_text(json.dumps(settings_in(folder).model_dump(mode="json", exclude_defaults=True)))
+    out = run("whatif", "--night", BAD, "--settings", file).out
+    assert out.startswith("Large_k mends 4 of 4 questions that fell (100% [51%, 100%])")
+    out = run("whatif", "--night", BAD, "--settings", file, "--set", "k=6", "--json").out
+    record = WhatIf.model_validate_json(out)
+    assert record.variants[1].parameters == {"k": 6}
+
+
+def test_the_sentence_names_a_cost_that_is_clear() -> None:
+    """A change of the others whose interval holds 0 is no cost."""
+
+    def sentence(low: float, high: float) -> str:
+        cost = VariantChange(
+            metric="context_relevance", questions=9, difference=-0.1, low=low, high=high
+        )
+        best = VariantResult(
+            name="k=9", asked=9, mended=8, share=8 / 9, low=0.5, high=1, kept=[cost]
+        )
+        now = VariantResult(name="as now", asked=9, mended=2)
+        return whatif_sentence(WhatIf.model_construct(variants=[now, best]))
+
+    assert "context_relevance by -0.100" in sentence(-0.2, -0.01)
+    assert "context_relevance" not in sentence(-0.2, 0.01)
+    assert "`as now` 2" in sentence(-0.2, 0.01)
