@@ -164,7 +164,7 @@ def night_rows(day: int, *, fallen: bool = False, own_topic: bool = False) -> li
     for name, one in make_questions().items():
         lost = fallen and name.startswith("network/")
         contexts = ["The oven and the sink and the kettle."] if lost else list(one.contexts)
-        tags = {"topic": "mine"} if own_topic else {}
+        tags = {"topic": "mine" if lost or "leave" in name else "yours"} if own_topic else {}
         reference = None if name.startswith("kitchen/") else one.contexts[0]
         rows.append(
             {
@@ -233,7 +233,10 @@ def test_a_tag_of_the_log_stays(tmp_path: Path) -> None:
     found = run(tmp_path, 2, night_rows(2, own_topic=True))
     assert found.topics
     assert found.topics.rows == {}
-    assert {str(one.segment) for one in found.segments} == {"topic=mine"}
+    assert {str(one.segment) for one in found.segments} == {
+        "topic=mine",
+        "topic=yours",
+    }
 
 
 @pytest.mark.parametrize("redaction", [{"redact": True}, {"alerts": {"redact": True}}])
