@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.browsing import Visit, options
 from tests.fakes.command import Run
 from tests.fakes.processes import ROOT
 
@@ -58,6 +59,32 @@ def test_the_message_says_what_dropped_and_where(demo: tuple[Path, str]) -> None
         "not sent: SLACK_WEBHOOK_URL is not set",
     ):
         assert part in message
+
+
+def test_the_message_says_what_happened_to_the_passages(demo: tuple[Path, str]) -> None:
+    """The passages of three sections are gone from the index, with one example."""
+    message = demo[1].split("Slack message of 2026-11-17")[1].split("Slack message of")[0]
+    said = " ".join(message.split())
+    assert "lost passages are retrieved for no question now: probably gone from the index" in said
+    assert "from sections billing, integrations and payroll" in said
+    assert "For example" in said
+
+
+@options(viewport={"width": 1280, "height": 800})
+def test_the_first_screen_says_what_happened_to_the_passages(
+    demo: tuple[Path, str], visit: Visit
+) -> None:
+    """The sentence is above the fold of the night's page; the table and the evidence follow."""
+    visit.page.goto((demo[0] / "dashboard" / "2026-11-17" / "index.html").as_uri())
+    told = visit.page.locator(".hero .messages li", has_text="probably gone from the index")
+    box = told.bounding_box()
+    assert box
+    assert box["y"] + box["height"] < 800
+    lost = visit.page.locator("section.lost-passages")
+    assert "section=payroll 8 of 8" in " ".join(lost.inner_text().split())
+    assert lost.locator("table.passages a").count() > 20
+    assert visit.overflow() <= 0
+    assert not visit.complaints
 
 
 def test_the_demo_ends_with_table_and_dashboard(demo: tuple[Path, str]) -> None:
