@@ -44,7 +44,7 @@ def stage_from_logs(texts: TextEvidence | None, before: int, now: int, gone: flo
     if texts and texts.own is not None and texts.own < 1:
         return _changed(texts)
     if now:
-        return Verdict("in_index", f"retrieved now for {_questions(now)}")
+        return Verdict("in_index", f"retrieved now for {_questions(now)}", proven=True)
     if texts and (found := stage_of_texts(texts)):
         return found
     asked = f"no question retrieves it now; {_questions(before)} had retrieved it"
@@ -66,6 +66,8 @@ def _changed(texts: TextEvidence) -> Verdict:
 def stage_of_texts(texts: TextEvidence) -> Verdict | None:
     """The stage of a passage whose text is in new texts; None where it is not."""
     best = texts.holders[0] if texts.holders else None
+    if best and best.share >= _SAME and best.back >= _SAME and not best.id:
+        return Verdict("in_index", "its text is retrieved now, in a row without ids", proven=True)
     if best and best.share >= _SAME and best.back >= _SAME:
         return Verdict("renamed", f"its text is retrieved as {_named([best])}", proven=True)
     if texts.total >= _MOST:

@@ -38,6 +38,8 @@ class Pairs:
     """The earlier run of the pair, as its position in the runs; so are shard and position."""
     shard: Places
     position: Places
+    named: Mask
+    """Whether the passage was known by its id then."""
     retained: Mask
     """Whether the question still retrieves the passage."""
 
@@ -61,14 +63,15 @@ def find_pairs(now: Retrievals, earlier: Sequence[Run]) -> Pairs | None:
             left = left[~np.isin(left, found.question)]
     if not parts:
         return None
-    question, passage, rank, needed, run_of, shard, position = (
+    question, passage, rank, needed, run_of, shard, position, named = (
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
     keys = pair_keys(question, passage)
-    labelled = np.isin(question, now.question[now.labelled])
+    # Labels are ids: they say nothing about a passage that is known by its text.
+    labelled = np.isin(question, now.question[now.labelled]) & named
     needed &= ~labelled | np.isin(keys, now.labels)
     retained = np.isin(keys, now.keys)
-    return Pairs(question, passage, rank, needed, run_of, shard, position, retained)
+    return Pairs(question, passage, rank, needed, run_of, shard, position, named, retained)
 
 
 def _of_run(found: Retrievals, run: int) -> tuple[np.ndarray, ...]:
@@ -87,4 +90,5 @@ def _of_run(found: Retrievals, run: int) -> tuple[np.ndarray, ...]:
         np.full(len(best), run),
         found.shard[row],
         found.position[row],
+        found.named[row],
     )

@@ -17,6 +17,7 @@ from ragmetrics.diagnosis.log_stages import Verdict, stage_from_logs
 from ragmetrics.diagnosis.losses import Pairs, find_pairs
 from ragmetrics.diagnosis.passage_texts import OldPassage, find_texts, old_passages
 from ragmetrics.diagnosis.retrievals import Retrievals, Run, read_retrievals
+from ragmetrics.diagnosis.unnamed import with_equal_texts
 from ragmetrics.model import Stage
 
 MOST_TRACED = 1_000
@@ -66,6 +67,7 @@ def find_lost_pairs(run: Run, earlier: Sequence[Run]) -> LostPairs | None:
     pairs = find_pairs(now, earlier) if now is not None else None
     if now is None or pairs is None or not pairs.needed.any():
         return None
+    pairs = with_equal_texts(run, now, earlier, pairs)
     places = np.flatnonzero(pairs.lost)
     evidence = weigh_index_evidence(now, pairs)
     passages, first, of_pair = np.unique(

@@ -136,6 +136,8 @@ class _Probe:
         """Ask for the open passages themselves, each once."""
         by_passage: dict[int, list[int]] = {}
         for number in self._open():
+            if self.verdicts[number].proven:  # another question retrieves it: it is in the index
+                continue
             place = self.lost.places[number]
             by_passage.setdefault(int(self.lost.pairs.passage[place]), []).append(number)
         room = self.retriever.probe.requests - self.requests
@@ -162,7 +164,8 @@ class _Probe:
             if known is not True:
                 looked = "; the look-up does not know its id" if known is False else ""
                 evidence = f"asked for its own text: not among {len(answer.retrieved_contexts)}"
-                return Verdict("not_in_index", f"{evidence}{looked}", proven=True, asked=True)
+                sure = known is False or "k" in self.retriever.parameters
+                return Verdict("not_in_index", f"{evidence}{looked}", proven=sure, asked=True)
         if known is True:
             evidence = "the look-up knows its id"
             return Verdict(self._hidden_stage(), evidence, proven=True, asked=True)

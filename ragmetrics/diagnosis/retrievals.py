@@ -59,6 +59,8 @@ class Retrievals:
     position: Places
     labelled: Mask
     """Whether the row has reference_context_ids."""
+    named: Mask
+    """Whether its passages are known by their ids, and not by their texts."""
     row: Places
     """Of each pair, its row; so are `passage`, `rank` and `needed`."""
     passage: Ids
@@ -79,12 +81,16 @@ def pair_keys(questions: NDArray[Any], passages: Ids) -> Ids:
     return mixed
 
 
-def read_retrievals(run: Run, only: Questions | None = None) -> Retrievals | None:
+def read_retrievals(
+    run: Run, only: Questions | None = None, *, by_text: bool = False
+) -> Retrievals | None:
     """What a run retrieved, optionally for some questions only; None where its rows are not stored.
+
+    With `by_text` passages are known by their texts, even where they have ids.
 
     Raises StoreError where the store is down.
     """
-    shards = [_read_shard(run, number, only) for number in range(run.ref.shards)]
+    shards = [_read_shard(run, number, only, by_text=by_text) for number in range(run.ref.shards)]
     found = [one for one in shards if one is not None]
     return _joined(found) if len(found) == len(shards) and found else None
 
@@ -99,7 +105,9 @@ def _joined(shards: Sequence[Retrievals]) -> Retrievals:
     )
 
 
-def _read_shard(run: Run, number: int, only: Questions | None) -> Retrievals | None:
+def _read_shard(
+    run: Run, number: int, only: Questions | None, *, by_text: bool
+) -> Retrievals | None:
     path = run.ref.rows(number)
     names = ["user_input", "retrieved_context_ids", "reference_context_ids", BUILDS]
     try:
@@ -109,7 +117,7 @@ def _read_shard(run: Run, number: int, only: Questions | None) -> Retrievals | N
         wanted &= np.isin(asked, only) if only is not None else True
         at = np.flatnonzero(wanted)
         table = table.take(at)
-        row, passage = _passages(run.files, path, table, at)
+        row, passage, named = _passages(run.files, path, table, at, by_text=by_text)
     except StoreError as error:
         if error.transient:
             raise
@@ -123,6 +131,7 @@ def _read_shard(run: Run, number: int, only: Questions | None) -> Retrievals | N
         shard=np.full(len(at), number),
         position=at,
         labelled=labelled,
+        named=named,
         row=row,
         passage=passage,
         rank=rank,
@@ -153,19 +162,23 @@ def _question_numbers(column: Any) -> Questions:
     return asked
 
 
-def _passages(files: Files, path: str, table: Any, at: Places) -> tuple[Places, Ids]:
-    """The row and the passage of each pair, in the order of rows and ranks."""
-    row = rows_of_elements(table["retrieved_context_ids"])
-    passage = elements(table["retrieved_context_ids"])
+def _passages(
+    files: Files, path: str, table: Any, at: Places, *, by_text: bool
+) -> tuple[Places, Ids, Mask]:
+    """The row and the passage of each pair, in the order of rows and ranks, and which rows have
+    ids.
+    """
+    ids = table["retrieved_context_ids"].slice(0, 0 if by_text else len(at))
+    row, passage = rows_of_elements(ids), elements(ids)
     nameless = ~np.isin(np.arange(len(at)), row)
     if not nameless.any():
-        return row, passage
+        return row, passage, ~nameless
     texts = read_columns(files, path, ["retrieved_contexts"]).take(at[nameless])
     column = texts["retrieved_contexts"]
     more = np.flatnonzero(nameless)[rows_of_elements(column)]
     row, passage = np.concatenate([row, more]), np.concatenate([passage, elements(column)])
     order = np.argsort(row, kind="stable")
-    return row[order], passage[order]
+    return row[order], passage[order], ~nameless
 
 
 def _needed_without_ids(run: Run, path: str, found: Retrievals) -> Mask:

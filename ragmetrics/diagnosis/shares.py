@@ -5,7 +5,7 @@
 
 The prior, a share of 5%, stands for nights that are not known: a first night, or a comparison
 of two files. p values are adjusted over the stages (Benjamini-Hochberg). A stage is significant
-below 0.001, and above its share of every night before.
+below 0.001, and above its share of every night before; below 0.05 where none is known.
 Source: Gelman et al., "Bayesian Data Analysis", 3rd edition, posterior predictive p values.
 """
 
@@ -19,6 +19,8 @@ from ragmetrics.stats import adjust_p_values, share_interval
 
 LEVEL = 0.001
 """Significance level of a stage."""
+FIRST_LEVEL = 0.05
+"""The same where no night before is known: the prior is wide."""
 SEGMENT_LEVEL = 0.01
 """Significance level of a segment, tested where its stage is significant."""
 _PRIOR = (1.0, 19.0)
@@ -65,7 +67,8 @@ def share_of_stages(
         _share(stage, counts, passages.get(stage, 0), before, sources.get(stage, [stage]))
         for stage in stages
     ]
-    return _adjusted(shares, LEVEL)
+    known = any(night.of for night in before)
+    return _adjusted(shares, LEVEL if known else FIRST_LEVEL)
 
 
 def share_of_segments(

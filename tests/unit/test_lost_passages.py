@@ -157,6 +157,22 @@ def test_without_ids_a_passage_is_its_text(nights: RetrievalNights) -> None:
     ]
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_night_without_ids_is_compared_by_texts(nights: RetrievalNights, first: bool) -> None:
+    """Where only one of two nights has ids, equal texts are the same passage."""
+    plain = [{**row, "retrieved_context_ids": None} for row in usual(q3=("p4", "p5"))]
+    if first:
+        nights.add([{**row, "retrieved_context_ids": None} for row in usual()], grades={})
+        nights.add(usual(q3=("p4", "p5")))
+        assert stages(nights.lost()) == {}  # without ids nothing says what was needed
+    else:
+        nights.add(usual())
+        nights.add(plain)
+        found = nights.lost()
+        assert found
+        assert [(one.id, one.stage) for one in found.passages] == [("p3", "in_index")]
+
+
 def test_a_live_question_needs_what_the_judge_graded_as_an_answer(nights: RetrievalNights) -> None:
     """Grade 2 makes a passage needed, grade 1 does not."""
     rows = [asked("live", "a", "b"), asked("other", "a", "b")]

@@ -1,0 +1,32 @@
+"""Passages that a question still retrieves where only one of two runs has document ids.
+
+There ids cannot be compared, so the texts are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ragmetrics.diagnosis.document_ids import in_order
+from ragmetrics.diagnosis.losses import Pairs
+from ragmetrics.diagnosis.passage_texts import old_passages
+from ragmetrics.diagnosis.retrievals import Retrievals, Run, pair_keys, read_retrievals
+
+
+def with_equal_texts(run: Run, now: Retrievals, earlier: Sequence[Run], pairs: Pairs) -> Pairs:
+    """The pairs, of which those with an equal text now are retained."""
+    unnamed = np.unique(now.question[~now.named])
+    places = np.flatnonzero(pairs.lost & (pairs.named == np.isin(pairs.question, unnamed)))
+    if not len(places):
+        return pairs
+    questions = pairs.question[places]
+    there = read_retrievals(run, np.unique(questions), by_text=True)
+    texts = [one.text if one else "" for one in old_passages(earlier, pairs, places)]
+    if there is None:
+        return pairs
+    retained = pairs.retained.copy()
+    retained[places] = np.isin(pair_keys(questions, in_order(texts)), there.keys)
+    return replace(pairs, retained=retained)
