@@ -42,6 +42,8 @@ ALPHA = 0.005
 _RISEN_ALPHA = 0.01
 LEAST = 0.05
 """Smaller drops of a topic are not told."""
+_MOST_QUESTIONS = 5_000
+"""Questions among which a fall is looked for; of more, that many at equal distances."""
 _NIGHTS = 7
 _FEWEST_NIGHTS = 5
 _MORE = 1.5
@@ -88,7 +90,8 @@ def _fallen(
     if not asked:
         return []
     refs = [ref_of(one) for one in (*night.earlier[-_NIGHTS:], night.manifest)]
-    texts = read_questions(files, refs[:-1], asked, answering=True)
+    chosen = sorted(asked)[:: max(1, -(-len(asked) // _MOST_QUESTIONS))]
+    texts = read_questions(files, refs[:-1], set(chosen), answering=True)
     found = (
         fallen_topic(metric, before, now, texts, tests=len(watched), redact=redact)
         for metric, (before, now) in sides.items()

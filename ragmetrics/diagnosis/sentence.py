@@ -51,7 +51,10 @@ def _words(lost: LostPairs, stage: Stage) -> str:
     proven = Counter(one.proven for one in lost.verdicts if one.stage == stage)
     if proven[True] * 2 >= proven.total():
         return _WORDS[stage]
-    return _PROBABLE.get(stage) or f"probably {_WORDS[stage]}"
+    if words := _PROBABLE.get(stage):
+        return words
+    verb, _, rest = _WORDS[stage].partition(" ")
+    return f"{verb} probably {rest}"
 
 
 def _where(stage: Stage, counts: StageCounts) -> str:
