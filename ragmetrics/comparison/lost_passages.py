@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragmetrics.comparison.sides import ScoredSide
 from ragmetrics.config import Settings
-from ragmetrics.diagnosis import VERDICTS, Run, find_lost_passages
+from ragmetrics.diagnosis import VERDICTS, Run, try_lost_passages
 from ragmetrics.model import LostPassages
 
 
@@ -18,7 +18,7 @@ def lost_between(
     question with a known needed passage is on both sides.
     """
     asked = settings if build else settings.model_copy(update={"retriever": None})
-    return find_lost_passages(
+    return try_lost_passages(
         asked,
         _runs(b)[-1],
         _runs(a),

@@ -9,5 +9,9 @@ from .fallen import (
     NeedingQuestion as NeedingQuestion,
     needing_questions_of as needing_questions_of,
 )
-from .report import EARLIER_NIGHTS as EARLIER_NIGHTS, find_lost_passages as find_lost_passages
+from .report import (
+    EARLIER_NIGHTS as EARLIER_NIGHTS,
+    find_lost_passages as find_lost_passages,
+    try_lost_passages as try_lost_passages,
+)
 from .retrievals import VERDICTS as VERDICTS, Run as Run

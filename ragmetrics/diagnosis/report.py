@@ -4,6 +4,7 @@ and the retriever.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
@@ -23,6 +24,7 @@ from ragmetrics.diagnosis.stage_counts import (
     needing_questions,
     tags_of_questions,
 )
+from ragmetrics.errors import StoreError
 from ragmetrics.model import (
     MOST_LISTED,
     LostPassage,
@@ -32,10 +34,28 @@ from ragmetrics.model import (
 )
 from ragmetrics.text import clean
 
+log = logging.getLogger(__name__)
 EARLIER_NIGHTS = 7
 """Earlier nights in which a question is looked for."""
 _LONGEST_TEXT = 300
 _MOST_SEGMENTS = 20
+
+
+def try_lost_passages(
+    settings: Settings,
+    run: Run,
+    earlier: Sequence[Run],
+    before: Sequence[StageCounts] = (),
+    *,
+    build: str | None = None,
+    ask: Callable[[LostPassages], bool] = lambda found: found.significant,
+) -> LostPassages | None:
+    """`find_lost_passages`; None where rows cannot be read, which is logged."""
+    try:
+        return find_lost_passages(settings, run, earlier, before, build=build, ask=ask)
+    except StoreError as error:
+        log.warning("what happened to the lost passages is not known: %s", error)
+        return None
 
 
 def find_lost_passages(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragmetrics.config import Settings
-from ragmetrics.diagnosis import EARLIER_NIGHTS, VERDICTS, Run, find_lost_passages
+from ragmetrics.diagnosis import EARLIER_NIGHTS, VERDICTS, Run, try_lost_passages
 from ragmetrics.model import Finding, LostPassages, Manifest
 from ragmetrics.storage import Files, ref_of
 
@@ -28,7 +28,7 @@ def lost_passages_of(
     """
     usual = usual_nights(earlier)
     firing = any(one.kind == "metric" and one.state == "firing" for one in findings)
-    return find_lost_passages(
+    return try_lost_passages(
         settings,
         run_of_night(files, manifest),
         [run_of_night(files, one) for one in usual],

@@ -9,12 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+import ragmetrics
 from ragmetrics.alerts.lost_passage_lines import lost_passage_lines
+from ragmetrics.config import make_settings
+from ragmetrics.diagnosis import try_lost_passages
 from ragmetrics.diagnosis.shares import predictive_p_value
 from ragmetrics.diagnosis.text_match import contained, shingles
 from ragmetrics.model import LostPassages, StageCounts
 from ragmetrics.report import redacted
 from ragmetrics.stats import share_interval
+from tests.fakes.command import Run
+from tests.fakes.logs import write_jsonl
 from tests.fakes.retrievals import RetrievalNights, asked, text_of
 
 QUESTIONS = [f"question {number}" for number in range(12)]
@@ -222,6 +227,18 @@ def test_rows_that_are_gone_from_the_store_are_no_error(
     assert nights.lost() is None
 
 
+def test_damaged_rows_never_fail_a_night(nights: RetrievalNights, tmp_path: Path) -> None:
+    """What happened is not known then."""
+    nights.add(usual())
+    nights.add(usual(q3=("p4", "p5")))
+    path = tmp_path / nights.runs[1].ref.rows(0)
+    data = bytearray(path.read_bytes())
+    data[4:200] = bytes(196)
+    path.write_bytes(data)
+    settings = make_settings({"store": str(tmp_path)})
+    assert try_lost_passages(settings, nights.runs[1], nights.runs[:1]) is None
+
+
 def test_a_stage_is_significant_beside_the_nights_before(nights: RetrievalNights) -> None:
     """Six of twelve questions lose a passage: told where that never happens, not where it does."""
     tags = [{"section": "payroll" if number < 6 else "leave"} for number in range(12)]
@@ -367,3 +384,21 @@ def test_scripts_without_spaces_have_shingles() -> None:
     whole = shingles("退職金の計算は給与規程に従い、翌月に支給する。")
     assert contained(shingles("給与規程に従い"), whole) == 1
     assert contained(shingles("有給休暇の申請方法"), whole) == 0
+
+
+def as_log(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows as dicts for the Python API."""
+    return [{"id": str(number), **row} for number, row in enumerate(rows)]
+
+
+def test_a_comparison_says_what_happened(run: Run, tmp_path: Path) -> None:
+    """The record has it, and the command prints it below the verdict."""
+    changed = {f"q{n}": ("x",) for n in range(6)} | {"q11": ("p11",)}
+    a, b = as_log(usual()), as_log(usual(**changed))
+    found = ragmetrics.compare(a, b, metrics=["id_recall"])
+    assert found.lost_passages
+    assert found.lost_passages.lost == 6
+    assert "lost passages" in found.lost_passages.sentence
+    files = write_jsonl(tmp_path / "a.jsonl", a), write_jsonl(tmp_path / "b.jsonl", b)
+    out = run("compare", *files, "--metrics", "id_recall").out.splitlines()
+    assert out[1] == found.lost_passages.sentence

@@ -255,3 +255,39 @@ def test_known_questions_are_found_by_their_keys() -> None:
     model = fitted(make_questions())
     text = next(iter(make_questions().values())).text
     assert question_key(text) in model.known
+
+
+def test_a_topic_without_a_golden_question_is_named(tmp_path: Path) -> None:
+    """All golden questions are on three subjects; nobody wrote one on the kitchen."""
+    golden = [
+        {"user_input": row["user_input"], "reference": row["reference"]}
+        for row in night_rows(1)
+        if row["reference"]
+    ]
+    write_jsonl(tmp_path / "golden.jsonl", golden)
+    plain = [{**row, "reference": None} for row in night_rows(1)]
+    more = {"golden": str(tmp_path / "golden.jsonl")}
+    run(tmp_path, 1, plain, **more)
+    found = run(tmp_path, 2, plain, **more)
+    assert found.topics
+    (topic,) = found.topics.without_golden
+    assert set(topic.topic.split(", ")) & set(words_of(SUBJECTS["kitchen"]))
+    assert topic.share == 0.25
+    page = (tmp_path / "store" / "dashboard" / "2026-11-02" / "index.html").read_text()
+    assert "No golden question is in 1 topic" in page
+
+
+def test_a_topic_that_rises_in_traffic_is_named(tmp_path: Path) -> None:
+    """After six usual nights, the questions on the network come four times as often."""
+    for day in range(1, 8):
+        rows = night_rows(day)
+        moved = [row for n, row in enumerate(rows) if (n + day) % 7]
+        run(tmp_path, day, moved)
+    rows = night_rows(8)
+    often = [row for row in rows if "network" in row["id"]]
+    more = [{**row, "id": f"{row['id']}-{n}"} for n in range(3) for row in often]
+    found = run(tmp_path, 8, [*rows, *more])
+    assert found.topics
+    (topic,) = found.topics.risen
+    assert set(topic.topic.split(", ")) & set(words_of(SUBJECTS["network"]))
+    assert topic.share > 0.5 > topic.before
