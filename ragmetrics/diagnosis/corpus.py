@@ -35,10 +35,18 @@ class CorpusEvidence:
     """Share of its text that is in the corpus."""
 
 
+@dataclass
+class _Unreadable:
+    """Counts the records without a text."""
+
+    count: int = 0
+
+
 def search_corpus(
     settings: Settings, ids: Sequence[str], wanted: Sequence[Shingles]
-) -> list[CorpusEvidence]:
-    """Look for passages in the corpus, by their ids and by the shingles of their texts.
+) -> tuple[list[CorpusEvidence], int]:
+    """Look for passages in the corpus, by their ids and by the shingles of their texts. Returns the
+    number of records without a text too: a passage in one of them looks removed.
 
     Raises InputError where there is no corpus, or no document in it has a text; StoreError where
     it cannot be read.
@@ -46,7 +54,8 @@ def search_corpus(
     every = np.unique(np.concatenate(list(wanted))) if wanted else np.array([], dtype=np.uint64)
     names, found, documents = set(ids), np.zeros(len(every), dtype=bool), 0
     known: set[str] = set()
-    for texts in _chunks(_documents(settings)):
+    unreadable = _Unreadable()
+    for texts in _chunks(_documents(settings, unreadable)):
         documents += len(texts)
         known.update(name for name, _ in texts if name in names)
         for own in shingles_of([text for _, text in texts]):
@@ -57,10 +66,11 @@ def search_corpus(
             f"({', '.join(_TEXTS)}), or is a file ending in {', '.join(_FILES)}"
         )
     there = every[found]
-    return [
+    evidence = [
         CorpusEvidence(name in known, float(np.isin(own, there).mean()) if len(own) else 0.0)
         for name, own in zip(ids, wanted, strict=True)
     ]
+    return evidence, unreadable.count
 
 
 def _chunks(documents: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
@@ -74,12 +84,12 @@ def _chunks(documents: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, st
         yield waiting
 
 
-def _documents(settings: Settings) -> Iterator[tuple[str, str]]:
+def _documents(settings: Settings, unreadable: _Unreadable) -> Iterator[tuple[str, str]]:
     """The id and the text of each document."""
     place = settings.corpus or ""
     files, infos = find_logs(place, settings.storage_options)
     if infos:
-        yield from _records(settings, files, infos)
+        yield from _records(settings, files, infos, unreadable)
         return
     files = Files(place, settings.storage_options)
     for info in files.below(""):
@@ -89,17 +99,19 @@ def _documents(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def _text(settings: Settings, files: Files, info: FileInfo) -> str:
     if info.size > settings.limits.unpacked_bytes:
-        return ""
+        raise InputError(f"corpus: {info.path} is larger than `limits: unpacked_bytes:`")
     return files.read(info.path).decode("utf-8", "replace")
 
 
 def _records(
-    settings: Settings, files: Files, infos: tuple[FileInfo, ...]
+    settings: Settings, files: Files, infos: tuple[FileInfo, ...], unreadable: _Unreadable
 ) -> Iterator[tuple[str, str]]:
     logs = replace(log_of(settings, files, infos), also=(*_IDS, *_TEXTS, "title"))
     for _, item in logs.items():
         if isinstance(item, Mapping) and (text := _first(item, _TEXTS)):
             yield _first(item, _IDS), f"{item.get('title') or ''}\n{text}"
+        else:
+            unreadable.count += 1
 
 
 def _first(record: Mapping[str, Any], names: Sequence[str]) -> str:

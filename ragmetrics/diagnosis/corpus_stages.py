@@ -25,13 +25,18 @@ def ask_corpus(settings: Settings, lost: LostPairs) -> tuple[LostPairs, list[str
     if settings.corpus is None or not texts:
         return lost, []
     try:
-        found = search_corpus(
+        found, unreadable = search_corpus(
             settings, [one.id for one in texts], shingles_of([one.text for one in texts])
         )
     except (InputError, StoreError) as error:
         return lost, [clean(f"corpus not read: {error}", 300)]
     evidence = dict(zip(texts, found, strict=True))
-    return lost.with_verdicts(_stages(lost.verdicts, lost.old, evidence)), []
+    notes = []
+    if unreadable:
+        notes = [
+            f"{unreadable:,} records of the corpus have no text; passages in them look removed"
+        ]
+    return lost.with_verdicts(_stages(lost.verdicts, lost.old, evidence)), notes
 
 
 def _stages(

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.diagnosis.document_ids import Ids, elements, in_order, rows_of_elements
+from ragmetrics.diagnosis.document_ids import Ids, elements, rows_of_elements
 from ragmetrics.diagnosis.text_match import contained, shingles
 from ragmetrics.errors import StoreError
 from ragmetrics.model import BUILDS, question_key
@@ -235,8 +235,3 @@ def _holding(references: Sequence[str | None], contexts: Sequence[str | None]) -
         any(max(contained(ref, one), contained(one, ref)) >= _HOLDS for ref in wanted)
         for one in found
     ]
-
-
-def passage_of(name: str) -> np.uint64:
-    """The number of one passage, from its id or text."""
-    return np.uint64(in_order([name])[0])

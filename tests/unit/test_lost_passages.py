@@ -271,9 +271,11 @@ def test_the_corpus_tells_edited_from_removed(nights: RetrievalNights, tmp_path:
     documents = {f"p{n}": text_of(f"p{n}") for n in range(12) if n != 6}
     documents["p3"] = text_of("p3").split(". ")[0] + ". All else is new in this document."
     lines = [json.dumps({"id": name, "text": text}) for name, text in documents.items()]
-    (tmp_path / "corpus.jsonl").write_text("\n".join(lines))
+    (tmp_path / "corpus.jsonl").write_text("\n".join([*lines, "no JSON", '{"id": "p0"}']))
     found = nights.lost(ask=True, corpus=str(tmp_path / "corpus.jsonl"))
     assert stages(found) == {"p3": "edited", "p6": "not_in_corpus", "p9": "not_in_index"}
+    assert found
+    assert found.notes[0].startswith("2 records of the corpus have no text")
 
 
 def test_a_corpus_may_be_a_folder_of_text_files(nights: RetrievalNights, tmp_path: Path) -> None:
