@@ -20,11 +20,13 @@ def lost_passages_of(
     manifest: Manifest,
     earlier: Sequence[Manifest],
     findings: Sequence[Finding],
+    *,
+    ask: bool = True,
 ) -> LostPassages | None:
     """What happened to the passages that questions lost since the usual nights before.
 
     The corpus and the retriever are asked where a metric alert fires, or passages are lost
-    significantly.
+    significantly; never without `ask`, as for a night of the past: they know the index of today.
     """
     usual = usual_nights(earlier)
     firing = any(one.kind == "metric" and one.state == "firing" for one in findings)
@@ -34,7 +36,7 @@ def lost_passages_of(
         [run_of_night(files, one) for one in usual],
         [one.lost_passages.counts for one in usual if one.lost_passages],
         build=main_build(manifest),
-        ask=lambda found: firing or found.significant,
+        ask=lambda found: ask and (firing or found.significant),
     )
 
 

@@ -91,7 +91,9 @@ def publish_run(
             "findings": _as_notified(findings, superseded, find_manifest(files, staged.ref)),
             "falls": find_unwatched_drops(settings.alerts, night, findings),
             "moves": find_moves(manifest, night.earlier, night.load),
-            "lost_passages": lost_passages_of(settings, files, manifest, night.earlier, findings),
+            "lost_passages": lost_passages_of(
+                settings, files, manifest, night.earlier, findings, ask=not silent
+            ),
             "topics": try_topic_changes(
                 settings.alerts,
                 files,

@@ -13,7 +13,7 @@ import pytest
 import ragmetrics
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.model import VariantChange, VariantResult, WhatIf, whatif_sentence
+from ragmetrics.model import LostPassages, VariantChange, VariantResult, WhatIf, whatif_sentence
 from ragmetrics.pipeline import run_night
 from tests.fakes import searching
 from tests.fakes.command import Run
@@ -155,3 +155,24 @@ def test_the_sentence_names_a_cost_that_is_clear() -> None:
     assert "context_relevance by -0.100" in sentence(-0.2, -0.01)
     assert "context_relevance" not in sentence(-0.2, 0.01)
     assert "`as now` 2" in sentence(-0.2, 0.01)
+
+
+def test_only_a_night_of_now_asks_the_retriever(folder: Path) -> None:
+    """A night that is published today asks; a fall of the past, published again, does not."""
+    rules = [{"metric": "id_recall", "min": 0.95, "min_rows": 5}]
+    settings = settings_in(folder, alerts={"rules": rules})
+
+    def publish(day: int, lost: int) -> LostPassages:
+        rows = [row(n, "x" if n < lost else p, f"b{day}") for n, p in enumerate(NAMES)]
+        write_jsonl(folder / f"2026-11-0{day}.jsonl", rows)
+        found = run_night(settings, date(2026, 11, day)).manifest.lost_passages
+        assert found
+        return found
+
+    publish(5, lost=0)
+    tonight = publish(6, lost=6)
+    assert tonight.requests == sum(searching.asked.values()) > 0
+    searching.asked.clear()
+    past = publish(4, lost=6)
+    assert (past.lost, past.requests) == (6, 0)
+    assert not searching.asked
