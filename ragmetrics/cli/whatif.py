@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +12,7 @@ from ragmetrics.cli.options import (
     JsonFlag,
     SettingsFlag,
     StoreFlag,
+    date_of,
     err,
     out,
     print_json,
@@ -30,11 +30,12 @@ _QUESTIONS = 200
 
 
 def whatif(
-    night: Annotated[datetime, typer.Option("--night", formats=["%Y-%m-%d"], help="The night.")],
+    night: Annotated[str, typer.Option("--night", metavar="DATE", help="The night.")],
     variant: Annotated[
         list[str] | None,
         typer.Option(
             "--variant",
+            metavar="NAME",
             help="A variant of `retriever: variants:`, may be repeated; default: all of them.",
         ),
     ] = None,
@@ -49,7 +50,10 @@ def whatif(
     questions: Annotated[
         int,
         typer.Option(
-            "--questions", min=1, help="Most questions that fell, and most others, to ask again."
+            "--questions",
+            metavar="N",
+            min=1,
+            help="Most questions that fell, and most others, to ask again.",
         ),
     ] = _QUESTIONS,
     settings: SettingsFlag = None,
@@ -63,7 +67,7 @@ def whatif(
     parameters = dict(_parameter(one) for one in changes or ())
     with progress_reporter(err, "asking", quiet=as_json) as progress:
         found = run(
-            night.date(),
+            date_of(night),
             settings=chosen,
             variants=variant,
             parameters=parameters,
