@@ -18,11 +18,14 @@ from benchmarks import (
     false_alarms,
     judge_movement,
     judge_speed,
+    lost_passages,
     prediction_powered,
     scale,
     store_scale,
+    topics,
     two_cores,
     weekdays,
+    whatif,
     year,
 )
 from ragmetrics.config.settings import DEFAULT_METRICS
@@ -82,6 +85,19 @@ def _sampled(options: Options) -> None:
     _print(prediction_powered.report(options.rows or prediction_powered.NIGHTS))
 
 
+def _lost(options: Options) -> None:
+    lost_passages.report(nights=options.rows or 200)
+
+
+def _topics(options: Options) -> None:
+    nights = options.rows or 1_000
+    topics.report(max(1, nights // 5), nights)
+
+
+def _whatif(options: Options) -> None:
+    whatif.report(options.rows or 200)
+
+
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
         print(line, flush=True)
@@ -99,6 +115,9 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "weekdays": _weekdays,
     "movement": _movement,
     "sampled": _sampled,
+    "lost": _lost,
+    "topics": _topics,
+    "whatif": _whatif,
     "year": _year,
 }
 

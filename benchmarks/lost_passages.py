@@ -180,10 +180,15 @@ def main() -> None:
     parser.add_argument("--nights", type=int, default=200, help="nights without a fault")
     parser.add_argument("--logs-only", action="store_true", help="leave out corpus and retriever")
     chosen = parser.parse_args()
-    run_faults(chosen.worlds, probe=False)
-    if not chosen.logs_only:
-        run_faults(chosen.worlds, probe=True)
-    run_unchanged(chosen.nights)
+    report(chosen.worlds, chosen.nights, logs_only=chosen.logs_only)
+
+
+def report(worlds: int = 4, nights: int = 200, *, logs_only: bool = False) -> None:
+    """Print the tables of all faults, and of nights without one."""
+    run_faults(worlds, probe=False)
+    if not logs_only:
+        run_faults(worlds, probe=True)
+    run_unchanged(nights)
 
 
 if __name__ == "__main__":

@@ -82,15 +82,20 @@ def told(
 
 
 def main() -> None:
-    """Print the shares of told and right topics, and of unchanged nights with a topic."""
+    """Print what is told beside the truth."""
     parser = argparse.ArgumentParser(description="Topics beside the truth.")
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--nights", type=int, default=1_000)
     chosen = parser.parse_args()
+    report(chosen.trials, chosen.nights)
+
+
+def report(trials: int = 200, nights: int = 1_000) -> None:
+    """Print the shares of told and right topics, and of unchanged nights with a topic."""
     world = first_world()
     pool = make_pool(world, 4_000)
     right = any_told = 0
-    for number in range(chosen.trials):
+    for number in range(trials):
         rng, numbers = random.Random(number), np.random.default_rng(number)
         asked = draw_questions(world, pool, rng)
         texts, keys = past_questions(world, asked), [question_key(one.text) for one in asked]
@@ -103,14 +108,12 @@ def main() -> None:
         any_told += bool(members)
         own_share = Counter(section[one] for one in members)[fallen] / max(1, len(members))
         right += own_share > 1 / 2
-    low, high = share_interval(right, chosen.trials)
-    print(f"told: {any_told} of {chosen.trials} trials")
-    print(
-        f"told with the right topic: {right / chosen.trials:.1%} [{low:.1%}, {high:.1%}] (goal 90%)"
-    )
+    low, high = share_interval(right, trials)
+    print(f"told: {any_told} of {trials} trials")
+    print(f"told with the right topic: {right / trials:.1%} [{low:.1%}, {high:.1%}] (goal 90%)")
     false = risen = 0
-    recoveries = min(chosen.trials, chosen.nights)
-    for number in range(chosen.nights):
+    recoveries = min(trials, nights)
+    for number in range(nights):
         if number % _SAME_QUESTIONS == 0:
             asked = draw_questions(world, pool, random.Random(-number))
             texts, keys = past_questions(world, asked), [question_key(one.text) for one in asked]
@@ -121,7 +124,7 @@ def main() -> None:
             mended = [n for n, one in enumerate(asked) if one.section == best]
             before[mended[::2]] = 0
             risen += bool(told(keys, before, now, texts))
-    print(f"unchanged nights with a topic told: {false} of {chosen.nights} (goal at most 1%)")
+    print(f"unchanged nights with a topic told: {false} of {nights} (goal at most 1%)")
     print(f"nights of a recovery with a topic told: {risen} of {recoveries}")
 
 

@@ -83,29 +83,30 @@ def trial(before: World, now: World, asked: Sequence[AskedQuestion]) -> list[Var
 
 
 def main() -> None:
-    """Print coverage and the share of right variants."""
+    """Print what is told beside the truth."""
     parser = argparse.ArgumentParser(description="What-ifs beside the truth.")
     parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--pool", type=int, default=4_000)
-    chosen = parser.parse_args()
+    report(parser.parse_args().trials)
+
+
+def report(trials: int = 200, questions: int = 4_000) -> None:
+    """Print coverage and the share of right variants."""
     before = first_world()
-    pool = make_pool(before, chosen.pool)
+    pool = make_pool(before, questions)
     now = worsen_ranker(before, random.Random("worse"))
     truth, fallen = true_share(before, now, pool)
     print(f"pool: {len(pool):,} questions, {fallen:,} fallen, k={LARGE} mends {truth:.1%} of them")
     held = right = asked = 0
-    for number in range(chosen.trials):
+    for number in range(trials):
         found = trial(before, now, random.Random(number).sample(pool, NIGHT))
         as_now, best = found[:2]
         asked += as_now.asked
         right += best.name == f"k={LARGE}" and best.mended > as_now.mended
         own = next(one for one in found if one.name == f"k={LARGE}")
         held += (own.low or 0.0) <= truth <= (own.high or 1.0)
-    print(f"fallen questions a night: {asked / chosen.trials:.0f}")
-    print(
-        f"k={LARGE} is told to mend most in {right / chosen.trials:.1%} of {chosen.trials} trials"
-    )
-    print(f"its interval holds the truth in {held / chosen.trials:.1%} (goal 95%)")
+    print(f"fallen questions a night: {asked / trials:.0f}")
+    print(f"k={LARGE} is told to mend most in {right / trials:.1%} of {trials} trials")
+    print(f"its interval holds the truth in {held / trials:.1%} (goal 95%)")
 
 
 if __name__ == "__main__":
