@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from ragmetrics.config.endpoints import EnvironmentHeaders, check_address, check_header
 from ragmetrics.config.judge import SettingsModel
-from ragmetrics.model import MAX_CONTEXTS
+from ragmetrics.model import AS_NOW, MAX_CONTEXTS
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
 """A placeholder of a template. One with an unknown name is literal text."""
@@ -126,14 +126,21 @@ class RetrieverSettings(SettingsModel):
                 )
         return headers
 
-    @field_validator("body")
+    @field_validator("body", "parameters", "variants")
     @classmethod
-    def _json(cls, body: JsonValue) -> JsonValue:
+    def _json(cls, value: JsonValue) -> JsonValue:
         try:
-            json.dumps(body, allow_nan=False)
+            json.dumps(value, allow_nan=False)
         except ValueError:
             raise ValueError("contains a number that JSON does not support") from None
-        return body
+        return value
+
+    @field_validator("variants")
+    @classmethod
+    def _free_names(cls, variants: dict[str, dict[str, JsonValue]]) -> dict[str, Any]:
+        if AS_NOW in variants:
+            raise ValueError(f"{AS_NOW}: is the name of the retriever without a variant")
+        return variants
 
     @field_validator("contexts", "ids", "scores", "response")
     @classmethod

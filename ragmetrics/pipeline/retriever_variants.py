@@ -9,6 +9,7 @@ are returned.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.diagnosis import NeedingQuestion, needing_questions_of
 from ragmetrics.errors import InputError
 from ragmetrics.logs import inputs_of
-from ragmetrics.model import AS_NOW, LogRow, Manifest, Usage, WhatIf, dump_json
+from ragmetrics.model import AS_NOW, LogRow, Manifest, WhatIf, dump_json
 from ragmetrics.pipeline.evaluation import Progress, score_inputs, settings_of, temporary
 from ragmetrics.pipeline.lost_passages import main_build, run_of_night, usual_nights
 from ragmetrics.pipeline.variant_results import ASKED, VariantAnswers, measure_variants
@@ -71,7 +72,7 @@ def whatif(
             f"no question of the night of {night} lost a passage that it needs and had before"
         )
     answers, requests = _ask(chosen, build, named, [*fallen, *others], progress)
-    scores, usage, problems = _score(chosen, files, manifest, answers, progress)
+    scores, scored = _score(chosen, files, manifest, answers, progress)
     found = WhatIf(
         dataset=manifest.dataset,
         night=night,
@@ -79,11 +80,11 @@ def whatif(
         build=build,
         fallen=total,
         variants=measure_variants(answers, fallen, others, scores),
-        judge=manifest.judge,
-        usage=usage,
+        judge=scored.judge,
+        usage=scored.usage,
         requests=requests,
         at=datetime.now(UTC),
-        problems=problems,
+        problems=scored.problems,
     )
     save_whatif(files, found)
     refresh_dashboard(files, nights=[night])
@@ -110,6 +111,7 @@ def _variants(
         if name not in retriever.parameters:
             has = ", ".join(retriever.parameters) or "none"
             raise InputError(f"parameter {name}: not in `retriever: parameters:`, which has: {has}")
+        _check_json(name, parameters[name])
     wanted = list(retriever.variants) if names is None else names
     if parameters and names is None:
         wanted = []
@@ -125,6 +127,17 @@ def _variants(
             "in --set k=10"
         )
     return found
+
+
+def _check_json(name: str, value: object) -> None:
+    """Raise InputError for a value that no request can hold. YAML reads a bare date as one."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"parameter {name}: {value} is no value of JSON; as a text, it needs quotes: "
+            f"'{name}=\"{value}\"'"
+        ) from None
 
 
 def _text(value: JsonValue) -> str:
@@ -179,8 +192,8 @@ def _score(
     manifest: Manifest,
     answers: Sequence[VariantAnswers],
     progress: Progress | None,
-) -> tuple[list[MetricScores], Usage, list[str]]:
-    """The scores of all answers, each with its variant and question as a tag."""
+) -> tuple[list[MetricScores], Manifest]:
+    """The scores of all answers, each with its variant and question as a tag; their manifest."""
     rows = [
         {**row_record(row), "tags": {ASKED: f"{variant}/{number}"}}
         for variant, one in enumerate(answers)
@@ -205,4 +218,4 @@ def _score(
             )
             for one in scored.metrics
         ]
-        return tables, scored.usage, scored.problems
+        return tables, scored

@@ -17,7 +17,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.model import LogRow
 from ragmetrics.retriever.id_lookup import open_look_up
 from ragmetrics.retriever.questions import NoAnswer, Question, read_answer
-from ragmetrics.retriever.retriever_client import Retriever, RetrieverClient, together
+from ragmetrics.retriever.retriever_client import Rate, Retriever, RetrieverClient, together
 from ragmetrics.text import shorten
 
 Item = TypeVar("Item")
@@ -40,7 +40,7 @@ class Answered:
     rows: list[LogRow | str]
     """The row of an answer, or the reason why there is none."""
     requests: int
-    """Asks that were sent."""
+    """Asks that were begun; some may have had no time for an answer."""
 
 
 def ask_retriever(
@@ -53,8 +53,11 @@ def ask_retriever(
     """
     retriever = _settings_of(settings)
     client = RetrieverClient(open_retriever(retriever, build), retriever)
+    begun = 0
 
     async def answer(ask: Ask) -> LogRow | str:
+        nonlocal begun
+        begun += 1
         try:
             found = await client.ask(ask.question, ask.parameters)
             return read_answer(retriever, ask.question, build, found, datetime.now(UTC))
@@ -63,8 +66,7 @@ def ask_retriever(
 
     work = _all(answer, asks, retriever.concurrency, seconds, client.close)
     rows: list[LogRow | str | None] = loop.run(work)
-    sent = sum(one is not None for one in rows)
-    return Answered([_NO_TIME if one is None else one for one in rows], sent)
+    return Answered([_NO_TIME if one is None else one for one in rows], begun)
 
 
 def look_up(
@@ -75,8 +77,10 @@ def look_up(
     """
     retriever = _settings_of(settings)
     lookup = open_look_up(retriever, build)
+    rate = Rate(retriever.requests_per_second)
 
     async def find(name: str) -> bool | str:
+        await rate.turn()
         try:
             async with asyncio.timeout(retriever.timeout_seconds):
                 return await lookup.find(name)

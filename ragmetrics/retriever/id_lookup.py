@@ -6,13 +6,14 @@ import asyncio
 import inspect
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
 from ragmetrics.config import RetrieverSettings, fill_headers
 from ragmetrics.errors import InputError, RetrieverRefused
 from ragmetrics.judges import CONNECT_SECONDS, certificates, proxy_of
-from ragmetrics.retriever.python_retriever import load_function
+from ragmetrics.retriever.python_retriever import Threads, load_function
 from ragmetrics.text import shorten
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def open_look_up(settings: RetrieverSettings, build: str) -> LookUp:
         raise InputError("the retriever has no look-up: set `retriever: lookup:` in the settings")
     if settings.url:
         return HttpLookUp(settings, build, os.environ)
-    return PythonLookUp(settings.lookup, build)
+    return PythonLookUp(settings.lookup, build, settings.concurrency)
 
 
 class HttpLookUp:
@@ -97,17 +98,25 @@ class HttpLookUp:
 class PythonLookUp:
     """A function that is called as function(id, build)."""
 
-    def __init__(self, entrypoint: str, build: str) -> None:
+    def __init__(self, entrypoint: str, build: str, most_hung: int) -> None:
         self._function, self._build = load_function(entrypoint, (), "id"), build
         self._entrypoint = entrypoint
+        self._threads = Threads(entrypoint, most_hung)
 
     async def find(self, name: str) -> bool | str:
         """Whether the function finds the document."""
         try:
-            found: Any = await asyncio.to_thread(self._function, name, self._build)
+            found, error = await self._threads.run(partial(self._function, name, self._build))
+            if error is not None:
+                return self._raised(error)
             return bool(await found if inspect.isawaitable(found) else found)
+        except RetrieverRefused as error:
+            return shorten(error)
         except Exception as error:
-            return f"{self._entrypoint} raised {type(error).__name__}: {shorten(error)}"
+            return self._raised(error)
+
+    def _raised(self, error: BaseException) -> str:
+        return f"{self._entrypoint} raised {type(error).__name__}: {shorten(error)}"
 
     async def close(self) -> None:
         """Do nothing: the function manages its own resources."""

@@ -32,13 +32,11 @@ class PythonRetriever:
 
     def __init__(self, settings: RetrieverSettings, build: str) -> None:
         self._entrypoint = settings.entrypoint or ""
-        self._most_hung = settings.concurrency
         self._build = build
         self._parameters = settings.parameters
         self._function = load_function(self._entrypoint, settings.parameters)
         self._in_loop = _is_async(self._function)
-        self._hung = 0
-        """Number of threads that still run after a time-out; they cannot be stopped."""
+        self._threads = Threads(self._entrypoint, settings.concurrency)
 
     async def ask(
         self, question: Question, parameters: Mapping[str, JsonValue] | None = None
@@ -71,6 +69,12 @@ class PythonRetriever:
     async def close(self) -> None:
         """Do nothing: the function manages its own resources."""
 
+    async def _in_thread(self, call: Callable[[], Any]) -> Any:
+        found, error = await self._threads.run(call)
+        if error is not None:
+            raise self._outcome(error) from error
+        return found
+
     def _outcome(self, error: BaseException) -> Exception:
         kind = type(error).__name__
         text = f"{self._entrypoint} raised {kind}: {shorten(error)}".removesuffix(": ")
@@ -82,8 +86,20 @@ class PythonRetriever:
             return RetryableError(kind, text)
         return NoAnswer(kind, text)
 
-    async def _in_thread(self, call: Callable[[], Any]) -> Any:
-        """Call the function in a separate thread, which ends with the process if it hangs."""
+
+class Threads:
+    """Calls a function in threads of its own, which end with the process if they hang."""
+
+    def __init__(self, entrypoint: str, most_hung: int) -> None:
+        self._entrypoint, self._most_hung = entrypoint, most_hung
+        self._hung = 0
+        """Number of threads that still run after a time-out; they cannot be stopped."""
+
+    async def run(self, call: Callable[[], Any]) -> _Outcome:
+        """The result of a call, or what it raised: also SystemExit, which must not end the loop.
+
+        Raises RetrieverRefused if too many calls hang.
+        """
         if self._hung >= self._most_hung:
             raise RetrieverRefused(
                 f"{self._entrypoint} hangs: {self._hung} calls are over `timeout_seconds` and "
@@ -107,13 +123,10 @@ class PythonRetriever:
 
         threading.Thread(target=work, name="ragmetrics-replay", daemon=True).start()
         try:
-            found, error = await waiter
+            return await waiter
         except asyncio.CancelledError:
             self._hung += waiter.cancelled()  # else the thread ended at the same moment
             raise
-        if error is not None:
-            raise self._outcome(error) from error
-        return found
 
 
 def load_function(

@@ -43,6 +43,21 @@ class Retriever(Protocol):
         ...
 
 
+class Rate:
+    """Spreads requests evenly over time."""
+
+    def __init__(self, per_second: float | None) -> None:
+        self._interval = 1 / per_second if per_second else 0.0
+        self._next = 0.0
+
+    async def turn(self) -> None:
+        """Wait for the next free place."""
+        time = asyncio.get_running_loop().time
+        place = max(time(), self._next)
+        self._next = place + self._interval
+        await asyncio.sleep(place - time())
+
+
 class RetrieverClient:
     """Asks one retriever, within the limits of the settings."""
 
@@ -50,9 +65,8 @@ class RetrieverClient:
         self.setbacks: Counter[str] = Counter()
         """Failed attempts by kind; most were retried."""
         self._retriever, self._settings = retriever, settings
-        rate = settings.requests_per_second
-        self._interval = 1 / rate if rate else 0.0
-        self._next = self._closed_until = 0.0
+        self._rate = Rate(settings.requests_per_second)
+        self._closed_until = 0.0
 
     async def ask(
         self, question: Question, parameters: Mapping[str, JsonValue] | None = None
@@ -99,9 +113,7 @@ class RetrieverClient:
         while True:
             while (left := self._closed_until - time()) > 0:
                 await asyncio.sleep(left + _between(0, min(left, _SPREAD)))
-            place = max(time(), self._next)
-            self._next = place + self._interval
-            await asyncio.sleep(place - time())
+            await self._rate.turn()
             if time() >= self._closed_until:  # it may have been paused meanwhile
                 return
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from typing import Any
 
@@ -14,6 +15,8 @@ hidden: set[str] = set()
 texts: dict[str, str] = {}
 """Texts that differ from `text_of`."""
 asked: Counter[str] = Counter()
+released = threading.Event()
+"""Ends the calls of `hanging`."""
 
 
 def reset(*names: str) -> None:
@@ -38,6 +41,11 @@ def known(name: str, _build: str) -> bool:
     """Whether the index has a passage."""
     asked["look-up"] += 1
     return name in index
+
+
+def hanging(_name: str, _build: str) -> bool:
+    """A look-up that gives no answer until it is released."""
+    return released.wait(10)
 
 
 def refusing(user_input: str, _build: str) -> list[str]:

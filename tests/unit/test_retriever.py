@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,8 @@ def test_parameters_go_into_urls() -> None:
     [
         ({"variants": {"large": {"k": 10}}}, "no such parameter"),
         ({"probe": {"unfiltered": {"filters": False}}}, "no such parameter"),
+        ({"variants": {"as now": {}}}, "the name of the retriever without a variant"),
+        ({"parameters": {"k": math.nan}}, "JSON does not support"),
         ({"parameters": {"user_input": 1}}, "a name of its own"),
         ({"parameters": {"top-k": 1}}, "a name of its own"),
         ({"lookup": "http://x.example.com/documents"}, "{id} is missing"),
@@ -115,6 +120,7 @@ def test_time_that_is_over_is_a_reason(search_server: SearchServer) -> None:
     settings = settings_with(**search_server.settings)
     found = ask_retriever(settings, "b1", [Ask(QUESTION)] * 3, seconds=0.3)
     assert found.rows == ["no time left"] * 3
+    assert found.requests == search_server.stats()["requests"] == 1
 
 
 def test_a_look_up_over_http(search_server: SearchServer) -> None:
@@ -138,6 +144,37 @@ def test_a_look_up_by_a_function() -> None:
     assert look_up(settings, "b1", ["a", "b"]) == [True, False]
 
 
+def test_look_ups_keep_the_rate(search_server: SearchServer) -> None:
+    """Three look-ups at 20 a second take two intervals."""
+    settings = settings_with(
+        **search_server.settings,
+        requests_per_second=20,
+        lookup=f"{search_server.root}/documents/{{id}}",
+    )
+    started = time.monotonic()
+    assert look_up(settings, "b1", ["there"] * 3) == [True] * 3
+    assert time.monotonic() - started >= 0.1
+
+
+def test_a_look_up_that_hangs_holds_no_process() -> None:
+    """Its thread ends with the process, and no more threads than `concurrency` hang."""
+    settings = settings_with(
+        entrypoint="tests.fakes.searching:search",
+        lookup="tests.fakes.searching:hanging",
+        timeout_seconds=0.05,
+        concurrency=1,
+    )
+    try:
+        first, second = look_up(settings, "b1", ["a", "b"])
+        hung = [one for one in threading.enumerate() if one.name == "ragmetrics-replay"]
+        assert hung
+        assert all(one.daemon for one in hung)
+        assert first == "no answer within 0.05 s"
+        assert "hangs: 1 calls" in str(second)
+    finally:
+        searching.released.set()
+
+
 def test_a_replay_without_parameters_continues(tmp_path: Path) -> None:
     """The digest of a replay is that of versions without parameters."""
     from ragmetrics.comparison.replay.run import _digest
@@ -147,3 +184,4 @@ def test_a_replay_without_parameters_continues(tmp_path: Path) -> None:
     asked = QuestionSet((QUESTION,), 0)
     more = plain.model_copy(update={"variants": {"a": {}}, "lookup": "http://x/{id}"})
     assert _digest(plain, "b1", asked) == _digest(more, "b1", asked)
+    assert _digest(plain, "b1", asked) == "cba46cc4c8f950c9cff9bc06"  # of a version without them

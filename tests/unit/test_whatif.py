@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import ragmetrics
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.model import LostPassages, VariantChange, VariantResult, WhatIf, whatif_sentence
-from ragmetrics.pipeline import run_night
+from ragmetrics.pipeline import Retention, find_prunable, run_night
+from ragmetrics.storage import open_store
 from tests.fakes import searching
 from tests.fakes.command import Run
 from tests.fakes.logs import write_jsonl
@@ -93,6 +94,27 @@ def test_parameters_make_a_variant(folder: Path) -> None:
     assert [one.name for one in found.variants] == ["as now", "k=6"]
 
 
+def test_the_record_names_the_judge_that_scored(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings' judge, which may be another than that of the night. `id_recall` asks none."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    judge = {"name": "openai", "base_url": "http://127.0.0.1:9/v1", "model": "other"}
+    found = ragmetrics.whatif(BAD, settings=settings_in(folder, judge=judge))
+    assert "other" in found.judge.name
+
+
+def test_prune_removes_what_ifs_of_old_nights(folder: Path) -> None:
+    """With the night's other files."""
+    ragmetrics.whatif(BAD, settings=settings_in(folder))
+    kept = Retention(timedelta(days=60), timedelta(days=14))
+    files = open_store(settings_in(folder))
+    for days, count in ((59, 0), (61, 1)):
+        now = datetime.combine(BAD, time(12), UTC) + timedelta(days=days)
+        found = [info.path for one in find_prunable(files, kept, now) for info in one.files]
+        assert found.count(f"whatif/dt={BAD}.json") == count
+
+
 def test_the_nights_page_shows_the_table(folder: Path) -> None:
     """One table, with the sentence above it; a later run of the night has none."""
     ragmetrics.whatif(BAD, settings=settings_in(folder))
@@ -107,6 +129,7 @@ def test_the_nights_page_shows_the_table(folder: Path) -> None:
         ({"retriever": None}, {}, "no retriever to ask"),
         ({}, {"variants": ["huge"]}, "not in `retriever: variants:`"),
         ({}, {"parameters": {"depth": 3}}, "not in `retriever: parameters:`"),
+        ({}, {"parameters": {"k": date(2026, 11, 1)}}, "no value of JSON"),
         ({"retriever": searching.SETTINGS}, {}, "there is no variant"),
     ],
 )
