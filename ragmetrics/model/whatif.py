@@ -37,7 +37,7 @@ class VariantResult(Record):
     name: str
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     asked: int = 0
-    """Questions that fell and have an answer."""
+    """Questions that fell. One without an answer is not mended."""
     mended: int = 0
     """Those of them whose needed passages are all returned."""
     share: float | None = None

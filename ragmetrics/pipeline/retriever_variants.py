@@ -165,7 +165,7 @@ def _ask(
         if progress:
             progress(f"asking {name}", number, len(variants))
         asks = [Ask(question_of(one.row, settings.language), parameters) for one in asked]
-        answered = ask_retriever(settings, build, asks)
+        answered = ask_retriever(settings, build, asks, seconds=settings.deadline.total_seconds())
         requests += answered.requests
         rows = [
             answer if isinstance(answer, str) else _row(one.row, answer)

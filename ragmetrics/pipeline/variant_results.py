@@ -66,16 +66,16 @@ def _result(
     fell = _missing(fallen, one.rows[:half])
     kept = _missing(others, one.rows[half:])
     mended, reasons = fell.count(0), [row for row in one.rows if isinstance(row, str)]
-    low, high = share_interval(mended, len(fell))
+    low, high = share_interval(mended, half)
     sizes = [len(row.retrieved_contexts) for row in one.rows if isinstance(row, LogRow)]
     return VariantResult(
         name=one.name,
         parameters=dict(one.parameters),
-        asked=len(fell),
+        asked=half,
         mended=mended,
-        share=mended / len(fell) if fell else None,
-        low=low if fell else None,
-        high=high if fell else None,
+        share=mended / half if half else None,
+        low=low if half else None,
+        high=high if half else None,
         others=len(kept),
         broken=sum(count > 0 for count in kept),
         contexts=float(np.mean(sizes)) if sizes else None,

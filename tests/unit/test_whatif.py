@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,24 @@ import pytest
 
 import ragmetrics
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.diagnosis import NeedingQuestion
+from ragmetrics.diagnosis.document_ids import in_order
 from ragmetrics.errors import InputError
-from ragmetrics.model import LostPassages, VariantChange, VariantResult, WhatIf, whatif_sentence
-from ragmetrics.pipeline import Retention, find_prunable, run_night
+from ragmetrics.model import (
+    LogRow,
+    LostPassages,
+    VariantChange,
+    VariantResult,
+    WhatIf,
+    whatif_sentence,
+)
+from ragmetrics.pipeline import (
+    Retention,
+    VariantAnswers,
+    find_prunable,
+    measure_variants,
+    run_night,
+)
 from ragmetrics.storage import open_store
 from tests.fakes import searching
 from tests.fakes.command import Run
@@ -199,3 +215,20 @@ def test_only_a_night_of_now_asks_the_retriever(folder: Path) -> None:
     past = publish(4, lost=6)
     assert (past.lost, past.requests) == (6, 0)
     assert not searching.asked
+
+
+def test_a_question_without_an_answer_is_not_mended() -> None:
+    """A variant that answers one question of four mends at most one of four."""
+    asked = [
+        NeedingQuestion(
+            LogRow(id=str(n), user_input="q", retrieved_contexts=()), frozenset({n}), frozenset({n})
+        )
+        for n in range(4)
+    ]
+    right = LogRow(id="0", user_input="q", retrieved_contexts=("t",))
+    asked[0] = replace(asked[0], needed=frozenset(in_order(["t"]).tolist()))
+    failing = VariantAnswers("k=9", {}, [right, "down", "down", "down"])
+    _, found = measure_variants(
+        [VariantAnswers("as now", {}, ["down"] * 4), failing], asked, [], []
+    )
+    assert (found.mended, found.asked, found.share, found.failed) == (1, 4, 0.25, 3)
