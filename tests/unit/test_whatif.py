@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -69,15 +70,23 @@ def settings_in(folder: Path, **more: Any) -> Settings:
     )
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three nights; on the last one, questions 0 to 3 retrieve another passage."""
+    folder = tmp_path_factory.mktemp("whatif")
     for day in (2, 3, 4):
         rows = [
             row(n, "x" if day == 4 and n < 4 else name, f"b{day}") for n, name in enumerate(NAMES)
         ]
-        write_jsonl(tmp_path / f"2026-11-0{day}.jsonl", rows)
-        run_night(settings_in(tmp_path), date(2026, 11, day))
+        write_jsonl(folder / f"2026-11-0{day}.jsonl", rows)
+        run_night(settings_in(folder), date(2026, 11, day))
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Iterator[Path]:
+    """A copy of these nights, and a retriever with all passages."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     searching.reset("x", "y", *NAMES)
     yield tmp_path
     searching.reset()
