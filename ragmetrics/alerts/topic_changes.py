@@ -165,7 +165,7 @@ def _risen(
     past = [
         one.topics.rows
         for one in trailing_nights(night.earlier, night.manifest.date, 2 * _NIGHTS)
-        if one.topics and one.topics.model == model.day and one.topics.rows
+        if one.topics and one.topics.model == model.day and one.topics.rows.keys() & rows.keys()
     ]
     total = sum(rows.values())
     if len(past) < _FEWEST_NIGHTS or not total:

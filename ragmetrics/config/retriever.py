@@ -168,6 +168,15 @@ class RetrieverSettings(SettingsModel):
         return self
 
     @model_validator(mode="after")
+    def _readable_depth(self) -> RetrieverSettings:
+        if "k" in self.parameters and self.probe.deep_k > self.max_contexts:
+            raise ValueError(
+                f"probe: deep_k: {self.probe.deep_k} is more than max_contexts, "
+                f"{self.max_contexts}, so no answer could be read"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _usable_lookup(self) -> RetrieverSettings:
         if self.lookup is None:
             return self

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ragmetrics.config import Settings
+from ragmetrics.diagnosis.document_ids import is_in
 from ragmetrics.diagnosis.text_match import Shingles, shingles_of
 from ragmetrics.errors import InputError
 from ragmetrics.logs import find_logs, log_of
@@ -59,7 +60,7 @@ def search_corpus(
         documents += len(texts)
         known.update(name for name, _ in texts if name in names)
         for own in shingles_of([text for _, text in texts]):
-            found |= np.isin(every, own, assume_unique=True)
+            found |= is_in(every, own, assume_unique=True)
     if not documents:
         raise InputError(
             f"corpus: {settings.corpus}: no document with a text; a document has an id and a text "
@@ -67,7 +68,7 @@ def search_corpus(
         )
     there = every[found]
     evidence = [
-        CorpusEvidence(name in known, float(np.isin(own, there).mean()) if len(own) else 0.0)
+        CorpusEvidence(name in known, float(is_in(own, there).mean()) if len(own) else 0.0)
         for name, own in zip(ids, wanted, strict=True)
     ]
     return evidence, unreadable.count

@@ -52,7 +52,8 @@ def _stages(
 
 def _stage(verdict: Verdict, found: CorpusEvidence) -> Verdict:
     """The stage by the corpus, where the source changed; else as it was."""
-    if found.share >= _WHOLE:
+    seen = verdict.stage == "in_index" and verdict.proven  # whatever the corpus says
+    if found.share >= _WHOLE or seen:
         return verdict
     if found.known or found.share >= _PART:
         what = "its document is in the corpus" if found.known else "the corpus"

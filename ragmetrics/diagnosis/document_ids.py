@@ -56,7 +56,7 @@ class IdReader:
         """The questions of a night whose labels name at least one of the ids."""
 
         def questions(table: Any) -> set[str]:
-            named = np.isin(elements(table[_GOLDEN]), ids)
+            named = is_in(elements(table[_GOLDEN]), ids)
             rows = np.unique(rows_of_elements(table[_GOLDEN])[named])
             return {question_key(one) for one in table["user_input"].take(rows).to_pylist()}
 
@@ -72,7 +72,7 @@ class IdReader:
             lengths = (pc.list_value_length(table[name]) for name in (_RETRIEVED, _TEXTS))
             table = table.filter(pc.equal(*lengths))
             names = elements(table[_RETRIEVED])
-            places = np.flatnonzero(np.isin(names, ids))
+            places = np.flatnonzero(is_in(names, ids))
             _, first = np.unique(names[places], return_index=True)
             texts = pc.list_flatten(table[_TEXTS]).take(places[first]).to_pylist()
             for name, text in zip(names[places[first]].tolist(), texts, strict=True):
@@ -113,6 +113,14 @@ def pieces(texts: Iterable[str]) -> Ids:
 def hashed(values: Iterable[str]) -> Ids:
     """Distinct texts as hashes, ascending."""
     return np.unique(in_order(list(values)))
+
+
+def is_in(
+    values: NDArray[Any], others: NDArray[Any], *, assume_unique: bool = False
+) -> NDArray[np.bool_]:
+    """Which values are among others. NumPy 2.0 looks large numbers up in a table, and fails."""
+    found: NDArray[np.bool_] = np.isin(values, others, assume_unique=assume_unique, kind="sort")
+    return found
 
 
 def _together(found: Iterable[Ids]) -> Ids:

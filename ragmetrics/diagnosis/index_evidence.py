@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.diagnosis.document_ids import Ids
+from ragmetrics.diagnosis.document_ids import Ids, is_in
 from ragmetrics.diagnosis.losses import Pairs
 from ragmetrics.diagnosis.retrievals import Retrievals, pair_keys
 
@@ -42,6 +42,8 @@ class IndexEvidence:
     """Questions asked now that had retrieved it before."""
     now: NDArray[np.intp]
     """Questions that retrieve it now."""
+    chance: NDArray[np.float64]
+    """Probability that no question retrieves it by chance, if it is in the index."""
     gone: NDArray[np.float64]
     """Probability that it is gone from the index; 0 where a question retrieves it now."""
 
@@ -58,8 +60,8 @@ def weigh_index_evidence(now: Retrievals, pairs: Pairs) -> IndexEvidence:
     others = seen[of_pair] - pairs.retained  # questions beside the pair's own
     kept = _retained_shares(pairs.retained[others > 0], level[others > 0])
     chance = np.bincount(of_pair, weights=np.log1p(-kept[level]), minlength=len(passages))
-    gone = _gone(np.exp(chance), seen > 0)
-    return IndexEvidence(passages, np.bincount(of_pair), seen, gone)
+    unseen = np.exp(chance)
+    return IndexEvidence(passages, np.bincount(of_pair), seen, unseen, _gone(unseen, seen > 0))
 
 
 def _seen_now(now: Retrievals, passages: Ids) -> NDArray[np.intp]:
@@ -67,7 +69,7 @@ def _seen_now(now: Retrievals, passages: Ids) -> NDArray[np.intp]:
     question = now.question[now.row]
     _, first = np.unique(pair_keys(question, now.passage), return_index=True)
     found = now.passage[first]
-    found = found[np.isin(found, passages)]
+    found = found[is_in(found, passages)]
     return np.bincount(np.searchsorted(passages, found), minlength=len(passages))
 
 

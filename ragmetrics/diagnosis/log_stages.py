@@ -34,12 +34,14 @@ class Verdict:
     """Whether the retriever decided it."""
 
 
-def stage_from_logs(texts: TextEvidence | None, before: int, now: int, gone: float) -> Verdict:
+def stage_from_logs(
+    texts: TextEvidence | None, before: int, now: int, gone: float, chance: float
+) -> Verdict:
     """The stage of a passage.
 
     `before` and `now` count the questions that retrieved it then and retrieve it now. `gone` is the
-    probability that it is gone from the index. `texts` is None for a passage whose text is not
-    looked for.
+    probability that it is gone from the index, `chance` that every question lost it by chance.
+    `texts` is None for a passage whose text is not looked for.
     """
     if texts and texts.own is not None and texts.own < 1:
         return _changed(texts)
@@ -48,10 +50,8 @@ def stage_from_logs(texts: TextEvidence | None, before: int, now: int, gone: flo
     if texts and (found := stage_of_texts(texts)):
         return found
     asked = f"no question retrieves it now; {_questions(before)} had retrieved it"
-    if gone >= SURE:
+    if gone >= SURE and chance <= 1 - SURE:
         return Verdict("not_in_index", asked)
-    if gone <= 1 - SURE:
-        return Verdict("in_index", f"{asked}, and as many other passages fell out by chance")
     return Verdict("undecided", f"{asked}, too few to tell")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragmetrics.diagnosis.document_ids import Ids
+from ragmetrics.diagnosis.document_ids import Ids, is_in
 from ragmetrics.diagnosis.retrievals import (
     Mask,
     Places,
@@ -60,7 +60,7 @@ def find_pairs(now: Retrievals, earlier: Sequence[Run]) -> Pairs | None:
         found = read_retrievals(run, left)
         if found is not None and len(found.question):
             parts.append(_of_run(found, number))
-            left = left[~np.isin(left, found.question)]
+            left = left[~is_in(left, found.question)]
     if not parts:
         return None
     question, passage, rank, needed, run_of, shard, position, named = (
@@ -68,9 +68,9 @@ def find_pairs(now: Retrievals, earlier: Sequence[Run]) -> Pairs | None:
     )
     keys = pair_keys(question, passage)
     # Labels are ids: they say nothing about a passage that is known by its text.
-    labelled = np.isin(question, now.question[now.labelled]) & named
-    needed &= ~labelled | np.isin(keys, now.labels)
-    retained = np.isin(keys, now.keys)
+    labelled = is_in(question, now.question[now.labelled]) & named
+    needed &= ~labelled | is_in(keys, now.labels)
+    retained = is_in(keys, now.keys)
     return Pairs(question, passage, rank, needed, run_of, shard, position, named, retained)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ragmetrics.diagnosis.document_ids import is_in
 from ragmetrics.diagnosis.index_evidence import weigh_index_evidence
 from ragmetrics.diagnosis.log_stages import Verdict, stage_from_logs
 from ragmetrics.diagnosis.losses import Pairs, find_pairs
@@ -50,7 +51,7 @@ class LostPairs:
     def cut(self, question: int) -> int:
         """The number of passages that a question retrieves now."""
         rows = np.flatnonzero(self.now.question == question)
-        counts = np.bincount(np.searchsorted(rows, self.now.row[np.isin(self.now.row, rows)]))
+        counts = np.bincount(np.searchsorted(rows, self.now.row[is_in(self.now.row, rows)]))
         return int(counts.max()) if len(counts) else 0
 
     def with_verdicts(self, verdicts: list[Verdict]) -> LostPairs:
@@ -85,6 +86,7 @@ def find_lost_pairs(run: Run, earlier: Sequence[Run]) -> LostPairs | None:
             int(evidence.before[place]),
             int(evidence.now[place]),
             float(evidence.gone[place]),
+            float(evidence.chance[place]),
         )
         for number, place in enumerate(at)
     ]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.diagnosis.document_ids import Ids, elements
+from ragmetrics.diagnosis.document_ids import Ids, elements, is_in
 from ragmetrics.diagnosis.losses import Pairs
 from ragmetrics.diagnosis.retrievals import Run, of_build, pair_keys
 from ragmetrics.diagnosis.text_match import Shingles, contained, shingles_of
@@ -168,7 +168,7 @@ def _texts_by_id(now: Run, passages: Ids) -> dict[int, str]:
     """The text of each passage that is retrieved now."""
     found: dict[int, str] = {}
     for one in _read_texts(now):
-        places = np.flatnonzero(np.isin(one.passages, passages))
+        places = np.flatnonzero(is_in(one.passages, passages))
         _, first = np.unique(one.passages[places], return_index=True)
         for place in places[first].tolist():
             found.setdefault(int(one.passages[place]), one.texts[place])
@@ -227,7 +227,7 @@ def _new_matches(now: Run, before: Sequence[Run], wanted: Shingles) -> list[_Mat
             places = fresh[start : start + _CHUNK]
             split = shingles_of([one.texts[place] for place in places])
             for place, own in zip(places, split, strict=True):
-                shared = own[np.isin(own, wanted)]
+                shared = own[is_in(own, wanted)]
                 if len(shared):
                     identity = int(one.identities[place])
                     found.append(_Match(one.names[place], identity, len(own), shared))
@@ -242,7 +242,7 @@ def known_passages(before: Sequence[Run], identities: Ids) -> set[int]:
     for run in before:
         try:
             for there in _identities_of(run):
-                known.update(identities[np.isin(identities, there)].tolist())
+                known.update(identities[is_in(identities, there)].tolist())
         except StoreError as error:  # the rows were removed, or the store is down
             if error.transient:
                 raise

@@ -12,7 +12,7 @@ where it is smaller than the questions, questions at equal distances are asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 import numpy as np
@@ -44,8 +44,9 @@ def ask_about(
     """
     undecided = sum(one.stage == "undecided" for one in lost.verdicts)
     if settings.retriever is None or build is None:
-        hint = "`retriever:` in the settings" if build else "rows with an index_build"
-        return lost, [f"{undecided:,} undecided: {hint} would decide them"] if undecided else [], 0
+        hint = "a `retriever` in the settings" if build else "rows with an index_build"
+        notes = [f"{undecided:,} are undecided, and {hint} would decide them"]
+        return lost, notes if undecided else [], 0
     probe = _Probe(settings, settings.retriever, build, lost)
     try:
         probe.run()
@@ -68,6 +69,10 @@ class _Probe:
     requests: int = 0
     verdicts: list[Verdict] = field(default_factory=list)
     _ends: float = 0.0
+    _deep: set[int] = field(default_factory=set)
+    """Questions that have an answer with a deeper k."""
+    _unfiltered: set[int] = field(default_factory=set)
+    """Questions that have an answer without filters."""
 
     def run(self) -> None:
         """Ask in steps, and settle verdicts."""
@@ -76,11 +81,13 @@ class _Probe:
         deep = {"k": self.retriever.probe.deep_k} if "k" in self.retriever.parameters else {}
         free = {**deep, **self.retriever.probe.unfiltered}
         if deep:
-            self._ask_questions(deep, 0.4, self._by_rank)
+            self._ask_questions(deep, 0.4, self._by_rank, self._deep)
         else:
-            self.notes.append("questions are not asked with a deeper k: parameters have no `k`")
+            self.notes.append("questions are not asked with a deeper k, as parameters have no `k`")
         if self.retriever.probe.unfiltered:
-            self._ask_questions(free, 0.6, self._by_filter)
+            # What a larger k alone may bring back is not known to be filtered.
+            only = self._deep if deep else None
+            self._ask_questions(free, 0.6, self._by_filter, self._unfiltered, only)
         self._ask_passages(free)
 
     def _open(self) -> list[int]:
@@ -96,18 +103,26 @@ class _Probe:
         parameters: Mapping[str, JsonValue],
         most: float,
         settle: Callable[[int, LogRow], None],
+        answered: set[int],
+        only: set[int] | None = None,
     ) -> None:
-        """Ask the questions of open pairs again, with at most a share of the budget so far."""
-        open_pairs = self._open()
+        """Ask the questions of open pairs again, with at most a share of the budget so far.
+
+        Questions with an answer are added to `answered`. With `only` no other question is asked.
+        """
         by_question: dict[int, list[int]] = {}
-        for number in open_pairs:
-            by_question.setdefault(int(self.lost.questions[number]), []).append(number)
+        for number in self._open():
+            question = int(self.lost.questions[number])
+            if only is None or question in only:
+                by_question.setdefault(question, []).append(number)
         room = int(most * self.retriever.probe.requests) - self.requests
         chosen = self._spread(list(by_question), room, "questions")
         rows = rows_of_questions(self.lost.run, self.lost.now, chosen)
-        answers = self._ask([Ask(question_of(rows[one].row), parameters) for one in chosen])
-        for question, answer in zip(chosen, answers, strict=True):
+        language = self.settings.language
+        asks = [Ask(question_of(rows[one].row, language), parameters) for one in chosen]
+        for question, answer in zip(chosen, self._ask(asks), strict=True):
             if isinstance(answer, LogRow):
+                answered.add(question)
                 for number in by_question[question]:
                     settle(number, answer)
 
@@ -119,8 +134,9 @@ class _Probe:
             evidence = f"asked again for {k} passages: rank {found.rank}, and {cut} are returned"
             self._settle(number, "below_cut", evidence)
         elif found.rank:
-            evidence = f"asked again: rank {found.rank}; the index or the request differs"
-            self._settle(number, "undecided", evidence, proven=False)
+            known = self.verdicts[number]
+            more = f"asked again it is at rank {found.rank}: the index or the request differs"
+            self._settle(number, known.stage, f"{known.evidence}; {more}", proven=False)
         elif found.stage:
             self._settle(number, found.stage, found.evidence)
 
@@ -144,13 +160,20 @@ class _Probe:
         room = room // 2 if self.retriever.lookup else room
         chosen = self._spread(list(by_passage), room, "passages")
         sought = [self._sought(by_passage[one][0]) for one in chosen]
-        answers = self._ask([Ask(_query(one), parameters) for one in sought])
+        asking = [int(self.lost.questions[by_passage[one][0]]) for one in chosen]
+        rows = rows_of_questions(self.lost.run, self.lost.now, asking)
+        # With the language and the tags of a question that lost it: filters may need them.
+        asks = [
+            Ask(self._query(one, rows[question].row), parameters)
+            for one, question in zip(sought, asking, strict=True)
+        ]
+        answers = self._ask(asks)
         there = self._look_up([one.id for one in sought], room)
         for passage, one, answer, known in zip(chosen, sought, answers, there, strict=True):
             verdict = self._by_passage(one, answer, known)
             for number in by_passage[passage]:
                 if verdict:
-                    self.verdicts[number] = verdict
+                    self.verdicts[number] = self._of_question(number, verdict)
 
     def _by_passage(self, one: Sought, answer: LogRow | str, known: bool | str) -> Verdict | None:
         """The stage of a passage by the answer to its own text, and by the look-up of its id."""
@@ -160,7 +183,7 @@ class _Probe:
                 return Verdict(found.stage, found.evidence, proven=True, asked=True)
             if found.rank:
                 evidence = f"asked for its own text: rank {found.rank}"
-                return Verdict(self._hidden_stage(), evidence, proven=True, asked=True)
+                return Verdict("in_index", evidence, proven=True, asked=True)
             if known is not True:
                 looked = "; the look-up does not know its id" if known is False else ""
                 evidence = f"asked for its own text: not among {len(answer.retrieved_contexts)}"
@@ -168,19 +191,32 @@ class _Probe:
                 return Verdict("not_in_index", f"{evidence}{looked}", proven=sure, asked=True)
         if known is True:
             evidence = "the look-up knows its id"
-            return Verdict(self._hidden_stage(), evidence, proven=True, asked=True)
+            return Verdict("in_index", evidence, proven=True, asked=True)
         return None
 
-    def _hidden_stage(self) -> Stage:
-        """The stage of a passage that is in the index, and that its question does not get."""
-        return "below_cut" if self.retriever.probe.unfiltered else "in_index"
+    def _of_question(self, number: int, verdict: Verdict) -> Verdict:
+        """The verdict on a passage for one question: ranked below the cut, where the question was
+        asked without filters and the passage is in the index.
+        """
+        free = int(self.lost.questions[number]) in self._unfiltered
+        return (
+            replace(verdict, stage="below_cut") if verdict.stage == "in_index" and free else verdict
+        )
+
+    def _query(self, one: Sought, row: LogRow) -> Question:
+        """The beginning of a passage as a question, with language and tags of a row."""
+        asked = question_of(row, self.settings.language)
+        return replace(asked, user_input=one.text[:_LONGEST_QUERY])
 
     def _look_up(self, ids: Sequence[str], room: int) -> list[bool | str]:
         """Whether the ids are in the index; a text where that is not asked or not known."""
-        if self.retriever.lookup is None or not ids or len(ids) > room:
+        named = [one for one in ids if one]
+        if self.retriever.lookup is None or not named or len(named) > room:
             return [""] * len(ids)
-        self.requests += len(ids)
-        return look_up(self.settings, self.build, ids, seconds=self._left())
+        self.requests += len(named)
+        found = look_up(self.settings, self.build, named, seconds=self._left())
+        known = dict(zip(named, found, strict=True))
+        return [known.get(one, "") for one in ids]
 
     def _ask(self, asks: Sequence[Ask]) -> list[LogRow | str]:
         if not asks:
@@ -212,7 +248,3 @@ class _Probe:
 
     def _settle(self, number: int, stage: Stage, evidence: str, *, proven: bool = True) -> None:
         self.verdicts[number] = Verdict(stage, evidence, proven=proven, asked=True)
-
-
-def _query(one: Sought) -> Question:
-    return Question(one.id or "passage", one.text[:_LONGEST_QUERY], "", {})

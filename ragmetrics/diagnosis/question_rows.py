@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ragmetrics.diagnosis.document_ids import is_in
 from ragmetrics.diagnosis.retrievals import Retrievals, Run
 from ragmetrics.model import LogRow
 from ragmetrics.storage import records_at, row_of
@@ -25,7 +26,7 @@ def rows_of_questions(run: Run, now: Retrievals, wanted: Collection[int]) -> dic
     """The first row of each question, by the question's number."""
     found: dict[int, QuestionRow] = {}
     _, first = np.unique(now.question, return_index=True)
-    rows = first[np.isin(now.question[first], np.array(sorted(wanted), dtype=np.uint32))]
+    rows = first[is_in(now.question[first], np.array(sorted(wanted), dtype=np.uint32))]
     for shard in np.unique(now.shard[rows]).tolist():
         own = rows[now.shard[rows] == shard]
         places = set(now.position[own].tolist())

@@ -50,12 +50,17 @@ def try_lost_passages(
     build: str | None = None,
     ask: Callable[[LostPassages], bool] = lambda found: found.significant,
 ) -> LostPassages | None:
-    """`find_lost_passages`; None where rows cannot be read, which is logged."""
+    """`find_lost_passages`; None where that fails, which is logged.
+
+    A night is published in any case. The functions of the user's retriever may raise anything.
+    """
     try:
         return find_lost_passages(settings, run, earlier, before, build=build, ask=ask)
     except StoreError as error:
         log.warning("what happened to the lost passages is not known: %s", error)
-        return None
+    except Exception:
+        log.exception("what happened to the lost passages is not known")
+    return None
 
 
 def find_lost_passages(
@@ -80,6 +85,8 @@ def find_lost_passages(
     tags = tags_of_questions(run, lost.now, needing_questions(lost))
     by_logs = count_stages(lost, lost.by_logs, tags)
     found = _report(lost, by_logs, by_logs, before)
+    by_logs_alone = found.significant
+    found = found.model_copy(update={"significant_by_logs": by_logs_alone})
     if not len(lost.places) or not ask(found):
         return found
     lost, notes = ask_corpus(settings, lost)
@@ -87,7 +94,9 @@ def find_lost_passages(
     counts = count_stages(lost, [one.stage for one in lost.verdicts], tags)
     found = _report(lost, counts, by_logs, before)
     notes = [*notes, *asked]
-    return found.model_copy(update={"notes": notes, "requests": requests})
+    return found.model_copy(
+        update={"notes": notes, "requests": requests, "significant_by_logs": by_logs_alone}
+    )
 
 
 def _report(

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.diagnosis.document_ids import Ids, elements, rows_of_elements
+from ragmetrics.diagnosis.document_ids import Ids, elements, is_in, rows_of_elements
 from ragmetrics.diagnosis.text_match import contained, shingles
 from ragmetrics.errors import StoreError
 from ragmetrics.model import BUILDS, question_key
@@ -114,7 +114,7 @@ def _read_shard(
         table = read_columns(run.files, path, names)
         asked = _question_numbers(table["user_input"])
         wanted = of_build(table, run.build)
-        wanted &= np.isin(asked, only) if only is not None else True
+        wanted &= is_in(asked, only) if only is not None else True
         at = np.flatnonzero(wanted)
         table = table.take(at)
         row, passage, named = _passages(run.files, path, table, at, by_text=by_text)
@@ -124,7 +124,7 @@ def _read_shard(
         return None  # the rows were removed
     references = elements(table["reference_context_ids"])
     of_reference = rows_of_elements(table["reference_context_ids"])
-    labelled = np.isin(np.arange(len(at)), of_reference)
+    labelled = is_in(np.arange(len(at)), of_reference)
     rank = np.arange(len(row)) - np.searchsorted(row, row) + 1
     found = Retrievals(
         question=asked[at],
@@ -135,7 +135,7 @@ def _read_shard(
         row=row,
         passage=passage,
         rank=rank,
-        needed=np.isin(pair_keys(row, passage), pair_keys(of_reference, references)),
+        needed=is_in(pair_keys(row, passage), pair_keys(of_reference, references)),
         labels=pair_keys(asked[at][of_reference], references),
     )
     return replace(found, needed=found.needed | _needed_without_ids(run, path, found))
@@ -170,7 +170,7 @@ def _passages(
     """
     ids = table["retrieved_context_ids"].slice(0, 0 if by_text else len(at))
     row, passage = rows_of_elements(ids), elements(ids)
-    nameless = ~np.isin(np.arange(len(at)), row)
+    nameless = ~is_in(np.arange(len(at)), row)
     if not nameless.any():
         return row, passage, ~nameless
     texts = read_columns(files, path, ["retrieved_contexts"]).take(at[nameless])

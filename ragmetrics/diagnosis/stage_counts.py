@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ragmetrics.diagnosis.document_ids import is_in
 from ragmetrics.diagnosis.lost_pairs import LostPairs
 from ragmetrics.diagnosis.retrievals import Retrievals, Run
 from ragmetrics.model import BUILDS, Stage, StageCounts
@@ -44,7 +45,7 @@ def _losing(
 ) -> dict[Stage, NDArray[np.bool_]]:
     """By stage, which questions lost a passage at it."""
     names, questions = np.array(stages, dtype=object), lost.questions
-    return {stage: np.isin(asked, questions[names == stage]) for stage in sorted(set(stages))}
+    return {stage: is_in(asked, questions[names == stage]) for stage in sorted(set(stages))}
 
 
 def _count(losing: Mapping[Stage, NDArray[np.bool_]], own: NDArray[np.bool_]) -> StageCounts:
@@ -65,7 +66,7 @@ def tags_of_questions(
     A tag with more than 20 values is left out, and a build where there is only one.
     """
     _, first = np.unique(now.question, return_index=True)
-    rows = first[np.isin(now.question[first], asked)]
+    rows = first[is_in(now.question[first], asked)]
     tags: dict[str, NDArray[np.object_]] = {}
     for shard in np.unique(now.shard[rows]).tolist():
         table = read_columns(run.files, run.ref.rows(shard), ["tags", BUILDS])

@@ -15,6 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ragmetrics.diagnosis.document_ids import is_in
+
 Shingles: TypeAlias = NDArray[np.uint64]
 """Distinct shingles of a text as hashes, ascending."""
 WORDS = 5
@@ -56,4 +58,4 @@ def contained(part: Shingles, whole: Shingles) -> float:
     """The share of a text's shingles that another text has; 0 for a text without a word."""
     if not len(part):
         return 0.0
-    return float(np.isin(part, whole, assume_unique=True).mean())
+    return float(is_in(part, whole, assume_unique=True).mean())

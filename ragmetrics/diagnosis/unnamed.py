@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ragmetrics.diagnosis.document_ids import in_order
+from ragmetrics.diagnosis.document_ids import in_order, is_in
 from ragmetrics.diagnosis.losses import Pairs
 from ragmetrics.diagnosis.passage_texts import old_passages
 from ragmetrics.diagnosis.retrievals import Retrievals, Run, pair_keys, read_retrievals
@@ -19,7 +19,7 @@ from ragmetrics.diagnosis.retrievals import Retrievals, Run, pair_keys, read_ret
 def with_equal_texts(run: Run, now: Retrievals, earlier: Sequence[Run], pairs: Pairs) -> Pairs:
     """The pairs, of which those with an equal text now are retained."""
     unnamed = np.unique(now.question[~now.named])
-    places = np.flatnonzero(pairs.lost & (pairs.named == np.isin(pairs.question, unnamed)))
+    places = np.flatnonzero(pairs.lost & (pairs.named == is_in(pairs.question, unnamed)))
     if not len(places):
         return pairs
     questions = pairs.question[places]
@@ -28,5 +28,5 @@ def with_equal_texts(run: Run, now: Retrievals, earlier: Sequence[Run], pairs: P
     if there is None:
         return pairs
     retained = pairs.retained.copy()
-    retained[places] = np.isin(pair_keys(questions, in_order(texts)), there.keys)
+    retained[places] = is_in(pair_keys(questions, in_order(texts)), there.keys)
     return replace(pairs, retained=retained)

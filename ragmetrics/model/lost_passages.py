@@ -115,6 +115,8 @@ class LostPassages(Record):
     requests: int = 0
     """Requests to the retriever."""
     counts: StageCounts = StageCounts()
+    significant_by_logs: bool = False
+    """Whether the logs alone show a significant stage, whatever corpus and retriever say."""
 
     @property
     def significant(self) -> bool:

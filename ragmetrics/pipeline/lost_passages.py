@@ -42,7 +42,8 @@ def lost_passages_of(
 
 def usual_nights(earlier: Sequence[Manifest]) -> list[Manifest]:
     """The last nights that did not lose passages significantly."""
-    usual = [one for one in earlier if not (one.lost_passages or _NONE).significant]
+    lost = ((one, one.lost_passages or _NONE) for one in earlier)
+    usual = [one for one, own in lost if not (own.significant or own.significant_by_logs)]
     return usual[-EARLIER_NIGHTS:]
 
 

@@ -18,6 +18,7 @@ from ragmetrics.model import (
     FailedGate,
     Gate,
     LogRow,
+    LostPassages,
     Manifest,
     Record,
     Score,
@@ -98,7 +99,9 @@ def _field(record: Record, name: str, value: Any) -> Any:
     if isinstance(value, str) and name in _TEXTS:
         return hashed(value)
     if isinstance(value, str) and (
-        name in _QUOTING or (name == "reason" and isinstance(record, _QUOTING_REASONS))
+        name in _QUOTING
+        or (name == "notes" and isinstance(record, LostPassages))
+        or (name == "reason" and isinstance(record, _QUOTING_REASONS))
     ):
         return hashed_quote(value)
     if isinstance(value, dict) and name in _PLACES:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from ragmetrics import event_loop as loop
 from ragmetrics.config import RetrieverSettings, Settings
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.model import LogRow
 from ragmetrics.retriever.id_lookup import open_look_up
 from ragmetrics.retriever.questions import NoAnswer, Question, read_answer
@@ -63,6 +63,10 @@ def ask_retriever(
             return read_answer(retriever, ask.question, build, found, datetime.now(UTC))
         except NoAnswer as error:
             return shorten(error)
+        except RagmetricsError:
+            raise
+        except Exception as error:  # an answer of a function may be any object
+            return f"the answer cannot be read: {type(error).__name__}: {shorten(error)}"
 
     work = _all(answer, asks, retriever.concurrency, seconds, client.close)
     rows: list[LogRow | str | None] = loop.run(work)

@@ -61,8 +61,11 @@ class PythonRetriever:
             if self._in_loop:
                 return await call()
             return await found if inspect.isawaitable(found) else found
-        except asyncio.CancelledError:
-            raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise self._outcome(error) from error  # the function raised it, nobody cancelled
         except Exception as error:
             raise self._outcome(error) from error
 
@@ -153,7 +156,7 @@ def load_function(
         raise InputError(f"retriever: entrypoint: {module_name}: {shorten(error)}") from error
     except AttributeError as error:
         raise InputError(f"retriever: entrypoint: {module_name}: {shorten(error)}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         kind = type(error).__name__
         raise InputError(
             f"retriever: entrypoint: importing {module_name} raised {kind}: {shorten(error)}"

@@ -51,6 +51,8 @@ def _reduced(weights: Sequence[Mapping[str, float]], words: Sequence[str]) -> Ve
     shape = (len(weights), len(words))
     matrix = sparse.csr_matrix((values, (rows, columns)), shape=shape, dtype=np.float64)
     k = min(_DIMENSIONS, min(shape) - 1)
+    if k < 1:
+        return np.ones((len(weights), 1))
     start = np.random.default_rng(_SEED).standard_normal(min(shape))
     left, sizes, _ = svds(matrix, k=k, v0=start)
     vectors = left * sizes
@@ -67,10 +69,23 @@ def _k_means(vectors: Vectors, count: int) -> Groups:
         rng = np.random.default_rng([_SEED, count, number])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an empty group is no topic
-            centres, groups = kmeans2(vectors, count, iter=50, minit="++", rng=rng)
+            start = _first_centres(vectors, count, rng)
+            centres, groups = kmeans2(vectors, start, iter=50, minit="matrix")
         return float(np.square(vectors - centres[groups]).sum()), groups.astype(np.intp)
 
     return min((run(number) for number in range(_RESTARTS)), key=lambda found: found[0])[1]
+
+
+def _first_centres(vectors: Vectors, count: int, rng: np.random.Generator) -> Vectors:
+    """The first centres of k-means++: each next one likely far from those before."""
+    chosen = [int(rng.integers(len(vectors)))]
+    distances = np.square(vectors - vectors[chosen[0]]).sum(axis=1)
+    while len(chosen) < count:
+        total = float(distances.sum())
+        weights = distances / total if total > 0 else None
+        chosen.append(int(rng.choice(len(vectors), p=weights)))
+        distances = np.minimum(distances, np.square(vectors - vectors[chosen[-1]]).sum(axis=1))
+    return vectors[chosen]
 
 
 def _silhouette(vectors: Vectors, groups: Groups) -> float:
