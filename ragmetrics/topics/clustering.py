@@ -18,7 +18,8 @@ Vectors: TypeAlias = NDArray[np.float64]
 Groups: TypeAlias = NDArray[np.intp]
 FEWEST, MOST = 4, 20
 _DIMENSIONS = 50
-_RESTARTS = 6
+_RESTARTS = 10
+_STEPS = 20
 _SEED = 7
 _FEWEST_OF_A_GROUP = 5
 _MOST_SILHOUETTE = 1_500
@@ -69,21 +70,26 @@ def _k_means(vectors: Vectors, count: int) -> Groups:
         rng = np.random.default_rng([_SEED, count, number])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an empty group is no topic
-            start = _first_centres(vectors, count, rng)
-            centres, groups = kmeans2(vectors, start, iter=50, minit="matrix")
+            start = _first_centres(vectors, count, rng, furthest=number == 0)
+            centres, groups = kmeans2(vectors, start, iter=_STEPS, minit="matrix")
         return float(np.square(vectors - centres[groups]).sum()), groups.astype(np.intp)
 
     return min((run(number) for number in range(_RESTARTS)), key=lambda found: found[0])[1]
 
 
-def _first_centres(vectors: Vectors, count: int, rng: np.random.Generator) -> Vectors:
-    """The first centres of k-means++: each next one likely far from those before."""
+def _first_centres(
+    vectors: Vectors, count: int, rng: np.random.Generator, *, furthest: bool
+) -> Vectors:
+    """The first centres of k-means++: each next one likely far from those before, or the
+    `furthest`.
+    """
     chosen = [int(rng.integers(len(vectors)))]
     distances = np.square(vectors - vectors[chosen[0]]).sum(axis=1)
     while len(chosen) < count:
         total = float(distances.sum())
         weights = distances / total if total > 0 else None
-        chosen.append(int(rng.choice(len(vectors), p=weights)))
+        drawn = int(rng.choice(len(vectors), p=weights))
+        chosen.append(int(np.argmax(distances)) if furthest else drawn)
         distances = np.minimum(distances, np.square(vectors - vectors[chosen[-1]]).sum(axis=1))
     return vectors[chosen]
 

@@ -15,6 +15,8 @@ from ragmetrics.topics.fitting import fit_topics
 from ragmetrics.topics.question_texts import read_questions
 
 FITTED_NIGHTS = 14
+FITTED_QUESTIONS = 3_000
+"""Most questions of a fit, at equal distances by their keys."""
 _FOLDER = "topics"
 _MODEL = re.compile(r"model-(\d{4}-\d{2}-\d{2})\.json$")
 log = logging.getLogger(__name__)
@@ -60,7 +62,8 @@ def _fitted(
 ) -> TopicModel | None:
     questions = read_questions(files, [ref_of(one) for one in nights])
     count = settings.topics.count if settings.topics else None
-    in_order = [questions[key] for key in sorted(questions)]
+    keys = sorted(questions)[:: max(1, -(-len(questions) // FITTED_QUESTIONS))]
+    in_order = [questions[key] for key in keys]
     return fit_topics(day, [one.date for one in nights], in_order, count=count, before=before)
 
 
