@@ -45,7 +45,7 @@ def ask_about(
     undecided = sum(one.stage == "undecided" for one in lost.verdicts)
     if settings.retriever is None or build is None:
         hint = "a `retriever` in the settings" if build else "rows with an index_build"
-        notes = [f"{undecided:,} are undecided, and {hint} would decide them"]
+        notes = [f"{hint} would decide the {undecided:,} undecided"]
         return lost, notes if undecided else [], 0
     probe = _Probe(settings, settings.retriever, build, lost)
     try:
