@@ -58,9 +58,7 @@ _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?( ?UTC|Z|\+00:00)?|\b\d\d:\d\d(:\d\d)?( UTC)?"
 )
 # A redacted text is [16 hex digits], which may happen to be a number.
-_ID = re.compile(
-    r"(?<=\[)[0-9a-f]{16}(?=\])|\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{8,40}\b"
-)
+_ID = re.compile(r"(?<=\[)[0-9a-f]{16}(?=\])|\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{8,40}\b")
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _LASTED = re.compile(r"\b\d+(\.\d+)? ?(ms|s|min)\b( \d+ ?s\b)?")
 _WORDED = re.compile(r',(rule|version)="[^"]*"')
