@@ -30,9 +30,9 @@ class PlainOverlap:
         self._holding = Counter(word for text in distinct for word in plain_words(text))
         self._texts = len(distinct)
 
-    def coverage(self, claim: str, passage: str) -> float:
-        """Share of the claim's word weight that the passage holds."""
-        said, there = sorted(plain_words(claim)), plain_words(passage)
+    def coverage(self, claim: str, *passages: str) -> float:
+        """Share of the claim's word weight that the passages hold."""
+        said, there = sorted(plain_words(claim)), plain_words("\n".join(passages))
         weights = {word: math.log(1 + self._texts / (1 + self._holding[word])) for word in said}
         total = sum(weights.values())
         return sum(weights[word] for word in said if word in there) / total if total else 0.0

@@ -38,7 +38,6 @@ from ragmetrics.pipeline import (
 )
 from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import open_store
-from ragmetrics.text import sharing_splits
 from tasks.backfill import publish_past, show_past
 from tasks.nightly import alert, stage
 from tasks.run_page import artifact_key
@@ -72,10 +71,7 @@ def backfill(
     check_settings(chosen)
     check_runner(chosen)
     progress = _Progress(chosen.dataset)
-    with (
-        sharing_splits(),
-        sharing_ray(chosen),
-    ):  # shared: or the night that ends first would close them
+    with sharing_ray(chosen):  # or the night that ends first would close it
         done = fill(
             chosen,
             days,

@@ -16,7 +16,6 @@ from ragmetrics.config import Settings
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.scoring import Part, WorkerDied
 from ragmetrics.storage import RunRef
-from ragmetrics.text import sharing_splits
 from tasks.nightly import score
 
 ROUNDS = 2
@@ -40,8 +39,8 @@ def score_all(
     Raises SettingsError or RunnerFailed if no runner can be started.
     """
     label = label or Label(settings.dataset, str(ref.date))
-    with watching(label, parts) as watch, sharing_splits() as splits:
-        work = _Work(settings, ref, label.name, kept, str(splits), until)
+    with watching(label, parts) as watch:
+        work = _Work(settings, ref, label.name, kept, until)
         errors, died = work.round(parts, watch)
         for _ in range(1, ROUNDS):
             if not died:
@@ -67,7 +66,6 @@ class _Work:
     ref: RunRef
     name: str
     kept: str | None
-    splits: str
     until: datetime | None
 
     def round(
@@ -103,7 +101,6 @@ class _Work:
                     "family": family,
                     "shard": shard,
                     "kept": self.kept,
-                    "splits": self.splits,
                     "until": self.until,
                 }
                 futures[runner.submit(task, what)] = part

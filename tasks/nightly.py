@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from datetime import date, datetime
-from pathlib import Path
 from typing import Any
 
 from prefect import task
@@ -25,7 +23,6 @@ from ragmetrics.pipeline import (
 from ragmetrics.report import night_markdown
 from ragmetrics.scoring import Staged, score_part
 from ragmetrics.storage import Files, RunRef, open_store
-from ragmetrics.text import sharing_splits
 from tasks.run_page import artifact_key, leave_artifact, run_page
 
 
@@ -63,19 +60,15 @@ def score(
     family: Sequence[str],
     shard: int,
     kept: str | None = None,
-    splits: str | None = None,
     until: datetime | None = None,
 ) -> int:
     """Score one family of metrics over one shard, and store the part.
 
-    `kept` is the store of the replies; None: that of the settings. In the file `splits` processes
-    on the flow's machine share the sentences of texts; other machines do not have its folder. After
+    `kept` is the store of the replies; None: that of the settings. After
     `until` no judge gets a request.
     """
     files = Files(kept, settings.storage_options) if kept else None
-    shared = Path(splits) if splits else None
-    with sharing_splits(shared) if shared and shared.parent.is_dir() else nullcontext():
-        return score_part(settings, ref, family, shard, kept=files, until=until)
+    return score_part(settings, ref, family, shard, kept=files, until=until)
 
 
 @task(name="publish", task_run_name="publish · {staged.ref.date}", **RETRIES)

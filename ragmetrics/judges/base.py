@@ -68,6 +68,24 @@ class TracksRequests(Protocol):
         ...
 
 
+@runtime_checkable
+class RepliesAtOnce(Protocol):
+    """A judge that computes a reply in less time than it takes to wait for one."""
+
+    def reply_at_once(self, request: Ask) -> Reply:
+        """Answer one request. Raises JudgeError like `reply`."""
+        ...
+
+
+@runtime_checkable
+class EmbedsAtOnce(Protocol):
+    """An embedder that computes a vector in less time than it takes to wait for one."""
+
+    def embed_at_once(self, text: str) -> Vector:
+        """The vector of one text."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Embedded:
     """A vector, and its share of the cost of its request."""

@@ -7,8 +7,9 @@ times. A request without a verdict becomes a status of its row, not an exception
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -19,9 +20,10 @@ from ragmetrics.errors import (
     Unanswered,
     UnreadableReply,
 )
-from ragmetrics.judges.base import Judge, Reply, TracksRequests
+from ragmetrics.judges.base import Judge, RepliesAtOnce, Reply, TracksRequests
 from ragmetrics.judges.client_base import (
     ClientBase,
+    PendingAnswer,
     SingleFlight,
     UsageCounter,
 )
@@ -29,7 +31,7 @@ from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.fused_prompt import Fused, fusible
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_files import CachedReply
-from ragmetrics.judges.run_limits import MeteredJudge, before_deadline
+from ragmetrics.judges.run_limits import MeteredJudge, before_deadline, check_deadline
 from ragmetrics.model import Answer, Ask, Embed, Request, Status
 from ragmetrics.text import is_refusal, shorten
 
@@ -82,6 +84,7 @@ class JudgeClient(ClientBase):
     ) -> None:
         super().__init__(judge, cache, single_flight)
         self.judge = judge
+        self._at_once = judge if isinstance(judge, RepliesAtOnce) else None
         self.name = name or judge.name
         self._tracker = judge if isinstance(judge, TracksRequests) else None
         self._embeddings, self._reasks = embeddings, reasks
@@ -99,29 +102,51 @@ class JudgeClient(ClientBase):
         self._count_shared(wanted)
         if self._fuse:
             self._begin_fused(row_key, wanted)
-        waiting = [self._begin(row_key, one) for one in wanted]
-        return [await one for one in waiting]
+        begun = [self._begin(row_key, one) for one in wanted]
+        return [await one if isinstance(one, PendingAnswer) else one for one in begun]
 
     def _count_shared(self, wanted: Sequence[MetricRequest]) -> None:
-        new: set[str] = set()
+        new: set[Hashable] = set()
         for one in wanted:
             if isinstance(one.request, Embed):
                 continue
-            key = one.request.key
+            key = self._key(one.request)
             self.counters[one.metric].shared += key in new or self._flights.is_asked(key)
             new.add(key)
 
-    def _begin(self, row_key: str, wanted: MetricRequest) -> Awaitable[Answer]:
-        """Start a request now; awaiting the result gives its answer."""
+    def _begin(self, row_key: str, wanted: MetricRequest) -> Answer | PendingAnswer:
+        """The answer to a request if it takes no waiting; else the request is started now."""
         request, metric = wanted.request, wanted.metric
         if isinstance(request, Embed):
             return self._embeddings.begin(row_key, request, metric)
+        key = self._key(request)
+        if (known := self._flights.known(key)) is not None:
+            return known
+        if self._at_once:
+            answer = self._compute(self._at_once, request, self.counters[metric])
+            self._flights.remember(key, answer)
+            return answer
 
         # Cached under the question of the first row: the shard of that row reads it in later runs.
-        def find() -> Awaitable[Answer]:
+        def find() -> Coroutine[Any, Any, Answer]:
             return self._find(row_key + request.key, request, self.counters[metric])
 
-        return self._flights.ask(request.key, find)
+        return self._flights.ask(key, find)
+
+    def _key(self, request: Ask) -> Hashable:
+        """What equal requests share. The text of a request is made only if it is sent or stored."""
+        return request.identity if self._at_once else request.key
+
+    def _compute(self, judge: RepliesAtOnce, request: Ask, counter: UsageCounter) -> Answer:
+        try:
+            self._check_refusal()
+            check_deadline()
+            reply = judge.reply_at_once(request)
+        except JudgeError as error:
+            return self._failed_answer(error, counter)
+        counter.add(reply)
+        self._note(request, reply)
+        return _read(request, reply)
 
     @property
     def can_continue(self) -> bool:

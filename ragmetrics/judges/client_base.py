@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -29,7 +29,7 @@ from ragmetrics.model import Answer, Status, Usage
 
 REMEMBERED = 4_096
 """Most answers in the LRU cache."""
-Find = Callable[[], Awaitable[Answer]]
+Find = Callable[[], Coroutine[Any, Any, Answer]]
 _NEVER_ANSWERED = ("cancelled", "expired")
 """Kinds of failures of batches: these requests were neither processed nor charged."""
 
@@ -63,10 +63,14 @@ class ClientBase:
 
     async def _prepare(self) -> None:
         """Check that a request may be sent. Raises JudgeRefused and StoreError."""
-        if self.refusal:
-            raise JudgeRefused(str(self.refusal))
+        self._check_refusal()
         if self._cache:
             await self._cache.prepare()
+
+    def _check_refusal(self) -> None:
+        """Raise JudgeRefused if the endpoint refuses."""
+        if self.refusal:
+            raise JudgeRefused(str(self.refusal))
 
     def _failed_answer(self, error: JudgeError, counter: UsageCounter) -> Unanswered:
         """The status of a row without an answer. Raises what ends the run."""
@@ -92,33 +96,37 @@ class SingleFlight:
     """
 
     def __init__(self) -> None:
-        self._pending: dict[str, asyncio.Future[Answer]] = {}
-        self._recent: OrderedDict[str, asyncio.Future[Answer]] = OrderedDict()
+        self.pending: dict[Hashable, asyncio.Future[Answer]] = {}
+        self._recent: OrderedDict[Hashable, Answer] = OrderedDict()
         self.has_answered = False
         """Whether there was any answer."""
 
-    def find(self, key: str) -> asyncio.Future[Answer] | None:
-        """The pending or cached answer to a key."""
-        if key in self._recent:
+    def known(self, key: Hashable) -> Answer | None:
+        """The cached answer to a key."""
+        if (answer := self._recent.get(key)) is not None:
             self._recent.move_to_end(key)
-            return self._recent[key]
-        return self._pending.get(key)
+        return answer
 
-    def put(self, key: str, future: asyncio.Future[Answer]) -> None:
+    def put(self, key: Hashable, future: asyncio.Future[Answer]) -> None:
         """Register the pending answer to a key."""
-        self._pending[key] = future
+        self.pending[key] = future
         future.add_done_callback(lambda done: self._settle(key, done))
 
-    def _settle(self, key: str, done: asyncio.Future[Answer]) -> None:
-        if self._pending.get(key) is done:
-            del self._pending[key]
-        # `exception()` marks it as retrieved: the first row that awaits it ends the run.
-        if done.cancelled() or done.exception() or isinstance(done.result(), Unanswered):
+    def remember(self, key: Hashable, answer: Answer) -> None:
+        """Cache an answer, unless it is a failure."""
+        if isinstance(answer, Unanswered):
             return
-        self._recent[key] = done
+        self._recent[key] = answer
         self.has_answered = True
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
+
+    def _settle(self, key: Hashable, done: asyncio.Future[Answer]) -> None:
+        if self.pending.get(key) is done:
+            del self.pending[key]
+        # `exception()` marks it as retrieved: the first row that awaits it ends the run.
+        if not done.cancelled() and not done.exception():
+            self.remember(key, done.result())
 
 
 class SingleFlightScope:
@@ -128,30 +136,38 @@ class SingleFlightScope:
         self._flight = single_flight or SingleFlight()
         self._own: set[asyncio.Future[Answer]] = set()
 
-    def ask(self, key: str, find: Find) -> Awaitable[Answer]:
+    def ask(self, key: Hashable, find: Find) -> PendingAnswer:
         """Start a request now; awaiting the result gives its answer. `find` is called if the answer
         is neither pending nor cached.
         """
 
         def begin() -> asyncio.Future[Answer]:
-            future = self._flight.find(key)
+            future = self._flight.pending.get(key)
             if future is None:
                 future = asyncio.ensure_future(find())
                 self.put(key, future)
             return future
 
-        return _Waiting(begin(), begin)
+        return PendingAnswer(begin(), begin)
 
-    def is_asked(self, key: str) -> bool:
+    def known(self, key: Hashable) -> Answer | None:
+        """The cached answer to a key."""
+        return self._flight.known(key)
+
+    def remember(self, key: Hashable, answer: Answer) -> None:
+        """Cache an answer that took no waiting, unless it is a failure."""
+        self._flight.remember(key, answer)
+
+    def is_asked(self, key: Hashable) -> bool:
         """Whether an answer is pending or cached."""
-        return self._flight.find(key) is not None
+        return key in self._flight.pending or self._flight.known(key) is not None
 
     @property
     def has_answered(self) -> bool:
         """Whether any user of the SingleFlight has had an answer."""
         return self._flight.has_answered
 
-    def put(self, key: str, future: asyncio.Future[Answer]) -> None:
+    def put(self, key: Hashable, future: asyncio.Future[Answer]) -> None:
         """Register a pending answer, which is cancelled when this scope stops."""
         self._flight.put(key, future)
         self._own.add(future)
@@ -165,7 +181,7 @@ class SingleFlightScope:
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
-class _Waiting:
+class PendingAnswer:
     """Awaits an answer; sends the request again if the scope that sent it stops."""
 
     def __init__(

@@ -11,7 +11,7 @@ import base64
 import json
 import math
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -25,9 +25,10 @@ from ragmetrics.errors import (
     JudgeRefused,
     Unanswered,
 )
-from ragmetrics.judges.base import Embedded, Embedder, Metered, fingerprint
+from ragmetrics.judges.base import Embedded, Embedder, EmbedsAtOnce, Metered, fingerprint
 from ragmetrics.judges.client_base import (
     ClientBase,
+    PendingAnswer,
     SingleFlight,
     UsageCounter,
 )
@@ -40,6 +41,7 @@ from ragmetrics.judges.run_limits import (
     Spend,
     SpendLimiter,
     before_deadline,
+    check_deadline,
     budget_in_use,
     deadline_in_use,
     use_budget,
@@ -79,15 +81,30 @@ class EmbeddingClient(ClientBase):
     ) -> None:
         super().__init__(embedder, cache, single_flight)
         self._embedder, self._prices = embedder, prices or EmbeddingSettings()
+        self._at_once = embedder if isinstance(embedder, EmbedsAtOnce) else None
         self._checks = VectorChecks(self._cache.vector_sizes() if self._cache else None)
 
-    def begin(self, row_key: str, request: Embed, metric: str) -> Awaitable[Answer]:
-        """Start embedding a text now; awaiting the result gives its vector or a failure."""
-        key, text = request.key, request.input
-        self.counters[metric].shared += self._flights.is_asked(key)
-        return self._flights.ask(
-            key, lambda: self._find(row_key + key, text, self.counters[metric])
-        )
+    def begin(self, row_key: str, request: Embed, metric: str) -> Answer | PendingAnswer:
+        """The vector of a text, or a failure, if it takes no waiting; else it is requested now."""
+        key, text, counter = request.key, request.input, self.counters[metric]
+        counter.shared += self._flights.is_asked(key)
+        if (known := self._flights.known(key)) is not None:
+            return known
+        if self._at_once:
+            answer = self._compute(self._at_once, text, counter)
+            self._flights.remember(key, answer)
+            return answer
+        return self._flights.ask(key, lambda: self._find(row_key + key, text, counter))
+
+    def _compute(self, embedder: EmbedsAtOnce, text: str, counter: UsageCounter) -> Answer:
+        try:
+            self._check_refusal()
+            check_deadline()
+        except JudgeError as error:
+            return self._failed_answer(error, counter)
+        vector = embedder.embed_at_once(text)
+        problem = self._checks.problem(vector)
+        return _no_direction(problem) if problem else vector
 
     async def _find(self, key: str, text: str, counter: UsageCounter) -> Answer:
         try:
@@ -132,7 +149,7 @@ class EmbeddingClient(ClientBase):
                     await self._cache.add(CachedReply(key, EMBEDDING, vector))
                 return vector
             if not isinstance(self._embedder, Metered):  # computed locally: the text has no words
-                return Unanswered(Status.NOT_APPLICABLE, f"embedding: {problem}")
+                return _no_direction(problem)
             counter.failures["unreadable"] += 1
         return Unanswered(Status.UNREADABLE, f"embedding: {problem}")
 
@@ -145,6 +162,11 @@ class EmbeddingClient(ClientBase):
             budget.charge_embedding(expected_of(text, self._prices), found.tokens, paid)
         counter.add_embedded(found)
         return found
+
+
+def _no_direction(problem: str) -> Unanswered:
+    """The answer for a text without words, for which no vector can be computed."""
+    return Unanswered(Status.NOT_APPLICABLE, f"embedding: {problem}")
 
 
 class VectorChecks:

@@ -13,19 +13,31 @@ that a few chance matches count for little. This replaces a stemmer for any scri
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache, reduce
+from operator import or_
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.word_frequencies import Corpus, is_unspaced, words
 from ragmetrics.model import Ask, Lexicon, Vector
+from ragmetrics.text import SizedCache
 
 _START = "\0"
 _KEPT = 64
+"""Queries kept in memory."""
+_PASSAGES = 64 << 20
+"""Bytes of the passages kept in memory, because chunks recur."""
+_MOST_WORDS = 100_000
+"""Words whose n-grams are kept in memory."""
+_SIZE = 48
+"""Bytes of a passage by character of its text."""
 _SENTENCE = 5
 """Words from which a query counts as a sentence. A shorter query, such as `Opening hours`, may be
 the beginning of any passage; it is removed only from a passage that has no other words."""
@@ -33,23 +45,20 @@ VERSION = 3
 _DIMENSIONS = 4_096
 
 
-class EmbeddedJudge:
+class BaselineJudge:
     """Answers each request by its prompt's baseline."""
 
-    name = "embedded"
-    note = "a lexical baseline, not an LLM: trust its changes more than its values"
+    name: str
+    note: str
+    fingerprint: str
     concurrency = 1
     cacheable = False
 
-    def __init__(self, corpus: Corpus) -> None:
-        self.fingerprint = fingerprint("embedded", VERSION)
-        self._lexicon: Lexicon = Overlap(corpus)
+    def __init__(self, lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
 
-    async def reply(self, request: Ask, attempt: int) -> Reply:
+    def verdict(self, request: Ask) -> BaseModel:
         """The baseline's verdict. Raises JudgeRefused for a prompt without a baseline."""
-        return self._answer(request)
-
-    def _answer(self, request: Ask) -> Reply:
         baseline = request.prompt.baseline
         if baseline is None:
             kind = self.name.partition(":")[0]
@@ -57,7 +66,8 @@ class EmbeddedJudge:
                 f"the {kind} judge cannot answer the prompt {request.prompt.name!r}: "
                 "it has no baseline; choose another judge"
             )
-        return Reply(verdict=baseline(request.data, self._lexicon))
+        verdict: BaseModel = baseline(request.data, self._lexicon)
+        return verdict
 
     def evidence(self, request: Ask) -> Sequence[float] | None:
         """The baseline's values before thresholding; None for a prompt without any."""
@@ -66,6 +76,25 @@ class EmbeddedJudge:
 
     async def close(self) -> None:
         """Nothing to close."""
+
+
+class EmbeddedJudge(BaselineJudge):
+    """The baseline by the overlap of words."""
+
+    name = "embedded"
+    note = "a lexical baseline, not an LLM: trust its changes more than its values"
+
+    def __init__(self, corpus: Corpus) -> None:
+        super().__init__(Overlap(corpus))
+        self.fingerprint = fingerprint("embedded", VERSION)
+
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """The baseline's verdict. Raises JudgeRefused for a prompt without a baseline."""
+        return self.reply_at_once(request)
+
+    def reply_at_once(self, request: Ask) -> Reply:
+        """The same without an event loop."""
+        return Reply(verdict=self.verdict(request))
 
 
 class HashedEmbedder:
@@ -80,26 +109,40 @@ class HashedEmbedder:
 
     def __init__(self, corpus: Corpus) -> None:
         self.fingerprint = fingerprint("hashed", 2)
-        self._corpus = corpus
+        self._weight = lru_cache(maxsize=50_000)(corpus.weight)
 
     async def embed(self, text: str) -> Vector:
         """The vector of one text; zeros for a text without words."""
-        vector = np.zeros(_DIMENSIONS, dtype=np.float32)
-        for feature, weight in self._features(text):
-            vector[zlib.crc32(feature.encode("utf-8", "surrogatepass")) % _DIMENSIONS] += weight
-        return vector
+        return self.embed_at_once(text)
 
-    def _features(self, text: str) -> Iterator[tuple[str, float]]:
-        for word in words(text):
-            weight = self._corpus.weight(word)
-            yield word, weight
-            padded = f"<{word}>"
-            grams = [padded[i : i + 3] for i in range(len(padded) - 2)]
-            for gram in grams:
-                yield f"#{gram}", 0.5 * weight / len(grams)
+    def embed_at_once(self, text: str) -> Vector:
+        """The same without an event loop."""
+        vector = np.zeros(_DIMENSIONS, dtype=np.float32)
+        found = words(text)
+        if found:
+            features = [_features(word) for word in found]
+            slots = np.concatenate([places for places, _ in features])
+            lengths = [len(places) for places, _ in features]
+            weights = np.repeat([self._weight(word) for word in found], lengths)
+            shares = weights / np.concatenate([divisors for _, divisors in features])
+            # One after the other: the order of a sum of floats changes its last bit.
+            np.add.at(vector, slots, shares.astype(np.float32))
+        return vector
 
     async def close(self) -> None:
         """Nothing to close."""
+
+
+@lru_cache(maxsize=50_000)
+def _features(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The dimensions of a word and of its trigrams, and what divides its weight in each."""
+    padded = f"<{word}>"
+    grams = [padded[i : i + 3] for i in range(len(padded) - 2)]
+    features = [word, *(f"#{gram}" for gram in grams)]
+    slots = [
+        zlib.crc32(one.encode("utf-8", "surrogatepass")) % _DIMENSIONS for one in features
+    ]
+    return np.array(slots), np.array([1.0, *[2.0 * len(grams)] * len(grams)])
 
 
 class Tuning(NamedTuple):
@@ -121,95 +164,167 @@ class Overlap:
 
     def __init__(self, corpus: Corpus, tuning: Tuning = TUNING) -> None:
         self._tuning = tuning
-        self._said = _weighing(corpus.weight)
-        self._asked = _weighing(corpus.subject_weight)
+        self._said = _queries(corpus.weight, tuning)
+        self._asked = _queries(corpus.subject_weight, tuning)
         self._unseen = corpus.subject_weight(None)
         self._typical_length = corpus.contexts.typical_length
-        self._read = lru_cache(maxsize=_KEPT)(partial(read, part=tuning.part))
+        self._passages: SizedCache[str, Passage] = SizedCache(_PASSAGES)
 
-    def coverage(self, claim: str, passage: str) -> float:
-        """Share of the claim's word weight that the passage holds.
+    def coverage(self, claim: str, *passages: str) -> float:
+        """Share of the claim's word weight that the passages, taken together, hold.
 
             coverage = sum of w(t) match(t) / sum of w(t)   for the words t of the claim
 
         Range [0, 1]; 0 for a claim without words.
         """
-        weights = self._said(claim)
-        return self._match(weights, self._read(passage)) / (sum(weights.values()) or 1.0)
+        asked = self._said(claim)
+        return asked.held(map(self._read, passages)) / (asked.total or 1.0)
 
-    def relevance(self, question: str, passage: str) -> float:
-        """Share of the question's subject that the passage holds, allowing for chance.
+    def relevance(self, question: str, *passages: str) -> float:
+        """Share of the question's subject that the passages together hold, allowing for chance.
 
             relevance = sum of w(t) match(t) / (sum of w(t) + u (1 + l))
 
         u is the weight of an unseen word, or half that of the question if that is less; l is the
-        length of the passage over that of a typical context. A short question is weak evidence,
+        length of the passages over that of a typical context. A short question is weak evidence,
         and a long passage has more words by chance. Words that repeat the question do not count
-        as part of the passage. Range [0, 1); 0 for a question without words.
+        as part of the passages. Range [0, 1); 0 for a question without words.
         """
-        weights = self._asked(question)
-        total = sum(weights.values())
-        if not total:
+        asked = self._asked(question)
+        if not asked.total:
             return 0.0
-        there = self._read(self.without_question(question, passage))
-        length = len(there.words) / self._typical_length
-        doubt = self._tuning.doubt * min(self._unseen, total / 2) * (1 + length) / 2
-        return self._match(weights, there) / (total + doubt)
+        there = [self._read(one) for one in passages]
+        distinct = there[0].words if len(there) == 1 else _all_words(there)
+        if distinct.issuperset(asked.text):
+            said = [word for one in there for word in one.text]
+            if (left := without_question(asked.text, said)) is not None:
+                there = [self._read(left)]
+                distinct = there[0].words
+        length = len(distinct) / self._typical_length
+        doubt = self._tuning.doubt * min(self._unseen, asked.total / 2) * (1 + length) / 2
+        return asked.held(there) / (asked.total + doubt)
 
     def without_question(self, question: str, passage: str) -> str:
         """The passage, without a repetition of the question."""
-        left = without_question(question, self._read(passage))
+        left = without_question(words(question), self._read(passage).text)
         return passage if left is None else left
 
-    def _match(self, weights: Mapping[str, float], passage: Passage) -> float:
-        tuning = self._tuning
-        return sum([weight * word_match(word, passage, tuning) for word, weight in weights.items()])
+    def _read(self, text: str) -> Passage:
+        passage = self._passages.get(text)
+        if passage is None:
+            passage = read(text, self._tuning.part)
+            self._passages.put(text, passage, _SIZE * len(text))
+        return passage
 
 
-def _weighing(weight: Callable[[str], float]) -> Callable[[str], Mapping[str, float]]:
-    """A function from a text to the weights of its distinct words.
+class Query:
+    """A claim or a question, and how much of it a passage holds.
 
-    They are in the order of the text: the order of a set would change the last bit of a sum.
+    A code is a number whose bits stand for what a passage shares with the query: a bit for each of
+    the query's words, then one for each n-gram of each word. Several passages together have the
+    bits of each. Equal codes hold as much.
     """
+
+    def __init__(self, text: Sequence[str], weigh: Callable[[str], float], tuning: Tuning) -> None:
+        self.text = tuple(text)
+        distinct = list(dict.fromkeys(text))  # in the order of the text: sums depend on it
+        weights = [weigh(word) for word in distinct]
+        self.total = sum(weights)
+        self._power = tuning.power
+        self._words = {word: 1 << place for place, word in enumerate(distinct)}
+        self._grams: dict[str, int] = {}
+        self._terms: list[tuple[int, float, int, int]] = []
+        """Of each word: its bit, its weight, the bits of its n-grams, and their number."""
+        place = len(distinct)
+        for word, weight in zip(distinct, weights, strict=True):
+            grams = _compared(word, tuning.part)
+            for number, gram in enumerate(grams, place):
+                self._grams[gram] = self._grams.get(gram, 0) | 1 << number
+            bits = (1 << len(grams)) - 1 << place
+            self._terms.append((self._words[word], weight, bits, len(grams)))
+            place += len(grams)
+        self._distinct = frozenset(self._words), frozenset(self._grams)
+        self._codes: dict[Passage, int] = {}
+        self._held: dict[int, float] = {}
+
+    def held(self, passages: Iterable[Passage]) -> float:
+        """Weighted sum of the matches of its words with passages, taken together.
+
+        The match is 1 for a word that is there. Else it is the share of its n-grams that are there,
+        to a power. Numbers, and words too short for two n-grams, match completely or not at all.
+        """
+        code = reduce(or_, map(self._code, passages), 0)
+        found = self._held.get(code)
+        if found is None:
+            found = self._held[code] = self._sum(code)
+        return found
+
+    def _code(self, passage: Passage) -> int:
+        code = self._codes.get(passage)
+        if code is None:
+            words, grams = self._distinct
+            code = reduce(or_, map(self._words.__getitem__, words & passage.words), 0)
+            code = reduce(or_, map(self._grams.__getitem__, grams & passage.grams), code)
+            self._codes[passage] = code
+        return code
+
+    def _sum(self, code: int) -> float:
+        return sum(
+            [
+                weight
+                if code & bit
+                else weight * ((code & bits).bit_count() / number) ** self._power
+                if number
+                else 0.0
+                for bit, weight, bits, number in self._terms
+            ]
+        )
+
+
+def _queries(weight: Callable[[str], float], tuning: Tuning) -> Callable[[str], Query]:
+    """A function from a text to its query."""
     weigh = lru_cache(maxsize=50_000)(weight)
 
     @lru_cache(maxsize=_KEPT)
-    def weights(text: str) -> Mapping[str, float]:
-        return {word: weigh(word) for word in words(text)}
+    def query(text: str) -> Query:
+        return Query(words(text), weigh, tuning)
 
-    return weights
+    return query
 
 
-class Passage(NamedTuple):
-    """A text as its words between marks; its distinct words and n-grams."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Passage:
+    """A text: its words in order, its distinct words, and the n-grams of its words."""
 
-    text: str
+    text: Sequence[str]
     words: frozenset[str]
-    parts: frozenset[str]
+    grams: frozenset[str]
 
 
-def read(text: str, part: int) -> Passage:
+def read(text: str, size: int) -> Passage:
     """The words and n-grams of a text; the start of a word counts as a letter."""
     found = words(text)
-    joined = _START + _START.join(found)
-    return Passage(
-        joined + _START,
-        frozenset(found),
-        frozenset([joined[i : i + part] for i in range(len(joined) - part + 1)]),
-    )
+    distinct = frozenset(found)
+    grams = frozenset().union(*map(_grams_of(size).__getitem__, distinct))
+    return Passage(found, distinct, grams)
 
 
-def without_question(question: str, passage: Passage) -> str | None:
+def _all_words(passages: Iterable[Passage]) -> frozenset[str]:
+    return frozenset().union(*[one.words for one in passages])
+
+
+def without_question(asked: Sequence[str], said: Sequence[str]) -> str | None:
     """The words of a passage without a verbatim repetition of the question; None if it has none.
 
     A short question may occur in any passage on its subject: it counts as repeated only if the
     passage has no other words.
     """
-    asked = words(question)
-    marked = f"{_START}{_START.join(asked)}{_START}"
-    if not asked or marked not in passage.text:
+    if not asked:
         return None
-    rest = passage.text
+    marked = f"{_START}{_START.join(asked)}{_START}"
+    rest = f"{_START}{_START.join(said)}{_START}"
+    if marked not in rest:
+        return None
     while marked in rest:
         rest = rest.replace(marked, _START)
     left = rest.replace(_START, " ").strip()
@@ -217,23 +332,25 @@ def without_question(question: str, passage: Passage) -> str | None:
     return None if left and length < _SENTENCE else left
 
 
-def word_match(word: str, passage: Passage, tuning: Tuning) -> float:
-    """Match of a word with a passage: 1 if it is there, else by its n-grams.
-
-    Numbers, and words too short for two n-grams, match completely or not at all.
-    """
-    if word in passage.words:
-        return 1.0
-    parts = _parts(word, tuning.part)
-    if not parts:
-        return 0.0
-    return (sum(map(passage.parts.__contains__, parts)) / len(parts)) ** tuning.power
+def _compared(word: str, size: int) -> tuple[str, ...]:
+    """The n-grams by which a word matches others; none for numbers and short words."""
+    return () if len(word) < size or word[0].isdecimal() else _grams_of(size)[word]
 
 
-@lru_cache(maxsize=50_000)
-def _parts(word: str, size: int) -> tuple[str, ...]:
-    """The n-grams of a word; none for numbers and short words."""
-    if len(word) < size or word[0].isdecimal():
-        return ()
-    marked = _START + word
-    return tuple(marked[i : i + size] for i in range(len(marked) - size + 1))
+class _Grams(dict[str, tuple[str, ...]]):
+    """The n-grams of words with their start; those of the latest words are kept."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        if len(self) >= _MOST_WORDS:
+            self.clear()
+        marked, size = _START + word, self._size
+        found = tuple([marked[i : i + size] for i in range(len(marked) - size + 1)])
+        self[word] = found
+        return found
+
+
+_grams_of = cache(_Grams)

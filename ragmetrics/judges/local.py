@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Reply, fingerprint
-from ragmetrics.judges.lexical_judge import VERSION as OVERLAP_VERSION, EmbeddedJudge, Overlap
+from ragmetrics.judges.lexical_judge import VERSION as OVERLAP_VERSION, BaselineJudge, Overlap
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.model import Ask, Vector
 
@@ -153,16 +153,16 @@ class EmbeddingLexicon:
         self._encoder = encoder
         self._vectors: dict[str, Vector] = {}
 
-    def coverage(self, claim: str, passage: str) -> float:
-        """Share of the claim's word weight that the passage holds, as in the embedded judge.
+    def coverage(self, claim: str, *passages: str) -> float:
+        """Share of the claim's word weight that the passages hold, as in the embedded judge.
 
         Similarity is not used: a passage on the same subject is as similar whether it supports the
         claim or not. On labelled sets similarity makes the accuracy lower.
         """
-        return self._overlap.coverage(claim, passage)
+        return self._overlap.coverage(claim, *passages)
 
-    def relevance(self, question: str, passage: str) -> float:
-        """Share of the question's subject that the passage covers, by words and by similarity.
+    def relevance(self, question: str, *passages: str) -> float:
+        """Share of the question's subject that the passages cover, by words and by similarity.
 
             relevance = overlap + 0.4 (max over windows w of cos(question, w) - 0.6)
 
@@ -170,7 +170,7 @@ class EmbeddingLexicon:
         So the thresholds chosen for words alone hold here too. 0 for a question or a passage
         without words. Words that repeat the question do not count as part of the passage.
         """
-        passage = self._overlap.without_question(question, passage)
+        passage = self._overlap.without_question(question, " ".join(passages))
         parts = windows(passage)
         if not parts or not _has_words(question):
             return 0.0
@@ -210,17 +210,17 @@ def _has_words(text: str) -> bool:
     return any(sign.isalnum() for sign in text)
 
 
-class LocalJudge(EmbeddedJudge):
+class LocalJudge(BaselineJudge):
     """Answers each request by its prompt's baseline, with similarity beside words."""
 
     note = "a baseline of words and embeddings, not an LLM: trust its changes more than its values"
 
     def __init__(self, corpus: Corpus, model: str = MODEL) -> None:
         encoder = load_encoder(model, 1)
+        super().__init__(EmbeddingLexicon(corpus, encoder))
         self.name = f"local:{encoder.name}"
         self.fingerprint = fingerprint("local-judge", VERSION, OVERLAP_VERSION, encoder.digest)
-        self._lexicon = EmbeddingLexicon(corpus, encoder)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """The baseline's verdict, computed in a thread."""
-        return await asyncio.to_thread(self._answer, request)
+        return Reply(verdict=await asyncio.to_thread(self.verdict, request))

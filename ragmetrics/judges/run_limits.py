@@ -263,6 +263,13 @@ def seconds_left() -> float:
     return deadline.left if deadline else math.inf
 
 
+def check_deadline() -> None:
+    """Raise OverDeadline if the deadline has passed."""
+    deadline = _deadline_in_use.get()
+    if deadline and deadline.left <= 0:
+        raise deadline.error()
+
+
 @asynccontextmanager
 async def before_deadline() -> AsyncIterator[None]:
     """Run the body before the deadline. Raises OverDeadline when it passes."""

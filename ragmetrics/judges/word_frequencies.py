@@ -49,8 +49,10 @@ def words(text: str) -> list[str]:
     """The words of a text in any script, with case and width folded."""
     if text.isascii():  # fast path for most texts
         return _ASCII_WORD.findall(text.lower())
-    found: list[str] = []
     folded = unicodedata.normalize("NFKC", text).casefold().replace("_", " ")
+    if not is_unspaced(folded):
+        return _WORD.findall(folded)
+    found: list[str] = []
     for word in _WORD.findall(folded):
         if word.isascii() or not is_unspaced(word):
             found.append(word)

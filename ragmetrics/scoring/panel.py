@@ -44,9 +44,9 @@ from ragmetrics.text import shorten, weight
 
 log = logging.getLogger(__name__)
 _DIGITS = 9  # values that differ by rounding alone are one vote
-_HEAVY = 7_000
-"""From this weight on, the sentences of a row are split in a thread. pysbd takes up to 7 us per
-character, and the event loop should not be blocked for more than 50 ms.
+_HEAVY = 50_000
+"""Microseconds of splitting from which on a row is split in a thread: a longer wait of the event
+loop would delay requests.
 """
 _WAITING = 4
 """Rows that may be started and not yet returned, as a multiple of the rows in progress."""
@@ -55,7 +55,7 @@ Rows = Iterable[LogRow] | AsyncIterable[LogRow]
 
 def is_heavy(row: LogRow) -> bool:
     """True when a metric may block the event loop on this row."""
-    return row.size > _HEAVY or weight(row.texts) > _HEAVY
+    return weight(row.texts) > _HEAVY
 
 
 class MetricRun:

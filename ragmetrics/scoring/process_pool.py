@@ -22,7 +22,6 @@ from datetime import datetime
 from functools import partial
 from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
-from pathlib import Path
 from types import ModuleType
 from typing import ParamSpec, TypeVar
 
@@ -34,7 +33,6 @@ from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.part import Done, Part, RunScorer
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.storage import Files
-from ragmetrics.text import sharing_splits
 
 FEWEST_ROWS = 1_000
 """A worker takes two seconds to start. With fewer rows one process is faster."""
@@ -176,12 +174,11 @@ def _workers(processes: int) -> Iterator[_Pool]:
     context = get_context("spawn")  # forking a process with threads may hang
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ragmetrics-workers-"))
-        splits = stack.enter_context(sharing_splits())
         alive, ours = context.Pipe(duplex=False)
         stack.callback(alive.close)
         stack.callback(ours.close)
         pool = stack.enter_context(
-            _Pool(processes, context, _start_worker, (alive, folder, splits))
+            _Pool(processes, context, _start_worker, (alive, folder))
         )
         try:
             yield pool
@@ -208,16 +205,14 @@ class _Pool(ProcessPoolExecutor):
 
 
 _starting = threading.Lock()
-_worker_resources = ExitStack()
 
 
-def _start_worker(alive: Connection, folder: str, splits: Path) -> None:
+def _start_worker(alive: Connection, folder: str) -> None:
     """Initialise a worker process."""
     collect_seldom()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     tempfile.tempdir = folder  # the parent removes it, also when a worker is killed
     threading.Thread(target=_exit_with_parent, args=(alive,), daemon=True).start()
-    _worker_resources.enter_context(sharing_splits(splits))
 
 
 def _exit_with_parent(alive: Connection) -> None:

@@ -3,9 +3,9 @@ from .sentence_splitter import (
     counting_splits as counting_splits,
     normalise as normalise,
     sentences as sentences,
-    sharing_splits as sharing_splits,
     weight as weight,
 )
+from .sized_cache import SizedCache as SizedCache
 from .numbers import finite as finite, share as share, NO_VALUE as NO_VALUE, Duration as Duration
 from .escaping import (
     clean as clean,

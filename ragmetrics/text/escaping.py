@@ -29,11 +29,15 @@ _INVISIBLE = re.compile(
     "]+"
 )
 _BAR = re.compile("<(?=[|\uff5c])|(?<=[|\uff5c])(?=>)")
-_NAMED = re.compile(
+# A pattern that begins with one character is fast where that is rare.
+_TAG = re.compile(
     r"<(?=/?(?:s|bos|eos|pad|unk|mask|sop|eop|think|thinking|tools?|tool_calls?|tool_response"
-    r"|function_call|(?:start|end)_of_[a-z_]+|[a-z_]+_token|unused\d+|extra_id_\d+)>)"
-    r"|<(?=</?sys>>)"
-    r"|\[(?=/?(?:inst|gmask|system_prompt|available_tools|tool_calls?|tool_results?|tool_content"
+    r"|function_call|(?:start|end)_of_[a-z_]+|[a-z_]+_token|unused\d+|extra_id_\d+)>"
+    r"|</?sys>>)",
+    re.IGNORECASE,
+)
+_BRACKET = re.compile(
+    r"\[(?=/?(?:inst|gmask|system_prompt|available_tools|tool_calls?|tool_results?|tool_content"
     r"|prefix|middle|suffix|img|think|model_settings)\])",
     re.IGNORECASE,
 )
@@ -77,5 +81,7 @@ def neutralise(text: str) -> str:
     """
     if not text.isascii():
         text = _INVISIBLE.sub("", text)
-    text = _BAR.sub(lambda found: f"{found[0]} ", text)
-    return _NAMED.sub(lambda found: f"{found[0]} ", text)
+    if "|" in text or "\uff5c" in text:
+        text = _BAR.sub(r"\g<0> ", text)
+    text = _TAG.sub("< ", text)
+    return _BRACKET.sub("[ ", text)

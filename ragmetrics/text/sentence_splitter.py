@@ -16,45 +16,44 @@ No limit is a time: the same text gives the same sentences on every machine.
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+from ragmetrics.text import pysbd_rules
 from ragmetrics.text.rule_splitter import plain_sentences
-from ragmetrics.text.split_cache import Key, Recent, SharedSplitCache, Split, splits_file
-
-for _category in (SyntaxWarning, DeprecationWarning):  # its old escapes break -W error
-    warnings.filterwarnings("ignore", category=_category, module=r".*\bpysbd\b")
-
-from pysbd.languages import LANGUAGE_CODES  # noqa: E402
-from pysbd.processor import Processor  # noqa: E402
+from ragmetrics.text.sized_cache import SizedCache
 
 _LONGEST = 8_000  # characters per call of pysbd; bounds its quadratic patterns
 _LIST_BUDGET = 500_000_000  # steps; about half a second
 _TEXT_BUDGET = 1_000_000  # characters of prose per text for pysbd; about 6 seconds
 _CACHE_BYTES = 32 * 1024 * 1024
 
-_STEPS_PER_CHARACTER = 2_000  # steps over lists that take the time of one character
+_STEPS_PER_CHARACTER = 2_000  # steps over lists that count as one character of prose
+_STEPS_PER_MICROSECOND = 300  # over lists
+_LITTLE = 10_000  # microseconds that need no closer estimate
 
 _LIST_ITEM = re.compile(
     r"(?<![^\s(])(?:[a-z][.)]|[ivx]{2,5}\))"  # a. a) (iv)
     r"|(?<![^\s\-⁃])\d{1,2}\.[\s)]|\d\)\s"  # 1. 2.) 3)
 )
-_LIST_MARKS = frozenset("∯♨☝")  # pysbd's own marks, which would bypass the budget
+_LIST_MARK = re.compile("[∯♨☝]")  # pysbd's own marks, which would bypass the budget
 
-# Group numbers are those of pysbd. Digits and separators have one parse only, so there is no
-# backtracking; the original tries every way to split digits into numbers.
-_NUMBERED_REFERENCE = (
-    r"(?<=[^\d\s])(\.|∯)((\[(\d+(?:,(?:\s?-\s?|\s{0,2})|\s?-\s?|\s{1,2}))*\d{1,3}\])+"
-    r"|((\d{1,3}\s?)?\d{1,3}))(\s)(?=[A-Z])"
-)
-_CONTINUOUS_PUNCTUATION = r"(?<=\S)[!?]{3,}+(?=\s|\Z)"
+
+Key = tuple[str, str]
+"""pysbd's code of a language, and a text."""
+
+
+class Split(NamedTuple):
+    """The sentences of a text."""
+
+    sentences: tuple[str, ...]
+    reason: str | None
+    """Why the plain splitter was used, if it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,28 +118,11 @@ def sentences(text: str | None, language: str | None = None) -> tuple[str, ...]:
 
 
 def weight(texts: Iterable[str]) -> int:
-    """Upper bound of the work to split texts, in characters of prose; lists take more."""
-    return sum(len(text) + _most_steps(text) // _STEPS_PER_CHARACTER for text in texts)
+    """Upper bound of the work to split texts, in microseconds of a usual processor.
 
-
-@contextmanager
-def sharing_splits(path: Path | None = None) -> Iterator[Path]:
-    """Share the splits of this context with all processes that use the same path.
-
-    Without a path the outermost context makes a temporary file.
+    A character of prose takes up to half a microsecond, lists take more.
     """
-    global _shared
-    if _shared is not None:
-        yield _shared.path
-        return
-    with ExitStack() as stack:
-        file = path or stack.enter_context(splits_file())
-        shared = _shared = SharedSplitCache(file)
-        try:
-            yield file
-        finally:
-            _shared = None
-            shared.close()
+    return sum(len(text) // 2 + _list_time(text) for text in texts)
 
 
 def normalise(text: str) -> str:
@@ -153,21 +135,15 @@ class _UnfitError(Exception):
     """pysbd cannot split this text, or split it badly; the message is the counted reason."""
 
 
-_recent = Recent(_CACHE_BYTES)
-_shared: SharedSplitCache | None = None
+_recent: SizedCache[Key, Split] = SizedCache(_CACHE_BYTES)
 
 
 def _found(key: Key) -> Split:
-    """The sentences of a text, from the cache if a process of the run has split it."""
+    """The sentences of a text, from the cache if this process has split it lately."""
     found = _recent.get(key)
     if found is None:
-        shared = _shared
-        found = shared.get(key) if shared else None
-        if found is None:
-            found = _split(key[1], key[0])
-            if shared:
-                shared.put(key, found)
-        _recent.put(key, found)
+        found = _split(key[1], key[0])
+        _recent.put(key, found, sum(map(sys.getsizeof, (key[1], found, *found.sentences))))
     return found
 
 
@@ -177,14 +153,15 @@ def _code(language: str | None) -> str:
 
 
 def _split(text: str, code: str) -> Split:
-    if code not in LANGUAGE_CODES:
+    if code not in pysbd_rules.LANGUAGES:
         return Split(tuple(plain_sentences(text)), "language")
     found: list[str] = []
     reason = None
     left = _TEXT_BUDGET
+    is_small = _is_small(text)
     for piece in _pieces(text):
         try:
-            left -= _work(piece) if left > 0 else 0
+            left -= _work(piece) if left > 0 and not is_small else 0
             if left <= 0:
                 raise _UnfitError("beyond the budget of a text")
             found += _by_pysbd(piece, code)
@@ -192,6 +169,12 @@ def _split(text: str, code: str) -> Split:
             reason = reason or str(unfit)
             found += plain_sentences(piece)
     return Split(tuple(found), reason)
+
+
+def _is_small(text: str) -> bool:
+    """True for most texts: they are within all limits, however many list items they have."""
+    small = len(text) <= _LONGEST and _most_steps(text) <= _LIST_BUDGET
+    return small and not _LIST_MARK.search(text)
 
 
 def _pieces(text: str) -> list[str]:
@@ -210,20 +193,20 @@ def _pieces(text: str) -> list[str]:
 
 
 def _work(text: str) -> int:
-    """Work of pysbd for a piece, in characters of prose. Raises _UnfitError if it is unfit."""
+    """Work of pysbd for a piece, in characters of prose. Raises _UnfitError if it is unfit.
+    """
     if len(text) > _LONGEST:
         raise _UnfitError("too long")
     steps = _list_cost(text)
-    if not _LIST_MARKS.isdisjoint(text) or steps > _LIST_BUDGET:
+    if _LIST_MARK.search(text) or steps > _LIST_BUDGET:
         raise _UnfitError("unsafe pattern")
     return len(text) + steps // _STEPS_PER_CHARACTER
 
 
 def _by_pysbd(text: str, code: str) -> list[str]:
-    language = _hardened(code)
     try:
-        found = getattr(language, "Processor", Processor)(text, language).process()
-    except (re.error, IndexError) as error:  # pysbd builds patterns from unescaped text
+        found = pysbd_rules.split(text, code)
+    except (re.error, IndexError, ValueError) as error:  # unescaped patterns, odd digits
         raise _UnfitError("error") from error
     if "".join("".join(found).split()) != "".join(text.split()):
         raise _UnfitError("lost text")
@@ -241,61 +224,15 @@ def _list_cost(text: str) -> int:
     return len(items) * (len(items) + lines) * len(text)
 
 
+def _list_time(text: str) -> int:
+    """Upper bound of the microseconds for lists."""
+    most = _most_steps(text) // _STEPS_PER_MICROSECOND
+    return most if most <= _LITTLE else _list_cost(text) // _STEPS_PER_MICROSECOND
+
+
 def _most_steps(text: str) -> int:
     """A cheap upper bound for lists: every item has a full stop or a bracket."""
-    items = text.count(".") + text.count(")")
-    return items * (items + text.count("\n")) * len(text)
-
-
-@cache
-def _hardened(code: str) -> Any:
-    """pysbd's rules for a language, with faster equivalents of the slow ones."""
-    rules = LANGUAGE_CODES[code]
-    replacer = type(
-        "AbbreviationReplacer",
-        (rules.AbbreviationReplacer,),
-        {"search_for_abbreviations_in_string": _replace_abbreviations},
-    )
-    changed = {
-        "AbbreviationReplacer": replacer,
-        "NUMBERED_REFERENCE_REGEX": _NUMBERED_REFERENCE,
-        "CONTINUOUS_PUNCTUATION_REGEX": _CONTINUOUS_PUNCTUATION,
-    }
-    return type(rules.__name__, (rules,), changed)
-
-
-def _replace_abbreviations(self: Any, text: str) -> str:
-    """pysbd's search_for_abbreviations_in_string without steps that have no effect.
-
-    An abbreviation that no full stop follows is skipped, and a replacement already made is not
-    made again for each further occurrence: those are most of pysbd's time, on prose too.
-    """
-    if "." not in text:
-        return text
-    lowered = text.lower()
-    for abbreviation in self.lang.Abbreviation.ABBREVIATIONS:
-        word = abbreviation.strip()
-        if (word + "." if word.isalnum() else word) not in lowered:
-            continue
-        occurrence, following = _finders(word)
-        matches = occurrence.findall(text)
-        initials = following.findall(text) if matches else []
-        settled: set[tuple[str, str]] = set()
-        for index, match in enumerate(matches):
-            step = (match, initials[index] if index < len(initials) else "")
-            bare = match.strip()
-            if step in settled or (bare.isalnum() and bare + "." not in text):
-                continue
-            replaced = self.scan_for_replacements(text, match, index, initials)
-            settled = settled | {step} if replaced == text else set()
-            text = replaced
-    return text
-
-
-@cache
-def _finders(word: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """pysbd's two patterns for an abbreviation, cached: the cache of `re` is too small."""
-    return (
-        re.compile(rf"(?:^|\s|\r|\n){word}", re.IGNORECASE),
-        re.compile(r"(?<={" + re.escape(word) + "} ).{1}"),
-    )
+    brackets = text.count(")")
+    items = text.count(".") + brackets
+    lines = 1 + text.count("\n") + text.count("\r") + brackets**2 // 2
+    return items * (items + lines) * len(text)

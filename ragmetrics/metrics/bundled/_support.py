@@ -41,8 +41,7 @@ def covered(field: str) -> Callable[[Data, Lexicon], list[float]]:
     """Share of each claim that all contexts together hold."""
 
     def evidence(data: Data, lexicon: Lexicon) -> list[float]:
-        everything = "\n".join(data["contexts"])
-        return [lexicon.coverage(claim, everything) for claim in data[field]]
+        return [lexicon.coverage(claim, *data["contexts"]) for claim in data[field]]
 
     return evidence
 

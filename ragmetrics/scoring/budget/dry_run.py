@@ -70,11 +70,11 @@ Charge = Callable[..., None]
 class NullLexicon:
     """A lexicon that scores everything 0."""
 
-    def coverage(self, claim: str, passage: str) -> float:
+    def coverage(self, claim: str, *passages: str) -> float:
         """Nothing is covered."""
         return 0.0
 
-    def relevance(self, question: str, passage: str) -> float:
+    def relevance(self, question: str, *passages: str) -> float:
         """Nothing is relevant."""
         return 0.0
 
