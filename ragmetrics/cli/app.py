@@ -9,51 +9,82 @@ from __future__ import annotations
 
 import sys
 import traceback
-from pathlib import Path
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from ragmetrics.cli import (
-    alerts as cli_alerts,
-    backfill as cli_backfill,
-    batches as cli_batches,
-    calibrate as cli_calibrate,
-    compare as cli_compare,
-    dashboard as cli_dashboard,
-    doctor as cli_doctor,
-    gate as cli_gate,
-    nightly as cli_nightly,
-    prompts as cli_prompts,
-    prune as cli_prune,
-    replay as cli_replay,
-    schema as cli_schema,
-    score as cli_score,
-    whatif as cli_whatif,
-)
-from ragmetrics.cli.options import (
-    INTERRUPTED,
-    ConfigFlag,
-    GoldenFlag,
-    JsonFlag,
-    Logs,
-    PresetFlag,
-    err,
-    out,
-    print_json,
-    settings_at,
-)
-from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.streams import durable_streams
-from ragmetrics.config import load_settings, with_preset
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.scoring import collect_seldom
 from ragmetrics.version import __version__
 
+_INTERRUPTED = 130
 _BROKE = 70
 _UNPRINTED = 74
-_LONGEST_SUMMARY = 200
+
+COMMANDS: Mapping[str, str] = {
+    "doctor": "Check whether a night would work.",
+    "score": "Score logs and print the mean of each metric with its interval.",
+    "compare": "Compare two logs, nights, runs or index builds; shared questions pair by pair.",
+    "nightly": "Score a night's logs, publish the dashboard and send alerts, without Prefect.",
+    "backfill": "Score and publish past nights.",
+    "batches": "List the batches whose answers are not read yet, with their state; or cancel one "
+    "or all.",
+    "calibrate": "Compare a judge with labelled rows: agreement, AUC, reliability.",
+    "replay": "Ask an index build the golden questions, and write its log.",
+    "whatif": "Ask the questions that fell again, through variants of the retriever: what mends "
+    "them?",
+    "dashboard": "Rewrite the dashboard of a store.",
+    "prune": "Remove old nights, logged rows, replaced runs and replies; without --yes, list them "
+    "only.",
+    "gate": "Compare an index build with the one that serves.",
+    "emit-build": "Send Prefect the event of a new index build, which starts its gate.",
+    "schema": "Print the JSON Schema of ragmetrics.yaml, with which editors complete and check it.",
+    "demo": "Run ten bundled nights, one with a damaged index build.",
+    "check": "Check logs: how many rows can be read, why others cannot, and which metrics can be "
+    "scored.",
+    "metrics": "List the metrics: what each one measures, its formula, and the fields that it "
+    "needs.",
+    "prompts": "Export, check and translate the prompts that judges get.",
+    "alerts": "List, acknowledge and snooze alerts, and preview messages.",
+}
+"""The commands, each with the first sentence of its help. A command `NAME` is the function, or the
+group `app`, of the module `NAME`. It is imported when it is needed: most of them need libraries
+that take a second to import.
+"""
+_MODULES = {"emit-build": "gate"}
+
+
+class _LazyCommands(dict[str, Any]):
+    """The commands by name, each imported by the first look-up."""
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(COMMANDS))
+
+    def __getitem__(self, name: str) -> Any:
+        command = super().__getitem__(name)
+        if command is None:
+            command = self[name] = _load(name)
+        return command
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default  # noqa: SIM401
+
+    def items(self) -> Any:
+        return {name: self[name] for name in self}.items()
+
+
+def _load(name: str) -> Any:
+    """The command of a name. A group is a Typer of its own; any other is a function."""
+    module = import_module(f"ragmetrics.cli.{_MODULES.get(name, name)}")
+    if group := getattr(module, "app", None):
+        return typer.main.get_group(group)
+    one = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    one.command(name)(getattr(module, name.replace("-", "_")))
+    return typer.main.get_command(one)
 
 
 class _Commands(TyperGroup):
@@ -61,16 +92,18 @@ class _Commands(TyperGroup):
     as if the reader of the output had gone away.
     """
 
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.commands = _LazyCommands()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order of the help."""
+        return list(self.commands)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands, each with its whole first sentence."""
-        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        lines = [
-            (name, one.get_short_help_str(limit=_LONGEST_SUMMARY))
-            for name, one in commands
-            if one and not one.hidden
-        ]
+        """List the commands, each with the whole first sentence of its help."""
         with formatter.section("Commands"):
-            formatter.write_dl(lines)
+            formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -89,92 +122,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.add_typer(cli_prompts.app, name="prompts")
-app.add_typer(cli_alerts.app, name="alerts")
-app.command()(cli_doctor.doctor)
-app.command()(cli_score.score)
-app.command()(cli_compare.compare)
-app.command()(cli_nightly.nightly)
-app.command()(cli_backfill.backfill)
-app.command()(cli_batches.batches)
-app.command()(cli_calibrate.calibrate)
-app.command()(cli_replay.replay)
-app.command()(cli_whatif.whatif)
-app.command()(cli_dashboard.dashboard)
-app.command()(cli_prune.prune)
-app.command()(cli_gate.gate)
-app.command()(cli_gate.emit_build)
-app.command()(cli_schema.schema)
-
-
-@app.command()
-def demo(
-    directory: Annotated[
-        Path, typer.Option("--dir", help="Folder for the demo's logs and store.")
-    ] = Path("ragmetrics-demo"),
-) -> None:
-    """Run ten bundled nights, one with a damaged index build. It needs no key and no network."""
-    from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
-
-    settings = load_settings(unpack_demo(directory))
-    results = []
-    for day in tables.track(NIGHTS, "nights", err):
-        results.append(run_night(settings, day))
-    tables.print_nights(out, results)
-    tables.print_messages(out, results)
-    out.print(f"Dashboard: {Path(settings.store) / 'dashboard' / 'index.html'}")
-
-
-@app.command()
-def check(
-    logs: Logs,
-    golden: GoldenFlag = None,
-    preset: PresetFlag = None,
-    settings: ConfigFlag = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Check logs: how many rows can be read, why others cannot, and which metrics can be scored."""
-    from ragmetrics.pipeline import check_logs
-
-    chosen = with_preset(settings_at(settings), preset)
-    if golden:
-        chosen = chosen.model_copy(update={"golden": golden})
-    report = check_logs(chosen, logs)
-    if as_json:
-        print_json(report.as_json())
-    else:
-        tables.print_check(out, report)
-    if report.quarantined or report.broken or not report.rows:
-        raise typer.Exit(1)
-
-
-@app.command()
-def metrics(
-    name: Annotated[str | None, typer.Argument(help="Show one metric in full.")] = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """List the metrics: what each one measures, its formula, and the fields that it needs."""
-    from ragmetrics.metrics import metrics as all_metrics, select
-
-    chosen = select([name]) if name else list(all_metrics().values())
-    if as_json:
-        records = [
-            {
-                "name": m.name,
-                "title": m.title,
-                "formula": m.formula,
-                "needs": list(m.needs),
-                "calls": m.calls,
-                "higher_is_better": m.higher_is_better,
-                "description": m.description,
-            }
-            for m in chosen
-        ]
-        print_json(records)
-    elif name:
-        tables.print_metric(out, chosen[0])
-    else:
-        tables.print_metrics(out, chosen)
 
 
 @app.callback(invoke_without_command=True)
@@ -182,7 +129,7 @@ def _main(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
-        out.print(__version__)
+        typer.echo(__version__)
         raise typer.Exit
 
 
@@ -195,7 +142,7 @@ def main() -> None:
         unprinted = stdout.problem
         if unprinted and not isinstance(unprinted, BrokenPipeError):
             text = f"ragmetrics: the output could not be written: {unprinted.strerror}"
-            err.print(text, style="red")
+            _complain(text)
             code = _UNPRINTED if code in (0, 1, 2) else code
     sys.exit(code)
 
@@ -207,11 +154,17 @@ def _run() -> int:
     except SystemExit as ended:
         return int(ended.code or 0)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _INTERRUPTED
     except RagmetricsError as error:
-        err.print(f"ragmetrics: {error}", style="red")
+        _complain(f"ragmetrics: {error}")
         return 2
     except BaseException:  # panics of some libraries are no Exception
         traceback.print_exc()
         return _BROKE
     return 0
+
+
+def _complain(text: str) -> None:
+    from ragmetrics.cli.options import err
+
+    err.print(text, style="red")

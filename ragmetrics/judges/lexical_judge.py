@@ -139,9 +139,7 @@ def _features(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     padded = f"<{word}>"
     grams = [padded[i : i + 3] for i in range(len(padded) - 2)]
     features = [word, *(f"#{gram}" for gram in grams)]
-    slots = [
-        zlib.crc32(one.encode("utf-8", "surrogatepass")) % _DIMENSIONS for one in features
-    ]
+    slots = [zlib.crc32(one.encode("utf-8", "surrogatepass")) % _DIMENSIONS for one in features]
     return np.array(slots), np.array([1.0, *[2.0 * len(grams)] * len(grams)])
 
 

@@ -177,9 +177,7 @@ def _workers(processes: int) -> Iterator[_Pool]:
         alive, ours = context.Pipe(duplex=False)
         stack.callback(alive.close)
         stack.callback(ours.close)
-        pool = stack.enter_context(
-            _Pool(processes, context, _start_worker, (alive, folder))
-        )
+        pool = stack.enter_context(_Pool(processes, context, _start_worker, (alive, folder)))
         try:
             yield pool
         except BaseException:

@@ -364,18 +364,14 @@ for _name, _mark, _pattern in (
 def _may_have_list(text: str) -> bool:
     """Whether a text has two list items of a kind; the rules for lists change no other text."""
     spaced = f" {text}"
-    return (
-        len(_ITEM_WITH_STOP.findall(spaced)) > 1 or len(_ITEM_WITH_BRACKET.findall(spaced)) > 1
-    )
+    return len(_ITEM_WITH_STOP.findall(spaced)) > 1 or len(_ITEM_WITH_BRACKET.findall(spaced)) > 1
 
 
 def _marked(match: re.Match[str]) -> str:
     return match.group().replace("!", "&ᓴ&").replace("?", "&ᓷ&")
 
 
-def _unpunctuated(
-    match: re.Match[str], table: dict[int, str] = _PUNCTUATION_AND_QUOTES
-) -> str:
+def _unpunctuated(match: re.Match[str], table: dict[int, str] = _PUNCTUATION_AND_QUOTES) -> str:
     """pysbd's replace_punctuation. Its escapes of brackets cancel each other."""
     return match.group().translate(table)
 

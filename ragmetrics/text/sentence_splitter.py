@@ -193,8 +193,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _work(text: str) -> int:
-    """Work of pysbd for a piece, in characters of prose. Raises _UnfitError if it is unfit.
-    """
+    """Work of pysbd for a piece, in characters of prose. Raises _UnfitError if it is unfit."""
     if len(text) > _LONGEST:
         raise _UnfitError("too long")
     steps = _list_cost(text)

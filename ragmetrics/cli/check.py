@@ -1,0 +1,40 @@
+"""`ragmetrics check`: what of a log can be read and scored."""
+
+from __future__ import annotations
+
+import typer
+
+from ragmetrics.cli.options import (
+    ConfigFlag,
+    GoldenFlag,
+    JsonFlag,
+    Logs,
+    PresetFlag,
+    out,
+    print_json,
+    settings_at,
+)
+from ragmetrics.cli.output import summary as tables
+from ragmetrics.config import with_preset
+
+
+def check(
+    logs: Logs,
+    golden: GoldenFlag = None,
+    preset: PresetFlag = None,
+    settings: ConfigFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check logs: how many rows can be read, why others cannot, and which metrics can be scored."""
+    from ragmetrics.pipeline import check_logs
+
+    chosen = with_preset(settings_at(settings), preset)
+    if golden:
+        chosen = chosen.model_copy(update={"golden": golden})
+    report = check_logs(chosen, logs)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        tables.print_check(out, report)
+    if report.quarantined or report.broken or not report.rows:
+        raise typer.Exit(1)
