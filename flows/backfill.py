@@ -5,6 +5,11 @@ python -m flows.backfill --settings ragmetrics.yaml --first 2026-10-01 --last 20
 
 from __future__ import annotations
 
+if __name__ == "__main__":  # before Prefect is imported
+    from flows import temporary_server
+
+    temporary_server.start()
+
 import argparse
 import datetime as dt
 import logging
@@ -23,6 +28,7 @@ from flows.progress import Label
 from flows.run_state import bound_starts, first_start
 from flows.runners import check_runner, sharing_ray
 from flows.scoring import score_all
+from flows.temporary_server import without_heartbeat
 from ragmetrics.alerts import Delivery, page_link
 from ragmetrics.cli import err, out
 from ragmetrics.config import Settings, load_settings
@@ -153,7 +159,10 @@ def main() -> int:
         check_range(settings, args.first, args.last, args.at_once)
         check_settings(settings)
         check_runner(settings)
-        done = backfill(args.settings, args.first, args.last, args.at_once, args.alerts, args.again)
+        with without_heartbeat():
+            done = backfill(
+                args.settings, args.first, args.last, args.at_once, args.alerts, args.again
+            )
     except BackfillShort as error:
         err.print(str(error), style="red")
         return 1

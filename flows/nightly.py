@@ -5,6 +5,11 @@ python -m flows.nightly --settings ragmetrics.yaml --date 2026-11-19
 
 from __future__ import annotations
 
+if __name__ == "__main__":  # before Prefect is imported
+    from flows import temporary_server
+
+    temporary_server.start()
+
 import argparse
 import datetime as dt
 import sys
@@ -23,6 +28,7 @@ from flows.run_state import (
 )
 from flows.runners import check_runner
 from flows.scoring import score_all
+from flows.temporary_server import without_heartbeat
 from ragmetrics.alerts import dashboard_link, incidents
 from ragmetrics.cli import err, is_firing, number, out, print_night
 from ragmetrics.config import load_settings
@@ -119,7 +125,8 @@ def main() -> int:
         settings = load_settings(args.settings)
         check_settings(settings)  # before Prefect's server takes its seconds
         check_runner(settings)
-        result = nightly(args.settings, args.date)
+        with without_heartbeat():
+            result = nightly(args.settings, args.date)
     except CoverageShort as error:
         err.print(str(error), style="red")
         return 1
