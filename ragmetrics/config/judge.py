@@ -72,6 +72,9 @@ class JudgeSettings(SettingsModel):
     max_reply_bytes: int = Field(10_000_000, ge=10_000, le=1_000_000_000)
     """Largest unpacked answer of the endpoint to one request, also to a request for several
     vectors. A larger answer is not read to its end."""
+    hedge: bool = True
+    """Send a request a second time if it takes much longer than nine in ten of its kind, and use
+    the answer that comes first. `off`: never."""
     ttl_days: int | None = Field(None, ge=1)
     """Cached replies that are older are requested again. None: replies never expire."""
     poll_seconds: float = Field(60, gt=0)

@@ -43,6 +43,7 @@ class Latencies:
         self.best = math.inf
         self.typical = 0.0
         """Median; 0 before the first latency."""
+        self.p90 = 0.0
         self.p95 = 0.0
 
     def add(self, latency: float) -> None:
@@ -56,6 +57,7 @@ class Latencies:
             self._fresh = 0
             ordered = sorted(self._kept)
             self.typical = ordered[len(ordered) // 2]
+            self.p90 = ordered[int(len(ordered) * 0.9)]
             self.p95 = ordered[int(len(ordered) * 0.95)]
 
 

@@ -11,6 +11,9 @@ from pydantic import BaseModel
 
 from ragmetrics.model import Ask, Vector
 
+HEDGED = "hedged"
+"""Among the failures of a reply: its requests that were sent a second time (see `hedging`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

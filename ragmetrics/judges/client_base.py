@@ -23,7 +23,7 @@ from ragmetrics.errors import (
     OverDeadline,
     Unanswered,
 )
-from ragmetrics.judges.base import Embedded, Embedder, Judge, Reply
+from ragmetrics.judges.base import HEDGED, Embedded, Embedder, Judge, Reply
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.model import Answer, Status, Usage
 
@@ -213,6 +213,7 @@ class UsageCounter:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    hedged: int = 0
     failures: Counter[str] = field(default_factory=Counter)
 
     def add(self, reply: Reply) -> None:
@@ -225,11 +226,12 @@ class UsageCounter:
         self.completion_tokens += reply.completion_tokens
 
     def fail(self, failures: Mapping[str, int]) -> None:
-        """Count failed attempts, by kind."""
+        """Count failed attempts and hedged requests, by kind."""
         self.requests += sum(
             times for kind, times in failures.items() if kind not in _NEVER_ANSWERED
         )
-        self.failures.update(failures)
+        self.hedged += failures.get(HEDGED, 0)
+        self.failures.update({kind: n for kind, n in failures.items() if kind != HEDGED})
 
     def add_embedded(self, embedded: Embedded) -> None:
         """Count a text's share of a request for vectors."""

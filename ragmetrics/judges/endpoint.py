@@ -23,6 +23,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.judges.base import HEDGED
+from ragmetrics.judges.hedging import Hedge, Hedges
 from ragmetrics.judges.quota_sharing import Heartbeat, join_quota
 from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter
 from ragmetrics.judges.responses import (
@@ -68,8 +70,8 @@ class Call(Generic[T]):
 
 
 @dataclass(eq=False, slots=True)
-class _RequestTimeout:
-    """Timeout of a request in flight."""
+class _RequestInFlight:
+    """A request in flight: when it times out, and when it is sent a second time."""
 
     kind: str
     sent: float
@@ -79,12 +81,29 @@ class _RequestTimeout:
     knows: bool = False
     """Whether the timeout follows from known latencies."""
     scope: asyncio.Timeout | None = None
+    hedge: Hedge | None = None
 
     def seconds(self, limiter: RateLimiter) -> float:
         """Seconds from when it was sent."""
         usual = limiter.timeout(self.kind)
         self.knows = usual < math.inf
         return min(usual * self.times, self.limit)
+
+    def plan_hedge(self, limiter: RateLimiter) -> None:
+        """Send the request a second time when it is late, if that is known and wanted."""
+        if self.hedge:
+            left = self.sent + limiter.late_after(self.kind) - limiter.clock()
+            self.hedge.begin_at(limiter.loop, limiter.loop.time() + left)
+
+    def give_up(self) -> None:
+        """End it: the second request has the answer."""
+        if self.scope:
+            self.scope.reschedule(0)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the second request has the answer."""
+        return self.hedge is not None and self.hedge.answer is not None
 
 
 class Endpoint:
@@ -119,7 +138,8 @@ class Endpoint:
         self._forbidden = 0  # answers 403 since the last usable reply
         self._refusal: JudgeRefused | None = None
         """Why no request can succeed. Requests that wait for a slot are then not sent."""
-        self._in_flight: set[_RequestTimeout] = set()  # of the requests in flight
+        self._in_flight: set[_RequestInFlight] = set()
+        self._hedges = Hedges()
         self._completion = 0.0  # tokens of a typical answer
 
     async def ask(self, call: Call[T]) -> tuple[T, Counter[str]]:
@@ -155,7 +175,7 @@ class Endpoint:
                 limiter.lost()
                 raise self._out_of_time("the judge had no free slot for a request")
             try:
-                answer = await self._attempt(limiter, call, sent, deadline - sent, failures)
+                answer = await self._hedged(limiter, call, sent, deadline, failures)
                 return self._read(limiter, call, answer, tokens)
             except RetryableError as failure:
                 failures[failure.kind] += 1
@@ -199,21 +219,62 @@ class Endpoint:
         )
         return self._breaker
 
+    async def _hedged(
+        self,
+        limiter: RateLimiter,
+        call: Call[T],
+        sent: float,
+        deadline: float,
+        failures: Counter[str],
+    ) -> Answer:
+        """Send the request, and a second time if it takes long."""
+        flight = self._flight(call, sent, deadline - sent, failures)
+        if not self._settings.hedge or failures[HEDGED]:
+            return await self._attempt(limiter, call, flight, failures)
+
+        async def again() -> Answer:
+            take_attempt(embeds=call.kind == "embedding")
+            now = await limiter.enter(len(call.body) / 4 + self._completion, again=True)
+            self._hedges.send()
+            failures[HEDGED] += 1
+            second = self._flight(call, now, deadline - now, failures)
+            return await self._attempt(limiter, call, second, failures)
+
+        flight.hedge = Hedge(self._hedges, again, self._in_flight.__len__, flight.give_up)
+        try:
+            return await self._attempt(limiter, call, flight, failures)
+        except RetryableError:
+            if answer := await flight.hedge.answer_of_second():
+                return answer
+            raise
+        finally:
+            flight.hedge.close()
+
+    def _flight(
+        self, call: Call[T], sent: float, left: float, failures: Counter[str]
+    ) -> _RequestInFlight:
+        limit = min(self._settings.timeout_seconds, max(left, 1.0))
+        return _RequestInFlight(call.kind, sent, limit, 2 ** failures["timeout"])
+
     async def _attempt(
-        self, limiter: RateLimiter, call: Call[T], sent: float, left: float, failures: Counter[str]
+        self, limiter: RateLimiter, call: Call[T], flight: _RequestInFlight, failures: Counter[str]
     ) -> Answer:
         """Send the request once, and report the outcome to the limiter."""
-        limit = min(self._settings.timeout_seconds, max(left, 1.0))
-        request_timeout = _RequestTimeout(call.kind, sent, limit, 2 ** failures["timeout"])
+        sent = flight.sent
         try:
-            async with asyncio.timeout(request_timeout.seconds(limiter)) as request_timeout.scope:
-                self._in_flight.add(request_timeout)
+            async with asyncio.timeout(flight.seconds(limiter)) as flight.scope:
+                self._in_flight.add(flight)
+                flight.plan_hedge(limiter)
                 try:
                     answer = await self._transport.post(call.path, call.body)
                 finally:
-                    self._in_flight.discard(request_timeout)
+                    self._in_flight.discard(flight)
+                    flight.scope = None
         except TimeoutError as error:
-            limiter.late(sent)
+            if flight.is_given_up:
+                limiter.lost()
+            else:
+                limiter.late(sent)
             message = f"the judge did not answer in time ({limiter.clock() - sent:.3g} s)"
             raise RetryableError("timeout", message) from error
         except Unreachable as error:
@@ -234,6 +295,7 @@ class Endpoint:
             raise
         self._reached = True
         if answer.status == 200:
+            self._hedges.answered()
             limiter.answered(sent, call.kind)
             self._tighten_timeouts(limiter)
         elif answer.status in (429, 503):
@@ -248,6 +310,7 @@ class Endpoint:
         """Apply the timeout of known latencies to requests that were sent before it was known."""
         for one in [one for one in self._in_flight if not one.knows]:
             seconds = one.seconds(limiter)
+            one.plan_hedge(limiter)
             if one.knows and one.scope:
                 one.scope.reschedule(limiter.loop.time() + one.sent + seconds - limiter.clock())
 
@@ -326,7 +389,7 @@ class Endpoint:
         """Raise JudgeError if no attempt is left, or if the deadline of the request or of the run
         comes before the next one. JudgeRefused if the circuit breaker opens.
         """
-        failed = failures.total() - failures["rate_limited"]
+        failed = failures.total() - failures["rate_limited"] - failures[HEDGED]
         message = str(failure)
         if pause > left:
             message += f"; given up after {self._settings.deadline_seconds:g} s"

@@ -31,6 +31,8 @@ _UNKNOWN_LATENCY = 0.1  # seconds
 _BURST = 1.0  # seconds of an allowance that may be taken at once
 _LEAST_TIMEOUT = 2.0
 _SLOW = 10  # timeout, in 95th percentiles of latency
+_LEAST_LATE = 1.0
+_LATE = 2  # in 90th percentiles of latency
 _KNOWN = 20  # replies from which the percentile is known
 _LONGEST_PAUSE = 60.0  # longest pause, whatever the endpoint asks for
 _STREAK = 3  # refusals without an answer between them after which all requests pause
@@ -178,6 +180,11 @@ class RateLimiter:
         """Timeout in seconds for this kind of request; inf while latencies are unknown."""
         known = self.concurrency.of(kind)
         return math.inf if known.count < _KNOWN else max(_LEAST_TIMEOUT, _SLOW * known.p95)
+
+    def late_after(self, kind: str) -> float:
+        """Seconds from which a request of this kind is late; inf while latencies are unknown."""
+        known = self.concurrency.of(kind)
+        return math.inf if known.count < _KNOWN else max(_LEAST_LATE, _LATE * known.p90)
 
     def _leave(self) -> None:
         self._busy -= 1

@@ -91,6 +91,8 @@ class Usage(Record):
     cached_tokens: int = 0
     """Prompt tokens that the endpoint had in its cache."""
     completion_tokens: int = 0
+    hedged: int = 0
+    """Requests that were sent a second time because they took long; they count as requests."""
     usd: float | None = None
     """None where the model's price is not known."""
     failures: dict[str, int] = Field(default_factory=dict)
@@ -114,6 +116,7 @@ class Usage(Record):
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
+            hedged=self.hedged + other.hedged,
             usd=round(sum(known), 6) if known and len(known) == len(spent) else None,
             failures=dict(sorted(failures.items())),
         )

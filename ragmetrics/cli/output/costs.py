@@ -54,6 +54,8 @@ def print_usage(console: Console, by_metric: ByMetric, usage: Usage) -> None:
         of_them = f" ({cached_share(usage)} cached)" if usage.cached_tokens else ""
         asked += f"; tokens: {usage.prompt_tokens:,} in{of_them}, {usage.completion_tokens:,} out"
     console.print("; ".join(filter(None, (asked, money_text(usage, by_metric)))))
+    if usage.hedged:
+        console.print(f"Sent a second time, because they took long: {usage.hedged:,}")
     if usage.failures:
         text = ", ".join(f"{clean(kind, 60)} {n:,}" for kind, n in usage.failures.items())
         console.print(f"Failed attempts (most were retried): {text}")
