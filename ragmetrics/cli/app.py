@@ -58,7 +58,7 @@ that take a second to import.
 _MODULES = {"emit-build": "gate"}
 
 
-class _LazyCommands(dict[str, Any]):
+class Commands(dict[str, Any]):
     """The commands by name, each imported by the first look-up."""
 
     def __init__(self) -> None:
@@ -71,9 +71,11 @@ class _LazyCommands(dict[str, Any]):
         return command
 
     def get(self, name: str, default: Any = None) -> Any:
+        """The command of a name."""
         return self[name] if name in self else default  # noqa: SIM401
 
     def items(self) -> Any:
+        """All commands by name."""
         return {name: self[name] for name in self}.items()
 
 
@@ -94,7 +96,7 @@ class _Commands(TyperGroup):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
-        self.commands = _LazyCommands()
+        self.commands = Commands()
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names, in the order of the help."""

@@ -142,6 +142,10 @@ class SingleFlightScope:
         """
 
         def begin() -> asyncio.Future[Answer]:
+            if (known := self.known(key)) is not None:
+                answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+                answered.set_result(known)
+                return answered
             future = self._flight.pending.get(key)
             if future is None:
                 future = asyncio.ensure_future(find())

@@ -12,7 +12,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import typer
 import yaml
 
 from ragmetrics import __version__
@@ -33,7 +32,13 @@ def logs(tmp_path: Path) -> Path:
 
 def commands() -> dict[str, Any]:
     """All commands by name, as typer's own copy of click has them."""
-    return dict(vars(typer.main.get_command(cli.app))["commands"])
+    return dict(cli.Commands().items())
+
+
+def test_the_list_of_commands_has_the_first_sentence_of_each_help() -> None:
+    """The list is printed without importing the commands, so it has sentences of its own."""
+    for name, command in commands().items():
+        assert cli.COMMANDS[name] == command.get_short_help_str(limit=200)
 
 
 def test_version(run: Run) -> None:

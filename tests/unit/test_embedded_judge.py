@@ -20,6 +20,7 @@ from ragmetrics.judges.lexical_judge import Overlap
 from ragmetrics.judges.word_frequencies import words
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT
 from ragmetrics.model import Ask, Data, Prompt
+from tests.fakes.plain_lexicon import PlainLexicon, vector_of
 
 TEXTS = st.text("abc xyz 12 äß 日本語 .,", max_size=40)
 CLAIM = "The tower was opened in 1889, says the guide of Paris."
@@ -429,6 +430,49 @@ def test_bytes_that_are_no_word_counts_are_said_to_be_none(data: bytes) -> None:
     for damaged in (data, b"\x02" + data, b"\x02" + zlib.compress(data), zlib.compress(data)):
         with contextlib.suppress(ValueError):
             Corpus.from_bytes(damaged)
+
+
+# The same numbers as by the definitions, bit by bit
+
+FORMS = ["tower", "towers", "Tower", "tow", "open", "opened", "reopening", "1889", "x1889", "Paris"]
+FORMS += [
+    "of",
+    "the",
+    "Türme",
+    "ﬁnd",
+    "塔の高さ",
+    "서울에서",
+    "_",
+    "?",
+    ". ",
+    "\n",
+    "aaaaaa",
+    "é",
+    "\u0301",
+]
+WRITTEN = st.lists(st.sampled_from(FORMS) | st.text(max_size=4), max_size=12).map(" ".join)
+
+
+@given(st.lists(WRITTEN, max_size=4), WRITTEN, st.lists(WRITTEN, max_size=3))
+def test_the_measures_are_those_of_the_definitions(
+    contexts: list[str], question: str, passages: list[str]
+) -> None:
+    """For any texts, also where the passages repeat the question."""
+    corpus = Corpus()
+    corpus.add(contexts, question)
+    fast, plain = Overlap(corpus), PlainLexicon(corpus)
+    for texts in (passages, [*passages, question], contexts):
+        assert fast.coverage(question, *texts) == plain.coverage(question, *texts)
+        assert fast.relevance(question, *texts) == plain.relevance(question, *texts)
+
+
+@given(st.lists(WRITTEN, max_size=3), WRITTEN)
+def test_the_hashed_vectors_are_those_of_the_definition(contexts: list[str], text: str) -> None:
+    """Sums in another order would differ in the last bit."""
+    corpus = Corpus()
+    corpus.add(contexts)
+    vector = HashedEmbedder(corpus).embed_at_once(text)
+    assert vector.tobytes() == vector_of(text, corpus).tobytes()
 
 
 # Hashed embeddings

@@ -11,7 +11,7 @@ import ragmetrics
 from ragmetrics.config import make_settings
 from ragmetrics.pipeline import run_night
 from ragmetrics.text import sentences
-from ragmetrics.text.sentence_splitter import LANGUAGE_CODES
+from ragmetrics.text.pysbd_rules import LANGUAGES
 from tests.fakes.logs import NIGHT, write_jsonl
 
 TEXTS: dict[str, tuple[str, str]] = {
@@ -42,7 +42,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "ko": ("탑은 1889년에 문을 열었다.", "오늘 하늘은 파랗다."),
     "sv": ("Tornet öppnades 1889.", "Himlen är blå idag."),
 }
-LACKING = sorted(set(TEXTS) - set(LANGUAGE_CODES))
+LACKING = sorted(set(TEXTS) - set(LANGUAGES))
 UNSPACED = ("ja", "zh")
 AS_ENGLISH = ("en", "mr", *LACKING)
 """Whose sentences here, by chance or kinship, end where English ones would."""
@@ -83,7 +83,7 @@ def night() -> ragmetrics.Result:
 
 def test_the_night_covers_every_language_of_pysbd() -> None:
     """And two that it has no rules for."""
-    assert set(LANGUAGE_CODES) < set(TEXTS)
+    assert set(LANGUAGES) < set(TEXTS)
     assert (len(TEXTS), LACKING) == (25, ["ko", "sv"])
 
 

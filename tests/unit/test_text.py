@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from pysbd import Segmenter
 
 from ragmetrics.text import (
+    SizedCache,
     SplitCounter,
     counting_splits,
     normalise,
@@ -20,7 +21,6 @@ from ragmetrics.text import (
 )
 from ragmetrics.text.rule_splitter import plain_sentences
 from ragmetrics.text.sentence_splitter import SplitCounts
-from ragmetrics.text.split_cache import Recent, Split
 
 HANGING = (
     "This was shown before.[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19"
@@ -297,12 +297,12 @@ def test_counts_do_not_depend_on_what_was_split_before() -> None:
 
 def test_the_texts_kept_are_bounded_in_bytes() -> None:
     """The text used longest ago is dropped first, when the bound is reached."""
-    kept = Recent(limit=3000)
+    kept: SizedCache[str, str] = SizedCache(limit=3000)
     for name in "abc":
-        kept.put(("en", name * 1000), Split((name,), None))
-        kept.get(("en", "a" * 1000))
-    assert kept.get(("en", "a" * 1000)) == (("a",), None)
-    assert kept.get(("en", "b" * 1000)) is None
+        kept.put(name, name, 1400)
+        kept.get("a")
+    assert kept.get("a") == "a"
+    assert kept.get("b") is None
 
 
 def test_threads_agree() -> None:
@@ -350,7 +350,7 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
 
 def test_a_giant_text_has_a_budget(monkeypatch: pytest.MonkeyPatch, counter: SplitCounter) -> None:
     """Its beginning goes to pysbd, the rest is split plainly: the same text always alike."""
-    monkeypatch.setattr(module, "_recent", Recent(0))
+    monkeypatch.setattr(module, "_recent", SizedCache(0))
     calls: list[int] = []
     by_pysbd = module._by_pysbd
 

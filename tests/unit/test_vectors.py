@@ -141,10 +141,6 @@ def test_a_first_vector_of_a_wrong_size_condemns_no_other() -> None:
 def test_a_text_without_words_is_not_applicable_to_our_own_embedder() -> None:
     """Hashed vectors of it are zero: that is no fault of a judge, and no 0.0."""
     vectors = EmbeddingClient(HashedEmbedder(Corpus()))
-
-    async def main() -> Answer:
-        return await vectors.begin("00000000", Embed("?!"), "m")
-
-    answer = asyncio.run(main())
+    answer = vectors.begin("00000000", Embed("?!"), "m")
     assert isinstance(answer, Unanswered)
     assert answer.status == "not_applicable"

@@ -48,6 +48,7 @@ class SampledPanel(Panel):
         scores = await super().score(judged, row) if judged else {}
         async with self._computing:
             guesses = await self._guesses([one for one in metrics if one.prompts], row)
+            await asyncio.sleep(0)  # replies have their turn before the next row is computed
         return {
             one.name: _with_cheap_score(scores.get(one.name), guesses.get(one.name))
             for one in metrics
