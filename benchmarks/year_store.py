@@ -35,6 +35,7 @@ TONIGHT = NIGHTS[-1]
 _WITH_ROWS = 8
 """Nights before tonight whose rows are there: rules read no older ones."""
 _FIRING_EVERY = 45
+_GROUP = 1_000
 
 
 @dataclass(frozen=True)
@@ -146,16 +147,20 @@ def _lengthen(
     files: Files, path: str, schema: pa.Schema, named: tuple[str, str], times: int
 ) -> None:
     table = read_columns(files, path, schema.names)
+    whole = pa.concat_tables([_named(table, named, number) for number in range(times)])
     with workspace() as folder:
         writer = PartWriter(folder, schema)
-        for number in range(times):
-            piece = table
-            for name in named:
-                place = schema.get_field_index(name)
-                longer = pc.binary_join_element_wise(piece[name], str(number), " ")
-                piece = piece.set_column(place, schema.field(name), longer)
-            writer.add_table(piece)
+        for start in range(0, len(whole), _GROUP):  # as scoring writes them
+            writer.add_table(whole.slice(start, _GROUP).combine_chunks())
         writer.finish(files, path, read_notes(files, path))
+
+
+def _named(table: pa.Table, named: tuple[str, str], number: int) -> pa.Table:
+    for name in named:
+        place = table.schema.get_field_index(name)
+        longer = pc.binary_join_element_wise(table[name], str(number), " ")
+        table = table.set_column(place, table.schema.field(name), longer)
+    return table
 
 
 __all__ = ["TONIGHT", "Night", "fill", "make_night", "unpublish"]

@@ -135,7 +135,7 @@ def _unsettled(scores: Mapping[str, MetricScores]) -> list[str]:
     """Notes on rows without a verdict: the compared rows may not represent them."""
     notes = []
     for name, one in scores.items():
-        counts = Counter(one.table["status"])
+        counts = Counter(one.table["status"].tolist())
         lacking = sum(counts[status] for status in UNSETTLED)
         if lacking:
             notes.append(

@@ -74,7 +74,9 @@ def tags_of_questions(
         records = table.take(now.position[rows[own]]).to_pylist()
         for number, record in zip(own.tolist(), records, strict=True):
             for tag, value in (*(record["tags"] or ()), (BUILDS, record[BUILDS])):
-                tags.setdefault(tag, np.full(len(rows), None, dtype=object))[number] = value
+                if tag not in tags:
+                    tags[tag] = np.full(len(rows), None, dtype=object)
+                tags[tag][number] = value
     kinds = {tag: len(set(values.tolist()) - {None}) for tag, values in tags.items()}
     return {
         tag: values

@@ -61,7 +61,8 @@ class MetricScores:
         """The values of each question, in one segment or in all rows."""
         rows = self.of_segment(segment).scored
         grouped: dict[str, list[float]] = {}
-        for question, value in zip(rows["question"], rows["value"], strict=True):
+        pairs = zip(rows["question"].tolist(), rows["value"].tolist(), strict=True)
+        for question, value in pairs:
             grouped.setdefault(question, []).append(value)
         return grouped
 
@@ -165,8 +166,8 @@ def summarise(
         scored=len(scored),
         questions=mean.clusters if mean else 0,
         mde=mean.mde if mean else None,
-        status=dict(sorted(Counter(rows["status"]).items())),
-        not_applicable=dict(Counter(rows[_REASON].dropna()).most_common(_MOST_REASONS)),
+        status=dict(sorted(Counter(rows["status"].tolist()).items())),
+        not_applicable=dict(Counter(rows[_REASON].dropna().tolist()).most_common(_MOST_REASONS)),
         fingerprint=fingerprint,
         histogram=[int(count) for count in counts],
         judges=judges,

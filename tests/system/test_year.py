@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from aiobotocore.client import AioBaseClient
 
 from benchmarks.year import publish_tonight
 from benchmarks.year_store import TONIGHT, Night, fill, make_night, unpublish
+from ragmetrics.pipeline import run_night
 from ragmetrics.storage import FileInfo, Files
 from tests.fakes.clients import Bucket
 
 MOST_FILES, MOST_BYTES = 12, 5_000_000
 LARGEST_PAGE = 300_000
 NIGHTS = 50
+MOST_REQUESTS = 600
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +116,29 @@ def test_pages_of_a_large_night_stay_small_too(tmp_path: Path) -> None:
 
 def _is_large(info: FileInfo) -> bool:
     return info.path.endswith(".html") and info.size > LARGEST_PAGE
+
+
+def test_the_requests_to_a_bucket_do_not_grow_with_the_nights(
+    night: Night, s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole night, from its logs to its pages, after twenty nights and after fifty."""
+    asked: Counter[str] = Counter()
+    really = AioBaseClient._make_api_call
+
+    async def counted(self: AioBaseClient, operation: str, parameters: object) -> object:
+        asked[operation] += 1
+        return await really(self, operation, parameters)
+
+    monkeypatch.setattr(AioBaseClient, "_make_api_call", counted)
+    made: list[Counter[str]] = []
+    for nights in (20, NIGHTS):
+        files = Files(f"{s3.uri}/{nights}")
+        fill(night, files, nights)
+        run_night(night.settings.model_copy(update={"store": files.root}), TONIGHT)  # warm
+        unpublish(night, files)
+        asked.clear()
+        run_night(night.settings.model_copy(update={"store": files.root}), TONIGHT)
+        made.append(asked.copy())
+    few, many = made
+    assert many == few, "requests by operation"
+    assert few.total() <= MOST_REQUESTS
