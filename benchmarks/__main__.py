@@ -2,7 +2,7 @@
 
 python -m benchmarks                  (all)
 python -m benchmarks engine --rows 200 --only speed,tokens
-python -m benchmarks scale --rows 2000
+python -m benchmarks scale --rows 1000000
 python -m benchmarks intervals alarms weekdays sampled --rows 50     (the simulations, in short)
 """
 
@@ -18,6 +18,7 @@ from benchmarks import (
     false_alarms,
     judge_movement,
     judge_speed,
+    large_night,
     lost_passages,
     prediction_powered,
     scale,
@@ -57,7 +58,8 @@ def _dask(options: Options) -> None:
 
 
 def _scale(options: Options) -> None:
-    print(scale.report(options.rows or 2_000))
+    print(scale.report(min(options.rows or 2_000, 2_000)))
+    _print(large_night.report(options.rows or 20_000))
 
 
 def _year(options: Options) -> None:
