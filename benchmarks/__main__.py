@@ -21,6 +21,7 @@ from benchmarks import (
     large_night,
     lost_passages,
     prediction_powered,
+    processor,
     scale,
     store_scale,
     topics,
@@ -43,6 +44,10 @@ def _engine(options: Options) -> None:
 
 def _judge(options: Options) -> None:
     print(judge_speed.report((options.rows or 2_000) // 5))
+
+
+def _processor(options: Options) -> None:
+    processor.report(options.rows or 1_000)
 
 
 def _store(options: Options) -> None:
@@ -108,6 +113,7 @@ def _print(lines: Iterable[str]) -> None:
 BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "engine": _engine,
     "judge": _judge,
+    "processor": _processor,
     "store": _store,
     "cores": _cores,
     "dask": _dask,

@@ -152,6 +152,7 @@ def ours(
     judge: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     options: Sequence[str] = (),
+    metrics: Sequence[str] = METRICS,
 ) -> Run:
     """`ragmetrics score` in a folder: a fresh one has an empty store, a used one what was kept."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -165,7 +166,7 @@ def ours(
         "score",
         log,
         "--metrics",
-        ",".join(METRICS),
+        ",".join(metrics),
     ]
     asked = ["--judge", "openai", "--model", "judge", "--base-url", server.base_url]
     return server.watch(

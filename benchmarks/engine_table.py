@@ -16,6 +16,8 @@ class Figure:
     most: float | None = None
     least: float | None = None
     """The target, if there is one: at most, or at least."""
+    before: float | None = None
+    """The same of an earlier version, on the same machine."""
 
     @property
     def met(self) -> bool | None:
@@ -24,22 +26,24 @@ class Figure:
             return self.value <= self.most
         return None if self.least is None else self.value >= self.least
 
-    def cells(self) -> tuple[str, str, str, str]:
-        """What, measured, target, met."""
+    def cells(self) -> tuple[str, ...]:
+        """What, measured, target, met, before."""
         bound = self.least if self.most is None else self.most
         sign = "≥" if self.most is None else "≤"
         target = "" if bound is None else f"{sign} {self.form.format(bound)}"
-        return self.what, self.form.format(self.value), target, _WORDS[self.met]
+        before = "" if self.before is None else self.form.format(self.before)
+        return self.what, self.form.format(self.value), target, _WORDS[self.met], before
 
 
 _WORDS = {True: "yes", False: "**no**", None: ""}
-_HEAD = ("", "measured", "target", "met")
+_HEAD = ("", "measured", "target", "met", "before")
 
 
 def table(title: str, figures: Sequence[Figure]) -> str:
     """A Markdown table under its title."""
-    lines = [_HEAD, *(figure.cells() for figure in figures)]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(_HEAD))]
+    shown = len(_HEAD) if any(one.before is not None for one in figures) else len(_HEAD) - 1
+    lines = [one[:shown] for one in (_HEAD, *(figure.cells() for figure in figures))]
+    widths = [max(len(line[place]) for line in lines) for place in range(shown)]
 
     def drawn(cells: Sequence[str]) -> str:
         first, *others = zip(cells, widths, strict=True)

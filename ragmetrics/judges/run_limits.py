@@ -18,7 +18,13 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -270,13 +276,14 @@ def check_deadline() -> None:
         raise deadline.error()
 
 
-@asynccontextmanager
-async def before_deadline() -> AsyncIterator[None]:
+def before_deadline() -> AbstractAsyncContextManager[None]:
     """Run the body before the deadline. Raises OverDeadline when it passes."""
     deadline = _deadline_in_use.get()
-    if deadline is None:
-        yield
-        return
+    return _before(deadline) if deadline else nullcontext()
+
+
+@asynccontextmanager
+async def _before(deadline: Deadline) -> AsyncIterator[None]:
     if deadline.left <= 0:
         raise deadline.error()
     try:

@@ -250,8 +250,10 @@ async def read_answer(response: ClientResponse, bodies: BodyReader) -> Answer:
 
     Raises TooLarge if the answer is larger than allowed, Dropped if it is damaged.
     """
-    pieces = response.content.iter_any()
     encoding = response.headers.get("Content-Encoding", "")
+    if not encoding and (response.content_length or _LARGE) < min(_LARGE, bodies.most):
+        return Answer(response.status, response.headers, await response.read())
+    pieces = response.content.iter_any()
     read = bodies.read if 200 <= response.status < 300 else bodies.beginning
     try:
         return Answer(response.status, response.headers, await read(pieces, encoding))
