@@ -35,7 +35,12 @@ from ragmetrics.model import (
 from ragmetrics.stats import adjust_p_values, compare_aligned, question_means
 from ragmetrics.storage import Files, ref_of, trailing_nights
 from ragmetrics.text import clean
-from ragmetrics.topics import PastQuestion, find_fallen_questions, read_questions
+from ragmetrics.topics import (
+    PastQuestion,
+    find_fallen_questions,
+    questions_with_reference,
+    read_questions,
+)
 
 ALPHA = 0.005
 """Level of the tests of a night together: on so many unchanged nights, at most, a topic is told."""
@@ -218,8 +223,7 @@ def _without_golden(
 
 def _golden_topics(files: Files, night: NightContext) -> set[str]:
     """The topics of the questions that have a reference."""
-    known = read_questions(files, [ref_of(night.manifest)])
-    golden = {key for key, one in known.items() if one.has_reference}
+    golden = questions_with_reference(files, ref_of(night.manifest))
     scores = next(iter(night.scores.values()))
     table = scores.table
     return set(table.loc[table["question"].isin(golden), f"tag:{TOPIC}"].dropna().tolist())

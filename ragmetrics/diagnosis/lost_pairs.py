@@ -8,15 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.diagnosis.document_ids import is_in
+from ragmetrics.diagnosis.document_ids import Ids, is_in
 from ragmetrics.diagnosis.index_evidence import weigh_index_evidence
 from ragmetrics.diagnosis.log_stages import Verdict, stage_from_logs
 from ragmetrics.diagnosis.losses import Pairs, find_pairs
-from ragmetrics.diagnosis.passage_texts import OldPassage, find_texts, old_passages
+from ragmetrics.diagnosis.passage_texts import (
+    OldPassage,
+    find_texts,
+    known_identities,
+    old_passages,
+)
 from ragmetrics.diagnosis.retrievals import Retrievals, Run, read_retrievals
 from ragmetrics.diagnosis.unnamed import with_equal_texts
 from ragmetrics.model import Stage
@@ -54,6 +60,11 @@ class LostPairs:
         counts = np.bincount(np.searchsorted(rows, self.now.row[is_in(self.now.row, rows)]))
         return int(counts.max()) if len(counts) else 0
 
+    @cached_property
+    def texts_before(self) -> Ids:
+        """The identities, of ids with their texts, that the newest earlier run had retrieved."""
+        return known_identities(self.earlier[-1]) if self.earlier else np.array([], np.uint64)
+
     def with_verdicts(self, verdicts: list[Verdict]) -> LostPairs:
         """The same pairs with other stages."""
         return replace(self, verdicts=verdicts)
@@ -88,6 +99,8 @@ def find_lost_pairs(run: Run, earlier: Sequence[Run]) -> LostPairs | None:
             float(evidence.gone[place]),
             float(evidence.chance[place]),
         )
+        if len(now.row)
+        else Verdict("undecided", "nothing was retrieved for any question")
         for number, place in enumerate(at)
     ]
     return LostPairs(

@@ -232,21 +232,22 @@ def _new_matches(now: Run, before: Sequence[Run], wanted: Shingles) -> list[_Mat
                     identity = int(one.identities[place])
                     found.append(_Match(one.names[place], identity, len(own), shared))
     identities = np.array([one.identity for one in found], dtype=np.uint64)
-    old = known_passages(before, identities)
-    return [one for one in found if one.identity not in old]
-
-
-def known_passages(before: Sequence[Run], identities: Ids) -> set[int]:
-    """Which identities, of ids with their texts, earlier runs had retrieved."""
-    known: set[int] = set()
     for run in before:
-        try:
-            for there in _identities_of(run):
-                known.update(identities[is_in(identities, there)].tolist())
-        except StoreError as error:  # the rows were removed, or the store is down
-            if error.transient:
-                raise
-    return known
+        identities = identities[~is_in(identities, known_identities(run))]
+    new = set(identities.tolist())
+    return [one for one in found if one.identity in new]
+
+
+def known_identities(run: Run) -> Ids:
+    """The identities, of ids with their texts, that a run has retrieved, sorted; none where its
+    rows were removed. Raises StoreError where the store is down.
+    """
+    try:
+        return np.unique(np.concatenate([_NONE, *_identities_of(run)]))
+    except StoreError as error:
+        if error.transient:
+            raise
+        return _NONE
 
 
 def _identities_of(run: Run) -> Iterator[Ids]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragmetrics.diagnosis.document_ids import in_order
+from ragmetrics.diagnosis.document_ids import in_order, is_in
 from ragmetrics.diagnosis.log_stages import Verdict, stage_of_texts
 from ragmetrics.diagnosis.lost_pairs import LostPairs
-from ragmetrics.diagnosis.passage_texts import Holder, TextEvidence, known_passages
+from ragmetrics.diagnosis.passage_texts import Holder, TextEvidence
 from ragmetrics.diagnosis.retrievals import pair_keys
 from ragmetrics.diagnosis.text_match import contained, shingles, shingles_of
 from ragmetrics.model import LogRow, Stage
@@ -55,8 +55,8 @@ def _in_other_texts(
     wanted = shingles(one.text)
     parts = shingles_of(texts) if texts else []
     near = [place for place, own in enumerate(parts) if contained(wanted, own) > 0]
-    old = known_passages(lost.earlier[-1:], identities[near])
-    new = [place for place in near if int(identities[place]) not in old]
+    old = is_in(identities, lost.texts_before)
+    new = [place for place in near if not old[place]]
     if not new:
         return None
     holders = [

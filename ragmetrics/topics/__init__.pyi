@@ -4,5 +4,9 @@ from .fallen_questions import (
     find_fallen_questions as find_fallen_questions,
 )
 from .fitting import fit_topics as fit_topics
-from .question_texts import PastQuestion as PastQuestion, read_questions as read_questions
+from .question_texts import (
+    PastQuestion as PastQuestion,
+    questions_with_reference as questions_with_reference,
+    read_questions as read_questions,
+)
 from .store import model_digest as model_digest, topics_of_night as topics_of_night

@@ -18,7 +18,6 @@ class PastQuestion:
 
     text: str
     contexts: Sequence[str]
-    has_reference: bool = False
 
 
 def read_questions(
@@ -46,6 +45,17 @@ def read_questions(
     return dict(list(found.items())[:MOST_QUESTIONS])
 
 
+def questions_with_reference(files: Files, run: RunRef) -> set[str]:
+    """The keys of a run's questions that have a reference or labels. Raises StoreError."""
+    names = ["user_input", "reference_context_ids", "reference"]
+    return {
+        question_key(record["user_input"])
+        for number in range(run.shards)
+        for record in read_records(files, run.rows(number), names)
+        if record["reference_context_ids"] or record["reference"]
+    }
+
+
 def _read(
     files: Files,
     path: str,
@@ -55,7 +65,7 @@ def _read(
     answering: bool,
 ) -> None:
     names = ["user_input", "retrieved_contexts", "retrieved_context_ids"]
-    for record in read_records(files, path, [*names, "reference_context_ids", "reference"]):
+    for record in read_records(files, path, [*names, "reference_context_ids"]):
         key = question_key(record["user_input"])
         if key in found or (only is not None and key not in only):
             continue
@@ -65,5 +75,4 @@ def _read(
             ids = record["retrieved_context_ids"] or ()
             named = [text for text, name in zip(contexts, ids, strict=False) if name in labels]
             contexts = named or contexts[:1]
-        known = bool(labels or record["reference"])
-        found[key] = PastQuestion(record["user_input"], contexts, known)
+        found[key] = PastQuestion(record["user_input"], contexts)

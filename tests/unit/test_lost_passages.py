@@ -83,6 +83,16 @@ def test_a_passage_that_no_question_retrieves_is_probably_gone(nights: Retrieval
     assert not found.passages[0].proven
 
 
+def test_an_outage_says_nothing_of_the_index(nights: RetrievalNights) -> None:
+    """Where nothing is retrieved for any question, no passage is told to be gone."""
+    nights.add(usual())
+    nights.add(usual())
+    nights.add([asked(question, golden=[f"p{n}"]) for n, question in enumerate(QUESTIONS)])
+    found = nights.lost()
+    assert found
+    assert set(stages(found).values()) == {"undecided"}
+
+
 def test_one_question_alone_cannot_tell(nights: RetrievalNights) -> None:
     """Where passages come and go, one question that lost its own passage decides nothing."""
     first = [asked(q, f"p{n}", f"x{n % 3}", golden=[f"p{n}"]) for n, q in enumerate(QUESTIONS)]
