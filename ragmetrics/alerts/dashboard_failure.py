@@ -6,8 +6,8 @@ import logging
 from functools import partial
 
 from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.block_kit import context, links, plain, section
 from ragmetrics.alerts.notification_channels import SLACK, channels
-from ragmetrics.alerts.slack import context, links, plain, section
 from ragmetrics.alerts.timeouts import CHANNEL_TIMEOUT, Unconfirmed, with_timeout
 from ragmetrics.config import Settings
 from ragmetrics.model import Manifest

@@ -7,11 +7,19 @@ Messages are within Slack's limits on blocks by construction.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.block_kit import (
+    MOST_FIELDS,
+    Block,
+    bullets,
+    context,
+    links,
+    mrkdwn,
+    plain,
+    section,
+)
 from ragmetrics.alerts.incident_grouping import Incident, incidents, limit_of
 from ragmetrics.alerts.lost_passage_lines import lost_passage_lines
 from ragmetrics.model import (
@@ -37,13 +45,6 @@ SHOWN = 4
 characters, whatever its limits per block."""
 _DETAILED = ("fired", "escalated")
 """Transitions that are shown with all their numbers."""
-
-MOST_FIELDS = 10
-"""Slack's limit on fields of a section."""
-
-LISTED = 10
-LIST_LENGTH = 1_200
-Block = dict[str, Any]
 
 
 def compose(
@@ -405,59 +406,3 @@ def _worst(manifest: Manifest, metrics: Collection[str], redact: bool) -> list[s
         question = "" if redact else f"“{escape(row.user_input, 150)}” "
         lines.append(f"{row.value:z.3f} {which}{question}({escape(row.id, 60)})")
     return lines
-
-
-def bullets(title: str, lines: Iterable[str], page: str | None = None) -> list[Block]:
-    """A section of bullets; empty where there is no line.
-
-    A long list ends with the count of the remaining lines, which links to `page` where a browser
-    can open it.
-    """
-    lines = list(lines)
-    if not lines:
-        return []
-    shown = f"*{title}*"
-    count = 0
-    for line in lines[:LISTED]:
-        if len(shown) + len(line) > LIST_LENGTH:
-            break
-        shown += f"\n• {line}"
-        count += 1
-    more = f"and {len(lines) - count} more"
-    if page and re.fullmatch(r"https?://[^\s<>|]{1,300}", page):
-        more = f"<{page.replace('&', '&amp;')}|{more}>"
-    return [section(f"{shown}\n{more}" if count < len(lines) else shown)]
-
-
-def plain(text: str) -> Block:
-    """Text that Slack shows without interpreting it."""
-    return {"type": "plain_text", "text": text, "emoji": False}
-
-
-def mrkdwn(text: str) -> Block:
-    """Text with Slack's styles; text of users in it must be escaped."""
-    return {"type": "mrkdwn", "text": text, "verbatim": True}
-
-
-def section(text: str) -> Block:
-    """A paragraph."""
-    return {"type": "section", "text": mrkdwn(text)}
-
-
-def context(text: str) -> Block:
-    """A line in small print."""
-    return {"type": "context", "elements": [mrkdwn(text)]}
-
-
-def links(targets: Mapping[str, str | None]) -> list[Block]:
-    """Buttons for web addresses; other places, which no browser opens, as plain text to copy."""
-    buttons, texts = [], []
-    for name, target in targets.items():
-        if target and re.fullmatch(r"https?://\S{1,2900}", target):
-            buttons.append({"type": "button", "text": plain(f"Open the {name}"), "url": target})
-        elif target:
-            texts.append(plain(clean(f"{name.capitalize()}: {target}", 500)))
-    return [
-        *([{"type": "actions", "elements": buttons}] if buttons else []),
-        *([{"type": "context", "elements": texts}] if texts else []),
-    ]

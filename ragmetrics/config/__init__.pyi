@@ -9,11 +9,10 @@ from .settings import (
     load_settings as load_settings,
     make_settings as make_settings,
     with_preset as with_preset,
-    PushSettings as PushSettings,
-    RunnerSettings as RunnerSettings,
-    CLUSTERS as CLUSTERS,
-    SampleSettings as SampleSettings,
 )
+from .prometheus import PushSettings as PushSettings
+from .runner import CLUSTERS as CLUSTERS, RunnerSettings as RunnerSettings
+from .sampling import SampleSettings as SampleSettings
 from .judge import (
     EmbeddingSettings as EmbeddingSettings,
     JudgeSettings as JudgeSettings,

@@ -1,8 +1,8 @@
 """The keys of `ragmetrics.yaml`. An unknown key is an error.
 
 Environment variables override the file: `RAGMETRICS_JUDGE__MODEL=...` sets `judge: model:`.
-Secrets are read only from environment variables. This module has the root of the settings and its
-small sections; the large sections have modules of their own.
+Secrets are read only from environment variables. This module has the root of the settings; its
+sections have modules of their own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from pydantic_settings import (
 )
 
 from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.config.endpoints import EnvironmentHeaders, check_address
 from ragmetrics.config.gate import GateSettings
 from ragmetrics.config.judge import (
     Budget,
@@ -31,9 +30,11 @@ from ragmetrics.config.judge import (
     JudgeSettings,
     SettingsModel,
     make_section,
-    not_bool,
 )
+from ragmetrics.config.prometheus import PushSettings
 from ragmetrics.config.retriever import RetrieverSettings
+from ragmetrics.config.runner import RunnerSettings
+from ragmetrics.config.sampling import SampleSettings
 from ragmetrics.config.settings_errors import explain_settings_error
 from ragmetrics.config.topics import TopicSettings
 from ragmetrics.errors import SettingsError
@@ -51,8 +52,6 @@ DEFAULT_METRICS: tuple[str, ...] = (
     "response_relevancy",
 )
 
-CLUSTERS = ("dask", "ray")
-"""Runners that may use other machines. Only flows support them."""
 Aggregate = Literal["mean", "median", "min", "max", "majority"]
 PresetName = Literal["ragas", "openinference", "langfuse", "otel", "langsmith"]
 MetricChoice = str | dict[str, dict[str, Any]]
@@ -76,84 +75,6 @@ def _as_mapping(value: object) -> object:
 def _switch(value: object) -> object:
     """`true` as the defaults, `false` as nothing."""
     return ({} if value else None) if isinstance(value, bool) else value
-
-
-class RunnerSettings(SettingsModel):
-    """The task runner of the flows: threads of the flow's process, worker processes, or a
-    cluster.
-    """
-
-    name: Literal["threads", "processes", "dask", "ray"] = "threads"
-    workers: int | None = Field(None, ge=1, le=1_000)
-    """Number of parallel tasks of a runner that is started here. None: as many as fit."""
-    address: str | None = Field(None, min_length=1)
-    """Address of a cluster that is running already."""
-    cluster: dict[str, Any] = Field(default_factory=dict)
-    """How to start a cluster. Dask: `cluster_class` (default `LocalCluster`), `adapt`, and the
-    arguments of that class. Ray: the arguments of `ray.init`.
-    """
-
-    @model_validator(mode="after")
-    def _of_a_cluster(self) -> RunnerSettings:
-        if self.name not in CLUSTERS:
-            for key in ("address", "cluster"):
-                if getattr(self, key):
-                    raise ValueError(
-                        f"{key}: is for clusters only: add `name: dask` or `name: ray`"
-                    )
-        if self.address and self.workers:
-            raise ValueError(
-                "workers: the workers at `address` are running already; remove one of the two"
-            )
-        if self.address and self.cluster and self.name == "dask":
-            raise ValueError(
-                "cluster: the cluster at `address` is running already; remove one of the two"
-            )
-        return self
-
-
-class SampleSettings(SettingsModel):
-    """The judge scores a sample of the rows; the embedded judge scores all rows."""
-
-    rows: int | None = Field(None, ge=2)
-    """Sample size per metric, among the rows that have all fields the metric needs."""
-    half_width: float | None = Field(None, gt=0, lt=1)
-    """Half the width of the confidence interval of the mean. The sample is as large as this
-    requires."""
-    strata: tuple[str, ...] = ()
-    """Tags by which the sample is stratified: in proportion, at least two rows of each value."""
-    seed: int = 0
-    """Seed of the random draw."""
-
-    _numbers = field_validator("rows", "half_width", "seed", mode="before")(not_bool)
-
-    @model_validator(mode="after")
-    def _one_size(self) -> SampleSettings:
-        if (self.rows is None) == (self.half_width is None):
-            raise ValueError("set either rows or half_width")
-        return self
-
-
-class PushSettings(SettingsModel):
-    """A Pushgateway of Prometheus, or a service with the same push API."""
-
-    url: str
-    """The address without the path `/metrics/job/...`."""
-    format: Literal["text", "openmetrics"] = "text"
-    """Prometheus's text format, or OpenMetrics 1.0. A Pushgateway reads only the text format."""
-    job: str = Field("ragmetrics", min_length=1, max_length=100)
-    """The Pushgateway stores the metrics under this job and `dataset`."""
-    headers_env: EnvironmentHeaders = Field(default_factory=dict)
-    """Maps a header to the environment variable that holds its value, or to a text with variables
-    in braces, such as `Bearer {PUSH_TOKEN}`."""
-    timeout_seconds: float = Field(10, gt=0, le=300)
-    """Timeout of one attempt. There are three attempts."""
-
-    @field_validator("url")
-    @classmethod
-    def _usable(cls, url: str) -> str:
-        check_address(url, "https://push.example.com", "secrets into `headers_env`")
-        return url
 
 
 class Settings(BaseSettings):

@@ -19,8 +19,8 @@ from ragmetrics.alerts import (
     spans,
     terminal_text,
 )
+from ragmetrics.alerts.block_kit import bullets
 from ragmetrics.alerts.formats.slack_mrkdwn import StyledText
-from ragmetrics.alerts.slack import bullets
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.config import load_settings
 from ragmetrics.pipeline import of_samples, write_page

@@ -19,8 +19,8 @@ from ragmetrics.alerts import (
     notify_channels,
     outbox,
 )
+from ragmetrics.alerts.block_kit import bullets, context, links, plain, section
 from ragmetrics.alerts.formats import generic as rendering
-from ragmetrics.alerts.slack import bullets, context, links, plain, section
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import RagmetricsError, SettingsError
 from ragmetrics.model import Manifest

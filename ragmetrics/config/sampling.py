@@ -1,0 +1,29 @@
+"""The key `sample`: how many rows the judge scores."""
+
+from __future__ import annotations
+
+from pydantic import Field, field_validator, model_validator
+
+from ragmetrics.config.judge import SettingsModel, not_bool
+
+
+class SampleSettings(SettingsModel):
+    """The judge scores a sample of the rows; the embedded judge scores all rows."""
+
+    rows: int | None = Field(None, ge=2)
+    """Sample size per metric, among the rows that have all fields the metric needs."""
+    half_width: float | None = Field(None, gt=0, lt=1)
+    """Half the width of the confidence interval of the mean. The sample is as large as this
+    requires."""
+    strata: tuple[str, ...] = ()
+    """Tags by which the sample is stratified: in proportion, at least two rows of each value."""
+    seed: int = 0
+    """Seed of the random draw."""
+
+    _numbers = field_validator("rows", "half_width", "seed", mode="before")(not_bool)
+
+    @model_validator(mode="after")
+    def _one_size(self) -> SampleSettings:
+        if (self.rows is None) == (self.half_width is None):
+            raise ValueError("set either rows or half_width")
+        return self
