@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def start() -> None:
     """Start the server of this process, unless Prefect's settings may name another one."""
     gc.set_threshold(100_000, 50, 100)
     helps = {"-h", "--help"} & set(sys.argv[1:])
-    if helps or sys.platform == "win32" or _may_be_set(os.environ, Path.cwd()):
+    if helps or sys.platform == "win32" or may_be_set(os.environ, Path.cwd()):
         return
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/api"
@@ -61,7 +61,7 @@ def without_heartbeat() -> Iterator[None]:
         yield
 
 
-def _may_be_set(environment: os._Environ[str], folder: Path) -> bool:
+def may_be_set(environment: Mapping[str, str], folder: Path) -> bool:
     """Whether the environment, a profile or a file of this folder may name a server."""
     if any(environment.get(name) for name in _SETTINGS):
         return True
