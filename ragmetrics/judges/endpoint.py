@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.errors import JudgeError, JudgeRefused, OverBudget
 from ragmetrics.judges.base import HEDGED
 from ragmetrics.judges.hedging import Hedge, Hedges
 from ragmetrics.judges.quota_sharing import Heartbeat, join_quota
@@ -233,8 +233,12 @@ class Endpoint:
             return await self._attempt(limiter, call, flight, failures)
 
         async def again() -> Answer:
-            take_attempt(embeds=call.kind == "embedding")
             now = await limiter.enter(len(call.body) / 4 + self._completion, again=True)
+            try:  # the first request may have ended meanwhile, so the slot comes first
+                take_attempt(embeds=call.kind == "embedding")
+            except OverBudget:
+                limiter.lost()
+                raise
             self._hedges.send()
             failures[HEDGED] += 1
             second = self._flight(call, now, deadline - now, failures)
