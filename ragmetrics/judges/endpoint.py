@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ragmetrics.errors import JudgeError, JudgeRefused, OverBudget
 from ragmetrics.judges.base import HEDGED
 from ragmetrics.judges.hedging import Hedge, Hedges
+from ragmetrics.judges.in_flight import RequestInFlight
 from ragmetrics.judges.quota_sharing import Heartbeat, join_quota
 from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter
 from ragmetrics.judges.responses import (
@@ -69,43 +70,6 @@ class Call(Generic[T]):
     read: Callable[[dict[str, Any]], T]
 
 
-@dataclass(eq=False, slots=True)
-class _RequestInFlight:
-    """A request in flight: when it times out, and when it is sent a second time."""
-
-    kind: str
-    sent: float
-    limit: float
-    times: int
-    """Factor of the usual timeout, for a request that timed out before."""
-    knows: bool = False
-    """Whether the timeout follows from known latencies."""
-    scope: asyncio.Timeout | None = None
-    hedge: Hedge | None = None
-
-    def seconds(self, limiter: RateLimiter) -> float:
-        """Seconds from when it was sent."""
-        usual = limiter.timeout(self.kind)
-        self.knows = usual < math.inf
-        return min(usual * self.times, self.limit)
-
-    def plan_hedge(self, limiter: RateLimiter) -> None:
-        """Send the request a second time when it is late, if that is known and wanted."""
-        if self.hedge:
-            left = self.sent + limiter.late_after(self.kind) - limiter.clock()
-            self.hedge.begin_at(limiter.loop, limiter.loop.time() + left)
-
-    def give_up(self) -> None:
-        """End it: the second request has the answer."""
-        if self.scope:
-            self.scope.reschedule(0)
-
-    @property
-    def is_given_up(self) -> bool:
-        """Whether the second request has the answer."""
-        return self.hedge is not None and self.hedge.answer is not None
-
-
 class Endpoint:
     """One model of an endpoint, asked within its rate limits.
 
@@ -138,7 +102,7 @@ class Endpoint:
         self._forbidden = 0  # answers 403 since the last usable reply
         self._refusal: JudgeRefused | None = None
         """Why no request can succeed. Requests that wait for a slot are then not sent."""
-        self._in_flight: set[_RequestInFlight] = set()
+        self._in_flight: set[RequestInFlight] = set()
         self._hedges = Hedges()
         self._completion = 0.0  # tokens of a typical answer
 
@@ -256,12 +220,12 @@ class Endpoint:
 
     def _flight(
         self, call: Call[T], sent: float, left: float, failures: Counter[str]
-    ) -> _RequestInFlight:
+    ) -> RequestInFlight:
         limit = min(self._settings.timeout_seconds, max(left, 1.0))
-        return _RequestInFlight(call.kind, sent, limit, 2 ** failures["timeout"])
+        return RequestInFlight(call.kind, sent, limit, 2 ** failures["timeout"])
 
     async def _attempt(
-        self, limiter: RateLimiter, call: Call[T], flight: _RequestInFlight, failures: Counter[str]
+        self, limiter: RateLimiter, call: Call[T], flight: RequestInFlight, failures: Counter[str]
     ) -> Answer:
         """Send the request once, and report the outcome to the limiter."""
         sent = flight.sent
