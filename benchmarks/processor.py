@@ -3,9 +3,9 @@
     python -m benchmarks processor
 
 Whole processes are timed as a user starts them. The embedded judge reads the labelled logs of
-`RAGMETRICS_LABELLED` (a folder), where there are any, else a log of made-up words. Processor time
+`RAGMETRICS_DATA` (a folder), where there are any, else a log of made-up words. Processor time
 is that of all processes of a command, without the start that a log of ten rows takes. "Before" was
-measured by these functions on the machine of docs/performance.md.
+measured by these functions on the machine of docs/explanation/performance.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ragmetrics.storage import Files
 from ragmetrics.text import sentences
 
 ROOT = Path(__file__).parents[1]
-FOLDER = "RAGMETRICS_LABELLED"
+FOLDER = "RAGMETRICS_DATA"
 LOGS = ("azure_northwind", "chunkeval_bm25", "hotpot_multihop")
 _TURNS = 3
 _TEXTS = ("user_input", "response", "reference")
