@@ -198,7 +198,7 @@ def recall_scores(recall: Recall, cut: float) -> list[float]:
 
 
 def report(sets: Sequence[Measured]) -> str:
-    """The tables of docs/judges.md."""
+    """The tables of docs/how-to/judges.md."""
     lines = [
         "| set | units | positive | plain: within, pooled | judge: within | judge: pooled "
         "| kappa | left out: within, pooled, kappa |",
@@ -285,7 +285,9 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("sets", nargs="+", help="labelled JSONL files: see docs/calibrating.md")
+    parser.add_argument(
+        "sets", nargs="+", help="labelled JSONL files: see docs/how-to/calibrating.md"
+    )
     settings: Any = make_settings({})
     sets = [measure(one, TUNINGS) for one in read_sets(settings, parser.parse_args().sets)]
     print(report(sets))

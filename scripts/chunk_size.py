@@ -1,9 +1,9 @@
-"""What growing chunks do to the metrics: the numbers and the picture of docs/chunk-size.md.
+"""What growing chunks do to the metrics: the numbers and the picture of docs/how-to/chunk-size.md.
 
     python -m scripts.chunk_size LOG [--judge J] [--out docs/images/chunk-size.png]
 
 LOG holds each question twice, retrieved from an index of small chunks and from one of large ones,
-with the size in `meta.chunk_size` and labels as docs/calibrating.md has them.
+with the size in `meta.chunk_size` and labels as docs/how-to/calibrating.md has them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes docs/glossary.md from the glossary of the dashboard; a test holds the two together.
+"""Writes docs/reference/glossary.md from the glossary of the dashboard; a test holds the two together.
 
 python -m scripts.glossary_page
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ragmetrics.report.glossary import GROUPS
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "glossary.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "glossary.md"
 
 _HEAD = """\
 # Glossary
@@ -18,7 +18,7 @@ _HEAD = """\
 Every term of the product once. Code, docs, dashboard, messages and the command line use these
 words, and no others for these things. `python -m scripts.glossary_page` writes this page from
 `ragmetrics/report/glossary.toml`; the dashboard shows the same definitions. Each metric is
-defined in [metrics](metrics.md), each statistical method in [statistics](statistics.md).
+defined in [metrics](metrics.md), each statistical method in [statistics](../explanation/statistics.md).
 """
 
 

@@ -1,4 +1,4 @@
-"""Writes docs/metrics.md from the metrics' docstrings; a test holds the two together.
+"""Writes docs/reference/metrics.md from the metrics' docstrings; a test holds the two together.
 
 python -m scripts.metrics_page
 """
@@ -11,15 +11,15 @@ from pathlib import Path
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.metrics import Metric, bundled_metrics
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "metrics.md"
 
 _HEAD = """\
 # Metrics
 
 Every metric is one file in `ragmetrics/metrics/bundled/`; this page is made of their docstrings by
 `python -m scripts.metrics_page`. `ragmetrics metrics` lists the same, and those that other packages
-add: [third-party metrics](third-party-metrics.md). What ragas and DeepEval call the same thing:
-[migrating](migrating-from-ragas.md).
+add: [third-party metrics](../how-to/third-party-metrics.md). What ragas and DeepEval call the same thing:
+[migrating](../how-to/migrating-from-ragas.md).
 
 A row has a value or a status that says why not. Means are over scored rows only.
 

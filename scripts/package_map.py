@@ -1,4 +1,4 @@
-"""Print the packages by floor, and what breaks the plan of docs/architecture.md.
+"""Print the packages by floor, and what breaks the plan of docs/explanation/architecture.md.
 
     python scripts/package_map.py
 

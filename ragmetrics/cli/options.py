@@ -34,7 +34,8 @@ GoldenFlag = Annotated[
 PresetFlag = Annotated[
     str | None,
     typer.Option(
-        "--preset", help="The tool that wrote the logs, such as ragas or otel (docs/presets.md)."
+        "--preset",
+        help="The tool that wrote the logs, such as ragas or otel (docs/how-to/presets.md).",
     ),
 ]
 SettingsFlag = Annotated[

@@ -1,7 +1,7 @@
 """The embedded judge and its embedder: lexical baselines without network, key or model weights.
 
 The judge answers a request by the prompt's own `baseline`, from the weighted overlap of words
-alone; docs/judges.md states its accuracy. It serves to try out the product, and where no LLM may be
+alone; docs/how-to/judges.md states its accuracy. It serves to try out the product, and where no LLM may be
 called.
 
 The overlap is that of the words of a claim or a question with a passage, in any language. A word
@@ -144,7 +144,7 @@ def _features(word: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 
 class Tuning(NamedTuple):
-    """Constants, chosen on labelled sets: see docs/judges.md."""
+    """Constants, chosen on labelled sets: see docs/how-to/judges.md."""
 
     part: int = 4
     """Length of a letter n-gram."""

@@ -29,7 +29,7 @@ INSTALL = 'pip install "ragmetrics[local]"'
 
 VERSION = 2
 
-# Chosen on labelled sets: see docs/judges.md.
+# Chosen on labelled sets: see docs/how-to/judges.md.
 _MEANING = 0.4
 _NEAR = 0.6
 

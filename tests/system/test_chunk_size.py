@@ -1,4 +1,4 @@
-"""The claim of docs/chunk-size.md, where the labelled log lies beside the checkout."""
+"""The claim of docs/how-to/chunk-size.md, where the labelled log lies beside the checkout."""
 
 from __future__ import annotations
 

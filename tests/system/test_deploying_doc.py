@@ -1,4 +1,4 @@
-"""docs/deploying.md, followed to the letter by somebody with an empty home.
+"""docs/how-to/deploying.md, followed to the letter by somebody with an empty home.
 
 Every command of the document is run, in its order, in terminals that keep their variables. Three
 things are not as the reader's: the address that is cloned leads to a repository made of this
@@ -37,7 +37,7 @@ from tests.fakes.slack import SlackServer
 
 pytestmark = pytest.mark.timeout(1200)
 
-DOCUMENT = ROOT / "docs/deploying.md"
+DOCUMENT = ROOT / "docs/how-to/deploying.md"
 BUCKET = "my-bucket"
 SERVER = "http://127.0.0.1:4200/api"
 BUILDS = ("2026-11-13", "2026-11-20")
@@ -196,7 +196,7 @@ def reader(
         try:
             port.bind(("127.0.0.1", 4200))
         except OSError:
-            skip_or_fail("port 4200, which docs/deploying.md uses, is taken")
+            skip_or_fail("port 4200, which docs/how-to/deploying.md uses, is taken")
     origin = fresh_clone(tmp_path / "origin")
     git(origin, "init", "--quiet")
     publish(origin)

@@ -323,7 +323,7 @@ def test_the_servers_setting_in_the_docs_is_one_that_it_starts_with() -> None:
 
     from prefect.settings.models.server.events import ServerEventsSettings
 
-    docs = (ROOT / "docs" / "automations.md").read_text("utf-8")
+    docs = (ROOT / "docs" / "how-to" / "automations.md").read_text("utf-8")
     found = re.search(r"PREFECT_SERVER_EVENTS_EXPIRED_BUCKET_BUFFER=(\w+)", docs)
     assert found
     read = ServerEventsSettings.model_validate({"expired_bucket_buffer": found[1]})

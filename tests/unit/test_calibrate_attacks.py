@@ -80,7 +80,7 @@ def test_no_irrelevant_context_no_attack(tmp_path: Path) -> None:
 
 
 def test_the_embedded_judge_is_not_lifted_by_an_echo_or_an_order(labelled: Path) -> None:
-    """What is padded with the question's words is: docs/judges.md says so."""
+    """What is padded with the question's words is: docs/how-to/judges.md says so."""
     found = {one.attack: one.lifted.value for one in hold(labelled, 20).attacks}
     assert found["echo"] == found["invisible"] == 0
     assert found["orders"] is not None and found["orders"] <= 0.05  # its words are some words more

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from prefect.settings.models.root import Settings as PrefectSettings
 
 README = (DEPLOYMENTS / "README.md").read_text(encoding="utf-8")
-DOCUMENT = ROOT / "docs/deploying.md"
+DOCUMENT = ROOT / "docs/how-to/deploying.md"
 PREFECT = yaml.safe_load((DEPLOYMENTS / "prefect.yaml").read_text(encoding="utf-8"))
 DOCKERFILE = (DEPLOYMENTS / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
 IN_IMAGE = [line.split()[1:] for line in DOCKERFILE.splitlines() if line.startswith("COPY ")]
@@ -53,7 +53,7 @@ Environment = Callable[[str, EnvFiles], dict[str, str]]
 
 
 def env_files() -> EnvFiles:
-    """What docs/deploying.md has people write, and the password that the README adds."""
+    """What docs/how-to/deploying.md has people write, and the password that the README adds."""
     files = {
         block.name: dict(line.split("=", 1) for line in block.text.splitlines())
         for block in blocks(DOCUMENT)
@@ -333,7 +333,7 @@ def test_the_password_of_the_database_may_hold_anything(
 def test_no_usage_data_is_sent_and_workers_look_for_runs_often(
     environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the files of docs/deploying.md say, by the names that Prefect knows; a server that has
+    """As the files of docs/how-to/deploying.md say, by the names that Prefect knows; a server that has
     analytics off switches them off for all that speak to it."""
     server = prefect_settings(environment("server", env_files()), monkeypatch)
     assert server.server.analytics_enabled is False
@@ -416,7 +416,7 @@ def test_nothing_in_kubernetes_runs_as_root_or_may_become_it() -> None:
 
 
 def test_the_settings_in_kubernetes_are_settings() -> None:
-    """The example can be read, and is that of docs/deploying.md."""
+    """The example can be read, and is that of docs/how-to/deploying.md."""
     text = kind("ConfigMap")[0]["data"]["ragmetrics.yaml"]
     assert Settings(**yaml.safe_load(text)).store == "s3://my-bucket/ragmetrics"
     assert [text] == [one.text for one in blocks(DOCUMENT) if one.name == "ragmetrics.yaml"]

@@ -25,7 +25,11 @@ from tests.fakes.processes import ROOT
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 MODULE = re.compile(r"`([a-z_/]+\.pyi?)`")
 """A file of code, as `judges/client.py`; NAME.py stands for a file to write."""
-PAGES = [ROOT / "README.md", ROOT / "deployments/README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "deployments/README.md",
+    *sorted((ROOT / "docs").glob("[!d]*/*.md")),
+]
 
 
 def keys(model: type[BaseModel]) -> Iterator[str]:
@@ -40,24 +44,24 @@ def keys(model: type[BaseModel]) -> Iterator[str]:
 
 @pytest.mark.parametrize("key", sorted(set(keys(Settings))))
 def test_every_setting_is_documented(key: str) -> None:
-    """docs/settings.md names each key that `ragmetrics.yaml` may hold."""
-    assert re.search(rf"`(\w+: )*{key}[:`]", (ROOT / "docs/settings.md").read_text())
+    """docs/reference/settings.md names each key that `ragmetrics.yaml` may hold."""
+    assert re.search(rf"`(\w+: )*{key}[:`]", (ROOT / "docs/reference/settings.md").read_text())
 
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_every_row_field_is_documented(field: str) -> None:
-    """docs/logs.md names each field of a row."""
-    assert f"`{field}`" in (ROOT / "docs/logs.md").read_text()
+    """docs/how-to/logs.md names each field of a row."""
+    assert f"`{field}`" in (ROOT / "docs/how-to/logs.md").read_text()
 
 
 def test_the_readme_lists_the_default_metrics() -> None:
-    """The README's table shows what is scored by default; docs/metrics.md has the others."""
+    """The README's table shows what is scored by default; docs/reference/metrics.md has the others."""
     table = re.findall(r"^\| `(\w+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert table == list(DEFAULT_METRICS)
 
 
 def test_the_page_of_metrics_is_made_of_their_docstrings() -> None:
-    """docs/metrics.md lists what `ragmetrics metrics` lists: needs, calls per row and formula."""
+    """docs/reference/metrics.md lists what `ragmetrics metrics` lists: needs, calls per row and formula."""
     assert metrics_page.PAGE.read_text(encoding="utf-8") == metrics_page.page(), (
         "run: python -m scripts.metrics_page"
     )
@@ -115,10 +119,12 @@ def test_examples_share_their_names() -> None:
 
 @pytest.mark.parametrize("good", [0.0, 1.0], ids=["bad", "good"])
 def test_the_first_settings_see_a_very_bad_first_night(tmp_path: Path, good: float) -> None:
-    """Those of docs/deploying.md, with another judge: both rules fire where there is nothing yet to
+    """Those of docs/how-to/deploying.md, with another judge: both rules fire where there is nothing yet to
     compare with, and neither where all is well; the right answers are in the golden set alone."""
     [text] = [
-        one.text for one in blocks(ROOT / "docs/deploying.md") if one.name == "ragmetrics.yaml"
+        one.text
+        for one in blocks(ROOT / "docs/how-to/deploying.md")
+        if one.name == "ragmetrics.yaml"
     ]
     rows = make_rows(40, good=good, reference=None)
     here = {

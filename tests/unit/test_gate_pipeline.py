@@ -1,4 +1,4 @@
-"""The step of a pipeline as docs/gates.md has it, run by a shell that ends at the first failure."""
+"""The step of a pipeline as docs/how-to/gates.md has it, run by a shell that ends at the first failure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.fakes.gated import promoted
 from tests.fakes.processes import ROOT
 
 ROWS = golden(60)
-GUIDE = (ROOT / "docs/gates.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs/how-to/gates.md").read_text(encoding="utf-8")
 
 
 def step() -> str:

@@ -252,7 +252,7 @@ def test_one_question_less_would_not_do(drop: float, spread: float, questions: i
 
 @pytest.mark.parametrize(("limit", "least"), [(0.05, 53), (0.02, 132), (0.01, 265)])
 def test_a_small_limit_needs_many_questions(limit: float, least: int) -> None:
-    """Even where nothing changed: docs/gates.md tells the numbers."""
+    """Even where nothing changed: docs/how-to/gates.md tells the numbers."""
     for count, verdict in ((least - 1, "inconclusive"), (least, "promote")):
         assert weighed([0.5] * count, [0.5] * count, limit=limit).verdict == verdict
 

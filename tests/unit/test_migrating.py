@@ -1,4 +1,4 @@
-"""docs/migrating-from-ragas.md: its measured examples, worked out again."""
+"""docs/how-to/migrating-from-ragas.md: its measured examples, worked out again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ragmetrics.metrics import metrics
 from ragmetrics.model import Answer, Ask, LogRow, Request, Score, Status
 from tests.fakes.processes import ROOT
 
-PAGE = (ROOT / "docs/migrating-from-ragas.md").read_text()
+PAGE = (ROOT / "docs/how-to/migrating-from-ragas.md").read_text()
 EXAMPLE = re.compile(r"^\| (\d+) \| .* \| `([^`]+)` \| `([^`]+)` \|$", re.MULTILINE)
 FIGURES = {int(number): (ragas, ours) for number, ragas, ours in EXAMPLE.findall(PAGE)}
 

@@ -214,7 +214,7 @@ LEFT_OUT: dict[str, tuple[str, dict[str, int]]] = {
 
 
 def sample(name: str) -> Path:
-    """The sample of docs/presets.md."""
+    """The sample of docs/how-to/presets.md."""
     return ROOT / f"docs/samples/{name}.jsonl"
 
 
@@ -245,8 +245,8 @@ def test_a_sample_gives_exactly_its_rows(name: str) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_docs_show_the_sample(name: str) -> None:
-    """docs/presets.md has a section for each preset, with its sample and its export."""
-    page = (ROOT / "docs/presets.md").read_text()
+    """docs/how-to/presets.md has a section for each preset, with its sample and its export."""
+    page = (ROOT / "docs/how-to/presets.md").read_text()
     section = page.partition(f"## `{name}`")[2].partition("\n## ")[0]
     assert f"samples/{name}.jsonl" in section
     assert "```" in section

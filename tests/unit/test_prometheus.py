@@ -242,8 +242,8 @@ def test_publishing_writes_the_newest_night(tmp_path: Path) -> None:
 
 
 def test_every_metric_is_documented() -> None:
-    """docs/monitoring.md names each."""
-    page = (ROOT / "docs/monitoring.md").read_text()
+    """docs/how-to/monitoring.md names each."""
+    page = (ROOT / "docs/how-to/monitoring.md").read_text()
     usage = Usage(requests=1, usd=1.0)
     for family in NightMetrics(ten_nights()[-1].model_copy(update={"usage": usage})).collect():
         assert f"`{family.name}`" in page

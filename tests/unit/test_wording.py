@@ -273,8 +273,8 @@ def test_a_file_from_another_version_is_outdated(
 
 
 def test_the_example_of_the_docs_is_a_good_file(tmp_path: Path) -> None:
-    """docs/prompts.md shows a file that can be used as it stands."""
-    page = (ROOT / "docs/prompts.md").read_text(encoding="utf-8")
+    """docs/how-to/prompts.md shows a file that can be used as it stands."""
+    page = (ROOT / "docs/how-to/prompts.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(name: .*?)```", page, re.DOTALL)
     (tmp_path / "grade.de.yaml").write_text(text, encoding="utf-8")
     assert sent(PromptOverrides.load(tmp_path, ALL), "de").startswith("Bewerte, wie gut")
