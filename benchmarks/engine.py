@@ -5,7 +5,7 @@
 All ask one endpoint with set latency and faults, in a process of its own on the same machine.
 ragmetrics is `python -m ragmetrics score` as a whole process in a fresh folder, 64 in flight. The
 floor client sends the very requests of that run. Peers are measured without their imports, by the
-row, so that fewer rows do; `--peer-rows 0` leaves them out. `docs/explanation/performance.md` says more.
+row, so that fewer rows do; `--peer-rows 0` leaves them out. See `docs/explanation/performance.md`.
 """
 
 from __future__ import annotations

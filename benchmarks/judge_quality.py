@@ -285,9 +285,7 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "sets", nargs="+", help="labelled JSONL files: see docs/how-to/calibrating.md"
-    )
+    parser.add_argument("sets", nargs="+", help="labelled JSONL: docs/how-to/calibrating.md")
     settings: Any = make_settings({})
     sets = [measure(one, TUNINGS) for one in read_sets(settings, parser.parse_args().sets)]
     print(report(sets))
