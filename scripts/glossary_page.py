@@ -1,4 +1,4 @@
-"""Writes docs/reference/glossary.md from the glossary of the dashboard; a test holds the two together.
+"""Writes docs/reference/glossary.md from the dashboard's glossary; a test compares the two.
 
 python -m scripts.glossary_page
 """
@@ -18,7 +18,8 @@ _HEAD = """\
 Every term of the product once. Code, docs, dashboard, messages and the command line use these
 words, and no others for these things. `python -m scripts.glossary_page` writes this page from
 `ragmetrics/report/glossary.toml`; the dashboard shows the same definitions. Each metric is
-defined in [metrics](metrics.md), each statistical method in [statistics](../explanation/statistics.md).
+defined in [metrics](metrics.md), each statistical method in
+[statistics](../explanation/statistics.md).
 """
 
 

@@ -18,8 +18,8 @@ _HEAD = """\
 
 Every metric is one file in `ragmetrics/metrics/bundled/`; this page is made of their docstrings by
 `python -m scripts.metrics_page`. `ragmetrics metrics` lists the same, and those that other packages
-add: [third-party metrics](../how-to/third-party-metrics.md). What ragas and DeepEval call the same thing:
-[migrating](../how-to/migrating-from-ragas.md).
+add: [third-party metrics](../how-to/third-party-metrics.md). What ragas and DeepEval call the same
+thing: [migrating](../how-to/migrating-from-ragas.md).
 
 A row has a value or a status that says why not. Means are over scored rows only.
 

@@ -1,8 +1,8 @@
 """The embedded judge and its embedder: lexical baselines without network, key or model weights.
 
 The judge answers a request by the prompt's own `baseline`, from the weighted overlap of words
-alone; docs/how-to/judges.md states its accuracy. It serves to try out the product, and where no LLM may be
-called.
+alone; docs/how-to/judges.md states its accuracy. It serves to try out the product, and where no LLM
+may be called.
 
 The overlap is that of the words of a claim or a question with a passage, in any language. A word
 that is not in the passage may be there in another form: inflected, compounded, or with an article

@@ -95,7 +95,7 @@ def test_a_password_in_the_address_is_not_used(live: Live) -> None:
 
 
 def example(language: str) -> str:
-    """The one example of docs/how-to/gates.md that posts the event in a language, as it stands there."""
+    """The one example of docs/how-to/gates.md that posts the event in a language, unchanged."""
     page = (ROOT / "docs/how-to/gates.md").read_text(encoding="utf-8")
     blocks = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
     [found] = [block for block in blocks if "rag.index.built" in block]
@@ -126,8 +126,8 @@ def test_the_example_for_builders_in_other_languages_works(
 def test_emit_event_is_sent_before_python_ends_but_nobody_hears_where_it_is_not_taken(
     live: Live, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/how-to/gates.md: a script that ends at once loses nothing, and with a wrong password ends as
-    well as one whose event was taken; `emit-build` does not."""
+    """docs/how-to/gates.md: a script that ends at once loses nothing, and with a wrong password ends
+    as well as one whose event was taken; `emit-build` does not."""
     before = ids(live)
     for password in ("admin:mistyped", PASSWORD):
         done = subprocess.run(

@@ -333,8 +333,8 @@ def test_the_password_of_the_database_may_hold_anything(
 def test_no_usage_data_is_sent_and_workers_look_for_runs_often(
     environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the files of docs/how-to/deploying.md say, by the names that Prefect knows; a server that has
-    analytics off switches them off for all that speak to it."""
+    """As the files of docs/how-to/deploying.md say, by the names that Prefect knows; a server that
+    has analytics off switches them off for all that speak to it."""
     server = prefect_settings(environment("server", env_files()), monkeypatch)
     assert server.server.analytics_enabled is False
     worker = prefect_settings(environment("worker", env_files()), monkeypatch)

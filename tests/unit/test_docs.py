@@ -28,6 +28,7 @@ MODULE = re.compile(r"`([a-z_/]+\.pyi?)`")
 PAGES = [
     ROOT / "README.md",
     ROOT / "deployments/README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs").glob("[!d]*/*.md")),
 ]
 
@@ -55,13 +56,13 @@ def test_every_row_field_is_documented(field: str) -> None:
 
 
 def test_the_readme_lists_the_default_metrics() -> None:
-    """The README's table shows what is scored by default; docs/reference/metrics.md has the others."""
+    """The README's table shows what is scored by default; the page of metrics has the others."""
     table = re.findall(r"^\| `(\w+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert table == list(DEFAULT_METRICS)
 
 
 def test_the_page_of_metrics_is_made_of_their_docstrings() -> None:
-    """docs/reference/metrics.md lists what `ragmetrics metrics` lists: needs, calls per row and formula."""
+    """docs/reference/metrics.md lists what `ragmetrics metrics` does: needs, calls per row, formula."""
     assert metrics_page.PAGE.read_text(encoding="utf-8") == metrics_page.page(), (
         "run: python -m scripts.metrics_page"
     )
@@ -119,8 +120,8 @@ def test_examples_share_their_names() -> None:
 
 @pytest.mark.parametrize("good", [0.0, 1.0], ids=["bad", "good"])
 def test_the_first_settings_see_a_very_bad_first_night(tmp_path: Path, good: float) -> None:
-    """Those of docs/how-to/deploying.md, with another judge: both rules fire where there is nothing yet to
-    compare with, and neither where all is well; the right answers are in the golden set alone."""
+    """Those of docs/how-to/deploying.md, with another judge: both rules fire where there is nothing yet
+    to compare with, and neither where all is well; the right answers are in the golden set alone."""
     [text] = [
         one.text
         for one in blocks(ROOT / "docs/how-to/deploying.md")

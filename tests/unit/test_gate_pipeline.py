@@ -1,4 +1,4 @@
-"""The step of a pipeline as docs/how-to/gates.md has it, run by a shell that ends at the first failure."""
+"""The step of a pipeline of docs/how-to/gates.md, run by a shell that ends at the first failure."""
 
 from __future__ import annotations
 

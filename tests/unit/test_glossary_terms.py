@@ -15,7 +15,11 @@ from ragmetrics.report.glossary import GROUPS, TERMS, anchor_of
 from scripts import glossary_page
 from tests.fakes.processes import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("[!d]*/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").glob("[!d]*/*.md")),
+]
 INSTEAD = {
     r"surely": "significantly",
     r"c[ao]me to nothing": "failed",

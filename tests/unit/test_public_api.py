@@ -14,7 +14,12 @@ import ragmetrics
 from scripts import api_page, package_map
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("[!d]*/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").glob("[!d]*/*.md")),
+]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 _DEEP = re.compile(r"^\s*(?:from|import) +(ragmetrics\.[\w.]+)", re.MULTILINE)
 
