@@ -126,7 +126,7 @@ def test_the_example_for_builders_in_other_languages_works(
 def test_emit_event_is_sent_before_python_ends_but_nobody_hears_where_it_is_not_taken(
     live: Live, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/how-to/gates.md: a script that ends at once loses nothing, and with a wrong password ends
+    """docs/how-to/gates.md: a script that ends at once loses nothing; with a wrong password it ends
     as well as one whose event was taken; `emit-build` does not."""
     before = ids(live)
     for password in ("admin:mistyped", PASSWORD):

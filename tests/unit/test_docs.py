@@ -62,7 +62,7 @@ def test_the_readme_lists_the_default_metrics() -> None:
 
 
 def test_the_page_of_metrics_is_made_of_their_docstrings() -> None:
-    """docs/reference/metrics.md lists what `ragmetrics metrics` does: needs, calls per row, formula."""
+    """The page of metrics lists what `ragmetrics metrics` does: needs, calls per row, formula."""
     assert metrics_page.PAGE.read_text(encoding="utf-8") == metrics_page.page(), (
         "run: python -m scripts.metrics_page"
     )
@@ -120,8 +120,8 @@ def test_examples_share_their_names() -> None:
 
 @pytest.mark.parametrize("good", [0.0, 1.0], ids=["bad", "good"])
 def test_the_first_settings_see_a_very_bad_first_night(tmp_path: Path, good: float) -> None:
-    """Those of docs/how-to/deploying.md, with another judge: both rules fire where there is nothing yet
-    to compare with, and neither where all is well; the right answers are in the golden set alone."""
+    """Those of docs/how-to/deploying.md, with another judge: both rules fire where nothing is there
+    to compare with, neither where all is well; the right answers are in the golden set alone."""
     [text] = [
         one.text
         for one in blocks(ROOT / "docs/how-to/deploying.md")
