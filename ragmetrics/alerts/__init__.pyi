@@ -1,5 +1,6 @@
 from .context import NightContext as NightContext
 from .rules import (
+    DEFAULT_RULES as DEFAULT_RULES,
     evaluate_rules as evaluate_rules,
     SEGMENT_DAYS as SEGMENT_DAYS,
     check_rules as check_rules,

@@ -26,6 +26,7 @@ _BROKE = 70
 _UNPRINTED = 74
 
 COMMANDS: Mapping[str, str] = {
+    "init": "Write a first settings file for your own logs.",
     "doctor": "Check whether a night would work.",
     "score": "Score logs and print the mean of each metric with its interval.",
     "compare": "Compare two logs, nights, runs or index builds; shared questions pair by pair.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -47,6 +47,9 @@ _OF_GOLDEN = {
 }
 
 _OF_CONTEXTS = ("context", "chunk", "passage", "document", "docs", "rerank", "retriev")
+_TAG_NAME = re.compile(r"[A-Za-z]\w{0,30}")
+_FEWEST_OF_A_TAG = 3
+"""Records for each value of a tag."""
 _ID_LIKE = re.compile(r"[!-~]*")  # ASCII without a space: an id or an address
 
 
@@ -89,6 +92,23 @@ def other_contexts(paths: Mapping[str, Sequence[Any]], chosen: str) -> list[str]
         and fits("retrieved_contexts", values)
         and values != paths[chosen]
     ]
+
+
+def tag_paths(paths: Mapping[str, Sequence[Any]], used: Collection[str]) -> dict[str, str]:
+    """The paths of short texts of which few repeat in all records, by the last key of the path."""
+    records = max(map(len, paths.values()), default=0)
+    found: dict[str, str] = {}
+    for path, values in paths.items():
+        several = {str(value) for value in values if isinstance(value, str | bool)}
+        if (
+            path not in used
+            and all(isinstance(value, str | bool) and len(str(value)) <= 40 for value in values)
+            and len(values) == records >= _FEWEST_OF_A_TAG * len(several)
+            and len(several) > 1
+            and _TAG_NAME.fullmatch(name := path.rpartition(".")[2])
+        ):
+            found.setdefault(name, path)
+    return found
 
 
 def _bare(path: str) -> str:

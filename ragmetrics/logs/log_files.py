@@ -98,7 +98,7 @@ class LogSet:
             rows += isinstance(row, LogRow)
             yield row
         if not rows and not counts.note:
-            counts.note = self._layout().note
+            counts.note = self.layout().note
 
     def first_row(self) -> LogRow | Rejected | None:
         """The first record as a row in the layout of this set, which is not recognised anew."""
@@ -115,13 +115,13 @@ class LogSet:
         needed = set(REQUIRED) - set(self.defaults)
         if all(isinstance(one, Mapping) and needed <= one.keys() for _, one in head):
             return chain(head, items)
-        layout = self._layout()
+        layout = self.layout()
         counts.note = layout.note
         if not layout.sure:
             return chain(head, items)
         return replace(self, preset=layout.preset, columns=layout.columns).items()
 
-    def _layout(self) -> RecognisedLayout:
+    def layout(self) -> RecognisedLayout:
         """The layout of the first records, whatever `preset` and `columns` say."""
         raw = replace(self, preset=None, columns={}, also=EVERYTHING)
         return recognise(

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 from ragmetrics.logs.field_mapping import decoded, map_columns
-from ragmetrics.logs.key_names import candidates, fits, is_question, other_contexts
+from ragmetrics.logs.key_names import candidates, fits, is_question, other_contexts, tag_paths
 from ragmetrics.logs.presets.base import Place
 from ragmetrics.logs.presets.interpreter import PRESETS, interpret
 from ragmetrics.logs.presets.values import plain_fields
@@ -47,6 +47,13 @@ class RecognisedLayout:
     sure: bool = False
     note: str = ""
     """Empty for records in our own layout."""
+    separator: str | None = None
+    """The text between two contexts, where a record has them as one text."""
+    choices: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What a person has to decide: for each field, the keys that it can be, the likeliest first;
+    for `preset` the presets. An empty list: no key looks like the field."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Paths with few values, by a name for a tag."""
 
 
 def recognise(
@@ -107,7 +114,8 @@ def _by_preset(
     if others:
         names = ", ".join([preset, *others])
         return RecognisedLayout(
-            note=f"{_seen(records)} Several presets can read them: {names}. Set one."
+            note=f"{_seen(records)} Several presets can read them: {names}. Set one.",
+            choices={"preset": [preset, *others]},
         )
     note = f"{_seen(records)} They are read with this line:\npreset: {preset}"
     return RecognisedLayout(preset, {}, True, note)
@@ -126,25 +134,29 @@ def _by_columns(
     doubtful = {name: found[name] for name in needed if len(found.get(name, ())) > 1}
     columns = {name: some[0] for name, some in found.items() if len(some) == 1 or name in doubtful}
     rows = sum(row_of(map_columns(record, columns)) is not None for record in records)
+    tags = tag_paths(paths, columns.values())
     between = _separator(paths.get(columns.get("retrieved_contexts", ""), ()))
     if between and not rows:
         text = "The contexts of a record are one text: set what is between two of them:"
-        lines = f"{_columns(columns)}context_separator: {between}"
-        return RecognisedLayout(note=f"{seen} {text}\n{lines}")
+        lines = f"{_columns(columns)}context_separator: {json.dumps(between)}"
+        note = f"{seen} {text}\n{lines}"
+        return RecognisedLayout(None, columns, False, note, between, doubtful, tags)
     if others := other_contexts(paths, columns.get("retrieved_contexts", "")):
         doubtful["retrieved_contexts"] = [columns["retrieved_contexts"], *others]
     missing = [name for name in needed if name not in columns]
     if not missing and not doubtful and all(columns[name] == name for name in needed):
         return RecognisedLayout()  # our layout, with values that cannot be read
     unused = {path: values for path, values in paths.items() if path not in columns.values()}
-    line = _columns(columns | {name: _guess(name, unused) for name in missing}).strip()
+    guesses = {name: _guesses(name, unused) for name in missing}
+    named = {name: next(iter(some), f"KEY_OF_{name.upper()}") for name, some in guesses.items()}
+    line = _columns(columns | named).strip()
     if not missing and not doubtful and 2 * rows >= len(records):
-        return RecognisedLayout(
-            None, columns, True, f"{seen} They are read with this line:\n{line}"
-        )
+        note = f"{seen} They are read with this line:\n{line}"
+        return RecognisedLayout(None, columns, True, note, tags=tags)
     others = [f"{name} could also be: {', '.join(some[1:])}" for name, some in doubtful.items()]
     ask = f"{seen} Say in the settings which key is which:"
-    return RecognisedLayout(note="\n".join([ask, line, *others]))
+    note = "\n".join([ask, line, *others])
+    return RecognisedLayout(None, columns, False, note, None, doubtful | guesses, tags)
 
 
 def _seen(records: Sequence[Mapping[str, Any]]) -> str:
@@ -175,14 +187,12 @@ def _values(record: Mapping[str, Any], before: str, depth: int) -> Iterator[tupl
             yield path, value
 
 
-def _guess(name: str, paths: Mapping[str, Sequence[Any]]) -> str:
-    """The path whose values look like those of a field; a name to replace where there is none."""
+def _guesses(name: str, paths: Mapping[str, Sequence[Any]]) -> list[str]:
+    """The paths whose values look like those of a field."""
     some = [path for path, values in paths.items() if fits(name, values)]
     if name == "retrieved_contexts":
-        some = [path for path in some if isinstance(paths[path][0], list)]
-    else:
-        some = [path for path in some if any(str(one).strip().endswith("?") for one in paths[path])]
-    return next(iter(some), f"KEY_OF_{name.upper()}")
+        return [path for path in some if isinstance(paths[path][0], list)]
+    return [path for path in some if any(str(one).strip().endswith("?") for one in paths[path])]
 
 
 def _separator(values: Sequence[Any]) -> str:
@@ -190,7 +200,7 @@ def _separator(values: Sequence[Any]) -> str:
     texts = [value for value in values if isinstance(value, str)]
     if not texts:
         return ""
-    return json.dumps(next((one for one in _SEPARATORS if one in "".join(texts)), _SEPARATORS[0]))
+    return next((one for one in _SEPARATORS if one in "".join(texts)), _SEPARATORS[0])
 
 
 def _command(record: Mapping[str, Any]) -> str:

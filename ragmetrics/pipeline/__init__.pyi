@@ -42,6 +42,13 @@ from .retention import (
     prune as prune,
 )
 from .demo import unpack_demo as unpack_demo, NIGHTS as NIGHTS
+from .init import (
+    InitReport as InitReport,
+    Question as Question,
+    RuleLimit as RuleLimit,
+    init_settings as init_settings,
+    take_default as take_default,
+)
 from .log_check import CheckReport as CheckReport, check_logs as check_logs
 from .message_preview import (
     of_build as of_build,

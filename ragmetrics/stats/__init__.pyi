@@ -63,6 +63,7 @@ from .t_test import (
     Numbers as Numbers,
     detectable as detectable,
     smallest_enough as smallest_enough,
+    POWER as POWER,
 )
 from .prediction_powered_mean import (
     allocate as allocate,

@@ -1,0 +1,87 @@
+"""`ragmetrics init`: the first settings file, from a sample of a team's own log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.prompt import Prompt
+
+from ragmetrics.cli.options import BY_DEFAULT, JsonFlag, err, out, print_json
+from ragmetrics.cli.output import summary as tables
+from ragmetrics.cli.table import print_grid
+from ragmetrics.text import clean
+
+if TYPE_CHECKING:
+    from ragmetrics.pipeline import InitReport, Question, RuleLimit
+
+SampleArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SAMPLE_LOG", help="A file, a folder or a glob of your own logs; or s3://..."
+    ),
+]
+
+
+def init(
+    sample: SampleArgument,
+    settings: Annotated[Path, typer.Option("--settings", help="The file to write.")] = BY_DEFAULT,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing; take the likeliest answer.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write a first settings file for your own logs. It asks at most four questions.
+
+    It reads the sample, recognises its layout, measures the variance of its scores with the
+    embedded judge, and writes rules whose limits fit it. Nothing is sent anywhere.
+    """
+    from ragmetrics.pipeline import init_settings, take_default
+
+    asked = not (yes or as_json) and sys.stdin.isatty()
+    report = init_settings(sample, settings, _ask if asked else take_default, overwrite=force)
+    if as_json:
+        print_json(report.as_json())
+        return
+    for line in report.found:
+        out.print(clean(line, 1_000))
+    tables.print_check(out, report.check)
+    _print_rules(report.limits)
+    _print_next(report)
+
+
+def _ask(question: Question) -> str:
+    """The answer of the person at the terminal."""
+    options = list(question.options) or None
+    return Prompt.ask(
+        clean(question.text, 1_000), console=err, choices=options, default=question.default
+    )
+
+
+def _print_rules(limits: Sequence[RuleLimit]) -> None:
+    """Print the limits of the rules and what they can see."""
+    lines = [
+        (
+            one.metric,
+            f"{one.mean:.2f}",
+            f"{one.max_drop:.2f}",
+            f"{one.detects:.2f}",
+            f"{one.false_alarms:.1f}",
+        )
+        for one in limits
+    ]
+    if lines:
+        headers = ("rule", "mean", "max_drop", "finds a drop of", "false alarms a year")
+        print_grid(out, headers, lines)
+
+
+def _print_next(report: InitReport) -> None:
+    """Print the next two commands."""
+    option = "" if report.path == BY_DEFAULT else f" --settings {report.path}"
+    out.print(f"Wrote {report.path}. Next:")
+    out.print(f"  ragmetrics nightly --date {report.day}{option}")
+    out.print(f"  ragmetrics dashboard --open{option}")

@@ -1,0 +1,105 @@
+"""The text of a first settings file, with a comment on each choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from ragmetrics.pipeline.init.rule_limits import NIGHTS_BEFORE, RuleLimit
+
+
+@dataclass(frozen=True)
+class FirstSettings:
+    """What the file says."""
+
+    dataset: str
+    logs: str
+    store: str
+    layout: Mapping[str, Any]
+    """`preset`, `columns` and `context_separator`."""
+    judge: str
+    limits: Sequence[RuleLimit]
+    dated: bool
+    """True where the location of the logs has a date."""
+    rows: int
+    nights: int
+
+
+def settings_text(first: FirstSettings) -> str:
+    """The file's text. All values are quoted as YAML needs it; names come from logs."""
+    parts = [
+        "# Written by `ragmetrics init`. docs/reference/settings.md has all settings.",
+        _line("dataset", first.dataset, "name of what is evaluated; part of every alert"),
+        *_logs(first),
+        _line("store", first.store, "scores, replies, dashboard, alerts"),
+        "# golden: golden.jsonl    # right answers by question; context_recall needs them",
+        "",
+        *_judge(first.judge),
+        "",
+        *_alerts(first),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _line(key: str, value: Any, comment: str = "") -> str:
+    text = yaml.safe_dump({key: value}, width=10_000, allow_unicode=True).rstrip("\n")
+    return f"{text}    # {comment}" if comment else text
+
+
+def _logs(first: FirstSettings) -> list[str]:
+    comment = (
+        "{date} is the night, such as 2026-11-19"
+        if first.dated
+        else "every night reads this; write {date} where the name of a night's log has its date"
+    )
+    lines = [_line("logs", first.logs, comment)]
+    if "columns" in first.layout:
+        lines.append("# For each field of a row, the key of the log that has it.")
+    return [*lines, *(_line(key, value) for key, value in first.layout.items())]
+
+
+def _judge(name: str) -> list[str]:
+    if name == "embedded":
+        return [
+            "# The embedded judge compares words: free, local, a first impression. An LLM judges",
+            "# meaning: `name: openai` with the key in OPENAI_API_KEY, and base_url for others.",
+            "judge: embedded",
+        ]
+    return [
+        "# Any OpenAI-compatible endpoint. The key is read from OPENAI_API_KEY.",
+        "judge:",
+        f"  name: {name}",
+        "  model: gpt-4.1-mini",
+        "  # base_url: https://llm.example.com/v1",
+        "# sample: {rows: 500}    # judge a part of the rows; the free judge scores all of them",
+    ]
+
+
+def _alerts(first: FirstSettings) -> list[str]:
+    head = "# Messages go to Slack where SLACK_WEBHOOK_URL is set."
+    if not first.limits:
+        return [head, "# The sample is too small to measure its variance: the default rules apply."]
+    rows = f"{first.rows:,} rows" + (f" of {first.nights} nights" if first.nights > 1 else "")
+    lines = [
+        head,
+        f"# The limits follow from the variance of {rows}, scored by the embedded judge.",
+        "alerts:",
+        "  rules:",
+    ]
+    for one in first.limits:
+        lines += _rule(one, first.judge == "embedded")
+    return lines
+
+
+def _rule(one: RuleLimit, embedded: bool) -> list[str]:
+    """One rule. Levels differ between judges, so `min` stands only for the judge that scored."""
+    limits = f"max_drop: {one.max_drop:g}, versus: 'trailing:{NIGHTS_BEFORE}'"
+    least = f"min: {one.least:g}, " if one.least and embedded else ""
+    return [
+        f"    # Mean now {one.mean:.2f}. A drop of {one.detects:.2f} is found on the first night in"
+        f" 80% of cases; at most {one.false_alarms:.1f} false alarms a year.",
+        f"    - {{metric: {one.metric}, {least}{limits}}}",
+    ]

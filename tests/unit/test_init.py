@@ -1,0 +1,362 @@
+"""`ragmetrics init`: from a team's own log to its first dashboard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from hypothesis import given, strategies as st
+
+from ragmetrics.errors import InputError
+from ragmetrics.logs import night_place
+from ragmetrics.model import Summary
+from ragmetrics.pipeline import Question, init_settings
+from ragmetrics.pipeline.init.rule_limits import rule_limit
+from tests.fakes.command import Run
+from tests.fakes.logs import make_rows
+from tests.fakes.processes import ROOT
+
+DAY = "2026-11-19"
+ROWS = make_rows(40, good=0.7)
+Row = Mapping[str, Any]
+
+
+def records(make: Callable[[Row], Row]) -> list[Row]:
+    """A record for each row, with the tags that the rows have."""
+    return [{**make(row), "section": ("billing", "travel")[n % 2]} for n, row in enumerate(ROWS)]
+
+
+def lines(path: Path, make: Callable[[Row], Row]) -> None:
+    """Write the records as JSON lines."""
+    path.write_text("".join(json.dumps(one) + "\n" for one in records(make)), "utf-8")
+
+
+def langchain_csv(folder: Path) -> str:
+    """A table of ragas's old names, with lists as Python writes them."""
+    frame = pd.DataFrame(
+        records(
+            lambda row: {
+                "question": row["user_input"],
+                "contexts": str(row["retrieved_contexts"]),
+                "answer": row["response"],
+                "ground_truth": row["reference"],
+            }
+        )
+    )
+    frame.to_csv(folder / f"export-{DAY}.csv", index=False)
+    return f"export-{DAY}.csv"
+
+
+def langchain_documents(folder: Path) -> str:
+    """Results of a LangChain chain, with its documents."""
+    lines(
+        folder / f"{DAY}.jsonl",
+        lambda row: {
+            "query": row["user_input"],
+            "result": row["response"],
+            "source_documents": [
+                {"page_content": text, "metadata": {"source": "a.pdf"}}
+                for text in row["retrieved_contexts"]
+            ],
+        },
+    )
+    return f"{DAY}.jsonl"
+
+
+def chat_messages(folder: Path) -> str:
+    """Chat messages, and what was retrieved for the last one; a folder for each day."""
+    (folder / f"dt={DAY}").mkdir()
+    lines(
+        folder / f"dt={DAY}" / "part-0.jsonl",
+        lambda row: {
+            "messages": [
+                {"role": "system", "content": "You help."},
+                {"role": "user", "content": row["user_input"]},
+            ],
+            "retrieved_chunks": [{"text": text} for text in row["retrieved_contexts"]],
+        },
+    )
+    return "."
+
+
+def joined_texts(folder: Path) -> str:
+    """A table in which the contexts are one text."""
+    frame = pd.DataFrame(
+        records(
+            lambda row: {
+                "question": row["user_input"],
+                "context": "\n---\n".join(row["retrieved_contexts"]),
+            }
+        )
+    )
+    frame.to_csv(folder / "20261119.csv", index=False)
+    return "20261119.csv"
+
+
+def nested_requests(folder: Path) -> str:
+    """A service's own log, with question and documents far inside, in folders by day."""
+    (folder / "2026/11/19").mkdir(parents=True)
+    lines(
+        folder / "2026/11/19/service.jsonl",
+        lambda row: {
+            "request": {"body": {"question": row["user_input"], "top_k": 2}},
+            "retrieval": {
+                "documents": [
+                    {"text": text, "score": 0.5, "meta": {"page": 1}}
+                    for text in row["retrieved_contexts"]
+                ]
+            },
+            "generation": {"answer": row["response"]},
+        },
+    )
+    return "2026"
+
+
+def camel_case_parquet(folder: Path) -> str:
+    """Parquet with other names."""
+    frame = pd.DataFrame(
+        records(
+            lambda row: {
+                "userQuery": row["user_input"],
+                "retrievedChunks": [
+                    {"content": text, "score": 0.5} for text in row["retrieved_contexts"]
+                ],
+                "latencyMs": 12.5,
+            }
+        )
+    )
+    frame.to_parquet(folder / f"{DAY}.parquet")
+    return f"{DAY}.parquet"
+
+
+def deepeval_cases(folder: Path) -> str:
+    """Test cases of DeepEval, as one array."""
+    found = records(
+        lambda row: {
+            "input": row["user_input"],
+            "actual_output": row["response"],
+            "expected_output": row["reference"],
+            "retrieval_context": row["retrieved_contexts"],
+        }
+    )
+    (folder / "cases.json").write_text(json.dumps(found), "utf-8")
+    return "cases.json"
+
+
+def german_keys(folder: Path) -> str:
+    """Names that nobody can know; the values show what they are."""
+    lines(
+        folder / f"{DAY}.jsonl",
+        lambda row: {
+            "frage": row["user_input"],
+            "fundstellen": row["retrieved_contexts"],
+            "antwort": row["response"],
+        },
+    )
+    return f"{DAY}.jsonl"
+
+
+OWN = (
+    langchain_csv,
+    langchain_documents,
+    chat_messages,
+    joined_texts,
+    nested_requests,
+    camel_case_parquet,
+    deepeval_cases,
+    german_keys,
+)
+SAMPLES = ("langfuse", "langsmith", "openinference", "otel", "ragas")
+
+
+@pytest.mark.parametrize("write", OWN)
+def test_a_log_as_people_have_it_gets_to_a_dashboard_in_three_commands(
+    write: Callable[[Path], str], run: Run
+) -> None:
+    """`init`, `nightly`, `dashboard`: no line of the settings is edited; every row is scored."""
+    place = write(Path.cwd())
+    made = run("init", place, "--yes")
+    assert made.code == 0, made.err
+    command = next(line for line in made.out.splitlines() if "ragmetrics nightly" in line)
+    night = run(*command.split()[1:])
+    assert night.code == 0, night.out + night.err
+    assert "Rows: 40, quarantined: 0" in night.out
+    assert run("dashboard").code == 0
+    page = Path("ragmetrics-store/dashboard/index.html").read_text("utf-8")
+    assert "context_relevance" in page
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_samples_of_the_presets_get_to_a_dashboard(name: str, run: Run) -> None:
+    """Their good rows are scored; each sample has bad ones on purpose, so the night says so."""
+    Path(f"{DAY}.jsonl").write_bytes((ROOT / f"docs/samples/{name}.jsonl").read_bytes())
+    assert run("init", f"{DAY}.jsonl", "--yes").code in (0, 1)
+    written = yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))
+    assert written.get("preset") == (None if name == "ragas" else name)
+    run("nightly", "--date", DAY)
+    assert Path("ragmetrics-store/dashboard/index.html").exists()
+
+
+def test_the_place_of_a_night_is_found(run: Run) -> None:
+    """A folder with a date for each day becomes a location with {date}."""
+    chat_messages(Path.cwd())
+    report = json.loads(run("init", ".", "--json").out)
+    written = yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))
+    assert written["logs"] == "dt={date}/"
+    assert report["night"] == DAY
+
+
+def test_few_values_become_tags(run: Run) -> None:
+    """A key with few values is a tag, so that scores are shown by it."""
+    langchain_documents(Path.cwd())
+    assert "these tags: section" in run("init", f"{DAY}.jsonl", "--yes").out
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"question": "Why is it so?", "doc_ids": ["a-1", "b-2"]}, "`retrieved_contexts`"),
+        ({"contexts": ["It is so."], "latency": 3}, "`user_input`"),
+    ],
+    ids=["no contexts", "no question"],
+)
+def test_what_is_missing_is_said_in_one_sentence(record: Row, said: str, run: Run) -> None:
+    """A log without contexts or questions is refused; no file is written."""
+    Path("a.jsonl").write_text(json.dumps(record) + "\n", "utf-8")
+    ended = run("init", "a.jsonl", "--yes")
+    assert (ended.code, Path("ragmetrics.yaml").exists()) == (2, False)
+    assert f"no key of the log can be {said}" in " ".join(ended.err.split())
+
+
+def test_an_empty_log_is_refused(run: Run) -> None:
+    """A log without a record ends with exit code 2, and no file is written."""
+    Path("a.jsonl").write_text("", "utf-8")
+    ended = run("init", "a.jsonl", "--yes")
+    assert (ended.code, Path("ragmetrics.yaml").exists()) == (2, False)
+    assert "no row can be read" in ended.err
+
+
+def test_a_file_that_exists_is_kept(run: Run) -> None:
+    """Only --force replaces a settings file."""
+    deepeval_cases(Path.cwd())
+    Path("ragmetrics.yaml").write_text("dataset: mine\n", "utf-8")
+    assert run("init", "cases.json", "--yes").code == 2
+    assert Path("ragmetrics.yaml").read_text("utf-8") == "dataset: mine\n"
+    assert run("init", "cases.json", "--yes", "--force").code == 0
+    assert "columns" in Path("ragmetrics.yaml").read_text("utf-8")
+
+
+def test_at_most_four_questions_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both keys, where the logs are, and the judge; the answers are in the file."""
+    monkeypatch.chdir(tmp_path)
+    made = [
+        {
+            "frage": row["user_input"],
+            "thema": f"{row['user_input']} Wirklich?",
+            "fundstellen": row["retrieved_contexts"],
+            "quellen": row["retrieved_contexts"][::-1],
+        }
+        for row in ROWS
+    ]
+    Path("log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in made), "utf-8")
+    answers = iter(["thema", "quellen", "log-{date}.jsonl", "openai"])
+    asked: list[Question] = []
+
+    def answer(question: Question) -> str:
+        asked.append(question)
+        return next(answers)
+
+    init_settings("log.jsonl", Path("ragmetrics.yaml"), answer)
+    written = yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))
+    assert len(asked) == 4
+    assert written["columns"] == {"user_input": "thema", "retrieved_contexts": "quellen"}
+    assert (written["logs"], written["judge"]["name"]) == ("log-{date}.jsonl", "openai")
+
+
+def test_hostile_keys_stay_text(run: Run) -> None:
+    """A key or value of a log cannot write another line into the settings."""
+    hostile = "x: y\njudge: {name: openai, base_url: http://evil}\n#"
+    rows = [
+        {hostile: row["user_input"], "retrieved_contexts": row["retrieved_contexts"]}
+        for row in ROWS
+    ]
+    Path("a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows), "utf-8")
+    run("init", "a.jsonl", "--yes")
+    written = yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))
+    assert written["judge"] == "embedded"
+    assert written["columns"] == {"user_input": hostile}
+
+
+@pytest.mark.parametrize(
+    ("paths", "logs"),
+    [
+        (
+            ["s3://b/x/dt=2026-11-18/a.jsonl", "s3://b/x/dt=2026-11-19/a.jsonl"],
+            "s3://b/x/dt={date}/",
+        ),
+        (["x/2026/11/19/a.jsonl"], "x/{date:%Y/%m/%d}/"),
+        (["x/year=2026/month=11/day=19/a.csv"], "x/{date:year=%Y/month=%m/day=%d}/"),
+        (["x/log_20261119.csv.gz"], "x/log_{date:%Y%m%d}.csv.gz"),
+        (["x/2026-11-19T01.jsonl", "x/2026-11-19T02.jsonl"], "x/{date}*.jsonl"),
+        (["x/2026-11-19/rows-2026-11-19.jsonl"], "x/{date}/rows-{date}.jsonl"),
+        (["x/20269919.csv"], "here"),
+        (["x/a.csv"], "here"),
+    ],
+)
+def test_dates_in_names(paths: Sequence[str], logs: str) -> None:
+    """The date of a folder or file becomes {date}; digits that are no date stay."""
+    assert night_place("here", paths).logs == logs
+
+
+def summary(mean: float, half: float, rows: int) -> Summary:
+    """A mean with its interval."""
+    return Summary(
+        metric="context_relevance",
+        mean=mean,
+        low=mean - half,
+        high=mean + half,
+        scored=rows,
+        questions=rows,
+        status={"scored": rows},
+        fingerprint="f",
+    )
+
+
+@given(half=st.floats(0.0, 0.3), rows=st.integers(20, 50_000), share=st.floats(0.001, 0.05))
+def test_limits_follow_from_the_variance(half: float, rows: int, share: float) -> None:
+    """A rule never promises more false alarms than the settings allow, and detects more than its
+    limit."""
+    found = rule_limit(summary(0.6, half, rows), rows, false_alarms=share)
+    assert found is not None
+    assert found.false_alarms <= 365 * share + 1e-9
+    assert found.detects >= found.max_drop >= 0.03
+
+
+def test_more_rows_a_night_see_smaller_drops() -> None:
+    """A sample of ten nights says less of each night than a night of all its rows."""
+    one, ten = (rule_limit(summary(0.6, 0.05, 1000), n, false_alarms=0.01) for n in (1000, 100))
+    assert one is not None and ten is not None
+    assert one.detects < ten.detects
+
+
+def test_a_place_without_logs_is_refused(tmp_path: Path) -> None:
+    """As everywhere: no such log."""
+    with pytest.raises(InputError, match="no such log"):
+        init_settings(str(tmp_path / "none.jsonl"), tmp_path / "ragmetrics.yaml")
+
+
+def test_the_newest_day_is_the_night(tmp_path: Path) -> None:
+    """Of several days the newest is proposed, and rows a night are those of one day."""
+    for day in ("2026-11-17", "2026-11-19", "2026-11-18"):
+        rows = make_rows(30, night=date.fromisoformat(day))
+        path = tmp_path / f"{day}.jsonl"
+        path.write_text("".join(json.dumps(one) + "\n" for one in rows), "utf-8")
+    report = init_settings(str(tmp_path), tmp_path / "ragmetrics.yaml")
+    assert report.day == date(2026, 11, 19)
+    assert "of 3 nights" in (tmp_path / "ragmetrics.yaml").read_text("utf-8")
