@@ -16,7 +16,7 @@ from .log_files import (
     log_of as log_of,
     log_files_of_day as log_files_of_day,
 )
-from .night_place import NightPlace as NightPlace, night_place as night_place
+from .night_template import NightPlace as NightPlace, night_place as night_place
 from .recognition import RecognisedLayout as RecognisedLayout
 from .field_mapping import find_path as find_path
 from .formats import FORMATS as FORMATS
