@@ -18,6 +18,7 @@ from ragmetrics.logs import night_place
 from ragmetrics.model import Summary
 from ragmetrics.pipeline import Question, init_settings
 from ragmetrics.pipeline.init.rule_limits import rule_limit
+from tests.fakes.clients import Bucket
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows
 from tests.fakes.processes import ROOT
@@ -201,6 +202,22 @@ def test_the_samples_of_the_presets_get_to_a_dashboard(name: str, run: Run) -> N
     assert written.get("preset") == (None if name == "ragas" else name)
     run("nightly", "--date", DAY)
     assert Path("ragmetrics-store/dashboard/index.html").exists()
+
+
+def test_from_a_bucket_to_the_first_dashboard(run: Run, s3: Bucket) -> None:
+    """The store is in the bucket of the logs; three commands, and nothing is edited."""
+    data = "".join(json.dumps(row) + "\n" for row in ROWS)
+    s3.client.put_object(Bucket=s3.name, Key=f"logs/dt={DAY}/part-0.jsonl", Body=data.encode())
+    made = run("init", f"{s3.uri}/logs/", "--yes")
+    assert made.code == 0, made.err
+    written = yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))
+    assert (written["logs"], written["store"]) == (
+        f"{s3.uri}/logs/dt={{date}}/",
+        f"{s3.uri}/ragmetrics",
+    )
+    assert run("nightly", "--date", DAY).code == 0
+    assert run("dashboard").code == 0
+    assert "ragmetrics/dashboard/index.html" in s3.keys("ragmetrics/dashboard/")
 
 
 def test_the_place_of_a_night_is_found(run: Run) -> None:
