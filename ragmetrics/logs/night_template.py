@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from ragmetrics.logs.formats import FORMATS
@@ -26,8 +26,8 @@ class NightPlace:
 
     logs: str
     """A location with `{date}`; one without it where no name has a date."""
-    days: tuple[date, ...] = ()
-    """The dates in the names, the newest last."""
+    days: Mapping[str, date] = field(default_factory=dict)
+    """The date in the name of each path that has one."""
 
 
 def night_place(place: str, paths: Sequence[str]) -> NightPlace:
@@ -43,7 +43,7 @@ def night_place(place: str, paths: Sequence[str]) -> NightPlace:
         if dated:
             newest, path = max(dated)
             same = [other for day, other in dated if day == newest]
-            days = tuple(sorted({day for day, _ in dated}))
+            days = {path: day for day, path in dated}
             return NightPlace(_template(pattern, form, path, same), days)
     return NightPlace(place)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.alerts import DEFAULT_RULES
+from ragmetrics.alerts import DEFAULT_RULES, check_rules
 from ragmetrics.config import Settings, load_settings, make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs import LogSet, in_layout, log_set, night_place
+from ragmetrics.logs import LogSet, NightPlace, in_layout, log_set, night_place
 from ragmetrics.metrics import metrics
 from ragmetrics.model import FIELDS, LogRow
 from ragmetrics.pipeline.evaluation import RowsLost, evaluate
@@ -24,6 +24,8 @@ from ragmetrics.pipeline.init.settings_file import FirstSettings, settings_text
 from ragmetrics.pipeline.log_check import CheckReport, check_logs
 
 _JUDGES = ("embedded", "openai")
+_MOST_NIGHTS = 7
+"""Nights of the sample that are read, the newest ones."""
 _MOST_ROWS = 5_000
 """Rows of the sample whose variance is measured."""
 
@@ -63,22 +65,25 @@ def init_settings(
     """
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists already; --force replaces it")
-    bare = make_settings({})
-    sample = log_set(bare, place)
+    sample = log_set(make_settings({}), place)
+    nights = night_place(place, [sample.files.uri(info.path) for info in sample.infos])
+    sample = _newest(sample, nights)
     layout = find_layout(sample, ask)
     settings = make_settings(dict(layout.settings))
+    places = [sample.files.uri(info.path) for info in sample.infos]
+    check = check_logs(settings, places)
     rows = read_sample(in_layout(settings, sample), _MOST_ROWS)
     if not rows:
-        raise _unreadable(settings, place)
-    paths = [sample.files.uri(info.path) for info in sample.infos]
-    nights = night_place(place, paths)
-    days = nights.days or _days(rows)
+        raise _unreadable(place, check)
+    dated = {nights.days[one] for one in places if one in nights.days}
+    days = sorted(dated or _days(rows))
+    a_night = (check.rows if dated else len(rows)) / max(len(days), 1)
     logs = nights.logs
-    if not nights.days:
+    if not dated:
         text = "Where are the logs of one night? Write {date} where the date stands"
         logs = ask(Question(text, place))
     judge = ask(Question(f"Which judge? {' or '.join(_JUDGES)}", _JUDGES[0], _JUDGES))
-    limits = _limits(settings, sample, rows, max(len(days), 1))
+    limits = _limits(settings, places, rows, a_night)
     first = FirstSettings(
         dataset=_dataset(path),
         logs=_beside(path, logs),
@@ -87,13 +92,22 @@ def init_settings(
         judge=judge,
         limits=limits,
         dated="{date" in logs,
-        rows=len(rows),
+        rows=min(check.rows, _MOST_ROWS),
         nights=len(days),
     )
     path.write_text(settings_text(first), encoding="utf-8")
-    check = check_logs(load_settings(path), [place])
+    check_rules(load_settings(path))
     found = [*layout.found, *_found(rows, logs)]
     return InitReport(path, found, limits, check, days[-1] if days else _yesterday())
+
+
+def _newest(sample: LogSet, nights: NightPlace) -> LogSet:
+    """The files of the newest nights, or all files where no name has a date."""
+    days = sorted(set(nights.days.values()))[-_MOST_NIGHTS:]
+    if not days:
+        return sample
+    kept = (one for one in sample.infos if nights.days.get(sample.files.uri(one.path)) in days)
+    return replace(sample, infos=tuple(kept))
 
 
 def _found(rows: Sequence[LogRow], logs: str) -> Iterator[str]:
@@ -112,14 +126,14 @@ def _found(rows: Sequence[LogRow], logs: str) -> Iterator[str]:
         yield "The rows name no index_build; with it an alert names the build that is to blame."
 
 
-def _unreadable(settings: Settings, place: str) -> InputError:
-    reasons = check_logs(settings, [place]).reasons.most_common(1)
+def _unreadable(place: str, check: CheckReport) -> InputError:
+    reasons = check.reasons.most_common(1)
     why = f"the most frequent reason: {reasons[0][0]}" if reasons else "the log has no record"
     return InputError(f"{place}: no row can be read; {why}")
 
 
 def _limits(
-    settings: Settings, sample: LogSet, rows: Sequence[LogRow], nights: int
+    settings: Settings, places: Sequence[str], rows: Sequence[LogRow], rows_a_night: float
 ) -> list[RuleLimit]:
     """The limits of the metrics of the default rules, by the embedded judge's scores."""
     names = [rule.metric for rule in DEFAULT_RULES]
@@ -127,11 +141,10 @@ def _limits(
     scored = [one for one in names if metrics()[one].fits(filled)]
     if not scored:
         return []
-    place = [sample.files.uri(info.path) for info in sample.infos]
     with warnings.catch_warnings(category=RowsLost, action="ignore"):  # the check prints it
-        result = evaluate(place, scored, settings=settings, limit=_MOST_ROWS)
+        result = evaluate([*places], scored, settings=settings, limit=_MOST_ROWS)
     share = settings.alerts.false_alarms / len(scored)
-    return rule_limits(result.manifest.metrics, len(rows) / nights, false_alarms=share)
+    return rule_limits(result.manifest.metrics, rows_a_night, false_alarms=share)
 
 
 def _days(rows: Sequence[LogRow]) -> tuple[date, ...]:
