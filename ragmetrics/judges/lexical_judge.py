@@ -34,6 +34,8 @@ _KEPT = 64
 """Queries kept in memory."""
 _PASSAGES = 64 << 20
 """Bytes of the passages kept in memory, because chunks recur."""
+_LONGEST_QUERY = 500
+"""Words above which a query is compared by sets."""
 _MOST_WORDS = 100_000
 """Words whose n-grams are kept in memory."""
 _SIZE = 48
@@ -160,10 +162,12 @@ TUNING = Tuning()
 class Overlap:
     """Lexicon of the embedded judge; weights are the rarity of words in a corpus."""
 
-    def __init__(self, corpus: Corpus, tuning: Tuning = TUNING) -> None:
+    def __init__(
+        self, corpus: Corpus, tuning: Tuning = TUNING, *, longest_query: int = _LONGEST_QUERY
+    ) -> None:
         self._tuning = tuning
-        self._said = _queries(corpus.weight, tuning)
-        self._asked = _queries(corpus.subject_weight, tuning)
+        self._said = _queries(corpus.weight, tuning, longest_query)
+        self._asked = _queries(corpus.subject_weight, tuning, longest_query)
         self._unseen = corpus.subject_weight(None)
         self._typical_length = corpus.contexts.typical_length
         self._passages: SizedCache[str, Passage] = SizedCache(_PASSAGES)
@@ -279,13 +283,53 @@ class Query:
         )
 
 
-def _queries(weight: Callable[[str], float], tuning: Tuning) -> Callable[[str], Query]:
+class LongQuery:
+    """A query of many words, whose codes would be too long to be numbers: sets take their place.
+
+    Its time is in proportion to its length, where that of codes is to the square of it.
+    """
+
+    def __init__(self, text: Sequence[str], weigh: Callable[[str], float], tuning: Tuning) -> None:
+        self.text = tuple(text)
+        distinct = list(dict.fromkeys(text))  # in the order of the text: sums depend on it
+        weights = [weigh(word) for word in distinct]
+        self.total = sum(weights)
+        self._power = tuning.power
+        self._terms = [
+            (word, weight, _compared(word, tuning.part))
+            for word, weight in zip(distinct, weights, strict=True)
+        ]
+        self._words = frozenset(distinct)
+        self._grams = frozenset().union(*[grams for _, _, grams in self._terms])
+
+    def held(self, passages: Iterable[Passage]) -> float:
+        """As `Query.held`."""
+        there = list(passages)
+        words = frozenset().union(*[self._words & one.words for one in there])
+        grams = frozenset().union(*[self._grams & one.grams for one in there])
+        return sum(
+            [
+                weight
+                if word in words
+                else weight * (sum(gram in grams for gram in parts) / len(parts)) ** self._power
+                if parts
+                else 0.0
+                for word, weight, parts in self._terms
+            ]
+        )
+
+
+def _queries(
+    weight: Callable[[str], float], tuning: Tuning, longest: int
+) -> Callable[[str], Query | LongQuery]:
     """A function from a text to its query."""
     weigh = lru_cache(maxsize=50_000)(weight)
 
     @lru_cache(maxsize=_KEPT)
-    def query(text: str) -> Query:
-        return Query(words(text), weigh, tuning)
+    def query(text: str) -> Query | LongQuery:
+        found = words(text)
+        kind = Query if len(found) <= longest else LongQuery
+        return kind(found, weigh, tuning)
 
     return query
 

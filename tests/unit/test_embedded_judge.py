@@ -453,14 +453,15 @@ FORMS += [
 WRITTEN = st.lists(st.sampled_from(FORMS) | st.text(max_size=4), max_size=12).map(" ".join)
 
 
+@pytest.mark.parametrize("longest", [0, 500], ids=["long queries", "short queries"])
 @given(st.lists(WRITTEN, max_size=4), WRITTEN, st.lists(WRITTEN, max_size=3))
 def test_the_measures_are_those_of_the_definitions(
-    contexts: list[str], question: str, passages: list[str]
+    longest: int, contexts: list[str], question: str, passages: list[str]
 ) -> None:
-    """For any texts, also where the passages repeat the question."""
+    """For any texts, also where the passages repeat the question, and for both kinds of query."""
     corpus = Corpus()
     corpus.add(contexts, question)
-    fast, plain = Overlap(corpus), PlainLexicon(corpus)
+    fast, plain = Overlap(corpus, longest_query=longest), PlainLexicon(corpus)
     for texts in (passages, [*passages, question], contexts):
         assert fast.coverage(question, *texts) == plain.coverage(question, *texts)
         assert fast.relevance(question, *texts) == plain.relevance(question, *texts)
