@@ -28,6 +28,11 @@ _started: list[str] = []
 """The address of the server of this process, once it is started."""
 _COLLECT_SELDOM = "import gc; gc.set_threshold(100_000, 50, 100)"
 """A fifth of the time of the server's imports is the search for cycles."""
+_END_WITH_PARENT = (
+    "import os, sys, threading; "
+    "threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()"
+)
+"""A run that is killed closes the server's standard input, and nothing else stops the server."""
 
 
 def start() -> None:
@@ -101,7 +106,11 @@ def _text_of(file: Path) -> str:
 def _run(listening: int) -> subprocess.Popen[bytes]:
     """The server as Prefect starts it: without its pages, and with the services of a short life."""
     command = [
-        *(sys.executable, "-c", f"{_COLLECT_SELDOM}; import uvicorn; uvicorn.main()"),
+        *(
+            sys.executable,
+            "-c",
+            f"{_COLLECT_SELDOM}; {_END_WITH_PARENT}; import uvicorn; uvicorn.main()",
+        ),
         *("--factory", "prefect.server.api.server:create_app"),
         *("--fd", str(listening), "--log-level", "error", "--lifespan", "on"),
     ]
@@ -111,7 +120,9 @@ def _run(listening: int) -> subprocess.Popen[bytes]:
         "PREFECT__SERVER_EPHEMERAL": "1",
         "PREFECT__SERVER_FINAL": "1",
     }
-    return subprocess.Popen(command, env=environment, pass_fds=(listening,))  # noqa: S603
+    return subprocess.Popen(  # noqa: S603
+        command, env=environment, pass_fds=(listening,), stdin=subprocess.PIPE
+    )
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -121,3 +132,5 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    if process.stdin:
+        process.stdin.close()
