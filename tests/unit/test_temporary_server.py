@@ -95,7 +95,8 @@ def test_requests_wait_for_the_server_which_ends_with_the_process(tmp_path: Path
         "from flows import temporary_server; temporary_server.start()\n"
         "import os, urllib.request\n"
         "url = os.environ['PREFECT_API_URL']\n"
-        "print(url, urllib.request.urlopen(url + '/health', timeout=120).read().decode(), flush=True)\n"
+        "health = urllib.request.urlopen(url + '/health', timeout=120).read().decode()\n"
+        "print(url, health, flush=True)\n"
         f"{end}\n"
     )
     known = {key: one for key, one in os.environ.items() if not key.startswith("PREFECT_")}
