@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, str] = {
     "only.",
     "gate": "Compare an index build with the one that serves.",
     "emit-build": "Send Prefect the event of a new index build, which starts its gate.",
+    "pull-request": "Compare or gate, and show the result in a pull request of GitHub or GitLab.",
     "schema": "Print the JSON Schema of ragmetrics.yaml, with which editors complete and check it.",
     "demo": "Run ten bundled nights, one with a damaged index build.",
     "check": "Check logs: how many rows can be read, why others cannot, and which metrics can be "
@@ -56,7 +57,7 @@ COMMANDS: Mapping[str, str] = {
 group `app`, of the module `NAME`. It is imported when it is needed: most of them need libraries
 that take a second to import.
 """
-_MODULES = {"emit-build": "gate"}
+_MODULES = {"emit-build": "gate", "pull-request": "pull_request"}
 
 
 class Commands(dict[str, Any]):

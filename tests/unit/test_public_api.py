@@ -26,8 +26,9 @@ _DEEP = re.compile(r"^\s*(?:from|import) +(ragmetrics\.[\w.]+)", re.MULTILINE)
 
 @pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda one: one.name)
 def test_docs_and_examples_import_from_the_root_alone(path: Path) -> None:
-    """Who follows the docs depends on no module that may move."""
-    assert _DEEP.findall(path.read_text(encoding="utf-8")) == []
+    """Who follows the docs depends on no module that may move. A test suite imports from
+    `ragmetrics.pytest`: the root must not need pytest."""
+    assert set(_DEEP.findall(path.read_text(encoding="utf-8"))) <= {"ragmetrics.pytest"}
 
 
 @pytest.mark.parametrize("name", sorted(ragmetrics.__all__))

@@ -1,0 +1,59 @@
+"""For test suites: a test that fails if retrieval got worse.
+
+from ragmetrics.pytest import assert_no_drop
+
+def test_retrieval_is_as_good_as_before():
+    assert_no_drop("before.jsonl", "after.jsonl", "context_relevance", max_drop=0.05)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ragmetrics.model import MetricChange
+
+
+def assert_no_drop(
+    before: Any, after: Any, metric: str, max_drop: float = 0.05, **options: Any
+) -> MetricChange:
+    """Fail if a metric dropped from `before` to `after` by more than `max_drop`.
+
+    Fails if the drop is above `max_drop` and significant; passes if the whole 95% interval of the
+    drop is at `max_drop` or below it; skips the test as inconclusive otherwise, with the numbers.
+    Both sides and `options` are those of `ragmetrics.compare`: logs, results of `evaluate`, tables,
+    nights, builds; `judge`, `settings`, `store`, ... Returns the change. Raises what `compare`
+    raises, and ValueError for a negative limit.
+    """
+    from ragmetrics.pipeline import compare
+    from ragmetrics.pull_request import drop_conclusion
+
+    __tracebackhide__ = True
+    if not max_drop >= 0:
+        raise ValueError("max_drop must not be negative")
+    found = compare(before, after, metrics=[metric], **options)
+    change = found.metrics[0]
+    conclusion = drop_conclusion(change, max_drop)
+    if conclusion == "failed":
+        pytest.fail(f"{_numbers(change)}: more than {max_drop:g}", pytrace=False)
+    if conclusion == "inconclusive":
+        pytest.skip(f"inconclusive: {_numbers(change)}; a drop of {max_drop:g} is not ruled out")
+    return change
+
+
+def _numbers(change: MetricChange) -> str:
+    if change.difference is None or change.low is None or change.high is None:
+        return f"{change.metric} is not compared: {change.reason or 'too few questions'}"
+    seen = "" if change.mde is None else f"; it detects a drop of {change.mde:.3f}"
+    return (
+        f"{change.metric} {change.mean_a:.3f} -> {change.mean_b:.3f}, change"
+        f" {change.difference:+.3f} [{change.low:+.3f}, {change.high:+.3f}],"
+        f" p {_chance(change.p_adjusted)}, {change.questions:,} questions{seen}"
+    )
+
+
+def _chance(p: float | None) -> str:
+    if p is None:
+        return "unknown"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
