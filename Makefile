@@ -13,6 +13,8 @@ BIN = $(VENV)/bin
 LOCK_VENV = .venv-lock
 LOWEST_VENV = .venv-lowest
 MUTATION_VENV = .venv-mutation
+SBOM_VENV = .venv-sbom
+DIST_VENV = .venv-dist
 RAGAS_VENV = .venv-ragas
 RAGAS_0_1_VENV = .venv-ragas-0.1
 DEEPEVAL_VENV = .venv-deepeval
@@ -20,7 +22,7 @@ DEEPEVAL_VENV = .venv-deepeval
 # Each process of a test would compile the product anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help venv install demo test-fast test test-system test-lowest mutation fuzz check format bench parity \
+.PHONY: dist test-dist sbom help venv install demo test-fast test test-system test-lowest mutation fuzz check format bench parity \
 	screenshots lock clean
 
 help: ## list the targets
@@ -76,8 +78,35 @@ screenshots: $(BIN)/.dev-installed ## make the pictures of the docs; needs Chrom
 lock: $(BIN)/python ## resolve all dependencies afresh into constraints.txt
 	scripts/lock.sh $(BIN)/python $(LOCK_VENV)
 
+dist: $(BIN)/.dev-installed ## build the wheel and the source distribution, and check both
+	rm -rf build dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+
+# The files that tests read beside the code are those that a source distribution can lack.
+FILES = tests/unit/test_docs.py tests/unit/test_deployment_files.py tests/unit/test_release_files.py \
+	tests/unit/test_presets.py tests/unit/test_public_api.py
+
+test-dist: dist ## install the wheel in an empty environment, run the demo, and tests of the source distribution
+	$(PYTHON) -m venv --clear $(DIST_VENV)
+	$(DIST_VENV)/bin/pip install -q -c constraints.txt dist/*.whl
+	cd build && ../$(DIST_VENV)/bin/ragmetrics demo && ../$(DIST_VENV)/bin/retrieval-nightly --version
+	mkdir build/source && tar -xzf dist/*.tar.gz -C build/source --strip-components 1
+	cd build/source && ../../$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not process" $(FILES)
+
+# Of what users install, in an environment of its own: not of our tools.
+sbom: ## write the bill of materials of what users install, in the CycloneDX format
+	$(PYTHON) -m venv --clear $(SBOM_VENV)
+	$(SBOM_VENV)/bin/pip install -q -c constraints.txt ".[flows]"
+	$(PYTHON) -m venv --clear $(SBOM_VENV)-tool
+	$(SBOM_VENV)-tool/bin/pip install -q "cyclonedx-bom==7.5.0"
+	$(SBOM_VENV)-tool/bin/cyclonedx-py environment $(SBOM_VENV)/bin/python --pyproject pyproject.toml \
+		--output-reproducible -o sbom.cdx.json
+	rm -rf $(SBOM_VENV) $(SBOM_VENV)-tool
+
 clean: ## remove .venv, caches and the demo's output
-	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) build dist demo-store *.egg-info
+	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(DIST_VENV) $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) build dist sbom.cdx.json demo-store *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -26,6 +26,7 @@ from ragmetrics import __version__
 from ragmetrics.config import RunnerSettings, Settings
 from ragmetrics.errors import RagmetricsError, SettingsError
 from ragmetrics.scoring import cpu_count
+from ragmetrics.version import install_extra
 
 log = logging.getLogger("ragmetrics.flows")
 THREADS = 8
@@ -93,7 +94,7 @@ def check_runner(settings: Settings) -> None:
         except ImportError as error:
             extra = settings.runner.name
             raise SettingsError(
-                f'runner: {extra}: {error}; install it: pip install "ragmetrics[{extra}]"'
+                f"runner: {extra}: {error}; install it: {install_extra(extra)}"
             ) from error
 
 

@@ -15,6 +15,6 @@ venv=$2
 {
     echo "# The environment that ragmetrics is tested with, for Python 3.11 to 3.13."
     echo "# Made by 'make lock' on the oldest Python: a fresh install of .[flows,dev], frozen."
-    "$venv/bin/pip" freeze --exclude ragmetrics
+    "$venv/bin/pip" freeze --exclude retrieval-nightly
 } > constraints.txt
 rm -rf "$venv"

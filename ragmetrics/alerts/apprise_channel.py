@@ -14,6 +14,7 @@ from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.formats import generic as rendering
 from ragmetrics.alerts.timeouts import Unconfirmed, redact_secrets
 from ragmetrics.text import clean
+from ragmetrics.version import install_extra
 
 if TYPE_CHECKING:
     from apprise.plugins.base import NotifyBase
@@ -66,9 +67,7 @@ def _service(name: str, url: str) -> NotifyBase:
     try:
         from apprise import Apprise, AppriseAsset
     except ImportError:
-        raise ChannelError(
-            f"{name}: Apprise is missing: pip install 'ragmetrics[channels]'"
-        ) from None
+        raise ChannelError(f"{name}: Apprise is missing: {install_extra('channels')}") from None
     asset = AppriseAsset(app_id="ragmetrics", app_desc="ragmetrics", async_mode=False)
     service = Apprise.instantiate(url, asset=asset)
     if service is None:

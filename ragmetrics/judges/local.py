@@ -20,12 +20,13 @@ from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.lexical_judge import VERSION as OVERLAP_VERSION, BaselineJudge, Overlap
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.model import Ask, Vector
+from ragmetrics.version import install_extra
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 MODEL = "all-MiniLM-L6-v2"
-INSTALL = 'pip install "ragmetrics[local]"'
+INSTALL = install_extra("local")
 
 VERSION = 2
 

@@ -1,8 +1,10 @@
 """What the code at hand makes of the fixture store: its numbers, and the texts around them.
 
-tests/fixtures/store.zip              the stores `plain`, `judged` and `redacted`, and a next night
-tests/fixtures/expected/numbers.json  every number and state: it stays as it is
-tests/fixtures/expected/texts/        the visible text of pages and messages: wording may change
+tests/fixtures/stores/VERSION/store.zip     the stores `plain`, `judged` and `redacted`, and a next
+                                            night, as that version wrote them
+tests/fixtures/stores/VERSION/numbers.json  every number and state: it stays as it is
+tests/fixtures/texts/                       the visible text of pages and messages of the newest
+                                            one: wording may change
 
 A number that is expected has to be there; more may be there.
 """
@@ -20,6 +22,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from packaging.version import Version
+
 from ragmetrics.calibration import load_history
 from ragmetrics.storage import Files, load_gates, nights
 from tests.fakes import store_world as world
@@ -29,9 +33,11 @@ from tests.fakes.slack import SlackServer
 from tests.fakes.store_commands import Commands
 
 FIXTURES = ROOT / "tests" / "fixtures"
-PACKED = FIXTURES / "store.zip"
-EXPECTED = FIXTURES / "expected" / "numbers.json"
-TEXTS = FIXTURES / "expected" / "texts"
+RELEASES = sorted((FIXTURES / "stores").iterdir(), key=lambda one: Version(one.name))
+"""A folder for each released version that changed what is stored, the newest last."""
+PACKED = RELEASES[-1] / "store.zip"
+EXPECTED = RELEASES[-1] / "numbers.json"
+TEXTS = FIXTURES / "texts"
 
 Seen = tuple[dict[str, Any], dict[str, str]]
 """Numbers by what they are of, and texts by file name."""
@@ -79,9 +85,9 @@ def pack(folder: Path, target: Path) -> None:
                     archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
-def unpacked(folder: Path) -> Path:
+def unpacked(folder: Path, packed: Path = PACKED) -> Path:
     """Unpack the stores into a folder; return it."""
-    with zipfile.ZipFile(PACKED) as archive:
+    with zipfile.ZipFile(packed) as archive:
         archive.extractall(folder)
     return folder
 

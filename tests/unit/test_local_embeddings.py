@@ -192,7 +192,7 @@ def test_without_the_extra_the_refusal_gives_the_command(
 ) -> None:
     """Whichever part of it lacks."""
     remove(monkeypatch, module, "ragmetrics.judges.minilm")
-    with pytest.raises(JudgeRefused, match=r'pip install "ragmetrics\[local\]"'):
+    with pytest.raises(JudgeRefused, match=r'pip install "retrieval-nightly\[local\]"'):
         make_embedder(make_settings({"embeddings": "local"}), Corpus())
 
 

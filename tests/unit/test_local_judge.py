@@ -193,5 +193,5 @@ def test_the_settings_name_it_with_or_without_a_model(monkeypatch: pytest.Monkey
 def test_without_the_extra_the_refusal_gives_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is judged."""
     remove(monkeypatch, "onnxruntime", "ragmetrics.judges.minilm")
-    with pytest.raises(JudgeRefused, match=r'pip install "ragmetrics\[local\]"'):
+    with pytest.raises(JudgeRefused, match=r'pip install "retrieval-nightly\[local\]"'):
         make_judge(JudgeSettings(name="local"), Corpus())

@@ -71,7 +71,7 @@ def test_a_missing_extra_is_told_with_the_command(
     settings = make_settings({"runner": name})
     with pytest.raises(SettingsError) as error, open_runner(settings, 1):
         pass
-    assert f'pip install "ragmetrics[{name}]"' in str(error.value)
+    assert f'pip install "retrieval-nightly[{name}]"' in str(error.value)
 
 
 def test_a_backfill_with_a_missing_extra_stages_no_night(
@@ -84,7 +84,7 @@ def test_a_backfill_with_a_missing_extra_stages_no_night(
     days = ["--first", "2026-11-10", "--last", "2026-11-11"]
     monkeypatch.setattr(sys, "argv", ["backfill", "--settings", str(settings), *days])
     assert backfill.main() == 2
-    assert "ragmetrics[ray]" in capsys.readouterr().err
+    assert "retrieval-nightly[ray]" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["ragmetrics.yaml"]
 
 
