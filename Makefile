@@ -91,8 +91,9 @@ FILES = tests/unit/test_docs.py tests/unit/test_deployment_files.py tests/unit/t
 test-dist: dist ## install the wheel in an empty environment, run the demo, and tests of the source distribution
 	$(PYTHON) -m venv --clear $(DIST_VENV)
 	$(DIST_VENV)/bin/pip install -q -c constraints.txt dist/*.whl
+	mkdir -p build/source
 	cd build && ../$(DIST_VENV)/bin/ragmetrics demo && ../$(DIST_VENV)/bin/retrieval-nightly --version
-	mkdir build/source && tar -xzf dist/*.tar.gz -C build/source --strip-components 1
+	tar -xzf dist/*.tar.gz -C build/source --strip-components 1
 	cd build/source && ../../$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not process" $(FILES)
 
 # Of what users install, in an environment of its own: not of our tools.

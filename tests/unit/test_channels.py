@@ -262,7 +262,7 @@ def test_without_apprise_the_error_says_what_to_install(monkeypatch: pytest.Monk
     from pydantic import SecretStr
 
     monkeypatch.setitem(sys.modules, "apprise", None)
-    with pytest.raises(RagmetricsError, match=r"ragmetrics\[channels\]"):
+    with pytest.raises(RagmetricsError, match=r"retrieval-nightly\[channels\]"):
         apprise_channel.send(Message("a", []), "TEAM_URL", SecretStr("json://localhost"))
 
 
