@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.model import MetricChange
+from ragmetrics.text import clean
 
 
 def assert_no_drop(
@@ -20,7 +21,7 @@ def assert_no_drop(
 ) -> MetricChange:
     """Fail if a metric dropped from `before` to `after` by more than `max_drop`.
 
-    Fails if the drop is above `max_drop` and significant; passes if the whole 95% interval of the
+    Fails if the drop, or that of a segment of `by`, is above `max_drop` and significant; passes if the whole 95% interval of the
     drop is at `max_drop` or below it; skips the test as inconclusive otherwise, with the numbers.
     Both sides and `options` are those of `ragmetrics.compare`: logs, results of `evaluate`, tables,
     nights, builds; `judge`, `settings`, `store`, ... Returns the change. Raises what `compare`
@@ -34,9 +35,10 @@ def assert_no_drop(
         raise ValueError("max_drop must not be negative")
     found = compare(before, after, metrics=[metric], **options)
     change = found.metrics[0]
+    if worse := found.significantly_worse(max_drop):
+        lines = (f"{_numbers(one)}: more than {max_drop:g}" for one in worse)
+        pytest.fail("\n".join(lines), pytrace=False)
     conclusion = drop_conclusion(change, max_drop)
-    if conclusion == "failed":
-        pytest.fail(f"{_numbers(change)}: more than {max_drop:g}", pytrace=False)
     if conclusion == "inconclusive":
         pytest.skip(f"inconclusive: {_numbers(change)}; a drop of {max_drop:g} is not ruled out")
     return change
@@ -46,8 +48,9 @@ def _numbers(change: MetricChange) -> str:
     if change.difference is None or change.low is None or change.high is None:
         return f"{change.metric} is not compared: {change.reason or 'too few questions'}"
     seen = "" if change.mde is None else f"; it detects a drop of {change.mde:.3f}"
+    where = f" of {clean(str(change.segment), 80)}" if change.segment else ""
     return (
-        f"{change.metric} {change.mean_a:.3f} -> {change.mean_b:.3f}, change"
+        f"{change.metric}{where} {change.mean_a:.3f} -> {change.mean_b:.3f}, change"
         f" {change.difference:+.3f} [{change.low:+.3f}, {change.high:+.3f}],"
         f" p {_chance(change.p_adjusted)}, {change.questions:,} questions{seen}"
     )

@@ -49,6 +49,9 @@ def pull_request(
     fail_on: Annotated[
         FailOn, typer.Option(help="The results for which the exit code is not 0.")
     ] = "failed",
+    report: Annotated[
+        Path | None, typer.Option(help="Also write the report to this file, in Markdown.")
+    ] = None,
 ) -> None:
     """Compare or gate, and show the result in a pull request of GitHub or GitLab.
 
@@ -57,7 +60,7 @@ def pull_request(
     `--fail-on inconclusive`, else 0.
     """
     result = _result(command, _words(arguments), max_drop, link)
-    _write_summary(result)
+    _write_summary(result, report)
     _publish(result, name, comment=comment, check=check)
     raise typer.Exit(_EXIT_CODES[result.conclusion] if result.conclusion in _FAILS[fail_on] else 0)
 
@@ -85,9 +88,14 @@ def _result(command: Command, arguments: list[str], max_drop: float, link: str) 
     from ragmetrics.pull_request import comparison_result, gate_result, without_result
     from ragmetrics.report import redacted
 
-    hide = _hides(arguments)
+    try:
+        hide = _hides(arguments)
+    except RagmetricsError as error:
+        err.print(f"ragmetrics: {error}", style="red")
+        return without_result("The settings cannot be read. The job's log says why.")
+    # -P: the working folder is the checkout of a pull request, whose modules must not be imported.
     done = subprocess.run(  # noqa: S603 - no shell; the words are arguments of our own command
-        [sys.executable, "-m", "ragmetrics", command, *arguments, "--json"],
+        [sys.executable, "-P", "-m", "ragmetrics", command, *arguments, "--json"],
         stdout=subprocess.PIPE,
         check=False,
     )
@@ -101,14 +109,25 @@ def _result(command: Command, arguments: list[str], max_drop: float, link: str) 
         return without_result(f"Its exit code is {done.returncode}. The job's log says why.")
 
 
-def _write_summary(result: CheckResult) -> None:
-    """Write the job's summary and outputs where GitHub wants them; else print the report."""
+def _write_summary(result: CheckResult, report: Path | None) -> None:
+    """Write the job's summary and outputs where GitHub wants them; else print the report.
+
+    Raises InputError if the report cannot be written.
+    """
+    if report:
+        try:
+            report.write_text(result.markdown, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"--report {report}: {error.strerror}") from None
+    lines = f"conclusion={result.conclusion}\n"
+    if report:
+        lines += f"report={report}\n"
     summary, outputs = (os.environ.get(f"GITHUB_{one}") for one in ("STEP_SUMMARY", "OUTPUT"))
     if not summary:
         out.print(result.markdown, markup=False)
     for path, text in (
         (summary, result.markdown),
-        (outputs, f"conclusion={result.conclusion}\n"),
+        (outputs, lines),
     ):
         if path:
             with Path(path).open("a", encoding="utf-8") as file:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 _TRIES = 4
 _PAUSE = 1.0
-_LONGEST_PAUSE = 60.0
+_LIMITED_PAUSE = 60.0
+"""GitHub asks for a minute after a rate limit that names no time."""
+_LONGEST_PAUSE = 120.0
 _TIMEOUT = 30.0
 
 
@@ -80,5 +82,6 @@ def _wait(answer: httpx.Response) -> float | None:
     )
     if limited:
         asked = answer.headers.get("retry-after", "")
-        return min(float(asked) if asked.isdecimal() else _PAUSE, _LONGEST_PAUSE)
+        wait = float(asked) if asked.isdecimal() else _LIMITED_PAUSE
+        return wait if wait <= _LONGEST_PAUSE else None
     return _PAUSE if answer.status_code >= 500 else None

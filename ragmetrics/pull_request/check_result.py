@@ -18,7 +18,9 @@ class CheckResult:
     title: str
     """One line of plain text."""
     markdown: str
-    """The whole report, with the title as its heading."""
+    """The whole report."""
+    link: str = ""
+    """Address of a page with the whole result; empty: there is none."""
 
 
 def drop_conclusion(change: MetricChange, max_drop: float) -> Conclusion:

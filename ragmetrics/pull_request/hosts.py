@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ragmetrics.errors import InputError
-from ragmetrics.pull_request.api import HostApi
+from ragmetrics.pull_request.api import HostApi, HostError
 from ragmetrics.pull_request.check_result import CheckResult
 
 _CONCLUSIONS = {"passed": "success", "failed": "failure", "inconclusive": "neutral"}
@@ -43,6 +43,7 @@ class GitHub:
         """Write the one comment of this name."""
         if self.number is None:
             return
+        me = self._me()
         path = f"/repos/{self.repository}/issues"
         body = {"body": f"{_marker(name)}\n{result.markdown}"}
         for page in range(1, _MOST_PAGES + 1):
@@ -50,7 +51,7 @@ class GitHub:
                 "GET", f"{path}/{self.number}/comments", per_page=_PAGE, page=page
             )
             for one in found:
-                if _is_ours(one, name):
+                if _has_marker(one, name) and self._wrote(one.get("user") or {}, me):
                     self.api.request("PATCH", f"{path}/comments/{one['id']}", body)
                     return
             if len(found) < _PAGE:
@@ -59,6 +60,7 @@ class GitHub:
 
     def check(self, result: CheckResult, name: str) -> None:
         """Set a check run; an inconclusive one is neutral."""
+        page = {"details_url": result.link} if result.link else {}
         self.api.request(
             "POST",
             f"/repos/{self.repository}/check-runs",
@@ -68,8 +70,23 @@ class GitHub:
                 "status": "completed",
                 "conclusion": _CONCLUSIONS[result.conclusion],
                 "output": {"title": result.title[:_TITLE], "summary": result.markdown},
+                **page,
             },
         )
+
+    def _me(self) -> int | None:
+        """The id of the token's user; None for the token of a job or of an app: both are bots."""
+        try:
+            return int(self.api.request("GET", "/user")["id"])
+        except HostError as error:
+            if error.status != 403:  # "Resource not accessible by integration"
+                raise
+            return None
+
+    @staticmethod
+    def _wrote(author: Mapping[str, Any], me: int | None) -> bool:
+        """Whether a comment is ours. A person may have copied the marker with a quotation."""
+        return author.get("type") == "Bot" if me is None else author.get("id") == me
 
 
 @dataclass(frozen=True)
@@ -80,17 +97,19 @@ class GitLab:
     project: str
     number: int | None
     commit: str
+    pipeline: str = ""
 
     def comment(self, result: CheckResult, name: str) -> None:
         """Write the one note of this name."""
         if self.number is None:
             return
+        me = self.api.request("GET", "/user")["id"]
         path = f"/projects/{self.project}/merge_requests/{self.number}/notes"
         body = {"body": f"{_marker(name)}\n{result.markdown}"}
         for page in range(1, _MOST_PAGES + 1):
             found = self.api.request("GET", path, per_page=_PAGE, page=page)
             for one in found:
-                if str(one.get("body", "")).startswith(_marker(name)):
+                if _has_marker(one, name) and (one.get("author") or {}).get("id") == me:
                     self.api.request("PUT", f"{path}/{one['id']}", body)
                     return
             if len(found) < _PAGE:
@@ -101,8 +120,12 @@ class GitLab:
         """Set a commit status. GitLab has no neutral one: an inconclusive result succeeds."""
         path = f"/projects/{self.project}/statuses/{self.commit}"
         state = _STATES[result.conclusion]
-        description = result.title[:_TITLE]
-        self.api.request("POST", path, {"state": state, "name": name, "description": description})
+        body = {"state": state, "name": name, "description": result.title[:_TITLE]}
+        if self.pipeline:  # without it, GitLab may show the status in another pipeline
+            body["pipeline_id"] = self.pipeline
+        if result.link:
+            body["target_url"] = result.link
+        self.api.request("POST", path, body)
 
 
 def find_host(environment: Mapping[str, str]) -> Host | None:
@@ -141,6 +164,7 @@ def _gitlab(environment: Mapping[str, str]) -> GitLab:
         environment.get("CI_PROJECT_ID", ""),
         int(number) if number.isdecimal() else None,
         environment.get("CI_COMMIT_SHA", ""),
+        environment.get("CI_PIPELINE_ID", ""),
     )
 
 
@@ -165,7 +189,5 @@ def _marker(name: str) -> str:
     return f"<!-- ragmetrics:{plain} -->"
 
 
-def _is_ours(comment: Mapping[str, Any], name: str) -> bool:
-    """Whether a bot wrote a comment with our marker: a person may have quoted it."""
-    begins = str(comment.get("body") or "").startswith(_marker(name))
-    return begins and (comment.get("user") or {}).get("type") == "Bot"
+def _has_marker(comment: Mapping[str, Any], name: str) -> bool:
+    return str(comment.get("body") or "").startswith(_marker(name))

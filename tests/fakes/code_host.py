@@ -23,11 +23,15 @@ class CodeHost:
         """Status and headers of the next answers."""
         self.forbidden = False
         """True for the token of a fork: it may read, and write nothing."""
+        self.me: int | None = None
+        """The user of the token; None: GitHub's token of a job, which is nobody's."""
         self.url = ""
 
-    def comment_of(self, body: str, *, kind: str = "User") -> None:
-        """A comment that somebody wrote before."""
-        self.comments.append({"id": len(self.comments) + 1, "body": body, "user": {"type": kind}})
+    def comment_of(self, body: str, *, kind: str = "User", by: int = 500) -> None:
+        """A comment that somebody wrote before; GitHub calls them the user, GitLab the author."""
+        writer = {"type": kind, "id": by}
+        number = len(self.comments) + 1
+        self.comments.append({"id": number, "body": body, "user": writer, "author": writer})
 
     @contextmanager
     def running(self) -> Iterator[CodeHost]:
@@ -40,13 +44,16 @@ class CodeHost:
         """The answer to a request."""
         split = urlsplit(path)
         query = {name: int(found[0]) for name, found in parse_qs(split.query).items()}
-        if method != "GET" and self.forbidden:
+        if split.path == "/user" and self.me is not None:
+            return 200, {"id": self.me, "login": "ragmetrics"}
+        if split.path == "/user" or (method != "GET" and self.forbidden):
             return 403, {"message": "Resource not accessible by integration"}
         if re.fullmatch(
             r"/repos/acme/search/issues/7/comments|/projects/42/merge_requests/7/notes", split.path
         ):
             if method == "POST":
-                self.comment_of(body["body"], kind="Bot")
+                kind, by = ("Bot", 1) if self.me is None else ("User", self.me)
+                self.comment_of(body["body"], kind=kind, by=by)
                 return 201, self.comments[-1]
             first = (query["page"] - 1) * query["per_page"]
             return 200, self.comments[first : first + query["per_page"]]

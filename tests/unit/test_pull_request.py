@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from ragmetrics.pull_request.api import HostApi, HostError
+from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.code_host import COMMIT, CodeHost
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl
@@ -87,6 +88,20 @@ def test_a_later_run_changes_the_comment(run: Run, logs: tuple[str, str], github
     assert len(github.checks) == 2
 
 
+def test_a_personal_token_changes_its_own_comment(
+    run: Run, logs: tuple[str, str], github: CodeHost
+) -> None:
+    """Its comments are those of a person. Neither another person's nor a bot's is changed."""
+    github.me = 77
+    others = "<!-- ragmetrics:ragmetrics --> not ours"
+    github.comment_of(others, by=78)
+    github.comment_of(others, kind="Bot", by=79)
+    for _ in range(2):
+        run("pull-request", "compare", "--arguments", " ".join(logs))
+    assert [one["user"]["id"] for one in github.comments] == [78, 79, 77]
+    assert [one["body"] for one in github.comments[:2]] == [others, others]
+
+
 def test_each_name_has_its_comment(run: Run, logs: tuple[str, str], github: CodeHost) -> None:
     """Two data sets of one repository do not overwrite each other."""
     for name in ("help", "shop"):
@@ -123,6 +138,52 @@ def test_a_comparison_that_breaks_replaces_an_old_verdict(run: Run, github: Code
     assert github.checks[0]["conclusion"] == "failure"
 
 
+def test_settings_that_cannot_be_read_replace_an_old_verdict(run: Run, github: CodeHost) -> None:
+    """A wrong key of the settings file, which the branch may have changed."""
+    Path("ragmetrics.yaml").write_text("jduge: openai\n", "utf-8")
+    ended = run("pull-request", "compare", "--arguments", "a.jsonl b.jsonl")
+    assert (ended.code, "jduge" in ended.err) == (1, True)
+    assert "settings cannot be read" in github.comments[0]["body"]
+    assert github.checks[0]["conclusion"] == "failure"
+
+
+def test_the_check_links_to_the_page(run: Run, logs: tuple[str, str], github: CodeHost) -> None:
+    """An address of the web; anything else is no link."""
+    for link in ("https://acme.example/compare.html", "javascript:alert(1)"):
+        run("pull-request", "compare", "--arguments", " ".join(logs), "--link", link)
+    first, second = github.checks
+    assert first["details_url"] == "https://acme.example/compare.html"
+    assert "details_url" not in second
+    assert "javascript" not in github.comments[0]["body"]
+
+
+def test_a_gate_is_shown_by_its_verdict(run: Run, github: CodeHost, tmp_path: Path) -> None:
+    """`gate`, run for a build that lost a part of its index: hold fails the check."""
+    rows = golden()
+    write_build(tmp_path, "b1", rows)
+    write_build(tmp_path, "b2", damaged(rows, 0.15, seed=1))
+    settings = {"dataset": "towers", "store": "store", "metrics": METRICS}
+    settings["gate"] = {"logs": "builds/{build}.jsonl"}
+    (tmp_path / "ragmetrics.yaml").write_text(yaml.safe_dump(settings), "utf-8")
+    path = tmp_path / "ragmetrics.yaml"
+    arguments = f"--build b2 --against b1 --settings {path}"
+    ended = run("pull-request", "gate", "--arguments", arguments, "--report", tmp_path / "r.md")
+    assert ended.code == 1, ended.err
+    body = github.comments[0]["body"]
+    assert (tmp_path / "r.md").read_text("utf-8") in body
+    assert "❌ Gate: hold" in body
+    assert "Questions that fell most" in body
+    assert github.checks[0]["output"]["title"] == "Index build b2 against b1: hold"
+
+
+def test_a_report_that_cannot_be_written_is_an_error(run: Run, logs: tuple[str, str]) -> None:
+    """Later steps of the job would miss it."""
+    ended = run(
+        "pull-request", "compare", "--arguments", " ".join(logs), "--report", "none/report.md"
+    )
+    assert (ended.code, "none/report.md" in ended.err) == (2, True)
+
+
 def test_redacted_questions_stay_out(run: Run, logs: tuple[str, str], github: CodeHost) -> None:
     """`alerts: redact` holds for comments too."""
     Path("ragmetrics.yaml").write_text("alerts: {redact: true}\n", "utf-8")
@@ -148,20 +209,26 @@ def test_without_a_host_the_report_is_printed(run: Run, logs: tuple[str, str]) -
 def test_a_merge_request_gets_a_note_and_a_status(
     run: Run, logs: tuple[str, str], host: CodeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same, by GitLab's API; a second run changes the note."""
+    """The same, by GitLab's API; a second run changes the note, and no note of a person."""
     for name, value in {
         "GITLAB_CI": "true",
         "CI_API_V4_URL": host.url,
         "CI_PROJECT_ID": "42",
         "CI_MERGE_REQUEST_IID": "7",
         "CI_COMMIT_SHA": COMMIT,
+        "CI_PIPELINE_ID": "4711",
         "GITLAB_TOKEN": "token",
     }.items():
         monkeypatch.setenv(name, value)
+    host.me = 77
+    quoted = "<!-- ragmetrics:ragmetrics --> quoted by a person"
+    host.comment_of(quoted)
     for _ in range(2):
         run("pull-request", "compare", "--arguments", " ".join(logs))
-    assert len(host.comments) == 1
+    assert [one["author"]["id"] for one in host.comments] == [500, 77]
+    assert host.comments[0]["body"] == quoted
     assert [one["state"] for one in host.checks] == ["failed", "failed"]
+    assert host.checks[0]["pipeline_id"] == "4711"
 
 
 # The API
@@ -174,7 +241,15 @@ def test_a_failing_api_is_asked_again(host: CodeHost) -> None:
     api = HostApi(host.url, {"Authorization": "Bearer x"}, sleep=waits.append)
     path = "/repos/acme/search/issues/7/comments"
     assert api.request("GET", path, page=1, per_page=5) == []
-    assert waits == [1.0, 7.0, 1.0]
+    assert waits == [1.0, 7.0, 60.0]
+
+
+def test_a_rate_limit_of_an_hour_is_an_error(host: CodeHost) -> None:
+    """No job waits that long, and an earlier repeat is held against us."""
+    host.failures = [(403, {"Retry-After": "3600"})]
+    api = HostApi(host.url, {"Authorization": "Bearer x"})
+    with pytest.raises(HostError, match="403"):
+        api.request("GET", "/repos/acme/search/issues/7/comments")
 
 
 def test_a_refusal_is_not_asked_again(host: CodeHost) -> None:
@@ -209,33 +284,63 @@ def test_every_input_reaches_the_script() -> None:
         assert one["description"]
 
 
-@pytest.mark.parametrize("injection", ["", "; touch injected", "$(touch injected)"])
-def test_the_script_of_the_action_runs(
-    logs: tuple[str, str], github: CodeHost, injection: str
-) -> None:
-    """Its last step, run by bash with the variables that GitHub sets, writes the comment. Shell
-    code in an input is no code."""
+def run_action(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
+    """Run the last step of the action by bash, as GitHub does, with the variables that it sets."""
     step = action()["runs"]["steps"][-1]
-    inputs = {name: one.get("default", "") for name, one in action()["inputs"].items()}
-    inputs |= {"arguments": " ".join(logs), "token": "token", "name": f"search{injection}"}
+    values = {name: one.get("default", "") for name, one in action()["inputs"].items()}
+    values |= {"token": "token", **inputs}
 
     def value(text: str) -> str:
-        return re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda one: inputs[one[1]], text)
+        return re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda one: values[one[1]], text)
 
     binaries = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": binaries, "PYTHONPATH": str(ROOT)}
+    environment |= {"RUNNER_TEMP": str(folder)}
     environment |= {name: value(text) for name, text in step["env"].items()}
-    done = subprocess.run(
+    return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.parametrize("injection", ["; touch injected", "$(touch injected)"])
+def test_the_script_of_the_action_runs(
+    logs: tuple[str, str], github: CodeHost, tmp_path: Path, injection: str
+) -> None:
+    """It writes comment, check and outputs. Shell code in an input is no code, a module in the
+    checkout is not imported, and no line of its output can be a workflow command."""
+    Path("typer.py").write_text("raise SystemExit('imported from the checkout')\n", "utf-8")
+    name = f"search{injection}"
+    done = run_action(tmp_path, arguments=" ".join(logs), name=name)
     assert done.returncode == 1, done.stderr
     assert "failed" in github.comments[0]["body"]
-    assert github.checks[0]["name"] == inputs["name"]
+    assert github.checks[0]["name"] == name
     assert not Path("injected").exists()
+    first, last = done.stdout.splitlines()[0], done.stdout.splitlines()[-1]
+    assert last == f"::{first.removeprefix('::stop-commands::')}::" != "::::"
+    outputs = dict(line.split("=") for line in (tmp_path / "output").read_text().splitlines())
+    assert outputs["conclusion"] == "failed"
+    assert Path(outputs["report"]).read_text("utf-8") in github.comments[0]["body"]
+
+
+def test_the_action_shows_nothing_that_is_not_wanted(
+    logs: tuple[str, str], github: CodeHost, tmp_path: Path
+) -> None:
+    """`comment: false` and `check: false`; the verdict still fails the job."""
+    done = run_action(tmp_path, arguments=" ".join(logs), comment="false", check="false")
+    assert done.returncode == 1, done.stderr
+    assert (github.requests, github.comments) == ([], [])
+
+
+def test_an_input_that_is_neither_true_nor_false_is_an_error(
+    github: CodeHost, tmp_path: Path
+) -> None:
+    """A check that is silently not set would be required for nothing."""
+    done = run_action(tmp_path, arguments="a.jsonl b.jsonl", check="yes")
+    assert (done.returncode, "input check" in done.stdout) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["github", "gitlab"])

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.model import ComparedSide, Comparison, Gate, JudgeInfo, MetricChange
+from ragmetrics.model import (
+    ComparedSide,
+    Comparison,
+    Gate,
+    JudgeInfo,
+    MetricChange,
+    MovedQuestion,
+    Segment,
+)
 from ragmetrics.pull_request import (
     COMMENT_LIMIT,
     comparison_result,
@@ -73,6 +81,28 @@ def test_what_could_not_be_compared_is_inconclusive() -> None:
     assert "scored by two judges" in unescape(result.markdown)
 
 
+def test_a_comparison_of_no_metric_is_inconclusive() -> None:
+    """A check that compares nothing does not pass."""
+    assert comparison_result(comparison(), 0.05).conclusion == "inconclusive"
+
+
+@given(
+    st.floats(-1, 1),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.booleans(),
+)
+def test_a_higher_limit_is_never_stricter(
+    middle: float, width: float, limit: float, more: float, higher_is_better: bool
+) -> None:
+    """For any interval: what passes still passes, and what did not fail does not fail."""
+    one = change(middle - width, middle + width, higher_is_better=higher_is_better)
+    before, after = drop_conclusion(one, limit), drop_conclusion(one, limit + more)
+    order = ("failed", "inconclusive", "passed")
+    assert order.index(after) >= order.index(before)
+
+
 @pytest.mark.parametrize(
     ("made", "conclusion"),
     [(promoted(), "passed"), (gate(), "failed"), (incomparable(), "inconclusive")],
@@ -87,22 +117,33 @@ def test_a_gate_is_shown_by_its_verdict(made: Gate, conclusion: str) -> None:
     assert all(reason in shown for reason in made.reasons)
 
 
+def test_questions_that_got_worse_follow_the_metric() -> None:
+    """Where lower is better, they are those whose value rose."""
+    moved = [
+        MovedQuestion(metric="noise", user_input=text, id=text, value_a=a, value_b=b)
+        for text, a, b in (("rose", 0.1, 0.9), ("sank", 0.9, 0.1))
+    ]
+    found = comparison(change(0.1, 0.3, metric="noise", higher_is_better=False))
+    markdown = comparison_result(found.model_copy(update={"moved": moved}), 0.05).markdown
+    assert ("rose" in markdown, "sank" in markdown) == (True, False)
+
+
 # What is written
 
 
 def test_a_text_of_a_log_stays_text() -> None:
     """No sign of it is one of Markdown or HTML, and nothing in inline code is a mention."""
     shown = code(HOSTILE)
-    inside = shown.removeprefix("<code>").removesuffix("</code>")
+    inside = shown.removeprefix("<code>").removesuffix("</code>").replace("<!---->", "")
     assert not re.search(r"[^\w &#;]", inside)
-    assert re.sub(r"&#\d+;", "", inside).isascii()
+    assert "&#64;<!---->" in shown  # GitHub makes links of addresses in HTML code too
     assert unescape(inside) == HOSTILE
 
 
 @given(st.text(max_size=300))
 def test_no_text_can_leave_its_code(text: str) -> None:
     """For any text: a line without signs but references."""
-    inside = code(text).removeprefix("<code>").removesuffix("</code>")
+    inside = code(text).removeprefix("<code>").removesuffix("</code>").replace("<!---->", "")
     assert "\n" not in inside
     assert all(one.isalnum() or one in " &#;" for one in inside)
 
@@ -112,8 +153,26 @@ def test_a_hostile_name_cannot_write_into_the_report() -> None:
     hostile = MetricChange(metric="m", reason=f"\n\n# Passed\n{HOSTILE}")
     markdown = comparison_result(comparison(hostile, name=HOSTILE), 0.05).markdown
     assert "# Passed" not in markdown
-    assert "@everyone" not in markdown
+    assert_in_code_alone(markdown)
+
+
+def assert_in_code_alone(markdown: str) -> None:
+    """Outside code the mention would be one, also as a character reference."""
     assert "<img" not in markdown
+    assert "everyone" in markdown
+    assert "everyone" not in re.sub(r"<code>.*?</code>", "", markdown)
+
+
+def test_a_hostile_segment_cannot_write_into_the_heading() -> None:
+    """The worst segment is named at the top: its value is a tag of the log."""
+    segment = Segment(tag="team", value=HOSTILE)
+    found = comparison(change(-0.3, -0.1, segment=segment))
+    assert_in_code_alone(comparison_result(found, 0.05).markdown)
+
+
+def test_a_hostile_build_cannot_write_into_the_heading() -> None:
+    """Names of builds and all other texts of a gate."""
+    assert_in_code_alone(gate_result(gate(build=HOSTILE, say=HOSTILE, serving=HOSTILE)).markdown)
 
 
 def test_a_long_report_is_cut_between_its_parts() -> None:

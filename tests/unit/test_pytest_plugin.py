@@ -33,6 +33,26 @@ def test_too_few_questions_are_skipped_as_inconclusive() -> None:
         assert_no_drop(make_rows(10, good=0.8), make_rows(10, good=0.7), "context_relevance")
 
 
+def test_a_segment_that_dropped_fails_the_test() -> None:
+    """With `by`, a loss in one channel is not hidden by the others."""
+    rows = make_rows(400)
+    after = [
+        {**row, "retrieved_contexts": ["Museums are closed."]}
+        if row["tags"]["channel"] == "app" and number % 4 == 1
+        else row
+        for number, row in enumerate(rows)
+    ]
+    with pytest.raises(pytest.fail.Exception, match="of channel=app"):
+        assert_no_drop(rows, after, "context_relevance", max_drop=0.2, by=["channel"])
+
+
+def test_a_metric_that_no_row_has_is_inconclusive() -> None:
+    """Without a reference there is no recall: the reason is in the message."""
+    rows = make_rows(20, reference=None)
+    with pytest.raises(pytest.skip.Exception, match="context_recall is not compared: "):
+        assert_no_drop(rows, rows, "context_recall")
+
+
 def test_a_drop_within_the_limit_passes() -> None:
     """A test may allow a known loss."""
     assert_no_drop(make_rows(400), make_rows(400, good=0.9), "context_relevance", max_drop=0.3)
