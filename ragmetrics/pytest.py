@@ -21,8 +21,9 @@ def assert_no_drop(
 ) -> MetricChange:
     """Fail if a metric dropped from `before` to `after` by more than `max_drop`.
 
-    Fails if the drop, or that of a segment of `by`, is above `max_drop` and significant; passes if the whole 95% interval of the
-    drop is at `max_drop` or below it; skips the test as inconclusive otherwise, with the numbers.
+    Fails if the drop, or that of a segment of `by`, is above `max_drop` and significant; passes if
+    the whole 95% interval of the drop is at `max_drop` or below it; skips the test as inconclusive
+    otherwise, with the numbers.
     Both sides and `options` are those of `ragmetrics.compare`: logs, results of `evaluate`, tables,
     nights, builds; `judge`, `settings`, `store`, ... Returns the change. Raises what `compare`
     raises, and ValueError for a negative limit.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -162,8 +163,8 @@ def test_a_gate_is_shown_by_its_verdict(run: Run, github: CodeHost, tmp_path: Pa
     rows = golden()
     write_build(tmp_path, "b1", rows)
     write_build(tmp_path, "b2", damaged(rows, 0.15, seed=1))
-    settings = {"dataset": "towers", "store": "store", "metrics": METRICS}
-    settings["gate"] = {"logs": "builds/{build}.jsonl"}
+    logs = {"logs": "builds/{build}.jsonl"}
+    settings = {"dataset": "towers", "store": "store", "metrics": METRICS, "gate": logs}
     (tmp_path / "ragmetrics.yaml").write_text(yaml.safe_dump(settings), "utf-8")
     path = tmp_path / "ragmetrics.yaml"
     arguments = f"--build b2 --against b1 --settings {path}"
@@ -343,14 +344,32 @@ def test_an_input_that_is_neither_true_nor_false_is_an_error(
     assert (done.returncode, "input check" in done.stdout) == (2, True)
 
 
-@pytest.mark.parametrize("name", ["github", "gitlab"])
-def test_the_examples_name_what_there_is(name: str) -> None:
-    """Inputs of the action, and options of the command."""
-    text = (ROOT / f"examples/pull-requests/{name}.yml").read_text("utf-8")
-    found = yaml.safe_load(text)
-    if name == "gitlab":
-        assert "ragmetrics pull-request compare --arguments " in found["retrieval"]["script"][-1]
-        return
-    step = found["jobs"]["retrieval"]["steps"][-1]
+# The examples
+
+
+def example(name: str) -> dict[str, Any]:
+    """The job of an example."""
+    found = yaml.safe_load((ROOT / f"examples/pull-requests/{name}.yml").read_text("utf-8"))
+    job: dict[str, Any] = found["retrieval"] if name == "gitlab" else found
+    return job
+
+
+def test_the_example_of_github_names_what_there_is() -> None:
+    """Inputs of the action, and the permissions that it needs; third parties' actions are
+    pinned."""
+    found = example("github")
+    *others, step = found["jobs"]["retrieval"]["steps"]
     assert set(step["with"]) <= set(action()["inputs"])
     assert found["permissions"]["pull-requests"] == found["permissions"]["checks"] == "write"
+    assert all(re.search(r"@[0-9a-f]{40}$", one["uses"]) for one in others if "uses" in one)
+
+
+def test_the_example_of_gitlab_runs(run: Run, logs: tuple[str, str]) -> None:
+    """Its command, with logs of ours, writes the report that the job keeps."""
+    found = example("gitlab")
+    command = found["script"][-1].replace("s3://my-bucket/golden/main.jsonl", logs[0])
+    program, *words = shlex.split(command.replace("--by section", "--by channel"))
+    assert program == "ragmetrics"
+    assert run(*words).code == 1
+    [report] = found["artifacts"]["paths"]
+    assert "Retrieval failed" in Path(report).read_text("utf-8")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import ragmetrics
@@ -62,6 +65,14 @@ def test_results_of_evaluate_are_sides_too() -> None:
     """What is scored already is not scored again."""
     result = ragmetrics.evaluate(make_rows(200), metrics=["context_relevance"])
     assert_no_drop(result, result, "context_relevance")
+
+
+@pytest.mark.process
+def test_its_import_loads_no_table_library() -> None:
+    """Test suites that only collect do not wait for pandas."""
+    program = "import sys, ragmetrics.pytest; print({'pandas', 'scipy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.split() == [b"set()"]
 
 
 def test_a_metric_that_does_not_exist_is_an_error() -> None:
