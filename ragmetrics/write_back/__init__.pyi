@@ -1,0 +1,6 @@
+from .delivery import (
+    WriteBackReport as WriteBackReport,
+    queue_night as queue_night,
+    send_waiting as send_waiting,
+)
+from .outbox import GIVEN_UP as GIVEN_UP, waiting as waiting
