@@ -77,7 +77,7 @@ class WriteBackSettings(SettingsModel):
     timeout_seconds: float = Field(30, gt=0, le=600)
     """Timeout of one request."""
     retry_delay_seconds: float = Field(1, gt=0, le=60)
-    """Pause before a failed request is repeated. It doubles with each repetition, up to 30 s."""
+    """Pause before a failed request is repeated. It doubles each time, up to 32 times as long."""
     retry_seconds: float = Field(300, ge=0, le=86_400)
     """How long one run waits for a target that fails, all waits together. The scores that are left
     wait for the next run."""

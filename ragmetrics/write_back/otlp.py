@@ -26,7 +26,6 @@ EVENT = "gen_ai.evaluation.result"
 _PATH = "/v1/logs"
 _RETRYABLE = (429, 502, 503, 504)
 """Of the OTLP specification; no other request may be repeated at once."""
-_INFO = 9
 _INSTALL = "write_back: otlp: needs OpenTelemetry: pip install 'ragmetrics[otel]'"
 
 
@@ -94,7 +93,12 @@ def export_request(batch: Sequence[EvaluationResult]) -> ExportLogsServiceReques
     """The request with one log record per result, all of one dataset."""
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
     from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
-    from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
+    from opentelemetry.proto.logs.v1.logs_pb2 import (
+        LogRecord,
+        ResourceLogs,
+        ScopeLogs,
+        SeverityNumber,
+    )
     from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
     now = time.time_ns()
@@ -102,7 +106,7 @@ def export_request(batch: Sequence[EvaluationResult]) -> ExportLogsServiceReques
         LogRecord(
             time_unix_nano=max(0, int(one.timestamp.timestamp() * 1e6) * 1_000),
             observed_time_unix_nano=now,
-            severity_number=_INFO,
+            severity_number=SeverityNumber.SEVERITY_NUMBER_INFO,
             event_name=EVENT,
             trace_id=bytes.fromhex(hex_id(one.trace_id, TRACE_DIGITS) or ""),
             span_id=bytes.fromhex(hex_id(one.span_id, SPAN_DIGITS) or ""),

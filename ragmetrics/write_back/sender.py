@@ -10,7 +10,8 @@ from ragmetrics.config import WriteBackSettings
 from ragmetrics.write_back.evaluation_results import EvaluationResult
 from ragmetrics.write_back.target import BatchRefused, Outcome, Target, Unconfirmed
 
-_LONGEST_PAUSE = 30.0
+_LONGEST_PAUSE = 32
+"""In first pauses."""
 
 
 @dataclass
@@ -89,4 +90,4 @@ class Sender:
             raise error
         time.sleep(pause)
         self.waited += pause
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE * self.settings.retry_delay_seconds)
