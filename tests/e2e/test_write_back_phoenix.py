@@ -83,7 +83,7 @@ def ours(phoenix: PhoenixServer, span: int, settings: Settings) -> dict[str, dic
 def test_the_scores_of_a_night_are_seen_on_their_spans(
     phoenix: PhoenixServer, tmp_path: Path
 ) -> None:
-    """Score, label and reason, with judge, fingerprint, run and interval; a repetition adds none."""
+    """Score, label and reason, with fingerprint, run and interval; a repetition adds none."""
     settings, manifest = night(phoenix, tmp_path)
     found = ours(phoenix, 1, settings)
     score = found["context_relevance"]

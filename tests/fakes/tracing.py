@@ -33,9 +33,10 @@ class TracingServer:
         """So many of the next requests are taken, and their connections close without an answer."""
         self.refused: set[str] = set()
         """Metrics whose scores are refused."""
-        self.reached = threading.Event()
-        self.reached_after = 0
-        """`reached` is set after so many requests."""
+        self.hold_at = 0
+        """The request of this number is taken, and answered only by the end of its client."""
+        self.held = threading.Event()
+        self.released = threading.Event()
 
     @contextmanager
     def running(self) -> Iterator[Self]:
@@ -56,12 +57,15 @@ class _Handler(Handler):
         tool, body = self.tool, self.body()
         tool.requests += 1
         tool.paths.append(self.path)
-        if tool.requests == tool.reached_after:
-            tool.reached.set()
         if tool.statuses and (status := tool.statuses.pop(0)) != 200:
             self.answer(status, b'{"error": "told to fail"}')
             return
         status, answer = tool.take(self.path, self.headers, body)
+        if tool.requests == tool.hold_at:
+            tool.held.set()
+            tool.released.wait(60)
+            self.close_connection = True
+            return
         if tool.mute:
             tool.mute -= 1
             return
