@@ -8,13 +8,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.config import Settings, public_settings
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.model import Manifest, Score, Status
 from ragmetrics.pipeline import send_scores, write_back_night
-from ragmetrics.storage import open_store
+from ragmetrics.storage import open_store, ref_of
 from ragmetrics.write_back import WriteBackReport, queue_night, send_waiting, waiting
 from tests.fakes.nights import night
 from tests.fakes.tracing import KEYS, SECRET, LangfuseServer, OtlpReceiver, values
@@ -442,3 +443,13 @@ def test_the_command_asks_for_a_target_and_a_night(
         send_scores(settings, target="phoenix")
     with pytest.raises(InputError, match="is not published"):
         send_scores(settings, manifest.date + timedelta(1))
+
+
+def test_rows_of_an_older_version_have_no_ids(tmp_path: Path, langfuse: LangfuseServer) -> None:
+    """Their parts lack the columns: that is counted, and no error."""
+    settings = to_langfuse(tmp_path, langfuse)
+    manifest = a_night(settings)
+    path = tmp_path / "store" / ref_of(manifest).rows(0)
+    pq.write_table(pq.read_table(path).drop_columns(["trace_id", "span_id"]), path)
+    report = send(settings, manifest)
+    assert (report.sent, report.unfit) == (0, {"rows without a trace id or a span id": 10})
