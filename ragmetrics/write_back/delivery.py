@@ -111,6 +111,23 @@ def send_waiting(
     return reports
 
 
+def target_problems(
+    settings: Settings, environment: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Each configured target, with the reason why nothing can be sent there; empty if there is
+    none. Nothing is sent.
+    """
+    found = {}
+    for name in _names(settings, None):
+        found[name] = ""
+        try:
+            if settings.write_back:
+                _make_target(name, settings.write_back, environment)
+        except RagmetricsError as error:
+            found[name] = str(error)
+    return found
+
+
 def _names(settings: Settings, only: str | None) -> list[str]:
     chosen = settings.write_back
     names = [name for name in _TARGETS if chosen and getattr(chosen, name)]

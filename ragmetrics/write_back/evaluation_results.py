@@ -79,7 +79,7 @@ class ResultReader:
         for shard in range(ref.shards):
             rows = _rows(self.files, ref, shard)
             for summary in self._metrics():
-                scores = _scores(self.files, ref, summary.metric, shard)
+                scores = _scores(self.files, ref, summary.metric, shard, details=documents)
                 about = self._about(summary)
                 for number, row in enumerate(rows):
                     if row["trace_id"] is None and row["span_id"] is None:
@@ -190,9 +190,11 @@ def _rows(files: Files, ref: RunRef, shard: int) -> list[dict[str, Any]]:
     return found
 
 
-def _scores(files: Files, ref: RunRef, metric: str, shard: int) -> list[dict[str, Any]] | None:
+def _scores(
+    files: Files, ref: RunRef, metric: str, shard: int, *, details: bool
+) -> list[dict[str, Any]] | None:
     """The scores of a shard in the order of its rows; None if the part was never written."""
-    columns = ["value", "status", "reason", "details", "votes", "spread"]
+    columns = ["value", "status", "reason", "votes", "spread", *(["details"] if details else [])]
     try:
         return read_columns(files, ref.scores(metric, shard), columns).to_pylist()  # type: ignore[no-any-return]
     except StoreError as error:

@@ -14,7 +14,7 @@ import pytest
 from ragmetrics.config import Settings, public_settings
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.model import Manifest, Score, Status
-from ragmetrics.pipeline import send_scores, write_back_night
+from ragmetrics.pipeline import examine, send_scores, write_back_night
 from ragmetrics.storage import open_store, ref_of
 from ragmetrics.write_back import WriteBackReport, queue_night, send_waiting, waiting
 from tests.fakes.nights import night
@@ -453,3 +453,24 @@ def test_rows_of_an_older_version_have_no_ids(tmp_path: Path, langfuse: Langfuse
     pq.write_table(pq.read_table(path).drop_columns(["trace_id", "span_id"]), path)
     report = send(settings, manifest)
     assert (report.sent, report.unfit) == (0, {"rows without a trace id or a span id": 10})
+
+
+def test_the_doctor_names_a_missing_key_and_what_waits(
+    tmp_path: Path, langfuse: LangfuseServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As warnings, because a night works without its tracing tools."""
+    settings = to_langfuse(tmp_path, langfuse, retry_seconds=0)
+
+    def told() -> tuple[str, str]:
+        checks = examine(settings, night().date)
+        [found] = [one for one in checks if one.name == "write-back to langfuse"]
+        return found.state, found.text
+
+    manifest = a_night(settings)
+    assert told() == ("ok", "the settings are complete; nothing waits")
+    langfuse.statuses = [503]
+    send(settings, manifest)
+    assert told()[0] == "warning"
+    assert "1 night to be sent" in told()[1]
+    monkeypatch.delenv("LANGFUSE_PUBLIC_KEY")
+    assert "LANGFUSE_PUBLIC_KEY is not set" in told()[1]
