@@ -18,11 +18,12 @@ DIST_VENV = .venv-dist
 RAGAS_VENV = .venv-ragas
 RAGAS_0_1_VENV = .venv-ragas-0.1
 DEEPEVAL_VENV = .venv-deepeval
+PHOENIX_VENV = .venv-phoenix
 
 # Each process of a test would compile the product anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: dist test-dist sbom help venv install demo test-fast test test-system test-lowest mutation fuzz check format bench parity \
+.PHONY: dist test-dist sbom help venv install phoenix demo test-fast test test-system test-lowest mutation fuzz check format bench parity \
 	screenshots lock clean
 
 help: ## list the targets
@@ -31,6 +32,8 @@ help: ## list the targets
 venv: $(BIN)/.dev-installed ## make .venv with everything for development
 
 install: $(BIN)/.flows-installed ## make .venv with what users need: ragmetrics and Prefect
+
+phoenix: $(PHOENIX_VENV)/.installed ## make .venv-phoenix with the server of Arize Phoenix, which tests of write-back annotate
 
 demo: $(BIN)/.flows-installed ## run the nightly on bundled logs: no key, no network
 	$(BIN)/python -m flows.demo
@@ -107,7 +110,7 @@ sbom: ## write the bill of materials of what users install, in the CycloneDX for
 	rm -rf $(SBOM_VENV) $(SBOM_VENV)-tool
 
 clean: ## remove .venv, caches and the demo's output
-	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(DIST_VENV) $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) build dist sbom.cdx.json demo-store *.egg-info
+	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(DIST_VENV) $(SBOM_VENV) $(SBOM_VENV)-tool $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) $(PHOENIX_VENV) build dist sbom.cdx.json demo-store *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -152,3 +155,9 @@ $(RAGAS_0_1_VENV)/.installed: $(BIN)/python
 $(DEEPEVAL_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(DEEPEVAL_VENV)
 	$(DEEPEVAL_VENV)/bin/pip install -q "deepeval==4.3.1" "openai[aiohttp]" && touch $@ || rm -rf $(DEEPEVAL_VENV)
+
+# In an environment of its own: it brings a plugin that every pytest would load, and 70 packages.
+$(PHOENIX_VENV)/.installed: $(BIN)/python
+	$(BIN)/python -m venv $(PHOENIX_VENV)
+	$(PHOENIX_VENV)/bin/pip install -q "arize-phoenix>=20.16,<21"
+	touch $@

@@ -45,7 +45,7 @@ from ragmetrics.report import LABELS, by_state, rule_state
 from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store
 from tasks.calibrate import judge_labelled
-from tasks.nightly import alert, publish, show_or_tell, stage
+from tasks.nightly import alert, publish, show_or_tell, stage, write_back
 
 
 def _run_name() -> str:
@@ -86,6 +86,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     manifest = publish(chosen, staged, problems + unjudged)
     delivery = alert(chosen, manifest)
     unshown, notified = show_or_tell(chosen, manifest)
+    reports = write_back(chosen, manifest) if chosen.write_back else ()
     for one in incidents([one for one in manifest.findings if one.level != "ok"], manifest):
         log.warning("%s: %s", one.cause.level, one.sentence)
     if missing := shortfalls(manifest, delivery):
@@ -95,7 +96,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
         notified = notified and not staged.problems
         return failed_state(coverage_short(manifest, missing), notified=notified)  # type: ignore[no-any-return]
     log.info("%s", _outcome(manifest, dashboard_link(chosen, open_store(chosen), manifest)))
-    return NightResult(manifest, delivery)
+    return NightResult(manifest, delivery, reports)
 
 
 def _outcome(manifest: Manifest, dashboard: str) -> str:

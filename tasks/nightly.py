@@ -19,10 +19,12 @@ from ragmetrics.pipeline import (
     publish_night,
     show_night,
     stage_night,
+    write_back_night,
 )
 from ragmetrics.report import night_markdown
 from ragmetrics.scoring import Staged, score_part
 from ragmetrics.storage import Files, RunRef, open_store
+from ragmetrics.write_back import WriteBackReport
 from tasks.run_page import artifact_key, leave_artifact, run_page
 
 
@@ -100,6 +102,12 @@ def show(settings: Settings, manifest: Manifest) -> None:
 def tell_unshown(settings: Settings, manifest: Manifest, reason: str) -> bool:
     """Notify people that the dashboard lacks the night; return whether Slack confirmed it."""
     return notify_unshown_night(settings, manifest, reason, run_page())
+
+
+@task(name="write back", task_run_name="write back · {manifest.date}")
+def write_back(settings: Settings, manifest: Manifest) -> tuple[WriteBackReport, ...]:
+    """Send the scores to tracing tools. What cannot be sent waits for the next night."""
+    return write_back_night(settings, manifest)
 
 
 def show_or_tell(settings: Settings, manifest: Manifest) -> tuple[list[str], bool]:

@@ -39,6 +39,8 @@ COMMANDS: Mapping[str, str] = {
     "whatif": "Ask the questions that fell again, through variants of the retriever: what mends "
     "them?",
     "dashboard": "Rewrite the dashboard of a store.",
+    "write-back": "Send the scores of a night to the tracing tools of `write_back:`; nothing is "
+    "sent twice.",
     "prune": "Remove old nights, logged rows, replaced runs and replies; without --yes, list them "
     "only.",
     "gate": "Compare an index build with the one that serves.",
@@ -57,7 +59,7 @@ COMMANDS: Mapping[str, str] = {
 group `app`, of the module `NAME`. It is imported when it is needed: most of them need libraries
 that take a second to import.
 """
-_MODULES = {"emit-build": "gate", "pull-request": "pull_request"}
+_MODULES = {"emit-build": "gate", "pull-request": "pull_request", "write-back": "write_back"}
 
 
 class Commands(dict[str, Any]):

@@ -21,6 +21,7 @@ from ragmetrics.cli.options import (
 )
 from ragmetrics.cli.output.summary import print_messages, print_summary
 from ragmetrics.storage import open_store
+from ragmetrics.text import clean
 
 if TYPE_CHECKING:
     from ragmetrics.config import Settings
@@ -64,6 +65,8 @@ def print_night(console: Console, settings: Settings, result: NightResult) -> No
 
     print_summary(console, result.manifest)
     print_messages(console, [result])
+    for report in result.write_back:
+        console.print(clean(str(report), 2_000))
     link = dashboard_link(settings, open_store(settings), result.manifest)
     console.print(f"Dashboard: {link}")
 

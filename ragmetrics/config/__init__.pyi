@@ -13,6 +13,13 @@ from .settings import (
 from .prometheus import PushSettings as PushSettings
 from .runner import CLUSTERS as CLUSTERS, RunnerSettings as RunnerSettings
 from .sampling import SampleSettings as SampleSettings
+from .write_back import (
+    LangfuseSettings as LangfuseSettings,
+    OtlpSettings as OtlpSettings,
+    PhoenixSettings as PhoenixSettings,
+    WriteBackSettings as WriteBackSettings,
+    WriteBackStatus as WriteBackStatus,
+)
 from .judge import (
     EmbeddingSettings as EmbeddingSettings,
     JudgeSettings as JudgeSettings,

@@ -37,6 +37,7 @@ from ragmetrics.config.runner import RunnerSettings
 from ragmetrics.config.sampling import SampleSettings
 from ragmetrics.config.settings_errors import explain_settings_error
 from ragmetrics.config.topics import TopicSettings
+from ragmetrics.config.write_back import WriteBackSettings
 from ragmetrics.errors import SettingsError
 from ragmetrics.model import FIELDS
 from ragmetrics.text import Duration, load_yaml
@@ -142,6 +143,8 @@ class Settings(BaseSettings):
     """Address of the dashboard for links in messages. None: its path in the store."""
     metrics_push: PushSettings | None = None
     """A Pushgateway that gets the metrics of the newest night."""
+    write_back: WriteBackSettings | None = None
+    """Tracing tools that get the scores of each night. None: scores are not sent anywhere."""
     storage_options: dict[str, Any] = Field(default_factory=dict)
     """Passed to fsspec, for buckets that the AWS environment variables do not describe."""
 

@@ -110,6 +110,8 @@ class LogRow:
     retrieved_context_scores: tuple[float, ...] | None = None
     index_build: Identifier | None = None
     language: str | None = None
+    trace_id: Identifier | None = None
+    span_id: Identifier | None = None
     tags: Tags = field(default_factory=dict)
 
     @property

@@ -10,6 +10,7 @@ from .nightly import (
     shortfalls as shortfalls,
     show_night as show_night,
     stage_night as stage_night,
+    write_back_night as write_back_night,
     notify_unshown_night as notify_unshown_night,
 )
 from .evaluation import (
@@ -41,6 +42,7 @@ from .retention import (
     find_prunable as find_prunable,
     prune as prune,
 )
+from .write_back import send_scores as send_scores
 from .demo import unpack_demo as unpack_demo, NIGHTS as NIGHTS
 from .init import (
     InitReport as InitReport,

@@ -40,6 +40,7 @@ from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
 from ragmetrics.report import plural
 from ragmetrics.scoring import check_prices, chosen_metrics
 from ragmetrics.storage import open_store
+from ragmetrics.write_back import target_problems, waiting
 
 _ROWS = 200
 _DAYS_BACK = 7
@@ -85,6 +86,8 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
         yield _checked("embeddings", partial(_embeddings, settings, ask))
     for channel in channels(settings.alerts, open_store(settings)):
         yield _checked(channel.name, partial(_channel, channel))
+    for name, problem in target_problems(settings).items():
+        yield _checked(f"write-back to {name}", partial(_target, settings, name, problem))
     if os.environ.get("PREFECT_API_URL"):
         yield _checked("Prefect", _prefect)
 
@@ -96,6 +99,17 @@ def _checked(name: str, look: Callable[[], str]) -> Check:
         return Check(name, "warning", str(warning))
     except RagmetricsError as error:
         return Check(name, "failed", str(error))
+
+
+def _target(settings: Settings, name: str, problem: str) -> str:
+    """What a tracing tool lacks, or what waits for it. A night works without it."""
+    late = [one for one in waiting(open_store(settings)) if one.target == name]
+    text = (
+        f"{plural(len(late), 'night')} to be sent; {late[0].problem}" if late else "nothing waits"
+    )
+    if problem or late:
+        raise _Warning(problem or text)
+    return f"the settings are complete; {text}"
 
 
 def _settings(settings: Settings) -> str:

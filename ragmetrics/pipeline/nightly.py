@@ -1,9 +1,10 @@
-"""The five steps of a night as plain functions. The flow's tasks call them; `run_night` runs them
+"""The six steps of a night as plain functions. The flow's tasks call them; `run_night` runs them
 without Prefect.
 
-    stage -> score (metric family x shard) -> publish -> alert -> show
+    stage -> score (metric family x shard) -> publish -> alert -> show -> write back
 
 Alerts need only the findings. They come before the pages, because writing the pages may fail.
+Write-back comes last, because it may wait for other services.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ from ragmetrics.scoring import (
 )
 from ragmetrics.storage import RunRef, open_store
 from ragmetrics.topics import topics_of_night
+from ragmetrics.write_back import WriteBackReport, queue_night, send_waiting
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +70,8 @@ class NightResult:
 
     manifest: Manifest
     delivery: Delivery
+    write_back: tuple[WriteBackReport, ...] = ()
+    """What tracing tools got of the night, and of earlier nights that waited."""
 
 
 def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
@@ -199,6 +203,21 @@ def alert_night(settings: Settings, manifest: Manifest, run_url: str | None = No
     return notify_channels(settings, open_store(settings), manifest, run_url)
 
 
+def write_back_night(settings: Settings, manifest: Manifest) -> tuple[WriteBackReport, ...]:
+    """Send the scores of a published run to the targets of `write_back:`, and those of earlier
+    nights that wait. A failure is in the reports and in the log, and never fails the night.
+    """
+    if settings.write_back is None:
+        return ()
+    files = open_store(settings)
+    try:
+        queue_night(settings, files, manifest)
+        return tuple(send_waiting(settings, files, newest=manifest.date))
+    except StoreError as error:
+        log.error("the scores of %s are not written back: %s", manifest.date, error)
+        return ()
+
+
 def run_night(settings: Settings, day: date) -> NightResult:
     """Run one night from logs to alerts, without Prefect.
 
@@ -220,9 +239,10 @@ def run_night(settings: Settings, day: date) -> NightResult:
     manifest = publish_night(settings, staged, [*map(str, problems), *unjudged])
     delivery = alert_night(settings, manifest)
     unshown = _show_or_notify(settings, manifest)
+    reports = write_back_night(settings, manifest)
     if missing := [*shortfalls(manifest, delivery), *unshown, *staged.problems]:
         raise coverage_short(manifest, missing)
-    return NightResult(manifest, delivery)
+    return NightResult(manifest, delivery, reports)
 
 
 def _show_or_notify(settings: Settings, manifest: Manifest) -> list[str]:

@@ -1,7 +1,8 @@
 """`prune`: removes from a store what nobody needs any more.
 
     kind               what is removed                                    when
-    nights             runs, scores, rows, quarantine, pages, what-ifs   older than `keep`
+    nights             runs, scores, rows, quarantine, pages, what-ifs,  older than `keep`
+                       lists of scores that were written back
     rows               logged rows and quarantine; scores and pages stay  older than `keep_rows`
     superseded runs    runs of a night that another run replaced          night older than 14 days
     unfinished runs    rows and scores of a run without a manifest        night older than 14 days
@@ -33,7 +34,7 @@ _OF_RUN = re.compile(
     r"(?:\.jsonl?)?(?:/|$)"
 )
 _OF_DAY = re.compile(
-    r"(?:dashboard/|calibrations/replies/dt=|whatif/dt=)(?P<day>[0-9-]{10})(?:/|\.json$)"
+    r"(?:dashboard/|calibrations/replies/dt=|whatif/dt=|write-back/sent/dt=)(?P<day>[0-9-]{10})(?:/|\.json$)"
 )
 _OF_GATE = re.compile(r"gates/(?:rows|scores)/")
 # Manifests first: a run without one does not exist, so nothing reads the rest.

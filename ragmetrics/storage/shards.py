@@ -50,6 +50,8 @@ ROW_SCHEMA = pa.schema(
         ("retrieved_context_scores", pa.list_(pa.float64())),
         ("index_build", pa.string()),
         ("language", pa.string()),
+        ("trace_id", pa.string()),
+        ("span_id", pa.string()),
         ("tags", _TAGS),
     ]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -60,3 +61,10 @@ def serving(handler: type[Handler], **given: object) -> Iterator[str]:
             yield f"http://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

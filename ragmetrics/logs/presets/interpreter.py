@@ -161,13 +161,19 @@ def _joined(spans: list[tuple[Place, Span]]) -> Iterator[Item]:
         if span.retrieval and tree.inside(span):
             yield place, INSIDE
         elif isinstance(span.item, dict):
-            yield place, _completed(span.item, root, call, answer)
+            yield place, _completed(_with_ids(span, span.item), root, call, answer)
         elif span.item is not None:
             yield place, span.item
         elif span is answer:
             yield place, Skipped(f"{span.kind}: gave a row its response")
         else:
             yield place, Skipped(f"{span.kind}: not a retrieval")
+
+
+def _with_ids(span: Span, row: dict[str, Any]) -> dict[str, Any]:
+    """The row with the ids of its trace and span, by which scores find their way back."""
+    ids = {"trace_id": span.trace, "span_id": span.id}
+    return {**{name: value for name, value in ids.items() if value is not None}, **row}
 
 
 def _completed(

@@ -1,0 +1,73 @@
+"""`ragmetrics write-back`: sends the scores of a night to tracing tools."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ragmetrics.cli.options import (
+    INTERRUPTED,
+    JsonFlag,
+    SettingsFlag,
+    StoreFlag,
+    date_of,
+    err,
+    out,
+    print_json,
+    settings_here,
+)
+from ragmetrics.text import clean
+
+if TYPE_CHECKING:
+    from ragmetrics.write_back import WriteBackReport
+
+_LONGEST = 2_000
+
+
+def write_back(
+    date: Annotated[
+        str | None,
+        typer.Option("--date", metavar="DATE", help="The night; default: all that wait."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help="Only this one: langfuse, phoenix or otlp."),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="With --date: send also what was sent before.")
+    ] = False,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Send the scores of a night to the tracing tools of `write_back:`; nothing is sent twice.
+
+    Without --date it sends what waits because a tool was down. With --date, scores that a tool
+    refused are tried again. Exit code 1 if scores still wait or are refused.
+    """
+    from ragmetrics.errors import InputError
+    from ragmetrics.pipeline import send_scores
+
+    if again and not date:
+        raise InputError("--again: name the night with --date")
+    chosen = settings_here(settings, store)
+    try:
+        reports = send_scores(chosen, date_of(date) if date else None, target, again=again)
+    except KeyboardInterrupt:
+        err.print("Stopped. The same command continues")
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        print_json({"targets": [_record(one) for one in reports]})
+    elif not reports:
+        out.print("Nothing waits.")
+    else:
+        for one in reports:
+            out.print(clean(str(one), _LONGEST))
+    if any(one.problem or one.refused for one in reports):
+        raise typer.Exit(1)
+
+
+def _record(one: WriteBackReport) -> dict[str, Any]:
+    return {**asdict(one), "night": one.night.isoformat()}

@@ -1,0 +1,30 @@
+"""Write-back by hand: sends a past night, or what waits in the outbox."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from ragmetrics.config import Settings
+from ragmetrics.errors import InputError
+from ragmetrics.storage import nights, open_store
+from ragmetrics.write_back import WriteBackReport, queue_night, send_waiting
+
+
+def send_scores(
+    settings: Settings, night: date | None = None, target: str | None = None, *, again: bool = False
+) -> list[WriteBackReport]:
+    """Send the scores of a night to the targets of `write_back:`, or to one of them.
+
+    Without `night` it sends what waits in the outbox. With it, refused scores are tried again; with
+    `again` also those that were sent. Raises InputError if nothing is configured or the night is
+    not published, StoreError if the store cannot be read or written.
+    """
+    if settings.write_back is None:
+        raise InputError("the settings have no `write_back:`: name a target there first")
+    files = open_store(settings)
+    if night:
+        found = [one for one in nights(files) if one.date == night]
+        if not found:
+            raise InputError(f"{files.uri()}: the night of {night} is not published")
+        queue_night(settings, files, found[0], target)
+    return send_waiting(settings, files, night=night, only=target, again=again)

@@ -1,0 +1,300 @@
+"""Delivery: sends the nights of the outbox to the configured targets, oldest first.
+
+    night into the outbox -> batch to the target -> digests of the batch -> ... -> out of the outbox
+
+A target that is down, or whose key is missing, delays no other target and raises nothing: its
+nights stay in the outbox, and the report and the log say why.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from itertools import islice
+
+from ragmetrics.config import Settings, WriteBackSettings
+from ragmetrics.errors import InputError, RagmetricsError, StoreError
+from ragmetrics.model import Manifest
+from ragmetrics.storage import Files, find_manifest, is_current
+from ragmetrics.text import clean
+from ragmetrics.write_back import outbox
+from ragmetrics.write_back.evaluation_results import EvaluationResult, ResultReader
+from ragmetrics.write_back.langfuse import Langfuse
+from ragmetrics.write_back.otlp import Otlp
+from ragmetrics.write_back.outbox import WaitingNight
+from ragmetrics.write_back.phoenix import Phoenix
+from ragmetrics.write_back.sender import Sender
+from ragmetrics.write_back.target import Target
+
+log = logging.getLogger(__name__)
+_TARGETS = (Langfuse.name, Phoenix.name, Otlp.name)
+
+
+@dataclass
+class WriteBackReport:
+    """What one target got of one night in one run."""
+
+    night: date
+    target: str
+    sent: int = 0
+    """Scores that the target took in this run."""
+    before: int = 0
+    """Scores that it took, or refused, in an earlier run."""
+    refused: int = 0
+    """Scores that it refused in this run."""
+    refusal: str = ""
+    """Why it refused one of them."""
+    unfit: dict[str, int] = field(default_factory=dict)
+    """Scores that cannot be sent there, by reason."""
+    waiting: int = 0
+    """Scores that wait for the next run."""
+    problem: str = ""
+    """Why they wait; empty if all is sent."""
+
+    def __str__(self) -> str:
+        """One line for people."""
+        parts = [f"{self.sent:,} scores sent"]
+        if self.before:
+            parts.append(f"{self.before:,} were sent before")
+        if self.refused:
+            parts.append(f"{self.refused:,} refused ({self.refusal})")
+        parts += [f"{count:,} left out ({reason})" for reason, count in self.unfit.items()]
+        if self.problem:
+            parts.append(f"{self.waiting:,} wait for the next run ({self.problem})")
+        return f"{self.target}: night {self.night}: {', '.join(parts)}"
+
+
+def queue_night(
+    settings: Settings, files: Files, manifest: Manifest, only: str | None = None
+) -> None:
+    """Record that the scores of a night are to be sent to the targets, or to `only` one of them.
+
+    A run that is not the current run of its night is not recorded. Raises InputError for a target
+    that is not configured, StoreError if it cannot be recorded.
+    """
+    names = _names(settings, only)
+    if is_current(files, manifest):
+        outbox.add(files, manifest, names)
+
+
+def send_waiting(
+    settings: Settings,
+    files: Files,
+    *,
+    newest: date | None = None,
+    night: date | None = None,
+    only: str | None = None,
+    again: bool = False,
+    environment: Mapping[str, str] = os.environ,
+) -> list[WriteBackReport]:
+    """Send what waits in the outbox; return a report for each night and target.
+
+    `newest` is the newest night: nights that are too old for it are given up. Without it none is.
+    `night` sends only this night, and tries refused scores again; with `again` also scores that
+    were sent. Errors are in the reports and in the log; none is raised but InputError for a target
+    that is not configured, and StoreError if the outbox cannot be listed.
+    """
+    names, reports = _names(settings, only), []
+    listed = [one for one in outbox.waiting(files) if night in (None, one.night)]
+    for name in names:
+        own = [one for one in listed if one.target == name]
+        round_ = _Round(settings, files, name, environment, retry=night is not None, again=again)
+        reports += round_.run(_unexpired(files, own, newest))
+    if only is None:
+        _drop_unconfigured(files, listed, names)
+    for report in reports:
+        log.log(logging.WARNING if report.problem or report.refused else logging.INFO, "%s", report)
+    return reports
+
+
+def target_problems(
+    settings: Settings, environment: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Each configured target, with the reason why nothing can be sent there; empty if there is
+    none. Nothing is sent.
+    """
+    found = {}
+    for name in _names(settings, None):
+        found[name] = ""
+        try:
+            if settings.write_back:
+                _make_target(name, settings.write_back, environment)
+        except RagmetricsError as error:
+            found[name] = str(error)
+    return found
+
+
+def _names(settings: Settings, only: str | None) -> list[str]:
+    chosen = settings.write_back
+    names = [name for name in _TARGETS if chosen and getattr(chosen, name)]
+    if only is None:
+        return names
+    if only not in names:
+        known = ", ".join(names) or "none"
+        raise InputError(f"{only!r} is not a target of `write_back:`; the targets are: {known}")
+    return [only]
+
+
+@dataclass
+class _Round:
+    """One run's attempt to send the waiting nights of one target."""
+
+    settings: Settings
+    files: Files
+    name: str
+    environment: Mapping[str, str]
+    retry: bool
+    again: bool
+
+    def run(self, nights: Sequence[WaitingNight]) -> list[WriteBackReport]:
+        """Send nights until the target fails; the other nights wait for the same reason."""
+        chosen = self.settings.write_back
+        if not nights or chosen is None:
+            return []
+        try:
+            target = _make_target(self.name, chosen, self.environment)
+        except RagmetricsError as error:
+            return [self._kept(one, str(error)) for one in nights]
+        if target is None:
+            return []
+        try:
+            sender = Sender(target, chosen)
+            reports: list[WriteBackReport] = []
+            for one in nights:
+                failed = next((report.problem for report in reports if report.problem), "")
+                report = self._kept(one, failed) if failed else self._send_safely(one, sender)
+                reports += [report] if report else []
+            return reports
+        finally:
+            target.close()
+
+    def _kept(self, one: WaitingNight, problem: str) -> WriteBackReport:
+        self._save(one.model_copy(update={"problem": problem}))
+        return WriteBackReport(
+            one.night, self.name, waiting=one.waiting or 0, problem=clean(problem, 500)
+        )
+
+    def _save(self, one: WaitingNight) -> None:
+        try:
+            outbox.save(self.files, one)
+        except StoreError as error:  # the night is in the outbox all the same
+            log.error("the state of write-back cannot be stored: %s", error)
+
+    def _send_safely(self, one: WaitingNight, sender: Sender) -> WriteBackReport | None:
+        """Send a night; None if another run has replaced it."""
+        report = WriteBackReport(one.night, self.name)
+        try:
+            manifest = find_manifest(self.files, one.ref)
+            if manifest is None or not is_current(self.files, manifest):
+                log.info("%s: run %s of %s is replaced", self.name, one.run, one.night)
+                outbox.remove(self.files, one)
+                return None
+            self._send(ResultReader(self.settings, self.files, manifest), sender, report)
+            if not report.problem:
+                outbox.remove(self.files, one)
+        except StoreError as error:
+            report.problem = clean(str(error), 500)
+        if report.problem:
+            state = {"problem": report.problem, "waiting": report.waiting}
+            self._save(one.model_copy(update=state))
+        return report
+
+    def _send(self, reader: ResultReader, sender: Sender, report: WriteBackReport) -> None:
+        target, night = sender.target, report.night
+        before = outbox.confirmed(self.files, night, target.key)
+        todo = self._todo(reader, target, before, report)
+        for batch in _batches(todo, sender.settings.batch_size):
+            if report.problem:
+                report.waiting += len(batch)
+                continue
+            try:
+                outcome = sender.send(batch)
+            except RagmetricsError as error:
+                report.problem = clean(str(error), 500)
+                report.waiting += len(batch)
+                continue
+            sent = [one.digest for one in batch if one.digest not in outcome.refused]
+            outbox.confirm(self.files, night, target.key, sent, outcome.refused)
+            report.sent += len(sent) - outcome.unnamed
+            report.refused += len(outcome.refused) + outcome.unnamed
+            reasons = [*outcome.refused.values(), outcome.reason]
+            report.refusal = report.refusal or reasons[0]
+        outbox.merge(self.files, night, target.key)
+        if unknown := reader.unknown_rows():
+            report.unfit["rows without a trace id or a span id"] = unknown
+
+    def _todo(
+        self,
+        reader: ResultReader,
+        target: Target,
+        before: outbox.Confirmed,
+        report: WriteBackReport,
+    ) -> Iterator[EvaluationResult]:
+        """The results that are not confirmed; counts the others in the report."""
+        unfit, seen = Counter[str](), set[str]()
+        for result in reader.results(documents=target.documents):
+            if reason := target.unfit(result):
+                unfit[reason] += 1
+                continue
+            digest = result.digest
+            done = digest in before.sent or (digest in before.refused and not self.retry)
+            if done and not self.again:
+                report.before += 1
+            elif digest not in seen:  # two rows of one span, with equal scores
+                seen.add(digest)
+                yield result
+        report.unfit |= unfit
+
+
+def _unexpired(
+    files: Files, nights: Iterable[WaitingNight], newest: date | None
+) -> list[WaitingNight]:
+    """The nights that are not too old; the others are given up."""
+    kept = []
+    for one in nights:
+        if newest is None or (newest - one.night).days < outbox.LONGEST_DAYS:
+            kept.append(one)
+            continue
+        where = outbox.give_up(files, one)
+        log.error(
+            "%s: the scores of %s are given up after %d days (%s); see %s",
+            one.target,
+            one.night,
+            outbox.LONGEST_DAYS,
+            one.problem,
+            where,
+        )
+    return kept
+
+
+def _drop_unconfigured(
+    files: Files, nights: Iterable[WaitingNight], names: Collection[str]
+) -> None:
+    """Drop nights of targets that were removed from the settings."""
+    for one in nights:
+        if one.target not in names:
+            log.warning("%s: not in the settings any more; %s is dropped", one.target, one.night)
+            outbox.remove(files, one)
+
+
+def _batches(results: Iterator[EvaluationResult], size: int) -> Iterator[list[EvaluationResult]]:
+    while batch := list(islice(results, size)):
+        yield batch
+
+
+def _make_target(
+    name: str, chosen: WriteBackSettings, environment: Mapping[str, str]
+) -> Target | None:
+    """The target of a name; None if it is not configured. Raises Unconfirmed without its key."""
+    timeout = chosen.timeout_seconds
+    if name == "langfuse" and chosen.langfuse:
+        return Langfuse(chosen.langfuse, timeout, environment)
+    if name == "phoenix" and chosen.phoenix:
+        return Phoenix(chosen.phoenix, timeout, environment)
+    if name == "otlp" and chosen.otlp:
+        return Otlp(chosen.otlp, timeout, environment)
+    return None

@@ -1,0 +1,162 @@
+"""Tracing tools that get scores: a Langfuse that checks its published schema, an OTLP receiver."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+import jsonschema
+
+from tests.fakes.http_server import Handler, serving
+
+SCHEMA = json.loads(Path(__file__).with_name("langfuse_scores.schema.json").read_text("utf-8"))
+PUBLIC, SECRET = "pk-lf-1", "sk-lf-secret-4711"
+KEYS = {"LANGFUSE_PUBLIC_KEY": PUBLIC, "LANGFUSE_SECRET_KEY": SECRET}
+
+
+class TracingServer:
+    """What the tools have in common, and how they fail when told to."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.requests = 0
+        self.paths: list[str] = []
+        self.statuses: list[int] = []
+        """Statuses of the next answers; such a request is not taken unless it is 200."""
+        self.mute = 0
+        """So many of the next requests are taken, and their connections close without an answer."""
+        self.refused: set[str] = set()
+        """Metrics whose scores are refused."""
+        self.hold_at = 0
+        """The request of this number is taken, and answered only by the end of its client."""
+        self.held = threading.Event()
+        self.released = threading.Event()
+
+    @contextmanager
+    def running(self) -> Iterator[Self]:
+        """Serve until the end of the block."""
+        with serving(_Handler, tool=self) as url:
+            self.url = url
+            yield self
+
+    def take(self, path: str, headers: Any, body: bytes) -> tuple[int, bytes]:
+        """Take a request; return the status and the body of the answer."""
+        raise NotImplementedError
+
+
+class _Handler(Handler):
+    tool: TracingServer
+
+    def take(self) -> None:
+        tool, body = self.tool, self.body()
+        tool.requests += 1
+        tool.paths.append(self.path)
+        if tool.statuses and (status := tool.statuses.pop(0)) != 200:
+            self.answer(status, b'{"error": "told to fail"}')
+            return
+        status, answer = tool.take(self.path, self.headers, body)
+        if tool.requests == tool.hold_at:
+            tool.held.set()
+            tool.released.wait(60)
+            self.close_connection = True
+            return
+        if tool.mute:
+            tool.mute -= 1
+            return
+        self.answer(status, answer)
+
+
+class LangfuseServer(TracingServer):
+    """It stores scores as Langfuse does: one per day of its timestamp, name and id."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scores: dict[tuple[str, str, str], dict[str, Any]] = {}
+
+    def take(self, path: str, headers: Any, body: bytes) -> tuple[int, bytes]:
+        """Check the keys and the schema, and store the scores."""
+        basic = base64.b64encode(f"{PUBLIC}:{SECRET}".encode()).decode()
+        if headers["Authorization"] != f"Basic {basic}":
+            said = f"Invalid credentials: {headers['Authorization']}"
+            return 401, json.dumps({"message": said}).encode()
+        sent = json.loads(body)
+        events = path == "/api/public/ingestion"
+        if not events and path != "/api/public/scores":
+            return 404, b"{}"
+        kind = "ingestion" if events else "scores"
+        try:
+            jsonschema.validate(sent, {**SCHEMA, "$ref": f"#/$defs/{kind}"})
+        except jsonschema.ValidationError as error:
+            return 400, json.dumps({"message": error.message}).encode()
+        return self._ingest(sent["batch"]) if events else self._create(sent)
+
+    def _create(self, scores: list[dict[str, Any]]) -> tuple[int, bytes]:
+        errors = [{"message": f"{one['name']}: out of range"} for one in scores if self._bad(one)]
+        for one in scores:
+            if not self._bad(one):
+                self._store(one, one["timestamp"])
+        if not errors:
+            return 202, b'{"message": "Accepted"}'
+        accepted = len(scores) - len(errors)
+        answer = {"accepted": accepted, "rejected": len(errors), "errors": errors}
+        return 207, json.dumps(answer).encode()
+
+    def _ingest(self, events: list[dict[str, Any]]) -> tuple[int, bytes]:
+        answer: dict[str, list[dict[str, Any]]] = {"successes": [], "errors": []}
+        for one in events:
+            if self._bad(one["body"]):
+                error = {"id": one["id"], "status": 400, "message": "out of range"}
+                answer["errors"].append(error)
+            else:
+                self._store(one["body"], one["timestamp"])
+                answer["successes"].append({"id": one["id"], "status": 201})
+        return 207, json.dumps(answer).encode()
+
+    def _bad(self, score: dict[str, Any]) -> bool:
+        return score["name"] in self.refused
+
+    def _store(self, score: dict[str, Any], timestamp: str) -> None:
+        day = datetime.fromisoformat(timestamp).date().isoformat()
+        self.scores[day, score["name"], score["id"]] = score
+
+
+class OtlpReceiver(TracingServer):
+    """It reads requests by OpenTelemetry's own protobuf definitions, and stores every record."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[Any] = []
+        self.resources: list[Any] = []
+        self.rejects = 0
+        """Number of records of the next request that are rejected."""
+
+    def take(self, path: str, headers: Any, body: bytes) -> tuple[int, bytes]:
+        """Store the log records of a request."""
+        from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+            ExportLogsServiceRequest,
+            ExportLogsServiceResponse,
+        )
+
+        if path != "/v1/logs" or headers["Content-Type"] != "application/x-protobuf":
+            return 404, b""
+        answer = ExportLogsServiceResponse()
+        for resource in ExportLogsServiceRequest.FromString(body).resource_logs:
+            self.resources.append(resource.resource)
+            for scope in resource.scope_logs:
+                self.records += list(scope.log_records)[self.rejects :]
+        if self.rejects:
+            answer.partial_success.rejected_log_records = self.rejects
+            answer.partial_success.error_message = "too many attributes"
+            self.rejects = 0
+        return 200, answer.SerializeToString()
+
+
+def values(record: Any) -> dict[str, Any]:
+    """The attributes of a log record."""
+    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in record.attributes}

@@ -1,0 +1,72 @@
+"""A published night whose rows have the ids of their spans, to write back; made without a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.model import LogRow, Manifest, Score
+from ragmetrics.storage import (
+    ROW_SCHEMA,
+    SCORE_SCHEMA,
+    PartWriter,
+    open_store,
+    ref_of,
+    row_record,
+    save_manifest,
+    score_record,
+    workspace,
+)
+from tests.fakes.nights import night, summary
+
+BEGUN = datetime(2026, 11, 10, 8, tzinfo=UTC)
+FAST = {"retry_delay_seconds": 0.001, "retry_seconds": 30}
+
+
+def traced_row(number: int, **change: Any) -> LogRow:
+    """A row with ids of OpenTelemetry."""
+    fields: dict[str, Any] = {
+        "trace_id": f"{number + 1:032x}",
+        "span_id": f"{number + 1:016x}",
+        "timestamp": BEGUN + timedelta(seconds=number),
+    }
+    return LogRow(f"row-{number}", f"Question {number}?", ("one", "two"), **{**fields, **change})
+
+
+def settings_of(folder: Path, **targets: Any) -> Settings:
+    """Settings with targets that are tried again at once."""
+    write_back = {**FAST, **targets}
+    return make_settings({"store": str(folder / "store"), "write_back": write_back})
+
+
+def publish(
+    settings: Settings,
+    scores: dict[str, Callable[[int], Score | None]],
+    rows: Sequence[LogRow],
+    *,
+    shards: int = 1,
+    **change: Any,
+) -> Manifest:
+    """Write the parts and the manifest of a run; a metric without any score has no part."""
+    means = [summary(name, 0.5) for name in scores]
+    manifest = night(shards=shards, metrics=means, **change)
+    files, ref = open_store(settings), ref_of(manifest)
+    for shard in range(shards):
+        own = list(enumerate(rows))[shard::shards]
+        with workspace() as folder:
+            writer = PartWriter(folder, ROW_SCHEMA)
+            for _, row in own:
+                writer.add(row_record(row))
+            writer.finish(files, ref.rows(shard))
+            for metric, score in scores.items():
+                part = PartWriter(folder, SCORE_SCHEMA)
+                for number, row in own:
+                    if value := score(number):
+                        part.add(score_record(row, value))
+                if part.rows:
+                    part.finish(files, ref.scores(metric, shard))
+    save_manifest(files, manifest)
+    return manifest
