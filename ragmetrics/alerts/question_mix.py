@@ -17,6 +17,7 @@ import numpy as np
 
 from ragmetrics.alerts.coded_rows import MOST_VALUES, CodedRows, joined
 from ragmetrics.alerts.context import Baseline, NightContext
+from ragmetrics.alerts.golden_dates import one_sided_questions, without_questions
 from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.model import WEEKDAY, Manifest, Segment
 from ragmetrics.stats import (
@@ -244,6 +245,9 @@ def drop_between(
     from night to night. None where there are less than two questions to compare.
     """
     nights = [*baseline.spell, night.manifest][-len(now) :]
+    if one_sided := one_sided_questions(night, baseline.nights, nights):
+        which = replace(which, without={*which.without, *one_sided})
+        before, now = ([without_questions(one, one_sided) for one in own] for own in (before, now))
     drop = without_mix(compare_nights(before, now), night, which, baseline, nights)
     if drop is None:
         return None

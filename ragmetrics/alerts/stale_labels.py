@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ragmetrics.alerts.context import NightContext
+from ragmetrics.alerts.golden_dates import without_questions
 from ragmetrics.alerts.question_mix import RowSelection, drop_between
 from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.diagnosis import IdReader, Ids, SeenIds
 from ragmetrics.model import Finding, Level, Manifest, Segment, Summary
 from ragmetrics.scoring import summarise
-from ragmetrics.stats import QuestionValues, compare_nights
+from ragmetrics.stats import compare_nights
 
 ID_METRICS = ("id_recall", "id_precision", "hit_rate", "mrr", "ndcg")
 NIGHTS = 7
@@ -123,7 +124,7 @@ def without_stale_labels(
     spell = night.questions(metric, segment, baseline.spell)
     tonight = night.scores[metric].by_question(segment)
     before, spell, (last,) = (
-        [_without(one, night.stale) for one in side] for side in (before, spell, [tonight])
+        [without_questions(one, night.stale) for one in side] for side in (before, spell, [tonight])
     )
     count = len(tonight) - len(last)
     if not count:
@@ -171,18 +172,9 @@ def mean_without_stale_labels(
     return left, f"{note}, without them it is {left.mean:.3f}"
 
 
-def live_questions(metric: str, questions: QuestionValues, night: NightContext) -> QuestionValues:
-    """The questions that count for a metric: for an id metric, those without stale labels."""
-    return _without(questions, stale_of(metric, night))
-
-
 def stale_of(metric: str, night: NightContext) -> set[str]:
     """The questions that do not count for a metric: for an id metric, those with stale labels."""
     return night.stale if metric in ID_METRICS else set()
-
-
-def _without(questions: QuestionValues, stale: set[str]) -> QuestionValues:
-    return {name: values for name, values in questions.items() if name not in stale}
 
 
 def _before(night: NightContext, key: str) -> Sequence[Manifest]:

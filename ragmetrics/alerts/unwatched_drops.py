@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from ragmetrics.alerts.context import Baseline, NightContext
+from ragmetrics.alerts.golden_dates import one_sided_questions, without_questions
 from ragmetrics.alerts.judge_drift import drop_without_drift
 from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.alerts.question_mix import RowSelection, without_mix
 from ragmetrics.alerts.rules import DEFAULT_RULES
-from ragmetrics.alerts.stale_labels import live_questions, stale_of
+from ragmetrics.alerts.stale_labels import stale_of
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import ComparedMeans, Finding, Manifest, Summary, UnwatchedDrop
 from ragmetrics.scoring import MetricScores
@@ -64,15 +65,16 @@ def _fall(night: NightContext, now: Summary, alpha: float) -> UnwatchedDrop | No
     # The summaries are enough here, so on most nights no score is read.
     if now.mean is None or not nights or now.loss(fmean(mean for _, mean in nights)) <= LEAST:
         return None
+    compared = [one for one, _ in nights]
+    excluded = stale_of(now.metric, night) | one_sided_questions(night, compared, [night.manifest])
     then, tonight = (
-        live_questions(now.metric, _questions(scores, now), night)
+        without_questions(_questions(scores, now), excluded)
         for scores in (
             (night.rows(now.metric, one) for one, _ in nights),
             [night.scores[now.metric]],
         )
     )
-    compared = [one for one, _ in nights]
-    which = RowSelection(now.metric, without=stale_of(now.metric, night), sign=_sign(now))
+    which = RowSelection(now.metric, without=excluded, sign=_sign(now))
     week = Baseline(compared, usual=compared, past=night.comparable(now.metric))
     drop = without_mix(compare(then, tonight), night, which, week, [night.manifest])
     if drop is not None:

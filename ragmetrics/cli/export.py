@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pyarrow as pa
 from ragmetrics.errors import InputError
 from ragmetrics.logs import find_logs, is_among
 from ragmetrics.storage import Files, PartWriter, same_file, workspace
+from ragmetrics.text import spreadsheet_safe
 
 COLUMNS = ("id", "metric", "value", "status", "reason", "details", "tags")
 _SCHEMA = pa.schema(
@@ -27,10 +27,6 @@ _SCHEMA = pa.schema(
         ("tags", pa.map_(pa.string(), pa.string())),
     ]
 )
-# A spreadsheet runs a cell that begins with one of these signs, of either width. A tab may end a
-# cell, and so may a semicolon where a comma is part of numbers. Then quotes do not hold a text
-# together, and each of its lines may begin a cell.
-_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])")
 
 
 def check_name(
@@ -85,4 +81,4 @@ def _csv(records: Iterable[dict[str, Any]], path: Path) -> None:
 
 
 def _inert(cell: Any) -> Any:
-    return _FORMULA.sub("'", cell) if isinstance(cell, str) else cell
+    return spreadsheet_safe(cell) if isinstance(cell, str) else cell

@@ -1,3 +1,4 @@
+from .corpus import read_documents as read_documents
 from .document_ids import (
     IdReader as IdReader,
     Ids as Ids,
@@ -15,3 +16,9 @@ from .report import (
     try_lost_passages as try_lost_passages,
 )
 from .retrievals import VERDICTS as VERDICTS, Run as Run
+from .text_match import (
+    WORDS as WORDS,
+    Shingles as Shingles,
+    ordered_shingles_of as ordered_shingles_of,
+    shingles_of as shingles_of,
+)

@@ -56,22 +56,38 @@ def search_corpus(
     names, found, documents = set(ids), np.zeros(len(every), dtype=bool), 0
     known: set[str] = set()
     unreadable = _Unreadable()
-    for texts in _chunks(_documents(settings, unreadable)):
+    for texts in _chunks(_documents(settings, settings.corpus or "", unreadable)):
         documents += len(texts)
         known.update(name for name, _ in texts if name in names)
         for own in shingles_of([text for _, text in texts]):
             found |= is_in(every, own, assume_unique=True)
     if not documents:
-        raise InputError(
-            f"corpus: {settings.corpus}: no document with a text; a document has an id and a text "
-            f"({', '.join(_TEXTS)}), or is a file ending in {', '.join(_FILES)}"
-        )
+        raise _no_document(f"corpus: {settings.corpus}")
     there = every[found]
     evidence = [
         CorpusEvidence(name in known, float(is_in(own, there).mean()) if len(own) else 0.0)
         for name, own in zip(ids, wanted, strict=True)
     ]
     return evidence, unreadable.count
+
+
+def read_documents(settings: Settings, place: str) -> Iterator[tuple[str, str]]:
+    """The id and the text of each document at a place: a list in a format of logs, or a folder of
+    text files. Raises InputError where no document has a text.
+    """
+    documents = 0
+    for one in _documents(settings, place, _Unreadable()):
+        documents += 1
+        yield one
+    if not documents:
+        raise _no_document(place)
+
+
+def _no_document(place: str) -> InputError:
+    return InputError(
+        f"{place}: no document with a text; a document has an id and a text "
+        f"({', '.join(_TEXTS)}), or is a file ending in {', '.join(_FILES)}"
+    )
 
 
 def _chunks(documents: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
@@ -85,9 +101,10 @@ def _chunks(documents: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, st
         yield waiting
 
 
-def _documents(settings: Settings, unreadable: _Unreadable) -> Iterator[tuple[str, str]]:
+def _documents(
+    settings: Settings, place: str, unreadable: _Unreadable
+) -> Iterator[tuple[str, str]]:
     """The id and the text of each document."""
-    place = settings.corpus or ""
     files, infos = find_logs(place, settings.storage_options)
     if infos:
         yield from _records(settings, files, infos, unreadable)

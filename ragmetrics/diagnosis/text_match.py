@@ -31,6 +31,11 @@ def shingles(text: str) -> Shingles:
 
 def shingles_of(texts: Sequence[str]) -> list[Shingles]:
     """The shingles of several texts."""
+    return [np.unique(one) for one in ordered_shingles_of(texts)]
+
+
+def ordered_shingles_of(texts: Sequence[str]) -> list[Shingles]:
+    """The shingles of several texts, one at each word, in order and with repetitions."""
     from pandas import factorize
     from pandas.util import hash_array  # the import takes 0.1 s or more
 
@@ -51,7 +56,7 @@ def _rolled(words: NDArray[np.uint64]) -> Shingles:
     rolled = np.zeros(count, dtype=np.uint64)
     for place in range(min(WORDS, len(words))):
         rolled = rolled * _FACTOR ^ words[place : place + count]
-    return np.unique(rolled)
+    return rolled
 
 
 def contained(part: Shingles, whole: Shingles) -> float:

@@ -2,11 +2,17 @@ from .inputs import (
     NightInputs as NightInputs,
     find_inputs as find_inputs,
     log_set as log_set,
-    GoldenSet as GoldenSet,
-    golden_set as golden_set,
     inputs_of as inputs_of,
     in_layout as in_layout,
     overwrites as overwrites,
+)
+from .golden_set import (
+    SINCE as SINCE,
+    UNTIL as UNTIL,
+    GoldenRow as GoldenRow,
+    GoldenSet as GoldenSet,
+    golden_set as golden_set,
+    read_golden as read_golden,
 )
 from .log_files import (
     LogSet as LogSet,
@@ -19,5 +25,5 @@ from .log_files import (
 from .night_template import NightPlace as NightPlace, night_place as night_place
 from .recognition import RecognisedLayout as RecognisedLayout
 from .field_mapping import find_path as find_path
-from .formats import FORMATS as FORMATS
+from .formats import EVERYTHING as EVERYTHING, FORMATS as FORMATS
 from .parquet_records import parquet_extent as parquet_extent

@@ -16,10 +16,9 @@ from typing import Any
 from ragmetrics.config import Settings, file_and_judge
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.formats import ENDINGS
-from ragmetrics.logs.log_files import LogSet, ReadCounts, find_logs, is_among, log_of
-from ragmetrics.model import LogRow, Rejected
+from ragmetrics.logs.golden_set import golden_set
+from ragmetrics.logs.log_files import LogSet, find_logs, is_among, log_of
 from ragmetrics.storage import FileInfo, Files, same_file
-from ragmetrics.text import normalise
 
 
 @dataclass(frozen=True)
@@ -77,65 +76,6 @@ def in_layout(settings: Settings, logs: LogSet) -> LogSet:
         preset=settings.preset,
         context_separator=settings.context_separator,
     )
-
-
-def golden_set(settings: Settings) -> LogSet | None:
-    """The golden set of the settings; None without one. Raises InputError for a missing file."""
-    if settings.golden is None:
-        return None
-    files, infos = find_logs(settings.golden, settings.storage_options)
-    if not infos:
-        raise InputError(f"golden set {settings.golden}: no such file")
-    return replace(log_of(settings, files, infos), defaults={"retrieved_contexts": []})
-
-
-class GoldenSet:
-    """The golden set, indexed by question and by id. It fills in the missing references of rows.
-
-    With `first`, its references replace those of a row with an equal question.
-    """
-
-    def __init__(self, rows: LogSet | None, *, first: bool = False) -> None:
-        self.rejected: list[Rejected] = []
-        self.counts = ReadCounts()
-        self.joined: set[str] = set()
-        """Keys of the golden questions that were joined to rows."""
-        self._first = first
-        self._by_id: dict[str, LogRow] = {}
-        self._by_question: dict[str, LogRow] = {}
-        for item in rows.read(self.counts) if rows else ():
-            if isinstance(item, Rejected):
-                self.rejected.append(replace(item, file=f"golden set {item.file}"))
-            else:
-                self._by_id[item.id] = item
-                self._by_question[normalise(item.user_input)] = item
-        if self.counts.note:
-            self.counts.note = f"Golden set: {self.counts.note}"
-
-    @property
-    def questions(self) -> set[str]:
-        """The keys of its questions."""
-        return {row.question_key for row in self._by_question.values()}
-
-    def join(self, row: LogRow) -> tuple[LogRow, bool]:
-        """The row with the references of its golden row, and True if there is a golden row.
-
-        Questions are matched before ids, because ids that only number the rows of a log would match
-        other questions.
-        """
-        same = self._by_question.get(normalise(row.user_input))
-        found = same or self._by_id.get(row.id)
-        if found is None:
-            return row, False
-        self.joined.add(found.question_key)
-        overrules = self._first and same is not None
-        references = {
-            name: value
-            for name in ("reference", "reference_contexts", "reference_context_ids")
-            if (value := getattr(found, name)) is not None
-            and (overrules or getattr(row, name) is None)
-        }
-        return replace(row, **references), True
 
 
 def inputs_of(settings: Settings, rows: Any, folder: Path, limit: int | None) -> NightInputs:

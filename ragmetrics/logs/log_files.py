@@ -89,6 +89,12 @@ class LogSet:
         Where neither `preset` nor `columns` is set, and the first record is not a row in our
         layout, a layout that can be recognised without doubt is read, with a note in `counts`.
         """
+        return (row for row, _ in self.read_with_records(counts))
+
+    def read_with_records(
+        self, counts: ReadCounts | None = None
+    ) -> Iterator[tuple[LogRow | Rejected, Any]]:
+        """The rows as in `read`, each with its record, which may have other fields (see `also`)."""
         counts, rows = counts or ReadCounts(), 0
         for place, item in self._recognised(counts):
             if isinstance(item, Skipped):
@@ -96,7 +102,7 @@ class LogSet:
                 continue
             row = item if isinstance(item, Rejected) else self.row(place, item, counts.dropped)
             rows += isinstance(row, LogRow)
-            yield row
+            yield row, item
         if not rows and not counts.note:
             counts.note = self.layout().note
 

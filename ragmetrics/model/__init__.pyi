@@ -170,3 +170,16 @@ from .replay import (
     ReplayReport as ReplayReport,
     STATE_VERSION as STATE_VERSION,
 )
+from .golden import (
+    NEEDS_REVIEW as NEEDS_REVIEW,
+    REASON_WORDS as REASON_WORDS,
+    STATUS_WORDS as STATUS_WORDS,
+    Anchor as Anchor,
+    AnchorStatus as AnchorStatus,
+    ConstantQuestion as ConstantQuestion,
+    DuplicatePassage as DuplicatePassage,
+    GoldenCheck as GoldenCheck,
+    Reason as Reason,
+    SuggestedPassage as SuggestedPassage,
+    Suggestion as Suggestion,
+)

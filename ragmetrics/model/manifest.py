@@ -62,6 +62,10 @@ class Source(Record):
     """Rows that match a golden question."""
     golden_questions: int = 0
     """Distinct golden questions that have a row."""
+    golden_since: dict[str, date] = Field(default_factory=dict)
+    """First nights of the golden questions that were added in the last 60 days, by their keys."""
+    golden_until: dict[str, date] = Field(default_factory=dict)
+    """First nights without the golden questions that were retired in the last 60 days."""
     index_builds: dict[str, int] = Field(default_factory=dict)
     oldest: datetime | None = None
     newest: datetime | None = None

@@ -11,12 +11,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs import find_path, golden_set
+from ragmetrics.logs import find_path, golden_set, read_golden
 from ragmetrics.model import FIELDS, BadRow, LogRow, Rejected, dump_json, read_row
 
 UNREADABLE = "unreadable"
@@ -96,13 +96,16 @@ def golden_questions(settings: Settings, limit: int | None = None) -> QuestionSe
         )
     found: dict[str, Question] = {}
     unreadable = 0
-    for item in golden.read():
+    today = datetime.now(UTC).date()
+    for item in read_golden(golden):
         if isinstance(item, Rejected) and item.whole_file:
             raise InputError(f"golden set {golden.files.uri(item.file)}: {item.reason}")
-        if isinstance(item, Rejected) or not item.user_input.strip():
+        if isinstance(item, Rejected) or not item.row.user_input.strip():
             unreadable += 1
             continue
-        question = question_of(item, settings.language)
+        if not item.is_used_on(today):
+            continue
+        question = question_of(item.row, settings.language)
         found.setdefault(question.key, question)
     if not found:
         raise InputError(f"golden set {settings.golden}: there is no question in it")

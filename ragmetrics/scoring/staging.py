@@ -160,7 +160,7 @@ def stage_run(
     if done := _find_complete(files, ref):
         return done.model_copy(update={"seen_at": now})
     corpus, counts = weighed_by or Corpus(), _Counts()
-    golden = GoldenSet(inputs.golden, first=inputs.golden_first)
+    golden = GoldenSet(inputs.golden, first=inputs.golden_first, day=ref.date)
     with_topic = _tagger(settings, topics)
     with workspace() as folder, ExitStack() as stack:
         share = max(_BUFFER_BYTES // ref.shards, 1 << 18)
@@ -309,6 +309,8 @@ def _source(
         problem=problem,
         golden=counts.golden,
         golden_questions=len(golden.joined),
+        golden_since=golden.since,
+        golden_until=golden.until,
         index_builds=dict(counts.builds.most_common(_MOST_REASONS)),
         oldest=counts.oldest,
         newest=counts.newest,

@@ -13,6 +13,8 @@ from .escaping import (
     shorten as shorten,
     slug as slug,
     neutralise as neutralise,
+    spreadsheet_safe as spreadsheet_safe,
+    without_spreadsheet_signs as without_spreadsheet_signs,
 )
 from .reply_json import is_refusal as is_refusal, json_objects as json_objects
 from .yaml_reader import load_yaml as load_yaml

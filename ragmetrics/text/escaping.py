@@ -85,3 +85,23 @@ def neutralise(text: str) -> str:
         text = _BAR.sub(r"\g<0> ", text)
     text = _TAG.sub("< ", text)
     return _BRACKET.sub("[ ", text)
+
+
+# A spreadsheet runs a cell that begins with one of these signs, of either width. A tab may end a
+# cell, and so may a semicolon where a comma is part of numbers. Then quotes do not hold a text
+# together, and each of its lines may begin a cell.
+_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])")
+
+_SAFE_FORMULA = re.compile(
+    r"(?:^|(?<=[;\t\r\n]))'(?=[=+\-@\uff1d\uff0b\uff0d\uff20])|^'(?=[\t\r\n])"
+)
+
+
+def spreadsheet_safe(text: str) -> str:
+    """The text as a cell that no spreadsheet runs as a formula: an apostrophe before its sign."""
+    return _FORMULA.sub("'", text)
+
+
+def without_spreadsheet_signs(text: str) -> str:
+    """The text before `spreadsheet_safe`."""
+    return _SAFE_FORMULA.sub("", text)

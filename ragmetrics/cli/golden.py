@@ -1,0 +1,245 @@
+"""`ragmetrics golden`: what is stale in the golden set, and which questions it lacks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragmetrics.cli.options import (
+    JsonFlag,
+    SettingsFlag,
+    StoreFlag,
+    date_of,
+    out as console,
+    print_json,
+    settings_here,
+)
+from ragmetrics.cli.table import print_grid
+from ragmetrics.errors import InputError
+from ragmetrics.text import clean
+
+if TYPE_CHECKING:
+    from ragmetrics.model import Anchor, GoldenCheck, Suggestion
+
+app = typer.Typer(
+    help="Keep the golden set alive: check it, find its passages again, add live questions.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+NightFlag = Annotated[
+    str | None, typer.Option("--night", metavar="DATE", help="The night; default: the newest.")
+]
+PassagesFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--passages",
+        metavar="PLACE",
+        help="All passages of the new index, with ids and texts: a file, a folder or s3://; "
+        "default: what the night retrieved.",
+    ),
+]
+OutFlag = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write the new golden set (.jsonl).")
+]
+RequiredOut = Annotated[
+    Path, typer.Option("--out", metavar="FILE", help="Write the new golden set (.jsonl).")
+]
+OnFlag = Annotated[
+    str | None, typer.Option("--on", metavar="DATE", help="The day; default: today in UTC.")
+]
+_SHOWN = 40
+_WIDEST = 60
+
+
+@app.command("check")
+def check(
+    night: NightFlag = None,
+    passages: PassagesFlag = None,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Name what is stale: lost, edited, moved and duplicate passages; questions that tell nothing.
+
+    Exit code: 0 if nothing is, 1 if something is, 2 for wrong input.
+    """
+    from ragmetrics.pipeline import check_golden_set
+
+    chosen = settings_here(settings, store)
+    found = check_golden_set(chosen, date_of(night) if night else None, passages)
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        _print_check(found)
+    if any(one.status not in ("same", "not_asked") for one in found.anchors) or found.duplicates:
+        raise typer.Exit(1)
+
+
+@app.command("anchor")
+def anchor(
+    out: OutFlag = None,
+    night: NightFlag = None,
+    passages: PassagesFlag = None,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find the passages of the labels by their texts, and write the ids that they have now.
+
+    A label whose passage is not found stays as it is, and is named. Exit code: 1 if there is one.
+    """
+    from ragmetrics.model import NEEDS_REVIEW
+    from ragmetrics.pipeline import anchor_golden_set
+
+    chosen = settings_here(settings, store)
+    found = anchor_golden_set(chosen, out, date_of(night) if night else None, passages)
+    if as_json:
+        print_json({"anchors": [one.model_dump(mode="json") for one in found]})
+    else:
+        _print_anchors(found)
+        if out:
+            console.print(f"Written: {out}")
+        else:
+            console.print("Nothing is written without --out FILE.")
+    if any(one.status in NEEDS_REVIEW for one in found):
+        raise typer.Exit(1)
+
+
+@app.command("suggest")
+def suggest(
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write the suggestions: .csv, .jsonl, or .html for a labelling page.",
+        ),
+    ] = None,
+    count: Annotated[
+        int, typer.Option("--count", metavar="N", min=1, help="Most questions to suggest.")
+    ] = 20,
+    night: NightFlag = None,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Propose live questions: of topics without a golden one, that fall or swing, that fail.
+
+    Each has the passages that answered it. Confirm them in the file, then run `golden add`.
+    """
+    from ragmetrics.pipeline import suggest_golden_questions
+
+    chosen = settings_here(settings, store)
+    if out is not None and out.suffix not in (".csv", ".jsonl", ".html"):
+        raise InputError(f"--out {out}: the name should end in .csv, .jsonl or .html")
+    if chosen.redact and out is None:
+        raise InputError("`redact:` is on, so questions are not printed: name a file by --out")
+    found = suggest_golden_questions(chosen, out, date_of(night) if night else None, count)
+    if as_json:
+        print_json({"suggestions": [one.model_dump(mode="json") for one in found]})
+        return
+    if not chosen.redact:
+        _print_suggestions(found)
+    if not found:
+        console.print("No question to suggest: every topic has golden questions, and none fails.")
+    elif out:
+        console.print(f"Written: {out}. Next: confirm the good ones, then `ragmetrics golden add`.")
+
+
+@app.command("add")
+def add(
+    suggestions: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The suggestions, with `yes` in `confirmed`.")
+    ],
+    out: RequiredOut,
+    on: OnFlag = None,
+    settings: SettingsFlag = None,
+) -> None:
+    """Write the golden set with the confirmed suggestions. Nights from that day on use them."""
+    from ragmetrics.pipeline import add_to_golden_set
+
+    chosen = settings_here(settings)
+    found = add_to_golden_set(chosen, suggestions, out, date_of(on) if on else None)
+    console.print(
+        f"Written: {out}, {len(found.records):,} questions: {found.added:,} added, {found.known:,} "
+        f"confirmed that were there already, {found.unconfirmed:,} not confirmed"
+    )
+
+
+@app.command("retire")
+def retire(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of golden questions.")],
+    out: RequiredOut,
+    on: OnFlag = None,
+    settings: SettingsFlag = None,
+) -> None:
+    """Write the golden set with questions that nights from that day on do not use."""
+    from ragmetrics.pipeline import retire_golden_questions
+
+    chosen = settings_here(settings)
+    retire_golden_questions(chosen, ids, out, date_of(on) if on else None)
+    console.print(f"Written: {out}, {len(set(ids)):,} questions retired")
+
+
+def _print_check(found: GoldenCheck) -> None:
+    retired = f", {found.retired:,} not in use" if found.retired else ""
+    console.print(
+        f"{found.questions:,} golden questions{retired}; passages of {clean(found.passages, 200)}"
+    )
+    if found.unreadable:
+        console.print(f"{found.unreadable:,} rows of the golden set cannot be read", style="red")
+    _print_anchors(found.anchors)
+    if found.duplicates:
+        console.print("Duplicate passages: the question names one, retrieval may bring the other")
+        lines = [
+            (clean(one.context_id, _WIDEST), _names(one.same_as), f"{len(one.questions):,}")
+            for one in found.duplicates[:_SHOWN]
+        ]
+        print_grid(console, ("label", "same text", "questions"), lines, names=(0, 1))
+    if found.constant:
+        first = found.constant[0]
+        values = Counter(one.value for one in found.constant)
+        console.print(
+            f"{len(found.constant):,} questions had the same {first.metric} in all "
+            f"{max(one.builds for one in found.constant):,} index builds before, so they showed no "
+            "difference: "
+            + ", ".join(f"{count:,} always {value:.2f}" for value, count in sorted(values.items()))
+        )
+
+
+def _print_anchors(anchors: Sequence[Anchor]) -> None:
+    """Print the number of labels of each status, and those that a person should look at."""
+    from ragmetrics.model import STATUS_WORDS
+
+    counts = Counter(one.status for one in anchors)
+    lines = [(status, f"{counts[status]:,}", words) for status, words in STATUS_WORDS.items()]
+    shown = [line for line in lines if line[1] != "0"]
+    print_grid(console, ("status", "labels", "meaning"), shown, names=(0, 2))
+    stale = [one for one in anchors if one.status not in ("same", "not_asked")]
+    if not stale:
+        return
+    questions: dict[tuple[str, ...], list[str]] = {}
+    for one in stale:
+        share = "–" if one.share is None else f"{one.share:.0%}"
+        line = (one.status, clean(one.context_id, _WIDEST), _names(one.to) or "–", share)
+        questions.setdefault(line, []).append(one.id)
+    rows = [(*line, _names(ids)) for line, ids in questions.items()]
+    headers = ("status", "label", "is now under", "of its text", "questions")
+    print_grid(console, headers, rows[:_SHOWN], names=(0, 1, 2, 4))
+    if len(rows) > _SHOWN:
+        console.print(f"... and {len(rows) - _SHOWN:,} more: --json lists all")
+
+
+def _names(ids: Sequence[str]) -> str:
+    return ", ".join(clean(one, _WIDEST) for one in ids)
+
+
+def _print_suggestions(found: Sequence[Suggestion]) -> None:
+    rows = [(clean(one.user_input, 80), clean(one.why, 120), f"{one.asked:,}") for one in found]
+    if rows:
+        print_grid(console, ("question", "why", "asked"), rows, names=(0, 1))

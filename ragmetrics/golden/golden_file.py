@@ -1,0 +1,57 @@
+"""Reads the records of a golden set, and writes them again with the fields that they had."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from ragmetrics.config import Settings
+from ragmetrics.errors import InputError
+from ragmetrics.logs import EVERYTHING, GoldenRow, golden_set, read_golden
+
+
+@dataclass(frozen=True)
+class GoldenRows:
+    """All questions of a golden set."""
+
+    place: str
+    rows: tuple[GoldenRow, ...]
+    unreadable: int
+    """Rows that cannot be read."""
+
+    def used_on(self, day: date) -> list[GoldenRow]:
+        """The questions that are used on a night."""
+        return [one for one in self.rows if one.is_used_on(day)]
+
+
+def read_golden_rows(settings: Settings) -> GoldenRows:
+    """The golden set of the settings, with every field of its records.
+
+    Raises InputError where there is none, or a file of it is truncated; StoreError for a bucket.
+    """
+    golden = golden_set(settings)
+    if golden is None:
+        raise InputError("there is no golden set: name one by `golden:` in the settings")
+    found, unreadable = [], 0
+    for item in read_golden(replace(golden, also=EVERYTHING)):
+        if isinstance(item, GoldenRow):
+            found.append(item)
+        elif item.whole_file:
+            raise InputError(f"golden set {golden.files.uri(item.file)}: {item.reason}")
+        else:
+            unreadable += 1
+    return GoldenRows(settings.golden or "", tuple(found), unreadable)
+
+
+def write_golden_rows(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write records as JSON Lines. Raises InputError for another ending of the name."""
+    if path.suffix != ".jsonl":
+        raise InputError(f"{path}: a golden set is written as .jsonl")
+    lines = [json.dumps(dict(one), ensure_ascii=False, default=str) + "\n" for one in records]
+    beside = path.with_name(f"{path.name}.part")
+    beside.write_text("".join(lines), "utf-8", "backslashreplace")
+    beside.replace(path)

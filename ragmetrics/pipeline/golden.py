@@ -1,0 +1,151 @@
+"""The golden set in the life of a store: checked, anchored, and extended by live questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from ragmetrics.config import Settings
+from ragmetrics.errors import InputError
+from ragmetrics.golden import (
+    Added,
+    GoldenRows,
+    Passages,
+    add_confirmed,
+    check_golden,
+    find_anchors,
+    listed_passages,
+    night_passages,
+    read_golden_rows,
+    read_suggestions,
+    relabelled,
+    retired,
+    suggest_questions,
+    write_golden_rows,
+    write_suggestions,
+)
+from ragmetrics.model import Anchor, GoldenCheck, Manifest, Suggestion
+from ragmetrics.report import write_labelling_page
+from ragmetrics.storage import Files, nights, open_store
+
+_EARLIER = 14
+"""Nights before that earlier texts, scores and live questions are read from."""
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """The passages of now, and the nights before."""
+
+    passages: Passages
+    day: date
+    """The day whose questions are used."""
+    earlier: Sequence[Manifest]
+
+
+def check_golden_set(
+    settings: Settings, night: date | None = None, passages: str | None = None
+) -> GoldenCheck:
+    """What is stale in the golden set, by the newest night or that of a date; or by a list of all
+    `passages` of an index.
+
+    Raises InputError where there is no golden set or no such night, StoreError where the store
+    is down.
+    """
+    golden, files = read_golden_rows(settings), open_store(settings)
+    sides = _sides(settings, files, night, passages)
+    return check_golden(golden, golden.used_on(sides.day), sides.passages, files, sides.earlier)[0]
+
+
+def anchor_golden_set(
+    settings: Settings, out: Path | None, night: date | None = None, passages: str | None = None
+) -> list[Anchor]:
+    """Find the passages of all labels, and write the golden set with their ids of now.
+
+    Without `out` nothing is written. Raises as `check_golden_set`.
+    """
+    golden, files = read_golden_rows(settings), open_store(settings)
+    if out is not None:
+        _refuse_unreadable(golden)
+    sides = _sides(settings, files, night, passages)
+    anchors, search = find_anchors(golden.rows, sides.passages, files, sides.earlier)
+    if out is not None:
+        write_golden_rows(out, relabelled(golden.rows, anchors, search))
+    return anchors
+
+
+def suggest_golden_questions(
+    settings: Settings, out: Path | None, night: date | None = None, count: int = 20
+) -> list[Suggestion]:
+    """Propose live questions of the last 14 nights, and write them as .csv, .jsonl or .html.
+
+    Raises InputError where the store has no night, StoreError where it is down.
+    """
+    golden = read_golden_rows(settings) if settings.golden else GoldenRows("", (), 0)
+    files = open_store(settings)
+    known = _nights(files, night)[-_EARLIER:]
+    found = suggest_questions(files, known, golden.rows, count)
+    if out is not None and out.suffix == ".html":
+        write_labelling_page(out, found)
+    elif out is not None:
+        write_suggestions(out, found)
+    return found
+
+
+def add_to_golden_set(
+    settings: Settings, suggestions: Path, out: Path, day: date | None = None
+) -> Added:
+    """Write the golden set with the confirmed suggestions of a file, used from `day` (today) on."""
+    rows = read_suggestions(suggestions)
+    golden = read_golden_rows(settings) if settings.golden else GoldenRows("", (), 0)
+    _refuse_unreadable(golden)
+    found = add_confirmed(golden.rows, rows, day or _today())
+    write_golden_rows(out, found.records)
+    return found
+
+
+def retire_golden_questions(
+    settings: Settings, ids: Sequence[str], out: Path, day: date | None = None
+) -> None:
+    """Write the golden set with some questions that are not used from `day` (today) on.
+
+    Raises InputError for an id that no question has.
+    """
+    golden = read_golden_rows(settings)
+    _refuse_unreadable(golden)
+    write_golden_rows(out, retired(golden.rows, ids, day or _today()))
+
+
+def _refuse_unreadable(golden: GoldenRows) -> None:
+    """A row that cannot be read would be missing in the written set."""
+    if golden.unreadable:
+        raise InputError(
+            f"golden set {golden.place}: {golden.unreadable:,} rows cannot be read, and would be "
+            "lost: mend them first (`ragmetrics check` names them)"
+        )
+
+
+def _sides(settings: Settings, files: Files, night: date | None, place: str | None) -> _Sides:
+    known = _nights(files, night)
+    if place is not None:
+        return _Sides(listed_passages(settings, place), night or _today(), known[-_EARLIER:])
+    if not known:
+        raise InputError(
+            "the store has no night yet: run one first, or name all passages by --passages"
+        )
+    *earlier, newest = known
+    return _Sides(night_passages(files, newest), newest.date, earlier[-_EARLIER:])
+
+
+def _nights(files: Files, night: date | None) -> list[Manifest]:
+    """The nights up to a date, oldest first. Raises InputError where that date has none."""
+    before = night + timedelta(days=1) if night else None
+    known = nights(files, before=before, last=_EARLIER + 1)
+    if night and (not known or known[-1].date != night):
+        raise InputError(f"the store has no night {night}")
+    return known
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
