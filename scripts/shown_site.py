@@ -36,6 +36,7 @@ PAGES: Mapping[str, str] = {
     "compare": f"compare/{GOOD}--{BAD}.html",
     "glossary": "glossary.html",
     "messages": "messages.html",
+    "labelling": "labelling.html",
 }
 AFTERWARDS: Mapping[str, str] = {
     "overview-missing": "index.html",
@@ -70,6 +71,7 @@ def make_site(demo: Path, folder: Path) -> Path:
         _run(folder, "gate", *sides, fine=VERDICTS)
     _run(folder, "compare", GOOD, BAD, "--page")
     _run(folder, "alerts", "preview", "--sample", "--html", "store/dashboard/messages.html")
+    _run(folder, "golden", "suggest", "--out", "store/dashboard/labelling.html")
     return folder / "store" / "dashboard"
 
 

@@ -127,7 +127,7 @@ def _records(
     logs = replace(log_of(settings, files, infos), also=(*_IDS, *_TEXTS, "title"))
     for _, item in logs.items():
         if isinstance(item, Mapping) and (text := _first(item, _TEXTS)):
-            yield _first(item, _IDS), f"{item.get('title') or ''}\n{text}"
+            yield _first(item, _IDS), "\n".join(filter(None, [str(item.get("title") or ""), text]))
         else:
             unreadable.count += 1
 

@@ -18,5 +18,5 @@ from .passages import (
     listed_passages as listed_passages,
     night_passages as night_passages,
 )
-from .relabelled import relabelled as relabelled, retired as retired
+from .new_records import relabelled as relabelled, retired as retired
 from .suggestions import suggest_questions as suggest_questions

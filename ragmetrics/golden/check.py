@@ -17,8 +17,6 @@ from ragmetrics.model import Anchor, ConstantQuestion, DuplicatePassage, GoldenC
 from ragmetrics.scoring import load_scores
 from ragmetrics.storage import Files, ref_of
 
-_TWICE = 0.95
-"""Share of a passage's text that another passage holds where it is a duplicate."""
 _FEWEST_NIGHTS = 5
 _FEWEST_BUILDS = 2
 _EQUAL = 1e-9
@@ -57,10 +55,9 @@ def _duplicates(
     labels = {one.row.id: set(one.row.reference_context_ids or ()) for one in rows}
     found: dict[str, DuplicatePassage] = {}
     for one in anchors:
-        text = search.text_of(one.context_id) if one.status == "same" else None
-        if text is None:
+        if one.status != "same" or search.text_of(one.context_id) is None:
             continue
-        same = [name for name in search.holders(text, _TWICE) if name not in labels[one.id]]
+        same = [name for name in search.copies_of(one.context_id) if name not in labels[one.id]]
         if same:
             known = found.setdefault(
                 one.context_id,

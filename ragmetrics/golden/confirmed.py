@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.errors import InputError
-from ragmetrics.golden.relabelled import record_of
+from ragmetrics.golden.new_records import record_of
 from ragmetrics.logs import SINCE, GoldenRow
 from ragmetrics.model import BadRow, Suggestion, question_key, read_row
 from ragmetrics.text import spreadsheet_safe, without_spreadsheet_signs

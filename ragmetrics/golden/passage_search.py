@@ -28,6 +28,8 @@ _COMMON = 5
 """A shingle in more passages than this is boilerplate: it finds nothing by itself."""
 _LEAST_GAIN = 0.05
 """Share of the old text below which a further passage is not taken."""
+_COPY = 0.95
+"""Share of the shingles of a passage that a copy of it has."""
 _ANSWERED = 0.9
 """Share of the weight of the answer's words from which a cover has the answer."""
 Places: TypeAlias = Sequence[int]
@@ -109,11 +111,13 @@ class PassageSearch:
         place = self._by_id.get(name)
         return self._found[place].text if place is not None else None
 
-    def holders(self, text: str, share: float) -> list[str]:
-        """The ids of the passages that hold at least a share of an earlier text, by their order."""
-        places = sorted({at for one in self._old[text] for at in self._by_shingle.get(one, ())})
-        found = [self._found[place] for place in places]
-        return [one.id for one in found if self._share(text, one.held) >= share]
+    def copies_of(self, name: str) -> list[str]:
+        """The ids of other passages that hold what a passage holds of earlier texts."""
+        own = self._found[self._by_id[name]]
+        counts = Counter(place for one in own.held for place in self._by_shingle[one])
+        least = _COPY * len(own.held)
+        found = [self._found[place].id for place in sorted(counts) if counts[place] >= least]
+        return [one for one in found if one != name]
 
     def cover(self, text: str, answer: str | None = None) -> Cover:
         """The passages that hold an earlier text, or the part of it that an answer needs."""

@@ -6,7 +6,7 @@ from .inputs import (
     in_layout as in_layout,
     overwrites as overwrites,
 )
-from .golden_set import (
+from .golden import (
     SINCE as SINCE,
     UNTIL as UNTIL,
     GoldenRow as GoldenRow,

@@ -16,7 +16,7 @@ from typing import Any
 from ragmetrics.config import Settings, file_and_judge
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.formats import ENDINGS
-from ragmetrics.logs.golden_set import golden_set
+from ragmetrics.logs.golden import golden_set
 from ragmetrics.logs.log_files import LogSet, find_logs, is_among, log_of
 from ragmetrics.storage import FileInfo, Files, same_file
 

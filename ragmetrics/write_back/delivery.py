@@ -289,7 +289,7 @@ def _batches(results: Iterator[EvaluationResult], size: int) -> Iterator[list[Ev
 def _make_target(
     name: str, chosen: WriteBackSettings, environment: Mapping[str, str]
 ) -> Target | None:
-    """The target of a name; None if it is not configured. Raises Unconfirmed without its key."""
+    """The target of a name; None if it is not configured. Raises TargetError without its key."""
     timeout = chosen.timeout_seconds
     if name == "langfuse" and chosen.langfuse:
         return Langfuse(chosen.langfuse, timeout, environment)

@@ -2,8 +2,8 @@
 
 Which status means what is the same for all targets, except where a target says otherwise:
 
-    408, 425, 429, 5xx, no connection   Unconfirmed, transient
-    401, 403, 404, 405, 407, 410, 3xx   Unconfirmed: the key or the address is wrong
+    408, 425, 429, 5xx, no connection   TargetError, transient
+    401, 403, 404, 405, 407, 410, 3xx   TargetError: the key or the address is wrong
     other 4xx                           BatchRefused
 """
 
@@ -32,7 +32,7 @@ from ragmetrics.judges import (
 )
 from ragmetrics.text import clean
 from ragmetrics.version import __version__
-from ragmetrics.write_back.target import BatchRefused, Unconfirmed
+from ragmetrics.write_back.target import BatchRefused, TargetError
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -71,7 +71,7 @@ class HttpClient:
     def post(self, path: str, body: bytes, passing: Collection[int] = ()) -> Answer:
         """Post a body and return the answer, if its status is 2xx or one of `passing`.
 
-        Raises Unconfirmed or BatchRefused for every other answer, and for none.
+        Raises TargetError or BatchRefused for every other answer, and for none.
         """
         try:
             answer = event_loop.run(self._post(path, body))
@@ -113,8 +113,8 @@ class HttpClient:
 
     def _unconfirmed(
         self, reason: str, *, transient: bool, wait: float | None = None
-    ) -> Unconfirmed:
-        return Unconfirmed(f"{self.address}: {self.shown(reason)}", transient=transient, wait=wait)
+    ) -> TargetError:
+        return TargetError(f"{self.address}: {self.shown(reason)}", transient=transient, wait=wait)
 
     async def _post(self, path: str, body: bytes) -> Answer:
         session = self._session or await self._open()

@@ -22,7 +22,7 @@ from ragmetrics.model import dump_json
 from ragmetrics.write_back.evaluation_results import EvaluationResult
 from ragmetrics.write_back.http_client import HttpClient
 from ragmetrics.write_back.secrets import secret_of
-from ragmetrics.write_back.target import BatchRefused, Outcome, Unconfirmed, target_key
+from ragmetrics.write_back.target import BatchRefused, Outcome, TargetError, target_key
 
 _SCORES, _INGESTION = "/api/public/scores", "/api/public/ingestion"
 _RETRYABLE = frozenset([408, 425, 429, *range(500, 600)])
@@ -121,7 +121,7 @@ class Langfuse:
             return kind.model_validate_json(answer.body)
         except ValidationError as error:
             said = self._client.said(answer)
-            raise Unconfirmed(
+            raise TargetError(
                 f"{self._client.address} is not the API of Langfuse that `write_back: langfuse: "
                 f"api:` names: {said}",
                 transient=False,

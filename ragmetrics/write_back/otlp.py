@@ -15,7 +15,7 @@ from ragmetrics.config import OtlpSettings, fill_headers
 from ragmetrics.version import __version__, install_extra
 from ragmetrics.write_back.evaluation_results import EvaluationResult
 from ragmetrics.write_back.http_client import HttpClient
-from ragmetrics.write_back.target import Outcome, Unconfirmed, target_key
+from ragmetrics.write_back.target import Outcome, TargetError, target_key
 from ragmetrics.write_back.trace_ids import SPAN_DIGITS, TRACE_DIGITS, hex_id
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ class Otlp:
         try:
             import opentelemetry.proto.collector.logs.v1.logs_service_pb2  # noqa: F401
         except ImportError as error:
-            raise Unconfirmed(_INSTALL, transient=False) from error
+            raise TargetError(_INSTALL, transient=False) from error
         try:
             headers, secrets = fill_headers(settings.headers_env, environment)
         except ValueError as error:
-            raise Unconfirmed(str(error), transient=False) from None
+            raise TargetError(str(error), transient=False) from None
         address = settings.endpoint.removesuffix(_PATH)
         self.key = target_key(self.name, address)
         self._client = HttpClient(
@@ -73,7 +73,7 @@ class Otlp:
         try:
             partial = ExportLogsServiceResponse.FromString(answer.body).partial_success
         except DecodeError as error:
-            raise Unconfirmed(
+            raise TargetError(
                 f"{self._client.address}: the answer is not OTLP", transient=False
             ) from error
         if not partial.rejected_log_records:

@@ -20,7 +20,7 @@ from ragmetrics.model import dump_json
 from ragmetrics.write_back.evaluation_results import EvaluationResult
 from ragmetrics.write_back.http_client import HttpClient
 from ragmetrics.write_back.secrets import secret_of
-from ragmetrics.write_back.target import Outcome, Unconfirmed, target_key
+from ragmetrics.write_back.target import Outcome, TargetError, target_key
 
 _SPANS, _DOCUMENTS = "/v1/span_annotations?sync=true", "/v1/document_annotations?sync=true"
 _MISSING = re.compile(rb"Spans with IDs (.+?) do not exist", re.DOTALL)
@@ -78,14 +78,14 @@ class Phoenix:
         return refused | self._send(path, [one for one in some if one.digest not in refused])
 
     def _missing(self, answer: Answer) -> set[str]:
-        """The spans that an answer lists. Raises Unconfirmed if it lists none."""
+        """The spans that an answer lists. Raises TargetError if it lists none."""
         if not (match := _MISSING.search(answer.body)):
             raise self._wrong(answer)
         return {name.strip() for name in match[1].decode("utf-8", "replace").split(",")}
 
-    def _wrong(self, answer: Answer) -> Unconfirmed:
+    def _wrong(self, answer: Answer) -> TargetError:
         said = self._client.said(answer)
-        return Unconfirmed(f"{self._client.address} answered 404: {said}", transient=False)
+        return TargetError(f"{self._client.address} answered 404: {said}", transient=False)
 
 
 def annotation(one: EvaluationResult) -> dict[str, Any]:

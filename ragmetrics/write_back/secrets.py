@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ragmetrics.write_back.target import Unconfirmed
+from ragmetrics.write_back.target import TargetError
 
 
 def secret_of(variable: str, environment: Mapping[str, str]) -> str:
-    """The value of a variable. Raises Unconfirmed, without the value, if it is missing or cannot be
+    """The value of a variable. Raises TargetError, without the value, if it is missing or cannot be
     a key.
     """
     value = environment.get(variable, "").strip()
     if not value:
-        raise Unconfirmed(f"the environment variable {variable} is not set", transient=False)
+        raise TargetError(f"the environment variable {variable} is not set", transient=False)
     if not (value.isascii() and value.isprintable()):
-        raise Unconfirmed(f"{variable} holds characters that no key has", transient=False)
+        raise TargetError(f"{variable} holds characters that no key has", transient=False)
     return value

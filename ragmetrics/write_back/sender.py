@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ragmetrics.config import WriteBackSettings
 from ragmetrics.write_back.evaluation_results import EvaluationResult
-from ragmetrics.write_back.target import BatchRefused, Outcome, Target, Unconfirmed
+from ragmetrics.write_back.target import BatchRefused, Outcome, Target, TargetError
 
 _LONGEST_PAUSE = 32
 """In first pauses."""
@@ -34,14 +34,14 @@ class Sender:
     def send(self, batch: Sequence[EvaluationResult]) -> Outcome:
         """Send a batch until each result is taken or refused.
 
-        Raises Unconfirmed if the target fails for too long, and if it refuses everything from the
+        Raises TargetError if the target fails for too long, and if it refuses everything from the
         beginning: then the settings are wrong, and not the results.
         """
         singly = self._refused_singly
         outcome = self._send(batch)
         if self.accepted == 0 and self._refused_singly - singly == len(batch) > 1:
             reason = next(iter(outcome.refused.values()))
-            raise Unconfirmed(f"every score is refused: {reason}", transient=False)
+            raise TargetError(f"every score is refused: {reason}", transient=False)
         self.accepted += len(batch) - len(outcome.refused) - outcome.unnamed
         return outcome
 
@@ -65,7 +65,7 @@ class Sender:
             unnamed, reason = unnamed + outcome.unnamed, reason or outcome.reason
             left = [one for one in left if one.digest in outcome.again]
             if left:
-                self._wait(Unconfirmed(next(iter(outcome.again.values())), transient=True))
+                self._wait(TargetError(next(iter(outcome.again.values())), transient=True))
         return Outcome(refused, {}, unnamed, reason)
 
     def _repeated(self, batch: Sequence[EvaluationResult]) -> Outcome:
@@ -74,7 +74,7 @@ class Sender:
             begun = time.monotonic()
             try:
                 outcome = self.target.send(batch)
-            except Unconfirmed as error:
+            except TargetError as error:
                 self.waited += time.monotonic() - begun
                 if not error.transient:
                     raise
@@ -83,7 +83,7 @@ class Sender:
                 self._pause = self.settings.retry_delay_seconds
                 return outcome
 
-    def _wait(self, error: Unconfirmed) -> None:
+    def _wait(self, error: TargetError) -> None:
         """Pause after an error. Raises it if the target has failed for too long."""
         pause = max(self._pause, error.wait or 0.0)
         if self.waited + pause > self.settings.retry_seconds:

@@ -11,13 +11,13 @@ from ragmetrics.errors import RagmetricsError
 from ragmetrics.write_back.evaluation_results import EvaluationResult
 
 
-class Unconfirmed(RagmetricsError):
+class TargetError(RagmetricsError):
     """A target did not confirm a batch, for a reason that is not in the batch.
 
     `transient`: a repetition may succeed soon. `wait`: the seconds that the target asks for.
     """
 
-    def __init__(self, message: str, *, transient: bool, wait: float | None = None) -> None:
+    def __init__(self, message: str, *, transient: bool = False, wait: float | None = None) -> None:
         super().__init__(message)
         self.transient = transient
         self.wait = wait
@@ -58,7 +58,7 @@ class Target(Protocol):
         ...
 
     def send(self, batch: Sequence[EvaluationResult]) -> Outcome:
-        """Send a batch of fit results. Raises Unconfirmed and BatchRefused."""
+        """Send a batch of fit results. Raises TargetError and BatchRefused."""
         ...
 
     def close(self) -> None:
