@@ -173,7 +173,7 @@ def add(
 
 @app.command("retire")
 def retire(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of golden questions.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of golden questions.")],
     out: RequiredOut,
     on: OnFlag = None,
     settings: SettingsFlag = None,
