@@ -19,11 +19,13 @@ RAGAS_VENV = .venv-ragas
 RAGAS_0_1_VENV = .venv-ragas-0.1
 DEEPEVAL_VENV = .venv-deepeval
 PHOENIX_VENV = .venv-phoenix
+AIRFLOW_VENV = .venv-airflow
+DAGSTER_VENV = .venv-dagster
 
 # Each process of a test would compile the product anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: dist test-dist sbom help venv install phoenix demo test-fast test test-system test-lowest mutation fuzz check format bench parity \
+.PHONY: dist test-dist sbom help venv install phoenix airflow dagster demo test-fast test test-system test-lowest mutation fuzz check format bench parity \
 	screenshots lock clean
 
 help: ## list the targets
@@ -34,6 +36,10 @@ venv: $(BIN)/.dev-installed ## make .venv with everything for development
 install: $(BIN)/.flows-installed ## make .venv with what users need: ragmetrics and Prefect
 
 phoenix: $(PHOENIX_VENV)/.installed ## make .venv-phoenix with the server of Arize Phoenix, which tests of write-back annotate
+
+airflow: $(AIRFLOW_VENV)/.installed ## make .venv-airflow with Airflow and ragmetrics, for the test of its example
+
+dagster: $(DAGSTER_VENV)/.installed ## make .venv-dagster with Dagster and ragmetrics, for the test of its example
 
 demo: $(BIN)/.flows-installed ## run the nightly on bundled logs: no key, no network
 	$(BIN)/python -m flows.demo
@@ -110,7 +116,7 @@ sbom: ## write the bill of materials of what users install, in the CycloneDX for
 	rm -rf $(SBOM_VENV) $(SBOM_VENV)-tool
 
 clean: ## remove .venv, caches and the demo's output
-	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(DIST_VENV) $(SBOM_VENV) $(SBOM_VENV)-tool $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) $(PHOENIX_VENV) build dist sbom.cdx.json demo-store *.egg-info
+	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(DIST_VENV) $(SBOM_VENV) $(SBOM_VENV)-tool $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) $(PHOENIX_VENV) $(AIRFLOW_VENV) $(DAGSTER_VENV) build dist sbom.cdx.json demo-store *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -160,4 +166,15 @@ $(DEEPEVAL_VENV)/.installed: $(BIN)/python
 $(PHOENIX_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(PHOENIX_VENV)
 	$(PHOENIX_VENV)/bin/pip install -q "arize-phoenix>=20.16,<21"
+	touch $@
+
+# Without our constraints: schedulers and the product have to agree on versions by themselves.
+$(AIRFLOW_VENV)/.installed: pyproject.toml $(BIN)/python
+	$(BIN)/python -m venv $(AIRFLOW_VENV)
+	$(AIRFLOW_VENV)/bin/pip install -q "apache-airflow>=3.3,<3.4" -e .
+	touch $@
+
+$(DAGSTER_VENV)/.installed: pyproject.toml $(BIN)/python
+	$(BIN)/python -m venv $(DAGSTER_VENV)
+	$(DAGSTER_VENV)/bin/pip install -q "dagster>=1.13,<1.14" -e .
 	touch $@

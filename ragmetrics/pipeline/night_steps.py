@@ -45,7 +45,7 @@ class NightRun(Record):
 
 
 class NightPart(Record):
-    """A part of a night's scoring: metrics that share their requests, over one shard of the rows."""
+    """A part of a night's scoring: metrics that share requests, over one shard of the rows."""
 
     metrics: tuple[str, ...]
     shard: int
@@ -75,13 +75,13 @@ class NightSteps:
 
     settings: Settings
 
-    def stage(self, day: date, begun: datetime | None = None) -> NightRun:
+    def stage(self, day: date) -> NightRun:
         """Copy the night's logs into the store as a run, and judge the labelled set.
 
-        `begun` is when the scheduler first started the night, so that a retry has the same
-        deadline; None: now. If the night was staged before, its run is found again.
+        The deadline of the settings counts from here. If the night was staged before, its run is
+        found again; a night that was published without all verdicts gets a new attempt.
         """
-        begun = begun or datetime.now(UTC)
+        begun = datetime.now(UTC)
         staged = stage_night(self.settings, day, begun)
         problems = judge_drift_labels(self.settings, begun + self.settings.deadline)
         return NightRun(
@@ -125,7 +125,8 @@ class NightSteps:
         run = NightRun.model_validate(run)
         known = [*filter(None, problems), *run.problems]
         manifest = publish_night(self.settings, self._staged(run), known)
-        if self._manifest(run).finished_at != manifest.finished_at:
+        stored = find_manifest(open_store(self.settings), run.ref)
+        if stored is None or stored.finished_at != manifest.finished_at:
             raise StoreError(f"the manifest of run {run.ref.run} is not written", transient=True)
         return manifest
 

@@ -70,7 +70,7 @@ def visible_text(page: Path) -> str:
 
 
 def test_the_tutorial_does_what_it_says(home: Path) -> None:
-    """All commands print what is shown, and the nights end as told: one fires, the next resolves."""
+    """All commands print what is shown; one night fires, and the next one resolves."""
     runs = sorted((home / "help-centre/ragmetrics-store/runs").glob("*/*.json"))
     nights = [json.loads(path.read_text()) for path in runs]
     recall = "help-centre/context_recall/all/max_drop 0.11 versus trailing:7"
