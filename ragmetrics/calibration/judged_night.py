@@ -12,7 +12,6 @@ from ragmetrics.storage import Files, nights, read_columns, ref_of, scored_rows
 
 NIGHT = "night:"
 _METRIC = "context_relevance"
-_SCALE = (0.0, 2.0)
 
 
 def read_judged_night(files: Files | None, day: str) -> Iterator[LabelledRow]:
@@ -40,5 +39,5 @@ def read_judged_night(files: Files | None, day: str) -> Iterator[LabelledRow]:
 
 
 def _labelled(row: LogRow, grades: list[int]) -> LabelledRow:
-    labels = Labels(chunk_relevance=tuple(grades), chunk_relevance_scale=_SCALE)
+    labels = Labels.model_validate({"chunk_relevance": grades, "chunk_relevance_scale": "0..2"})
     return LabelledRow(row, labels, dict(row.tags))

@@ -25,7 +25,7 @@ from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 METRICS = ["context_relevance", "context_precision"]
 THRESHOLDS = [0.3, 0.7]
-ASIDES = ["Where did the harbour and the bus go?", "Nothing at all."]
+ASIDES = ["The tower is high.", "Nothing at all."]
 
 
 def rows(count: int = 20) -> list[dict[str, Any]]:
@@ -156,10 +156,7 @@ def test_a_panel_takes_a_reranker_where_it_can_judge(judge_server: JudgeServer) 
     result = ragmetrics.evaluate(rows(), ["context_relevance", "context_recall"], settings=settings)
     assert [one.status for one in result.manifest.metrics] == [{"scored": 20}] * 2
     found = result.scores().set_index("metric")["details"]
-    relevance, recall = (
-        one if isinstance(one, dict) else json.loads(one)
-        for one in (found["context_relevance"].iloc[0], found["context_recall"].iloc[0])
-    )
+    relevance, recall = (found[one].iloc[0] for one in ("context_relevance", "context_recall"))
     assert [one["status"] for one in relevance["judges"].values()] == ["scored", "scored"]
     assert recall["judges"]["rerank:bge"]["status"] == Status.NOT_APPLICABLE
 
@@ -210,8 +207,8 @@ def test_a_dry_run_counts_one_request_for_a_row(judge_server: JudgeServer) -> No
     settings = make_settings({"judge": priced})
     estimate = ragmetrics.estimate(rows(), METRICS, settings=settings)
     assert judge_server.stats()["requests"] == 0
-    assert estimate.usage.requests == scored(judge_server).manifest.usage.requests
-    assert estimate.usage.usd
+    assert estimate.total.requests == scored(judge_server).manifest.usage.requests
+    assert estimate.total.usd
 
 
 def labelled(count: int = 60) -> list[dict[str, Any]]:
