@@ -1,4 +1,4 @@
-"""Hooks of the docs site (`mkdocs.yml`). They let the same Markdown serve the repository and the site."""
+"""Hooks of the docs site (`mkdocs.yml`): the same Markdown serves the repository and the site."""
 
 from __future__ import annotations
 
@@ -86,6 +86,6 @@ def separate_lists(markdown: str) -> str:
             lines.append("")
         begins = not lines or not lines[-1].strip()
         in_paragraph = bool(line.strip()) and not is_item and (in_paragraph or begins)
-        in_paragraph = in_paragraph and not fenced and not line.startswith((" ", "|", "#", "```"))
+        in_paragraph = in_paragraph and not fenced and not line.startswith(("|", "#", "```"))
         lines.append(line)
     return "\n".join(lines) + "\n"
