@@ -88,7 +88,7 @@ docs-check: docs ## check the docs: pages made from the code, links with their a
 
 # It commits to the local branch gh-pages and pushes nothing: `.github/workflows/docs.yml` does.
 docs-version: $(BIN)/.dev-installed ## add a version of the docs to the branch gh-pages: VERSION=0.1 ALIAS=latest
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mike deploy --update-aliases $(VERSION) $(ALIAS)
+	PATH="$$PWD/$(BIN):$$PATH" NO_MKDOCS_2_WARNING=1 mike deploy --update-aliases $(VERSION) $(ALIAS)
 	$(BIN)/mike set-default --allow-undefined latest
 
 format: $(BIN)/.dev-installed ## format the code and fix what can be fixed

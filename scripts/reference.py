@@ -1,4 +1,4 @@
-"""Writes the pages of the docs that are made from the code: `make reference`.
+"""Writes what of the docs is made from the code, the pages and one picture: `make reference`.
 
 python -m scripts.reference [--check]
 
@@ -16,6 +16,7 @@ from scripts import (
     cli_page,
     glossary_page,
     metrics_page,
+    package_picture,
     records_page,
     settings_page,
     store_page,
@@ -29,6 +30,7 @@ PAGES: tuple[ModuleType, ...] = (
     store_page,
     records_page,
     glossary_page,
+    package_picture,
 )
 
 
