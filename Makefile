@@ -74,7 +74,7 @@ MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 LYCHEE = $(BIN)/lychee --offline --include-fragments --index-files index.html --no-progress
 
 docs: $(BIN)/.dev-installed ## build the docs site in site/; a warning is an error
-	$(MKDOCS) build --quiet --strict
+	$(MKDOCS) build --strict
 
 docs-serve: $(BIN)/.dev-installed ## show the docs site on port 8000, and build it again after each change
 	$(MKDOCS) serve
