@@ -164,8 +164,9 @@ def _long(page: Path, line: int, text: str) -> Iterator[Problem]:
 
 
 def unknown(words: set[str], known: frozenset[str]) -> set[str]:
-    """Words that neither the dictionary nor our list has. Both ignore capitals."""
-    rest = {one for one in words if one.lower() not in known}
+    """Words that neither dictionary nor our list has. Capitals do not matter."""
+    british = set(american().values())
+    rest = {one for one in words if one.lower() not in known and one.lower() not in british}
     missing = _dictionary().unknown(rest)
     return {one for one in rest if one.lower() in missing}
 

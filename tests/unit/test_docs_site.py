@@ -1,3 +1,4 @@
+# ruff: noqa: E402 - what needs the extra is imported after it was looked for
 """The docs site: its navigation, its links, and that the repository and the site show the same."""
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+
+mkdocs = pytest.importorskip("mkdocs.config", reason="needs the extra docs")
+
 from hypothesis import given, strategies as st
 from markdown import Markdown
 from markdown_it import MarkdownIt
-from mkdocs.config import load_config
 
 from scripts import reference, store_page
 from scripts.site_hooks import DOCS, fill_nav, link_outside, readable, separate_lists
@@ -28,7 +31,7 @@ _BLOCK = re.compile(r"<(h[1-6]|ul|ol|li|table|tr|pre)\b")
 @pytest.fixture(scope="module")
 def config() -> Any:
     """The configuration of the site."""
-    return load_config(str(ROOT / "mkdocs.yml"))
+    return mkdocs.load_config(str(ROOT / "mkdocs.yml"))
 
 
 def listed(nav: Any) -> Iterator[str]:
@@ -77,9 +80,7 @@ def test_the_site_shows_the_same_blocks_as_the_repository(page: Path, config: An
 
 def test_links_that_leave_the_docs_lead_to_the_repository() -> None:
     """To a file or a folder of it, with the anchor; links within the docs stay."""
-    text = (
-        "[a](../../Makefile) [b](../../flows) [c](../reference/cli.md) [d](../../README.md#use)"
-    )
+    text = "[a](../../Makefile) [b](../../flows) [c](../reference/cli.md) [d](../../README.md#use)"
     assert link_outside(text, "how-to/logs.md", REPOSITORY) == (
         f"[a]({REPOSITORY}/blob/main/Makefile) [b]({REPOSITORY}/tree/main/flows) "
         f"[c](../reference/cli.md) [d]({REPOSITORY}/blob/main/README.md#use)"
