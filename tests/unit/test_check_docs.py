@@ -1,4 +1,3 @@
-
 """The checks of the docs' language, on texts with a mistake of each kind."""
 
 from __future__ import annotations
