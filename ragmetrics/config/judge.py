@@ -51,31 +51,45 @@ class JudgeSettings(SettingsModel):
     """A judge: `judge: embedded`, or a mapping with more settings."""
 
     name: str = "embedded"
-    """`embedded`, `local`, `local:MODEL`, `openai`, `openai-batch`, `rerank` or `recorded:PATH`."""
+    """`embedded`, `local`, `local:MODEL`, `openai`, `openai-batch`, `rerank` or `recorded:PATH`.
+    `local` needs the extra `retrieval-nightly[local]`."""
     model: str = "gpt-4.1-mini"
+    """The model, by the name that the endpoint uses."""
     base_url: BaseUrl = None
+    """Address of an OpenAI-compatible API, such as vLLM, Ollama or LiteLLM. None: OpenAI's."""
     api_key_env: str = "OPENAI_API_KEY"
+    """The environment variable with the key. With `base_url` it may be unset."""
     temperature: float = Field(0.1, ge=0, le=2)
+    """Sampling temperature of the model."""
     max_tokens: int = Field(1_000, ge=16)
+    """Longest reply, in tokens."""
     concurrency: int = Field(128, ge=1, le=1_000)
-    """Upper limit of requests in flight. Below it the number adapts to the endpoint."""
+    """Most requests in flight, over all processes that use the store. The number adapts to the
+    endpoint, up to this."""
     requests_per_minute: int | None = Field(None, ge=1)
+    """Limit over all processes that use the store. None: the endpoint's own limit."""
     tokens_per_minute: int | None = Field(None, ge=1)
+    """Limit over all processes that use the store. None: the endpoint's own limit."""
     timeout_seconds: float = Field(60, gt=0)
-    """Timeout of one attempt."""
+    """Timeout of one attempt. Once the endpoint's times are known, it is ten times its slow answers
+    if that is less."""
     deadline_seconds: float = Field(600, gt=0)
-    """Timeout of a request with all its attempts."""
+    """Timeout of a request with all its attempts. After 1.5 times as long without one usable reply,
+    the judge gets no more requests."""
     retries: int = Field(6, ge=0, le=20)
     """Attempts after the first for a transient error of the endpoint. A 429 does not count as an
-    error: the request is sent again until the deadline."""
+    error: the request is sent again until the deadline. If the endpoint never answered, the run
+    ends after a hundred failed requests."""
     reasks: int = Field(4, ge=0, le=10)
-    """Number of times that a request is sent again after an unreadable reply."""
+    """Number of times that a request is sent again after an unreadable reply. After a refusal it is
+    sent again once."""
     max_reply_bytes: int = Field(10_000_000, ge=10_000, le=1_000_000_000)
     """Largest unpacked answer of the endpoint to one request, also to a request for several
     vectors. A larger answer is not read to its end."""
     hedge: bool = True
-    """Send a request a second time if it takes much longer than nine in ten of its kind, and use
-    the answer that comes first. `off`: never."""
+    """Send a request a second time if it takes twice as long as nine in ten of its kind, and use
+    the answer that comes first. At most one in twenty is repeated, and none under a budget of
+    tokens or money. `off`: never."""
     ttl_days: int | None = Field(None, ge=1)
     """Cached replies that are older are requested again. None: replies never expire."""
     poll_seconds: float = Field(60, gt=0)
@@ -86,9 +100,11 @@ class JudgeSettings(SettingsModel):
     repeats: int = Field(1, ge=1, le=100)
     """Number of times that each row is judged. Its value is the mean; the spread is stored."""
     usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
+    """Price of prompt tokens, to show and limit the cost. None: unknown."""
     usd_per_million_cached_tokens: float | None = Field(None, ge=0)
     """Price of prompt tokens from the endpoint's cache. None: the price of other prompt tokens."""
     usd_per_million_completion_tokens: float | None = Field(None, ge=0)
+    """Price of completion tokens. None: unknown."""
 
     thresholds: tuple[float, float] | None = None
     """`rerank` only: the scores from which a context gets grade 1 and grade 2. `ragmetrics
@@ -162,6 +178,7 @@ class EmbeddingSettings(SettingsModel):
     threads: int = Field(1, ge=1, le=1_000)
     """Number of threads of one call of `local`. Shards run in parallel already."""
     usd_per_million_tokens: float | None = Field(None, ge=0)
+    """Price, to show and limit the cost. None: unknown."""
     base_url: BaseUrl = None
     """None: the judge's."""
     api_key_env: str | None = None
@@ -178,8 +195,11 @@ class Budget(SettingsModel):
     sample of them is judged."""
 
     max_requests: int | None = Field(None, ge=0)
+    """Most requests of a run."""
     max_tokens: int | None = Field(None, ge=0)
+    """Most tokens of a run, prompts and replies together."""
     max_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """Highest cost of a run. It needs the prices of the judge."""
 
     @model_validator(mode="before")
     @classmethod
