@@ -90,6 +90,8 @@ class NightContext:
     """Reads which contexts a night retrieved."""
     notified: Mapping[str, Notification] = field(default_factory=dict)
     """The last notification of each firing alert, by the alert's key."""
+    history: Sequence[Manifest] = ()
+    """The earlier nights further back, for declines over weeks; empty: no more than `earlier`."""
     mix_tags: Sequence[str] | None = None
     """Tags by which nights are compared like with like; None: those that explain the scores."""
     stale: set[str] = field(default_factory=set, init=False, compare=False)

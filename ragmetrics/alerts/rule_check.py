@@ -48,13 +48,17 @@ class Limit:
     text: str
 
 
+def alert_key(night: NightContext, metric: str, segment: Segment | None, limit: str) -> str:
+    """The key of the alert of a limit."""
+    return f"{night.manifest.dataset}/{metric}/{segment or 'all'}/{limit}"
+
+
 def start_finding(
     rule: Rule, limit: Limit, segment: Segment | None, night: NightContext, now: Summary | None
 ) -> Finding:
     """A finding with the fields that do not depend on the result."""
-    where = str(segment) if segment else "all"
     return Finding(
-        key=f"{night.manifest.dataset}/{rule.metric}/{where}/{limit.name}",
+        key=alert_key(night, rule.metric, segment, limit.name),
         kind="metric",
         level="ok",
         severity=rule.severity,
