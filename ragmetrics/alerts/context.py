@@ -26,7 +26,7 @@ from ragmetrics.alerts.coded_rows import RowCoder
 from ragmetrics.config import Rule
 from ragmetrics.model import BUILDS, Drift, Finding, JudgeMovement, Manifest, Notification, Segment
 from ragmetrics.scoring import MetricScores
-from ragmetrics.stats import QuestionValues
+from ragmetrics.stats import LevelError, QuestionValues
 
 if TYPE_CHECKING:
     from ragmetrics.calibration import FixedSets
@@ -104,6 +104,9 @@ class NightContext:
         default_factory=dict, init=False, compare=False
     )
     """Cached movement of the judge from night to night, by metric."""
+    spreads: dict[str, LevelError | None] = field(default_factory=dict, init=False, compare=False)
+    """Movement of a night's level beyond its questions, by metric, where drops have to count it:
+    with a budget of false alarms in time."""
     _read: dict[tuple[str, str], MetricScores] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

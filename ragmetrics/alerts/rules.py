@@ -13,6 +13,7 @@ from ragmetrics.alerts.data_quality import check_health
 from ragmetrics.alerts.drop_rules import check_drop, check_min
 from ragmetrics.alerts.escalation import escalate
 from ragmetrics.alerts.judge_drift import level_finding
+from ragmetrics.alerts.level_series import spread_of_nights
 from ragmetrics.alerts.rule_check import RuleCheck, decide
 from ragmetrics.alerts.slow_decline import find_slow_declines, watched_metrics
 from ragmetrics.alerts.stale_labels import turnover_finding
@@ -47,6 +48,8 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     silenced = {finding.metric for finding in health if finding.level == "breach"}
     rules = settings.rules if settings.rules is not None else _applicable(night)
     rules = [rule for rule in rules if rule.metric not in silenced]
+    if settings.per_time:
+        night.spreads.update((one, spread_of_nights(night, one)) for one in watched_metrics(rules))
     cases = [
         case
         for rule in rules

@@ -18,26 +18,16 @@ from scipy import special
 
 from ragmetrics.alerts.context import NightContext, nights_out, was_firing
 from ragmetrics.alerts.judge_drift import drop_between_without_drift
+from ragmetrics.alerts.level_series import level_series
 from ragmetrics.alerts.rule_check import alert_key
-from ragmetrics.alerts.tag_means import standardising_tag
 from ragmetrics.config import AlertSettings, Rule, drop_name
-from ragmetrics.model import Finding, Level, Manifest, Summary, drop_text
-from ragmetrics.stats import (
-    ALPHA,
-    CONFIDENCE,
-    Drop,
-    Numbers,
-    detectable,
-    find_decline,
-    night_levels,
-)
+from ragmetrics.model import Finding, Level, Manifest, drop_text
+from ragmetrics.stats import ALPHA, CONFIDENCE, Drop, detectable, find_decline
 from ragmetrics.storage import trailing_nights
 
 DAYS = 90
 """Days before tonight whose nights count."""
 LEAST_ROWS: int = Rule.model_fields["min_rows"].default
-EARLY = 14
-"""First nights of the series, in which a value of a tag has to occur to have a level of its own."""
 
 
 def watched_metrics(rules: Iterable[Rule]) -> list[str]:
@@ -106,23 +96,16 @@ def _series(
 
 def _measure(night: NightContext, metric: str, series: Sequence[Manifest]) -> _Fall | None:
     """The most significant fall of the series; None where it is too short."""
-    known = [(one, summary) for one in series if (summary := one.summary(metric))]
-    # Nights of an earlier version have no means by tag, and their mix is not known.
-    tagged = bool((now := night.manifest.summary(metric)) and now.by_tag)
-    known = [(one, summary) for one, summary in known if bool(summary.by_tag) == tagged]
-    tag = standardising_tag([summary for _, summary in known])
-    known = [(one, summary) for one, summary in known if tag is None or tag in summary.by_tag]
-    if not known:
+    known = level_series(night, metric, series)
+    if not known.nights:
         return None
-    summaries = [summary for _, summary in known]
-    days = np.array([one.date.toordinal() for one, _ in known], dtype=np.intp)
-    questions = np.array([one.questions for one in summaries], dtype=np.float64)
+    days, questions = known.days, known.questions
     weights = np.minimum(questions, np.median(questions))
-    found = find_decline(_levels(summaries, tag), days, weights)
+    found = find_decline(known.levels, days, weights)
     if found is None:
         return None
     fall, error, span = float(found.fall), float(found.error), int(found.days)
-    freedom = float(len(known) - len(set((days % 7).tolist())) - 1)
+    freedom = float(found.freedom)
     reach = float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * error
     drop = Drop(
         before=float(found.before),
@@ -131,27 +114,16 @@ def _measure(night: NightContext, metric: str, series: Sequence[Manifest]) -> _F
         low=fall - reach,
         high=fall + reach,
         p_value=float(found.p_value),
-        questions=summaries[-1].questions,
+        questions=known.summaries[-1].questions,
         paired=False,
         error=error,
         freedom=freedom,
         mde=detectable(error, freedom),
     )
     start = night.manifest.date - timedelta(days=span)
-    before = [one for one, _ in known if one.date <= start]
-    drop = drop_between_without_drift(drop, night, metric, before, [known[-1][0]])
-    return _Fall(drop, span, bool(found.is_ramp), [tag] if tag else [])
-
-
-def _levels(summaries: Sequence[Summary], tag: str | None) -> Numbers:
-    """The level of each night: its mean, or its mean for the mix of all nights by a tag."""
-    if tag is None:
-        return np.array([one.mean for one in summaries], dtype=np.float64)
-    values = sorted({value for one in summaries for value in one.by_tag[tag]})
-    cells = [[one.by_tag[tag].get(value) for value in values] for one in summaries]
-    questions = np.array([[one.questions if one else 0.0 for one in row] for row in cells])
-    means = np.array([[one.mean if one else 0.0 for one in row] for row in cells])
-    return night_levels(questions, means, EARLY)
+    before = [one for one in known.nights if one.date <= start]
+    drop = drop_between_without_drift(drop, night, metric, before, [known.nights[-1]])
+    return _Fall(drop, span, bool(found.is_ramp), [known.tag] if known.tag else [])
 
 
 def _finding(night: NightContext, metric: str, fall: _Fall, limit: float, alpha: float) -> Finding:

@@ -20,6 +20,10 @@ from ragmetrics.stats import Codes, StratifiedRows
 
 TagMeans = Mapping[str, Mapping[str, TagMean]]
 """By tag and value."""
+SURE = 0.01
+"""Significance level at which a tag explains scores."""
+_MOST_NIGHTS = 0.9
+"""Least share of nights that have the tag."""
 _MOST_TAGS = 5
 _DIGITS = 6
 
@@ -114,13 +118,8 @@ def standardising_tag(nights: Sequence[Summary]) -> str | None:
     tags = sorted({tag for one in nights for tag in one.by_tag})
     known = {tag: [one.by_tag[tag] for one in nights if tag in one.by_tag] for tag in tags}
     tested = [(tag_chance(own), tag) for tag, own in known.items() if len(own) >= least]
-    chance, tag = min(tested, default=(1.0, ""))
+    chance, tag = min(tested, default=(1.0, None))
     return tag if chance * len(tested) < SURE else None
 
-
-SURE = 0.01
-"""Significance level at which a tag explains scores."""
-_MOST_NIGHTS = 0.9
-"""Least share of nights that have the tag."""
 
 __all__ = ["standardising_tag", "tag_chance", "with_tag_means"]

@@ -47,6 +47,8 @@ class Decline:
     days: NDArray[np.intp]
     """Days of the fall for a ramp, and since the fall for a step."""
     is_ramp: NDArray[np.bool_]
+    freedom: int
+    """Degrees of freedom of the error."""
 
 
 def night_levels(questions: Numbers, means: Numbers, early: int) -> Numbers:
@@ -111,6 +113,7 @@ def find_decline(levels: Numbers, days: NDArray[np.intp], weights: Numbers) -> D
         error=error,
         days=np.array([days for days, _, _ in shapes], dtype=np.intp)[best],
         is_ramp=np.array([ramp for _, ramp, _ in shapes])[best],
+        freedom=freedom,
     )
 
 
