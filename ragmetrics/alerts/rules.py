@@ -14,6 +14,7 @@ from ragmetrics.alerts.drop_rules import check_drop, check_min
 from ragmetrics.alerts.escalation import escalate
 from ragmetrics.alerts.judge_drift import level_finding
 from ragmetrics.alerts.level_series import spread_of_nights
+from ragmetrics.alerts.min_test import with_min_chance
 from ragmetrics.alerts.rule_check import RuleCheck, decide
 from ragmetrics.alerts.slow_decline import find_slow_declines, watched_metrics
 from ragmetrics.alerts.stale_labels import turnover_finding
@@ -49,13 +50,15 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     rules = settings.rules if settings.rules is not None else _applicable(night)
     rules = [rule for rule in rules if rule.metric not in silenced]
     if settings.per_time:
-        night.spreads.update((one, spread_of_nights(night, one)) for one in watched_metrics(rules))
+        night.spreads.update((rule.metric, spread_of_nights(night, rule.metric)) for rule in rules)
     cases = [
         case
         for rule in rules
         for segment in _segments(rule, night)
         for case in _hold(rule, segment, night)
     ]
+    if settings.per_time:
+        cases = [with_min_chance(case, night) for case in cases]
     alpha = settings.rules_level
     found = escalate(cases, decide(cases, alpha), night, alpha)
     declines = find_slow_declines(settings, rules, night, found)
