@@ -166,7 +166,7 @@ def _message(metric: str, fall: _Fall, *, ok: bool) -> str:
     if ok:
         return f"{metric}: no slow decline; over {fall.days} days {change}"
     moved = f"{drop.before:z.3f} to {drop.now:z.3f}"
-    over = f"over {fall.days} days" if fall.is_ramp else f"for {fall.days} days or more"
+    over = f"over {fall.days} days" if fall.is_ramp else f"for {fall.days} days"
     same = f", like for like by tag {fall.tags[0]}" if fall.tags else ""
     verb = "fell slowly" if fall.is_ramp else "is lower"
     return f"{metric} {verb} {over}, from {moved}: {change}{same}; no single night stands out"

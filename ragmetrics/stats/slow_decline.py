@@ -21,7 +21,7 @@ from scipy import special
 from ragmetrics.stats.standardised import FEWEST
 from ragmetrics.stats.t_test import Numbers
 
-STEPS = (14, 21, 28, 42)
+STEPS = (7, 14, 21, 28, 42)
 """Shapes that are 1 on the last k days, and 0 before."""
 RAMPS = (21, 30, 45, 60)
 """Shapes that rise from 0 to 1 over the last k days."""

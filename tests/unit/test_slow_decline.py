@@ -155,7 +155,7 @@ def test_a_manifest_keeps_the_means_by_tag_of_watched_metrics() -> None:
 def nights(
     means: Sequence[float], settings: AlertSettings = SETTINGS, **shares: Sequence[int]
 ) -> list[list[Finding]]:
-    """The slow declines of nights in a row; `b` counts the rows of section b, which score 0.4 less."""
+    """The slow declines of nights in a row; `b` counts rows of section b, which score 0.4 less."""
     book, past, told = AlertStore(), list[Past](), list[list[Finding]]()
     for place, mean in enumerate(means):
         hard = shares["b"][place] if shares else 0
