@@ -25,6 +25,8 @@ SURE = 0.01
 _MOST_NIGHTS = 0.9
 """Least share of nights that have the tag."""
 _MOST_TAGS = 5
+_MOST_CELLS = 100
+"""Most cells of named tags: with more, the manifests would grow, and most cells have few rows."""
 _DIGITS = 6
 
 
@@ -72,7 +74,8 @@ def _tag_means(scores: MetricScores, named: Sequence[str] | None) -> dict[str, d
     rows = RowCoder().code("", scores, named or ())
     if named is not None:
         codes, names = _crossed(rows, named)
-        return {" and ".join(named): _means(rows, codes, names)}
+        few = len(names) <= _MOST_CELLS
+        return {" and ".join(named): _means(rows, codes, names)} if few else {}
     found = {
         tag: _means(rows, one.codes, [name or "" for name in one.names])
         for tag, one in rows.tags.items()
@@ -89,7 +92,7 @@ def _crossed(rows: CodedRows, named: Sequence[str]) -> tuple[Codes, list[str]]:
         cells = codes * len(tag.names) + tag.codes
         used, codes = np.unique(cells, return_inverse=True)
         pairs = [divmod(int(cell), len(tag.names)) for cell in used]
-        names = [f"{names[old]} {tag.names[new] or ''}".strip() for old, new in pairs]
+        names = [f"{names[old]} | {tag.names[new] or ''}" for old, new in pairs]
     return codes.astype(np.intp), names
 
 

@@ -141,6 +141,13 @@ class AlertSettings(SettingsModel):
     channels: tuple[ChannelSettings, ...] = ()
     """Other services that get the messages."""
 
+    @field_validator("false_alarms", mode="before")
+    @classmethod
+    def _number(cls, value: object) -> object:
+        """A number in quotes is a number."""
+        is_number = isinstance(value, str) and re.fullmatch(r"\d*\.?\d+", value.strip())
+        return float(str(value)) if is_number else value
+
     @field_validator("false_alarms")
     @classmethod
     def _is_rate(cls, value: float | str) -> float | str:

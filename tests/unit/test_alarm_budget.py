@@ -33,6 +33,7 @@ def test_a_number_leaves_the_rules_their_level() -> None:
     found = AlertSettings(false_alarms=0.02)
     assert not found.per_time
     assert found.rules_level == 0.02
+    assert AlertSettings.model_validate({"false_alarms": "0.02"}) == found
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,19 @@ def test_a_manifest_keeps_the_means_by_tag_of_watched_metrics() -> None:
         assert not for_later_nights(other, night.manifest, night.scores).metrics[0].by_tag
 
 
+def test_named_tags_are_one_tag_of_their_cells() -> None:
+    """`mix_tags` are standardised by together; with more than 100 cells nothing is kept."""
+    settings = AlertSettings(rules=RULES, mix_tags=("section", "user"))
+    few = scores([0.5] * 8, section=["a", "b"] * 4, user=["x", "x", "y", "y"] * 2)
+    many = scores([0.5] * 200, section=["a", "b"] * 100, user=[f"u{n}" for n in range(200)])
+    kept = [
+        for_later_nights(settings, one.manifest, one.scores).metrics[0].by_tag
+        for one in (a_night(few), a_night(many))
+    ]
+    assert [one.questions for one in kept[0]["section and user"].values()] == [2.0] * 4
+    assert kept[1] == {}
+
+
 # the alert
 
 
