@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks import (
+    all_year,
     coverage,
     dask_scale,
     engine,
@@ -79,6 +80,10 @@ def _alarms(options: Options) -> None:
     _print(false_alarms.report(options.rows or 1_000, min(500, options.rows or 500)))
 
 
+def _all_year(options: Options) -> None:
+    _print(all_year.report(options.rows or 200))
+
+
 def _weekdays(options: Options) -> None:
     nights = options.rows or 1_000
     _print(weekdays.report(nights, max(1, nights // 5)))
@@ -120,6 +125,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "scale": _scale,
     "intervals": _intervals,
     "alarms": _alarms,
+    "all-year": _all_year,
     "weekdays": _weekdays,
     "movement": _movement,
     "sampled": _sampled,
@@ -142,7 +148,7 @@ def main() -> None:
         "--rows",
         type=int,
         help="of the log, or of the smaller one; intervals, alarms, weekdays, movement, sampled: "
-        "nights of each kind",
+        "nights of each kind; all-year: years",
     )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")

@@ -23,7 +23,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragmetrics.alerts import AlertStore, NightContext, advance_states, evaluate_rules
+from ragmetrics.alerts import (
+    AlertStore,
+    NightContext,
+    advance_states,
+    evaluate_rules,
+    for_later_nights,
+)
 from ragmetrics.config import AlertSettings
 from ragmetrics.model import Finding, JudgeInfo, Manifest, Segment, Source, Status, Summary
 from ragmetrics.model.manifest import Usage
@@ -41,6 +47,7 @@ _FILE = "chunkeval_bm25.jsonl"
 _FIRST = date(2026, 1, 5)
 _MOMENT = datetime(2026, 1, 5, tzinfo=UTC)
 _REMEMBERED = 60
+_HISTORY = 90
 
 
 def real_sections() -> Sections | None:
@@ -101,6 +108,17 @@ class Drawn:
             left -= lost
         return replace(self, values=values)
 
+    def moved(self, random: np.random.Generator, by: float) -> Drawn:
+        """The same night, whose mean in the first metric is moved: rows at random become 0 or 1, as
+        many as that takes."""
+        values, left = self.values.copy(), abs(by) * len(self.values)
+        end = float(by > 0)
+        for row in random.permutation(len(values)):
+            step = min(abs(end - values[row, 0]), left)
+            values[row, 0] += step if by > 0 else -step
+            left -= step
+        return replace(self, values=values)
+
 
 def draw(random: np.random.Generator, sections: Sections, mix: Values) -> Drawn:
     """A night of a mix."""
@@ -127,6 +145,7 @@ class World:
     mix_tags: tuple[str, ...] | None = None
     tagged: bool = True
     """Whether rows have their section as a tag."""
+    settings: AlertSettings = field(default_factory=AlertSettings)
     nights: list[Manifest] = field(default_factory=list)
     scores: dict[date, dict[str, MetricScores]] = field(default_factory=dict)
     book: AlertStore = field(default_factory=AlertStore)
@@ -136,24 +155,25 @@ class World:
         return replace(self, nights=[*self.nights], scores={**self.scores})
 
     def add(self, drawn: Drawn) -> list[Finding]:
-        """Another night; return what the drop rules find."""
+        """Another night; return what the rules find."""
         day = _FIRST + timedelta(len(self.nights))
         scores = {name: self._table(name, drawn, len(self.nights)) for name in METRICS}
-        manifest = _manifest(day, scores)
+        manifest = for_later_nights(self.settings, _manifest(day, scores), scores)
         night = NightContext(
             manifest,
             scores,
             self.nights[-_REMEMBERED:],
             lambda one, metric: self.scores[one.date][metric],
             mix_tags=self.mix_tags,
+            history=self.nights[-_HISTORY:],
         )
         self.book, told = advance_states(
-            self.book, evaluate_rules(AlertSettings(), night), day, remind_days=7
+            self.book, evaluate_rules(self.settings, night), day, remind_days=7
         )
         self.nights.append(manifest.model_copy(update={"findings": told}))
         self.scores[day] = scores
         self.scores.pop(day - timedelta(_REMEMBERED + 1), None)
-        return [one for one in told if one.kind == "metric"]
+        return [one for one in told if one.kind in ("metric", "slow_decline")]
 
     def _table(self, metric: str, drawn: Drawn, night: int) -> MetricScores:
         columns: dict[str, object] = {

@@ -3,6 +3,7 @@ from .rules import (
     DEFAULT_RULES as DEFAULT_RULES,
     evaluate_rules as evaluate_rules,
     SEGMENT_DAYS as SEGMENT_DAYS,
+    for_later_nights as for_later_nights,
     check_rules as check_rules,
 )
 from .state import (

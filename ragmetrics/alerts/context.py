@@ -26,7 +26,7 @@ from ragmetrics.alerts.coded_rows import RowCoder
 from ragmetrics.config import Rule
 from ragmetrics.model import BUILDS, Drift, Finding, JudgeMovement, Manifest, Notification, Segment
 from ragmetrics.scoring import MetricScores
-from ragmetrics.stats import QuestionValues
+from ragmetrics.stats import LevelError, QuestionValues
 
 if TYPE_CHECKING:
     from ragmetrics.calibration import FixedSets
@@ -90,6 +90,8 @@ class NightContext:
     """Reads which contexts a night retrieved."""
     notified: Mapping[str, Notification] = field(default_factory=dict)
     """The last notification of each firing alert, by the alert's key."""
+    history: Sequence[Manifest] = ()
+    """The earlier nights further back, for declines over weeks; empty: no more than `earlier`."""
     mix_tags: Sequence[str] | None = None
     """Tags by which nights are compared like with like; None: those that explain the scores."""
     stale: set[str] = field(default_factory=set, init=False, compare=False)
@@ -102,6 +104,9 @@ class NightContext:
         default_factory=dict, init=False, compare=False
     )
     """Cached movement of the judge from night to night, by metric."""
+    spreads: dict[str, LevelError | None] = field(default_factory=dict, init=False, compare=False)
+    """Movement of a night's level beyond its questions, by metric, where drops have to count it:
+    with a budget of false alarms in time."""
     _read: dict[tuple[str, str], MetricScores] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

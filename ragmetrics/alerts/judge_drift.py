@@ -89,12 +89,23 @@ def mean_without_drift(now: Summary, night: NightContext) -> DriftCorrectedMean 
     return DriftCorrectedMean(now.model_copy(update=update), part, text)
 
 
+def drop_between_without_drift(
+    drop: Drop,
+    night: NightContext,
+    metric: str,
+    before: Sequence[Manifest],
+    now: Sequence[Manifest],
+) -> Drop:
+    """A drop between some nights without the judges' move between them, if that is significant."""
+    found = _fall(night, metric, before, now)
+    return subtract_drift(drop, found.move, found.share) if found else drop
+
+
 def drop_without_drift(
     drop: Drop, night: NightContext, metric: str, before: Sequence[Manifest]
 ) -> Drop:
     """Tonight's drop from some nights without the judges' move, if that is significant."""
-    found = _fall(night, metric, before, [night.manifest])
-    return subtract_drift(drop, found.move, found.share) if found else drop
+    return drop_between_without_drift(drop, night, metric, before, [night.manifest])
 
 
 @dataclass(frozen=True)

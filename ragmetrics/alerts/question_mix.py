@@ -9,6 +9,7 @@ the four weeks before are then part of the baseline.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +24,7 @@ from ragmetrics.model import WEEKDAY, Manifest, Segment
 from ragmetrics.stats import (
     Codes,
     Drop,
+    LevelError,
     Numbers,
     QuestionValues,
     Strata,
@@ -251,4 +253,17 @@ def drop_between(
     drop = without_mix(compare_nights(before, now), night, which, baseline, nights)
     if drop is None:
         return None
-    return with_movement(drop, level_between(night, which.metric, baseline.nights, nights))
+    return with_movement(drop, _level(night, which.metric, baseline.nights, nights))
+
+
+def _level(
+    night: NightContext, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
+) -> LevelError | None:
+    """The error that the judge's movement adds, or that of the nights where it has to count and is
+    larger.
+    """
+    judge, spread = level_between(night, metric, before, now), night.spreads.get(metric)
+    if spread is None:
+        return judge
+    nights = replace(spread, error=spread.error * math.sqrt(1 / len(before) + 1 / len(now)))
+    return nights if judge is None or nights.error > judge.error else judge

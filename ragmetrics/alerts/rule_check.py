@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ragmetrics.alerts.context import Baseline, NightContext, was_firing
 from ragmetrics.config import Rule
@@ -34,6 +35,8 @@ class RuleCheck:
     was_firing: bool = False
     baseline: Baseline | None = None
     """The baseline of the drop."""
+    chance: float | None = None
+    """p' of a `min`, where it is tested."""
     unjudged: bool = False
     """A firing alert without anything to compare with: only an escalation gives a finding."""
 
@@ -48,13 +51,17 @@ class Limit:
     text: str
 
 
+def alert_key(night: NightContext, metric: str, segment: Segment | None, limit: str) -> str:
+    """The key of the alert of a limit."""
+    return f"{night.manifest.dataset}/{metric}/{segment or 'all'}/{limit}"
+
+
 def start_finding(
     rule: Rule, limit: Limit, segment: Segment | None, night: NightContext, now: Summary | None
 ) -> Finding:
     """A finding with the fields that do not depend on the result."""
-    where = str(segment) if segment else "all"
     return Finding(
-        key=f"{night.manifest.dataset}/{rule.metric}/{where}/{limit.name}",
+        key=alert_key(night, rule.metric, segment, limit.name),
         kind="metric",
         level="ok",
         severity=rule.severity,
@@ -122,23 +129,34 @@ def of_segment(segment: Segment | None) -> str:
 def decide(cases: Sequence[RuleCheck], false_alarms: float) -> list[Finding]:
     """The findings of all checks, in their order.
 
-        q = Benjamini-Hochberg(p') over the drop rules
+        q = Benjamini-Hochberg(p') over the tested limits
         p' = min(1, p * comparisons) where tonight is beyond the line, else 1
 
     A rule's history selects one of several comparisons each night, so p is multiplied by their
     number (Bonferroni). A check that is not beyond its line cannot fire, so its p' is 1: otherwise
-    small drops of many rules would let false alarms of others pass.
+    small drops of many rules would let false alarms of others pass. Where false alarms have a
+    budget in time, a `min` is tested too (`min_test`).
     """
-    chances = [chance_of(case, case.drop) for case in cases if case.drop]
-    adjusted = iter(adjust_p_values(chances))
+    tested = [_chance(case) for case in cases]
+    adjusted, family = adjust_p_values(tested), sum(one is not None for one in tested)
     return [
-        _in_words(
-            _decided(case, case.drop, next(adjusted), false_alarms, len(chances))
-            if case.drop
-            else case.finding
-        )
-        for case in cases
+        _in_words(_tested(case, q, false_alarms, family)) if q is not None else case.finding
+        for case, q in zip(cases, adjusted, strict=True)
     ]
+
+
+def _chance(case: RuleCheck) -> float | None:
+    """The p value of a check; None where nothing is tested."""
+    return chance_of(case, case.drop) if case.drop else case.chance
+
+
+def _tested(case: RuleCheck, q: float, false_alarms: float, family: int) -> Finding:
+    if case.drop:
+        return _decided(case, case.drop, q, false_alarms, family)
+    update: dict[str, Any] = {"p_value": q, "for_nights": None}
+    if case.finding.level != "ok":
+        update["level"] = "breach" if q < false_alarms else "suspect"
+    return case.finding.model_copy(update=update)
 
 
 def _in_words(finding: Finding) -> Finding:

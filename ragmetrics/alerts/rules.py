@@ -5,6 +5,7 @@ rules x segments -> checks (`drop_rules`) -> `rule_check.decide` -> findings
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ragmetrics.alerts.context import NightContext
@@ -12,12 +13,16 @@ from ragmetrics.alerts.data_quality import check_health
 from ragmetrics.alerts.drop_rules import check_drop, check_min
 from ragmetrics.alerts.escalation import escalate
 from ragmetrics.alerts.judge_drift import level_finding
+from ragmetrics.alerts.level_series import spread_of_nights
+from ragmetrics.alerts.min_test import with_min_chance
 from ragmetrics.alerts.rule_check import RuleCheck, decide
+from ragmetrics.alerts.slow_decline import find_slow_declines, watched_metrics
 from ragmetrics.alerts.stale_labels import turnover_finding
+from ragmetrics.alerts.tag_means import with_tag_means
 from ragmetrics.config import AlertSettings, Rule, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.model import TOPIC, Finding, Segment, Summary
-from ragmetrics.scoring import chosen_metrics, find_segments, summarise
+from ragmetrics.model import TOPIC, Finding, Manifest, Segment, Summary
+from ragmetrics.scoring import MetricScores, chosen_metrics, find_segments, summarise
 from ragmetrics.storage import trailing_nights
 from ragmetrics.text import clean
 
@@ -43,17 +48,23 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     turnover = turnover_finding(settings, night)
     silenced = {finding.metric for finding in health if finding.level == "breach"}
     rules = settings.rules if settings.rules is not None else _applicable(night)
+    rules = [rule for rule in rules if rule.metric not in silenced]
+    if settings.per_time:
+        night.spreads.update((rule.metric, spread_of_nights(night, rule.metric)) for rule in rules)
     cases = [
         case
         for rule in rules
-        if rule.metric not in silenced
         for segment in _segments(rule, night)
         for case in _hold(rule, segment, night)
     ]
-    found = escalate(cases, decide(cases, settings.false_alarms), night, settings.false_alarms)
+    if settings.per_time:
+        cases = [with_min_chance(case, night) for case in cases]
+    alpha = settings.rules_level
+    found = escalate(cases, decide(cases, alpha), night, alpha)
+    declines = find_slow_declines(settings, rules, night, found)
     level = level_finding(night, found)
     explaining = [one for one in (level, turnover) if one]
-    return [_clean(finding) for finding in (*health, *explaining, *found)]
+    return [_clean(finding) for finding in (*health, *explaining, *found, *declines)]
 
 
 def _clean(finding: Finding) -> Finding:
@@ -115,6 +126,16 @@ def _summary(metric: str, segment: Segment | None, night: NightContext) -> Summa
     if f"tag:{segment.tag}" not in scores.table:
         return None
     return summarise(scores, "", segment)
+
+
+def for_later_nights(
+    settings: AlertSettings, manifest: Manifest, scores: Mapping[str, MetricScores]
+) -> Manifest:
+    """The manifest with what later nights need to find slow declines."""
+    if settings.slow_decline is None:
+        return manifest
+    rules = settings.rules if settings.rules is not None else DEFAULT_RULES
+    return with_tag_means(settings, watched_metrics(rules), manifest, scores)
 
 
 def check_rules(settings: Settings) -> None:

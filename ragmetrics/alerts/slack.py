@@ -159,6 +159,8 @@ def _what(incident: Incident) -> str:
         return "judge drift"
     if finding.kind == "stale_labels":
         return "stale labels"
+    if finding.kind == "slow_decline":
+        return f"slow decline of {finding.metric}"
     if finding.kind == "no_data":
         return "broken logs" if finding.level == "breach" else "no data"
     if finding.state != "firing":

@@ -27,6 +27,7 @@ from ragmetrics.alerts.alert_store import AlertState, AlertStore
 from ragmetrics.alerts.outbox import recover, withdraw
 from ragmetrics.model import (
     Finding,
+    FindingKind,
     Level,
     Notification,
     Severity,
@@ -38,6 +39,8 @@ from ragmetrics.model import (
 
 UNJUDGED = 0
 """`for_nights` of findings that `advance_states` adds without a check. No rule has 0."""
+_LASTING: tuple[FindingKind, ...] = ("metric", "judge_drift", "stale_labels", "slow_decline")
+"""Findings that may last for weeks and suppress no rule, so they must not keep alerts open."""
 NO_SILENCES: Mapping[str, Silence] = MappingProxyType({})
 
 
@@ -81,8 +84,7 @@ def advance_states(
     states: dict[str, AlertState] = {}
     results: list[Finding] = []
     judged = [finding for finding in findings if finding.for_nights != UNJUDGED]
-    # Judge drift lasts for weeks and suppresses no rule, so it must not keep alerts open.
-    health = (one for one in judged if one.kind not in ("metric", "judge_drift", "stale_labels"))
+    health = (one for one in judged if one.kind not in _LASTING)
     healthy = all(one.level == "ok" for one in health)
     for finding in judged:
         was, silence = alerts.states.get(finding.key, AlertState()), silences.get(finding.key)

@@ -9,6 +9,11 @@ from pydantic import Field, field_validator, model_validator
 
 from ragmetrics.config.judge import SettingsModel, repeated
 
+DECLINE_SHARE = 0.25
+"""Share of the false alarms for slow declines; the rules have the rest."""
+_RATE = re.compile(r"(\d+(?:\.\d+)?) per (week|month|year)")
+_NIGHTS = {"week": 7.0, "month": 365.25 / 12, "year": 365.25}
+
 STEP = 0.05
 """Default of `worse_by` for a rule without a `max_drop` above 0."""
 
@@ -109,8 +114,13 @@ class AlertSettings(SettingsModel):
     """An alert fires when a larger share of the rows is in quarantine."""
     max_judge_failures: float = Field(0.05, ge=0, le=1)
     """An alert fires when a larger share of a metric's rows is unreadable or failed."""
-    false_alarms: float = Field(0.01, gt=0, lt=1)
-    """False alarm rate: share of nights without a change on which drop rules may fire."""
+    false_alarms: float | str = 0.01
+    """False alarms of nights without a change. A number: the share of nights on which drop rules
+    may fire. `1 per year` (month, week): the number of nights on which anything may fire that is
+    tested, over all rules and segments."""
+    slow_decline: float | None = Field(0.03, gt=0, allow_inf_nan=False)
+    """An alert fires when the mean of a metric with a drop rule fell by more than this over weeks.
+    None: not watched."""
     mix_tags: tuple[str, ...] | None = None
     """Tags by which the mix of questions is standardised before nights are compared. None: the
     tags that explain the scores of the nights before. An empty list: nights are not adjusted."""
@@ -139,6 +149,36 @@ class AlertSettings(SettingsModel):
     channels: tuple[ChannelSettings, ...] = ()
     """Other services that get the messages."""
 
+    @field_validator("false_alarms", mode="before")
+    @classmethod
+    def _number(cls, value: object) -> object:
+        """A number in quotes is a number."""
+        is_number = isinstance(value, str) and re.fullmatch(r"\d*\.?\d+", value.strip())
+        return float(str(value)) if is_number else value
+
+    @field_validator("false_alarms")
+    @classmethod
+    def _is_rate(cls, value: float | str) -> float | str:
+        if not 0 < _share_of_nights(value) < 1:
+            raise ValueError("should be above 0, and below one false alarm a night")
+        return value
+
+    @property
+    def per_time(self) -> bool:
+        """Whether `false_alarms` is a number for all tests in a time."""
+        return isinstance(self.false_alarms, str)
+
+    @property
+    def rules_level(self) -> float:
+        """Level of the tests of rules in a night, together."""
+        share = _share_of_nights(self.false_alarms)
+        return (1 - DECLINE_SHARE) * share if self.per_time else share
+
+    @property
+    def decline_level(self) -> float:
+        """Level of the tests of slow declines in a night, together."""
+        return DECLINE_SHARE * _share_of_nights(self.false_alarms)
+
     @field_validator("rules")
     @classmethod
     def _no_duplicates(cls, rules: tuple[Rule, ...] | None) -> tuple[Rule, ...] | None:
@@ -157,3 +197,12 @@ class AlertSettings(SettingsModel):
         if twice := repeated(one.url_env for one in channels):
             raise ValueError(f"duplicate channel: {twice}; keep one entry per address")
         return channels
+
+
+def _share_of_nights(rate: float | str) -> float:
+    """`1 per year` as a share of nights; a number is one already."""
+    if not isinstance(rate, str):
+        return rate
+    if found := _RATE.fullmatch(rate):
+        return float(found[1]) / _NIGHTS[found[2]]
+    raise ValueError("should be a number, or a rate such as 1 per year, 2 per month, 1 per week")

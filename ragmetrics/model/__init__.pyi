@@ -38,6 +38,7 @@ from .summary import (
     SampledMean as SampledMean,
     Segment as Segment,
     Summary as Summary,
+    TagMean as TagMean,
 )
 from .finding import (
     Escalation as Escalation,

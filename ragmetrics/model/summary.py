@@ -46,6 +46,18 @@ class SampledMean(Record):
     """Correlation of both judges over the judged rows."""
 
 
+class TagMean(Record):
+    """Mean of the questions of a night with one value of a tag. A question has one vote, which its
+    rows share.
+    """
+
+    questions: float
+    """Sum of the votes."""
+    mean: float
+    scatter: float
+    """Sum of the squared distances of the rows from the mean, weighted by their votes."""
+
+
 class Summary(Record):
     """Mean of one metric with its interval, and counts of rows by status.
 
@@ -83,6 +95,9 @@ class Summary(Record):
     """Set where a sample was judged. Mean and interval then estimate all rows, by both judges."""
     movement: JudgeMovement | None = None
     """Movement of the judge's level from night to night; None: none, or not known."""
+    by_tag: dict[str, dict[str, TagMean]] = Field(default_factory=dict)
+    """Of the tags that later nights standardise the mix of questions by: the mean of each value,
+    empty for rows without the tag. Only for metrics whose slow decline is watched."""
 
     def status_text(self, status: str, words: str) -> str:
         """A status in `words`, with the reason where the metric does not apply to rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from functools import cache, partial
 
@@ -16,6 +17,7 @@ from ragmetrics.alerts import (
     evaluate_rules,
     explain_root_cause,
     find_unwatched_drops,
+    for_later_nights,
     load_alerts,
     notifications,
     silences,
@@ -51,6 +53,8 @@ from ragmetrics.topics import topics_of_night
 WORST = 10
 """Rows shown per metric."""
 _COMPARED_NIGHTS = 60
+_HISTORY_NIGHTS = 90
+"""Nights in which slow declines are looked for."""
 log = logging.getLogger(__name__)
 _NOTIFIED = ("transition", "escalation", "ended")
 """Fields of a finding that say which message was sent about it."""
@@ -77,13 +81,16 @@ def publish_run(
     manifest, scores = summarise_run(settings, files, staged, now)
     distinct = dict.fromkeys([*problems, *manifest.problems])
     manifest = manifest.model_copy(update={"problems": list(distinct), "flow_run": flow_run})
+    manifest = for_later_nights(settings.alerts, manifest, scores)
     manifest, superseded = superseding(files, manifest)
     index, history, alerts = RunIndex(files), load_history(files), load_alerts(files)
     silent = silent or (alerts.night is not None and manifest.date < alerts.night)
-    earlier = _earlier(settings, files, index, manifest.date)
+    past = outlines(files, before=manifest.date, last=_HISTORY_NIGHTS, months=index)
+    earlier = _compared(settings, files, past, manifest.date)
     if silent:
         alerts = _replayed(earlier, settings.alerts.remind_days)
     night = _night(settings, files, history, manifest, scores, earlier, alerts)
+    night = replace(night, history=past)
     findings = _findings(settings, files, night, alerts, silent=silent)
     manifest = manifest.model_copy(update={"metrics": with_movements(night)})
     manifest = manifest.model_copy(
@@ -142,9 +149,11 @@ def _night(
     )
 
 
-def _earlier(settings: Settings, files: Files, index: RunIndex, day: date) -> list[Manifest]:
-    """Outlines of the earlier nights; the last ones in full if a rule needs their segments."""
-    found = outlines(files, before=day, last=_COMPARED_NIGHTS, months=index)
+def _compared(
+    settings: Settings, files: Files, past: Sequence[Manifest], day: date
+) -> list[Manifest]:
+    """Outlines of the compared nights; the last ones in full if a rule needs their segments."""
+    found = [*past[-_COMPARED_NIGHTS:]]
     if not any(rule.by for rule in settings.alerts.rules or ()):
         return found
     recent = trailing_nights(found, day, SEGMENT_DAYS)

@@ -53,6 +53,11 @@ from .night_movement import (
     with_movement as with_movement,
     FEWEST_STEPS as FEWEST_STEPS,
 )
+from .slow_decline import (
+    Decline as Decline,
+    find_decline as find_decline,
+    night_levels as night_levels,
+)
 from .significance import (
     ALPHA as ALPHA,
     CONFIDENCE as CONFIDENCE,

@@ -126,6 +126,11 @@ def hold(rules: Sequence[Rule] | None, tonight: Past, *earlier: Past, **more: An
     return evaluate_rules(settings, view(tonight, *earlier, mix_tags=settings.mix_tags, **store))
 
 
+def hold_rules(settings: AlertSettings, tonight: Past, earlier: Sequence[Past]) -> list[Finding]:
+    """All findings of tonight, by some settings."""
+    return evaluate_rules(settings, view(tonight, *earlier, mix_tags=settings.mix_tags))
+
+
 def metric_findings(*arguments: Any, **more: Any) -> list[Finding]:
     """The findings of metric rules alone."""
     return [one for one in hold(*arguments, **more) if one.kind == "metric"]

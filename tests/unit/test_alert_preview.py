@@ -42,6 +42,7 @@ KINDS = (
     "Many at once",
     "Judge drift",
     "Labels gone stale",
+    "Slow decline",
     "No data",
     "Rows in quarantine",
     "Judge failures",

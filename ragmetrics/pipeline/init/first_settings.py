@@ -143,7 +143,7 @@ def _limits(
         return []
     with warnings.catch_warnings(category=RowsLost, action="ignore"):  # the check prints it
         result = evaluate([*places], scored, settings=settings, limit=_MOST_ROWS)
-    share = settings.alerts.false_alarms / len(scored)
+    share = settings.alerts.rules_level / len(scored)
     return rule_limits(result.manifest.metrics, rows_a_night, false_alarms=share)
 
 

@@ -1,0 +1,121 @@
+"""The levels of a metric, night by night: its means for one mix of questions.
+
+They come from the summaries that manifests keep, so no row of an earlier night is read. Where a tag
+explains the scores, the level is that of the mix of all nights by this tag (`stats.night_levels`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from ragmetrics.alerts.context import NightContext
+from ragmetrics.alerts.tag_means import standardising_tag
+from ragmetrics.model import Manifest, Summary
+from ragmetrics.stats import (
+    CONFIDENCE,
+    Codes,
+    LevelError,
+    NightStep,
+    Numbers,
+    degrees_of_freedom,
+    estimate_movement,
+    night_levels,
+)
+from ragmetrics.storage import trailing_nights
+
+EARLY = 14
+"""First nights, in which a value of a tag has to occur to have a level of its own."""
+SPREAD_DAYS = 56
+_WEEK = 7
+_ERRORS = float(special.ndtri(0.5 + CONFIDENCE / 2))
+
+
+@dataclass(frozen=True)
+class LevelSeries:
+    """Nights with their levels, oldest first."""
+
+    nights: Sequence[Manifest]
+    summaries: Sequence[Summary]
+    levels: Numbers
+    tag: str | None
+    """The tag of the mix."""
+
+    @property
+    def days(self) -> Codes:
+        """The number of each night's day."""
+        return np.array([one.date.toordinal() for one in self.nights], dtype=np.intp)
+
+    @property
+    def questions(self) -> Numbers:
+        """The number of each night's questions."""
+        return np.array([one.questions for one in self.summaries], dtype=np.float64)
+
+    @property
+    def errors(self) -> Numbers:
+        """The standard error of each level from its questions alone."""
+        return np.array([self._error(one) for one in self.summaries])
+
+    def _error(self, one: Summary) -> float:
+        if self.tag is None:
+            return ((one.high or 0.0) - (one.low or 0.0)) / (2 * _ERRORS)
+        cells = one.by_tag[self.tag].values()
+        count = sum(cell.questions for cell in cells)
+        return float(np.sqrt(sum(cell.scatter for cell in cells) / max(1.0, count - 1) / count))
+
+
+def level_series(night: NightContext, metric: str, nights: Sequence[Manifest]) -> LevelSeries:
+    """The levels of those nights whose mix is known as tonight's: nights of an earlier version have
+    no means by tag.
+    """
+    tagged = bool((now := night.manifest.summary(metric)) and now.by_tag)
+    known = [(one, summary) for one in nights if (summary := one.summary(metric))]
+    known = [(one, summary) for one, summary in known if bool(summary.by_tag) == tagged]
+    tag = standardising_tag([summary for _, summary in known])
+    known = [(one, summary) for one, summary in known if tag is None or tag in summary.by_tag]
+    summaries = [summary for _, summary in known]
+    return LevelSeries([one for one, _ in known], summaries, _levels(summaries, tag), tag)
+
+
+def _levels(summaries: Sequence[Summary], tag: str | None) -> Numbers:
+    if tag is None:
+        return np.array([one.mean for one in summaries], dtype=np.float64)
+    values = sorted({value for one in summaries for value in one.by_tag[tag]})
+    cells = [[one.by_tag[tag].get(value) for value in values] for one in summaries]
+    questions = np.array([[one.questions if one else 0.0 for one in row] for row in cells])
+    means = np.array([[one.mean if one else 0.0 for one in row] for row in cells])
+    return night_levels(questions, means, EARLY)
+
+
+def spread_of_nights(night: NightContext, metric: str) -> LevelError | None:
+    """How far a night's level moves by more than its questions explain, from the nights of the
+    eight weeks before; None where it is 0 or less than eight nights are known.
+
+    It is `stats.estimate_movement` of the steps from night to night, without the days of the week.
+    Unlike the judge's own movement it needs no question that recurs.
+    """
+    past = trailing_nights(night.comparable(metric), night.manifest.date, SPREAD_DAYS)
+    series = level_series(night, metric, past)
+    steps = level_steps(series.days, series.levels, series.errors)
+    sd = estimate_movement(steps)
+    return LevelError(sd, degrees_of_freedom(len(steps))) if sd else None
+
+
+def level_steps(days: Codes, levels: Numbers, errors: Numbers) -> list[NightStep]:
+    """The steps between successive levels. Where the nights cover each day of the week twice or
+    more, the levels are without the mean of their day, which takes a degree of freedom each.
+    """
+    weekdays = np.unique(days % _WEEK, return_inverse=True)[1]
+    count = int(weekdays.max(initial=-1)) + 1
+    if len(days) >= 2 * max(count, 1):
+        sums = np.bincount(weekdays, weights=levels, minlength=count)
+        means = sums / np.bincount(weekdays, minlength=count)
+        levels = (levels - means[weekdays]) * np.sqrt(len(days) / (len(days) - count))
+    pairs = zip(np.diff(levels), np.hypot(errors[1:], errors[:-1]), strict=True)
+    return [NightStep(float(step), float(error)) for step, error in pairs]
+
+
+__all__ = ["LevelSeries", "level_series", "level_steps", "spread_of_nights"]

@@ -1,0 +1,35 @@
+"""Alarms that hold all year: a small form of `python -m benchmarks all-year`.
+
+The bounds leave room for chance at these numbers, and none for a test that ignores the weekday, the
+mix of questions or the judge's movement: plain means give one false slow decline a year and more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.all_year import BUDGETS, SLOW, false_alarms, real_years, slow_declines
+from benchmarks.all_year_world import Fall, years
+
+
+def test_a_budget_holds_in_quiet_years() -> None:
+    """One false alarm a year was allowed; twenty years have less than one each."""
+    simulated = years(np.random.default_rng(1), 20, 300)
+    _, slow, both = false_alarms(simulated, BUDGETS["1 per year"])
+    assert both <= 1
+    assert slow <= 0.5
+
+
+def test_slow_declines_are_told_within_the_month() -> None:
+    """With 300 rows a night nine of ten by the end of the fall; with 100 rows 30 nights later."""
+    told = slow_declines(np.random.default_rng(2), 60, 300)["1 per year"]
+    assert told[0] >= 0.85
+    told = slow_declines(np.random.default_rng(2), 60, 100)["1 per year"]
+    assert told[1] >= 0.85
+
+
+def test_the_rules_of_a_run_tell_a_slow_decline() -> None:
+    """The same by `evaluate_rules` and the state machine, night after night."""
+    early = Fall(SLOW.by, 50, SLOW.nights)
+    (fired,) = real_years(1, 95, BUDGETS["1 per year"], early, 3)
+    assert any(kind == "slow_decline" and night >= early.start for night, kind in fired)
