@@ -39,6 +39,12 @@ from .summary import (
     Segment as Segment,
     Summary as Summary,
 )
+from .people import (
+    FEWEST_LABELS as FEWEST_LABELS,
+    LabelReport as LabelReport,
+    LabelSuggestion as LabelSuggestion,
+    PeopleMean as PeopleMean,
+)
 from .finding import (
     Escalation as Escalation,
     Finding as Finding,

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ragmetrics.model.base import Record
 from ragmetrics.model.changes import JudgeMovement
+from ragmetrics.model.people import PeopleMean
 from ragmetrics.model.score import Status
 
 
@@ -83,6 +84,8 @@ class Summary(Record):
     """Set where a sample was judged. Mean and interval then estimate all rows, by both judges."""
     movement: JudgeMovement | None = None
     """Movement of the judge's level from night to night; None: none, or not known."""
+    people: PeopleMean | None = None
+    """What people would say; None without enough labels."""
 
     def status_text(self, status: str, words: str) -> str:
         """A status in `words`, with the reason where the metric does not apply to rows:
