@@ -15,3 +15,13 @@ from .labelled_scores import (
     LabelledScores as LabelledScores,
     join_scores as join_scores,
 )
+from .row_draw import (
+    LabelDraw as LabelDraw,
+    draw_rows as draw_rows,
+    suggest_rows as suggest_rows,
+)
+from .suggestion_file import (
+    COLUMNS as COLUMNS,
+    label_record as label_record,
+    write_label_suggestions as write_label_suggestions,
+)

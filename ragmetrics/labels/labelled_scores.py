@@ -29,6 +29,7 @@ class LabelledScore:
     """A row that the judge and people scored."""
 
     question: str
+    id: str
     night: date
     judge: float
     people: Mapping[str, float]
@@ -100,7 +101,7 @@ def _compares(one: Manifest, tonight: Manifest, metric: str) -> bool:
 
 
 def _labelled(
-    night: date, question: str, _: str, own: Sequence[tuple[RowLabel, float]]
+    night: date, question: str, name: str, own: Sequence[tuple[RowLabel, float]]
 ) -> LabelledScore:
     """One row; a person who named it in two ways counts by the mean."""
     ordered = sorted(own, key=lambda pair: pair[0].person)
@@ -110,7 +111,7 @@ def _labelled(
         if (values := [label.value for label, _ in pairs])
     }
     weight = min(label.weight for label, _ in own)
-    return LabelledScore(question, night, own[0][1], people, weight)
+    return LabelledScore(question, name, night, own[0][1], people, weight)
 
 
 def _find(

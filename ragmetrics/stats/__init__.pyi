@@ -80,7 +80,7 @@ from .resampling import (
     ratio as ratio,
     SEED as SEED,
 )
-from .people_mean import (
+from .people_estimate import (
     FEWEST_OF_A_NIGHT as FEWEST_OF_A_NIGHT,
     bias_difference as bias_difference,
     ErrorRates as ErrorRates,

@@ -63,7 +63,6 @@ def draw_rows(
     tables = {one: _scores(files, night, one) for one in metrics if night.summary(one)}
     if not tables or not any(len(one) for one in tables.values()):
         raise InputError(f"night {night.date} has no row scored by {', '.join(metrics)}")
-    first = next(iter(tables.values()))
     scored = np.any([one["status"] == Status.SCORED.value for one in tables.values()], axis=0)
     signals = [
         signal
@@ -71,18 +70,13 @@ def draw_rows(
         for signal in _signals(table, joined.get(metric, ()))
     ]
     chances = relative_chances([one[scored] for one in signals], int(scored.sum()))
-    rows = first[scored]
-    uniform = np.array(
-        [_number(night, *one) for one in zip(rows["question"], rows["id"], strict=True)]
-    )
-    order = [
-        int(at)
-        for at in draw_order(uniform, chances)
-        if (rows["question"].iat[at], rows["id"].iat[at]) not in labelled
-    ]
-    places = [(int(rows["shard"].iat[at]), int(rows["position"].iat[at])) for at in order]
+    rows = next(iter(tables.values()))[scored]
+    keys = list(zip(rows["question"].tolist(), rows["id"].tolist(), strict=True))
+    found = list(zip(rows["shard"].tolist(), rows["position"].tolist(), strict=True))
+    uniform = [_number(night, *key) for key in keys]
+    order = [at for at in draw_order(uniform, chances).tolist() if keys[at] not in labelled]
     weights = [float(1 / chances[at]) for at in order]
-    return LabelDraw(places, weights, bool(np.allclose(chances, 1.0)))
+    return LabelDraw([found[at] for at in order], weights, bool(np.allclose(chances, 1.0)))
 
 
 def _scores(files: Files, night: Manifest, metric: str) -> pd.DataFrame:
@@ -98,14 +92,15 @@ def _scores(files: Files, night: Manifest, metric: str) -> pd.DataFrame:
         .reset_index()
         for shard in range(ref.shards)
     ]
-    return pd.concat(parts, ignore_index=True)
+    whole: pd.DataFrame = pd.concat(parts, ignore_index=True)
+    return whole
 
 
 def _signals(table: pd.DataFrame, labelled: Sequence[LabelledScore]) -> list[Floats]:
     """How uncertain each row is, by all that is known. Rows without a value count as the mean."""
     value = table["value"].to_numpy(dtype=np.float64)
     cheap = table["cheap"].to_numpy(dtype=np.float64)
-    votes = [np.array([one for one in row if one is not None]) for row in _lists(table["votes"])]
+    votes = [_given(row) for row in table["votes"].tolist()]
     found = [
         np.array([float(one.std()) if len(one) > 1 else np.nan for one in votes]),
         table["spread"].to_numpy(dtype=np.float64),
@@ -116,8 +111,10 @@ def _signals(table: pd.DataFrame, labelled: Sequence[LabelledScore]) -> list[Flo
     return found
 
 
-def _lists(column: pd.Series[object]) -> list[Sequence[float | None]]:
-    return [list(one) if isinstance(one, np.ndarray) else [] for one in column]
+def _given(votes: Sequence[float | None] | None) -> Floats:
+    """The values of the judges that gave one."""
+    given = () if votes is None else votes
+    return np.array([one for one in given if one is not None and one == one], dtype=np.float64)  # noqa: PLR0124
 
 
 def _learned(value: Floats, labelled: Sequence[LabelledScore]) -> Floats:
@@ -141,7 +138,7 @@ def _number(night: Manifest, question: str, name: str) -> float:
     return (whole + 0.5) / 2**48
 
 
-def suggestions(
+def suggest_rows(
     files: Files, night: Manifest, metrics: Sequence[str], draw: LabelDraw, count: int
 ) -> list[LabelSuggestion]:
     """The first `count` rows of a draw, with the texts that a person needs to label them."""
