@@ -17,7 +17,6 @@ the embedded judge is the judge, and all rows of a set are the night.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,9 +108,15 @@ def _flip(grades: Floats, chance: float, step: float, random: np.random.Generato
     return np.clip(grades + step * up - step * down, 0, 1)
 
 
-def draw_labels(world: World, count: int, random: np.random.Generator, *, suggested: bool) -> Floats:
+def draw_labels(
+    world: World, count: int, random: np.random.Generator, *, suggested: bool
+) -> Floats:
     """The weight of each row that people label; 0 for all others."""
-    chance = (0.5+0.5*world.spread/(world.spread.mean()+1e-9)) if suggested else np.ones(len(world.judge))
+    chance = (
+        (0.5 + 0.5 * world.spread / (world.spread.mean() + 1e-9))
+        if suggested
+        else np.ones(len(world.judge))
+    )
     chosen = np.argsort(random.exponential(size=len(chance)) / chance)[:count]
     weights = np.zeros(len(chance))
     weights[chosen] = 1 / chance[chosen]

@@ -11,6 +11,7 @@ from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.data_quality import check_health
 from ragmetrics.alerts.drop_rules import check_drop, check_min
 from ragmetrics.alerts.escalation import escalate
+from ragmetrics.alerts.judge_bias import bias_finding
 from ragmetrics.alerts.judge_drift import level_finding
 from ragmetrics.alerts.rule_check import RuleCheck, decide
 from ragmetrics.alerts.stale_labels import turnover_finding
@@ -52,7 +53,7 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     ]
     found = escalate(cases, decide(cases, settings.false_alarms), night, settings.false_alarms)
     level = level_finding(night, found)
-    explaining = [one for one in (level, turnover) if one]
+    explaining = [one for one in (level, turnover, bias_finding(night.manifest)) if one]
     return [_clean(finding) for finding in (*health, *explaining, *found)]
 
 

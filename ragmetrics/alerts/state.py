@@ -38,6 +38,8 @@ from ragmetrics.model import (
 
 UNJUDGED = 0
 """`for_nights` of findings that `advance_states` adds without a check. No rule has 0."""
+_LASTING = ("judge_drift", "stale_labels", "judge_bias")
+"""Kinds of findings that last for weeks and suppress no rule."""
 NO_SILENCES: Mapping[str, Silence] = MappingProxyType({})
 
 
@@ -81,8 +83,8 @@ def advance_states(
     states: dict[str, AlertState] = {}
     results: list[Finding] = []
     judged = [finding for finding in findings if finding.for_nights != UNJUDGED]
-    # Judge drift lasts for weeks and suppresses no rule, so it must not keep alerts open.
-    health = (one for one in judged if one.kind not in ("metric", "judge_drift", "stale_labels"))
+    # A finding that lasts for weeks and suppresses no rule must not keep alerts open.
+    health = (one for one in judged if one.kind not in ("metric", *_LASTING))
     healthy = all(one.level == "ok" for one in health)
     for finding in judged:
         was, silence = alerts.states.get(finding.key, AlertState()), silences.get(finding.key)

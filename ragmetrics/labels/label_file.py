@@ -10,7 +10,8 @@
     person            who gave the label; by default the file
     sampling_weight   rows that stand behind this one, as `labels suggest` wrote it
 
-Files are CSV, JSONL or any other format of a log. In a table, lists are JSON or numbers with spaces.
+Files are CSV, JSONL or any other format of a log. In a table, a list is JSON, or numbers with
+spaces.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class _Broken(Exception):
 def _given(value: Any) -> bool:
     if isinstance(value, str):
         return bool(value.strip())
-    return value is not None and value == value  # noqa: PLR0124 - NaN of a table
+    return value is not None and value == value
 
 
 def _plain(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def _signals(table: pd.DataFrame, labelled: Sequence[LabelledScore]) -> list[Flo
 def _given(votes: Sequence[float | None] | None) -> Floats:
     """The values of the judges that gave one."""
     given = () if votes is None else votes
-    return np.array([one for one in given if one is not None and one == one], dtype=np.float64)  # noqa: PLR0124
+    return np.array([one for one in given if one is not None and one == one], dtype=np.float64)
 
 
 def _learned(value: Floats, labelled: Sequence[LabelledScore]) -> Floats:

@@ -40,6 +40,7 @@ from .summary import (
     Summary as Summary,
 )
 from .people import (
+    BIASED as BIASED,
     FEWEST_LABELS as FEWEST_LABELS,
     LabelReport as LabelReport,
     LabelSuggestion as LabelSuggestion,

@@ -12,7 +12,13 @@ from ragmetrics.model.changes import ComparedMeans, ContributorShare, DatedChang
 from ragmetrics.model.summary import Segment
 
 FindingKind = Literal[
-    "metric", "no_data", "quarantine", "judge_failures", "judge_drift", "stale_labels"
+    "metric",
+    "no_data",
+    "quarantine",
+    "judge_failures",
+    "judge_drift",
+    "stale_labels",
+    "judge_bias",
 ]
 Level = Literal["ok", "suspect", "breach", "no_data"]
 State = Literal["ok", "pending", "firing"]

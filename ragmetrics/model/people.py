@@ -58,7 +58,9 @@ class PeopleMean(Record):
 
     def text(self, judged: float) -> str:
         """`people would say 0.710 [0.640, 0.780], by 60 labels; the judge says 0.800 and is ...`."""
-        span = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        span = (
+            "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        )
         by = f"{self.labels:,} labels"
         if self.method == "error_rates":
             by = f"the judge's error rates on {self.labels:,} labelled units"

@@ -86,7 +86,9 @@ def _row_entry(one: LabelSuggestion) -> dict[str, Any]:
         "response": clean((one.response or "")[:_LONGEST]),
         "reference": clean((one.reference or "")[:_LONGEST]),
         "groups": [group for group in groups if group["items"]],
-        "contexts": [] if _GRADED in one.metrics else [clean(text[:_LONGEST]) for text in one.contexts],
+        "contexts": []
+        if _GRADED in one.metrics
+        else [clean(text[:_LONGEST]) for text in one.contexts],
     }
 
 

@@ -1,7 +1,7 @@
 """The mean that people would give to all rows, from a judge's scores and people's values of some.
 
-    `people_mean`     from rows that both scored
-    `rogan_gladen`    from the judge's error rates alone
+`people_mean`     from rows that both scored
+`rogan_gladen`    from the judge's error rates alone
 """
 
 from __future__ import annotations

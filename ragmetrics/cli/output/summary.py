@@ -184,6 +184,8 @@ def print_check(console: Console, report: CheckReport) -> None:
         _print_fields(console, report)
     elif not report.quarantined and not report.broken:
         console.print("There is no row in these files")
+    if report.labels:
+        print_label_report(console, report.labels)
     _print_note(console, report.read.note)
 
 
