@@ -57,10 +57,9 @@ class PeopleMean(Record):
         return None not in ends and not (ends[0] or 0.0) <= 0 <= (ends[1] or 0.0)
 
     def text(self, judged: float) -> str:
-        """`people would say 0.710 [0.640, 0.780], by 60 labels; the judge says 0.800 and is ...`."""
-        span = (
-            "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
-        )
+        """`people would say 0.710 [0.640, 0.780], by 60 labels; the judge says 0.800 and ...`."""
+        known = self.low is not None and self.high is not None
+        span = f" [{self.low:.3f}, {self.high:.3f}]" if known else ""
         by = f"{self.labels:,} labels"
         if self.method == "error_rates":
             by = f"the judge's error rates on {self.labels:,} labelled units"

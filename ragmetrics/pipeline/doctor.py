@@ -71,7 +71,7 @@ class _Warning(RagmetricsError):
 
 
 def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Check]:
-    """Check the settings, logs, golden set, labels, store, judges, channels and Prefect, one by one.
+    """Check settings, logs, golden set, labels, store, judges, channels and Prefect, one by one.
 
     `day` is the night whose logs are looked for. With `ask`, each judge and embedder behind a
     network gets one small request, which costs a fraction of a cent.
@@ -202,11 +202,9 @@ def _labels(settings: Settings) -> str:
         raise _Warning(f"{error}; a night works without labels") from None
     text = f"{plural(len(found.labels), 'label')} at {found.place}"
     if found.rejected or found.problem or not found.labels:
-        reasons = [*([found.problem] if found.problem else []), *found.rejected]
-        lost = found.rejected.total()
-        raise _Warning(
-            f"{text}; {lost:,} cannot be read{': ' if reasons else ''}{'; '.join(reasons[:3])}"
-        )
+        reasons = [one for one in (found.problem, *found.rejected) if one]
+        lost = f"{found.rejected.total():,} cannot be read"
+        raise _Warning("; ".join([text, lost, *reasons[:3]]))
     return text
 
 

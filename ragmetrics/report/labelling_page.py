@@ -81,14 +81,13 @@ def _row_entry(one: LabelSuggestion) -> dict[str, Any]:
     record = label_record(one)
     given = {name: value for name, value in record.items() if value != ""}
     groups = [_group(metric, one) for metric in one.metrics]
+    contexts = [] if _GRADED in one.metrics else one.contexts
     return {
         "row": given,
         "response": clean((one.response or "")[:_LONGEST]),
         "reference": clean((one.reference or "")[:_LONGEST]),
         "groups": [group for group in groups if group["items"]],
-        "contexts": []
-        if _GRADED in one.metrics
-        else [clean(text[:_LONGEST]) for text in one.contexts],
+        "contexts": [clean(text[:_LONGEST]) for text in contexts],
     }
 
 

@@ -63,7 +63,7 @@ def people_mean(
         m = F_0 - b,   b = (1 - lambda) sum_d a_d F_d + sum_i w_i (lambda f_i - y_i)
         lambda = the slope of y on f over the labelled rows, at least 0
         se(b)^2 = K/(K - 1 - [lambda > 0]) sum_g r_g^2 + (1 - lambda)^2 sum_d a_d^2 se(F_d)^2
-        se(m)^2 = the same sum over r_g  +  sum_d c_d^2 se(F_d)^2,   c_d = [d = 0] - (1 - lambda) a_d
+        se(m)^2 = the same first term + sum_d c_d^2 se(F_d)^2,   c_d = [d = 0] - (1 - lambda) a_d
 
     f_i and y_i are the judge's and the people's value of labelled row i, w_i its weight (all
     weights sum to 1), a_d the weight of the labels of night d, F_d the judge's mean of all rows of
