@@ -98,10 +98,10 @@ def suggest_labels(
 def _night(files: Files, day: date | None) -> tuple[Manifest, list[Manifest]]:
     before = day + timedelta(days=1) if day else None
     known = nights(files, before=before, last=_EARLIER + 1)
+    if day and not (known and known[-1].date == day):
+        raise InputError(f"the store has no night {day}")
     if not known:
         raise InputError("the store has no night yet: run one first")
-    if day and known[-1].date != day:
-        raise InputError(f"the store has no night {day}")
     return known[-1], known[:-1]
 
 

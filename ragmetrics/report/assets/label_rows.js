@@ -56,6 +56,7 @@
       return element;
     }));
     byId("retrieved").hidden = !entry.contexts.length;
+    byId("none").hidden = entry.groups.length > 0;
     let place = 0;
     byId("groups").replaceChildren(...entry.groups.map((group) => {
       const section = document.createElement("section");
