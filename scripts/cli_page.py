@@ -23,8 +23,8 @@ _HEAD = """\
 This page lists every command with its arguments and options. `python -m scripts.cli_page` writes it
 from the commands; `ragmetrics COMMAND --help` shows the same.
 
-Exit codes, unless a command says more: 0 done, 1 done and something needs a look, 2 wrong input, 130
-stopped by Ctrl-C.
+Exit codes, unless a command says more: 0 done, 1 done and something needs a look, 2 wrong input,
+130 stopped by Ctrl-C.
 """
 
 _TYPE = re.compile(r"<(list\[)?(\w+)[^>]*>")
