@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,7 +22,7 @@ from ragmetrics.config.endpoints import BaseUrl
 from ragmetrics.errors import SettingsError
 from ragmetrics.model import explain_validation_error
 
-_JUDGES = ("embedded", "local", "openai", "openai-batch")
+_JUDGES = ("embedded", "local", "openai", "openai-batch", "rerank")
 
 
 class SettingsModel(BaseModel):
@@ -50,7 +51,7 @@ class JudgeSettings(SettingsModel):
     """A judge: `judge: embedded`, or a mapping with more settings."""
 
     name: str = "embedded"
-    """`embedded`, `local`, `local:MODEL`, `openai`, `openai-batch` or `recorded:PATH`."""
+    """`embedded`, `local`, `local:MODEL`, `openai`, `openai-batch`, `rerank` or `recorded:PATH`."""
     model: str = "gpt-4.1-mini"
     base_url: BaseUrl = None
     api_key_env: str = "OPENAI_API_KEY"
@@ -89,15 +90,24 @@ class JudgeSettings(SettingsModel):
     """Price of prompt tokens from the endpoint's cache. None: the price of other prompt tokens."""
     usd_per_million_completion_tokens: float | None = Field(None, ge=0)
 
+    thresholds: tuple[float, float] | None = None
+    """`rerank` only: the scores from which a context gets grade 1 and grade 2. `ragmetrics
+    calibrate` fits them."""
+
     @property
     def remote(self) -> bool:
         """True for a judge that is called over a network and paid for."""
         return self.live or self.name == "openai-batch"
 
     @property
+    def reads_prompts(self) -> bool:
+        """True for a language model: it follows instructions, and can write."""
+        return self.name in ("openai", "openai-batch")
+
+    @property
     def live(self) -> bool:
         """True for a remote judge that answers each request at once: not for a batch."""
-        return self.name == "openai"
+        return self.name in ("openai", "rerank")
 
     @property
     def lexical(self) -> bool:
@@ -113,12 +123,26 @@ class JudgeSettings(SettingsModel):
             self.usd_per_million_prompt_tokens,
             self.usd_per_million_completion_tokens,
         )
+        if self.name == "rerank":
+            completion = 0.0  # it writes nothing
         if prompt is None or completion is None:
             return None
         of_cached = self.usd_per_million_cached_tokens
         of_cached = prompt if of_cached is None else of_cached
         paid = (prompt_tokens - cached) * prompt + cached * of_cached
         return (paid + completion_tokens * completion) / 1e6
+
+    @model_validator(mode="after")
+    def _reranks(self) -> JudgeSettings:
+        if self.name != "rerank":
+            if self.thresholds is not None:
+                raise ValueError("thresholds: has an effect on the judge rerank only")
+            return self
+        if self.base_url is None:
+            raise ValueError("base_url: the judge rerank needs the address of its server")
+        if self.thresholds and not -math.inf < self.thresholds[0] <= self.thresholds[1] < math.inf:
+            raise ValueError("thresholds: should be two numbers that rise, such as [0.2, 0.6]")
+        return self
 
     @field_validator("name")
     @classmethod

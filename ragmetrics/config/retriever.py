@@ -59,6 +59,9 @@ class RetrieverSettings(SettingsModel):
     """Other values of parameters by the name of the variant, for `ragmetrics whatif`."""
     lookup: str | None = Field(None, min_length=1)
     """Looks a document up: a URL with `{id}`, or for a function `package.module:function`."""
+    reranker: str | None = Field(None, min_length=1)
+    """The model by which the retriever ranks contexts, if it uses a reranker. A judge `rerank` with
+    the same model is refused."""
     probe: ProbeSettings = ProbeSettings()
     contexts: str | None = None
     """Dotted path of the retrieved texts in the answer, as in `columns`. `.` is the answer itself.

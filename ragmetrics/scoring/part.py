@@ -248,7 +248,7 @@ class PartScorer:
                     reasks=one.chosen.reasks,
                     cache=cache,
                     single_flight=one.single_flight,
-                    fuse=self.settings.fuse is not None and one.chosen.remote,
+                    fuse=self.settings.fuse is not None and one.chosen.reads_prompts,
                     record=record,
                     meter=MeteredJudge(limiter, one.chosen)
                     if limiter and one.chosen.remote
