@@ -199,7 +199,7 @@ def test_contradictions_count_for_nothing_and_repetitions_once(tmp_path: Path) -
 
 def test_a_spreadsheet_brings_the_labels_back(tmp_path: Path) -> None:
     """A question that looks like a formula is the same question again; lists have spaces."""
-    text = "id;user_input;grades\n1;'=HYPERLINK(1);2 0\n2;\"a;b\";[1]\n"
+    text = 'id;user_input;grades\n1;\'=HYPERLINK(1);2 0\n2;"a;b";[1]\n'
     found = read(tmp_path, text, "labels.csv")
     other = read(tmp_path, json.dumps({"user_input": "=HYPERLINK(1)", "grades": [2, 0]}))
     assert [one.value for one in found.labels] == [0.5, 0.5]
@@ -277,9 +277,7 @@ def test_a_night_tells_what_people_would_say(folder: Path) -> None:
 
 def test_a_judge_that_agrees_is_ok(folder: Path) -> None:
     """No significant difference is no warning."""
-    manifest = run_night(
-        labelled(folder, biased_labels(folder, DAYS[1], by=0.0)), DAYS[2]
-    ).manifest
+    manifest = run_night(labelled(folder, biased_labels(folder, DAYS[1], by=0.0)), DAYS[2]).manifest
     assert not people_of(manifest).differs
     (found,) = [one for one in manifest.findings if one.kind == "judge_bias"]
     assert (found.level, found.state) == ("ok", "ok")
@@ -432,7 +430,8 @@ def suggestion(text: str, **more: Any) -> LabelSuggestion:
 def test_rows_are_labelled_by_the_keyboard(tmp_path: Path, visit: Visit) -> None:
     """A number answers the marked item, and the next row follows; open rows are no labels."""
     page = tmp_path / "rows.html"
-    rows = [suggestion("First?"), suggestion("Second?", id="2"), suggestion("Third?", id="3", contexts=[])]
+    last = suggestion("Third?", id="3", contexts=[])
+    rows = [suggestion("First?"), suggestion("Second?", id="2"), last]
     write_label_page(page, rows)
     visit.page.goto(page.as_uri())
     visit.page.fill("#person", "Ada")
