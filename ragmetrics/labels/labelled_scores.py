@@ -97,7 +97,9 @@ def _undated(one: RowLabel) -> RowLabel:
 
 def _compares(one: Manifest, tonight: Manifest, metric: str) -> bool:
     now, before = tonight.summary(metric), one.summary(metric)
-    return bool(now and before and before.scored and before.fingerprint == now.fingerprint)
+    if now is None or before is None or before.low is None or before.high is None:
+        return False
+    return before.fingerprint == now.fingerprint
 
 
 def _labelled(

@@ -26,6 +26,7 @@ from ragmetrics.storage import Files
 
 log = logging.getLogger(__name__)
 _MOST_PEOPLE = 50
+_MOST_REASONS = 50
 _FEWEST_SHARED = 5
 """Fewest rows of several people for their agreement."""
 
@@ -90,7 +91,7 @@ def report_of(read: LabelSet, joined: Mapping[str, LabelledScores]) -> LabelRepo
         place=read.place,
         labels=len(read.labels),
         empty=read.empty,
-        rejected=dict(read.rejected.most_common()),
+        rejected=dict(read.rejected.most_common(_MOST_REASONS)),
         unused=dict(unused.most_common()),
         rows={metric: len(one.rows) for metric, one in joined.items()},
         problem=read.problem,

@@ -51,23 +51,20 @@ class LabelDraw:
 def draw_rows(
     files: Files,
     night: Manifest,
-    metrics: Sequence[str],
-    joined: Mapping[str, Sequence[LabelledScore]],
+    known: Mapping[str, Sequence[LabelledScore]],
     labelled: Collection[tuple[str, str]],
 ) -> LabelDraw:
-    """Draw all rows that the judge scored by one of the metrics and that have no label.
+    """Draw all rows that the judge scored by one of the metrics and that need a label.
 
-    `joined` are the labelled rows of each metric, `labelled` the questions and ids of those of this
-    night. Raises InputError where no row has a score.
+    `known` are the metrics to label with the labelled rows that there are; `labelled` are questions
+    and ids of rows of this night that have all labels. Raises InputError where no row has a score.
     """
-    tables = {one: _scores(files, night, one) for one in metrics if night.summary(one)}
+    tables = {one: _scores(files, night, one) for one in known if night.summary(one)}
     if not tables or not any(len(one) for one in tables.values()):
-        raise InputError(f"night {night.date} has no row scored by {', '.join(metrics)}")
+        raise InputError(f"night {night.date} has no row scored by {', '.join(known)}")
     scored = np.any([one["status"] == Status.SCORED.value for one in tables.values()], axis=0)
     signals = [
-        signal
-        for metric, table in tables.items()
-        for signal in _signals(table, joined.get(metric, ()))
+        signal for metric, table in tables.items() for signal in _signals(table, known[metric])
     ]
     chances = relative_chances([one[scored] for one in signals], int(scored.sum()))
     rows = next(iter(tables.values()))[scored]

@@ -78,15 +78,12 @@ def suggest_labels(
     chosen, earlier = _night(files, night)
     names = _metrics(settings, chosen, metrics)
     joined = _joined(settings, files, chosen, earlier)
-    labelled = {
-        (one.question, one.id)
-        for name in names
-        for one in (joined[name].rows if name in joined else ())
-        if one.night == chosen.date
-    }
-    draw = draw_rows(
-        files, chosen, names, {name: one.rows for name, one in joined.items()}, labelled
-    )
+    known = {name: joined[name].rows if name in joined else [] for name in names}
+    labelled = [
+        {(one.question, one.id) for one in rows if one.night == chosen.date}
+        for rows in known.values()
+    ]
+    draw = draw_rows(files, chosen, known, set.intersection(*labelled))
     found = suggest_rows(files, chosen, names, draw, count)
     if out is not None and out.suffix == ".html":
         write_label_page(out, found)
