@@ -21,6 +21,7 @@ from benchmarks import (
     judge_speed,
     large_night,
     lost_passages,
+    people_labels,
     prediction_powered,
     processor,
     scale,
@@ -97,6 +98,10 @@ def _sampled(options: Options) -> None:
     _print(prediction_powered.report(options.rows or prediction_powered.NIGHTS))
 
 
+def _labels(options: Options) -> None:
+    _print(people_labels.report(options.rows or people_labels.DRAWS))
+
+
 def _lost(options: Options) -> None:
     lost_passages.report(nights=options.rows or 200)
 
@@ -129,6 +134,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "weekdays": _weekdays,
     "movement": _movement,
     "sampled": _sampled,
+    "labels": _labels,
     "lost": _lost,
     "topics": _topics,
     "whatif": _whatif,
@@ -147,8 +153,8 @@ def main() -> None:
     parser.add_argument(
         "--rows",
         type=int,
-        help="of the log, or of the smaller one; intervals, alarms, weekdays, movement, sampled: "
-        "nights of each kind; all-year: years",
+        help="of the log, or of the smaller one; intervals, alarms, weekdays, movement, sampled, "
+        "labels: nights of each kind; all-year: years",
     )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")

@@ -12,6 +12,7 @@ from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.data_quality import check_health
 from ragmetrics.alerts.drop_rules import check_drop, check_min
 from ragmetrics.alerts.escalation import escalate
+from ragmetrics.alerts.judge_bias import bias_finding
 from ragmetrics.alerts.judge_drift import level_finding
 from ragmetrics.alerts.level_series import spread_of_nights
 from ragmetrics.alerts.min_test import with_min_chance
@@ -63,7 +64,7 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     found = escalate(cases, decide(cases, alpha), night, alpha)
     declines = find_slow_declines(settings, rules, night, found)
     level = level_finding(night, found)
-    explaining = [one for one in (level, turnover) if one]
+    explaining = [one for one in (level, turnover, bias_finding(night.manifest)) if one]
     return [_clean(finding) for finding in (*health, *explaining, *found, *declines)]
 
 

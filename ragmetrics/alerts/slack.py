@@ -157,8 +157,8 @@ def _what(incident: Incident) -> str:
         return f"{more}judge failures in {several or 'the panel'}"
     if finding.kind == "judge_drift":
         return "judge drift"
-    if finding.kind == "stale_labels":
-        return "stale labels"
+    if finding.kind in ("stale_labels", "judge_bias"):
+        return finding.kind.replace("_", " ")
     if finding.kind == "slow_decline":
         return f"slow decline of {finding.metric}"
     if finding.kind == "no_data":

@@ -39,7 +39,13 @@ from ragmetrics.model import (
 
 UNJUDGED = 0
 """`for_nights` of findings that `advance_states` adds without a check. No rule has 0."""
-_LASTING: tuple[FindingKind, ...] = ("metric", "judge_drift", "stale_labels", "slow_decline")
+_LASTING: tuple[FindingKind, ...] = (
+    "metric",
+    "judge_drift",
+    "stale_labels",
+    "judge_bias",
+    "slow_decline",
+)
 """Findings that may last for weeks and suppress no rule, so they must not keep alerts open."""
 NO_SILENCES: Mapping[str, Silence] = MappingProxyType({})
 

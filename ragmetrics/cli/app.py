@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, str] = {
     "gate": "Compare an index build with the one that serves.",
     "emit-build": "Send Prefect the event of a new index build, which starts its gate.",
     "golden": "Keep the golden set alive: check it, find its passages again, add live questions.",
+    "labels": "Rows that people labelled: check them, and name the rows that are worth a label.",
     "pull-request": "Compare or gate, and show the result in a pull request of GitHub or GitLab.",
     "schema": "Print the JSON Schema of ragmetrics.yaml, with which editors complete and check it.",
     "demo": "Run ten bundled nights, one with a damaged index build.",

@@ -102,6 +102,9 @@ class Settings(BaseSettings):
     files. It shows which lost passages are not in the source any more."""
     labelled: tuple[str, ...] = ()
     """Labelled sets that the calibrate flow compares the judges with."""
+    labels: str | None = None
+    """Labels that people gave to rows of nights: a file, a folder or a glob. Each mean is then also
+    told as people would say it."""
     preset: PresetName | None = None
     """The tool that wrote the logs. None: rows in ragmetrics' own layout."""
     columns: dict[str, str] = Field(default_factory=dict)
@@ -242,7 +245,7 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
     return settings.model_copy(
         update={
             name: _beside(base, value)
-            for name in ("logs", "store", "golden", "corpus", "prompts")
+            for name in ("logs", "store", "golden", "labels", "corpus", "prompts")
             if (value := getattr(settings, name)) is not None
         }
         | {

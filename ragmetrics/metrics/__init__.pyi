@@ -8,7 +8,11 @@ from .registry import (
     prompts_of as prompts_of,
     select as select,
 )
-from .bundled._support import average_precision as average_precision, Support as Support
+from .bundled._support import (
+    average_precision as average_precision,
+    claims as claims,
+    Support as Support,
+)
 from .bundled.context_recall import SUPPORT as SUPPORT
 from .bundled.context_relevance import Grade as Grade, GRADE as GRADE
 from .bundled.context_relevancy import NEEDED as NEEDED

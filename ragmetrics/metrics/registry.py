@@ -65,17 +65,21 @@ class Metric:
         Only bundled metrics are checked: their scores are in [0, 1], and the scale of others is
         unknown. `where` is the settings key of the rules, `name` that of the drop.
         """
-        ours = self.steps.__module__.startswith(f"{ragmetrics.metrics.__name__}.")
-        if ours and max_drop is not None and max_drop >= 1:
+        if self.bounded and max_drop is not None and max_drop >= 1:
             raise InputError(
                 f"{where}: rules: {name} of {self.name!r} is {max_drop:g}, and its scores end at "
                 "1: say how much of that it may fall, as 0.05"
             )
-        if ours and least is not None and not 0 < least <= 1:
+        if self.bounded and least is not None and not 0 < least <= 1:
             raise InputError(
                 f"{where}: rules: min of {self.name!r} is {least:g}, and its scores are from 0 to "
                 "1: say a mean between them, as 0.7"
             )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether its scores are known to be in [0, 1], as those of all bundled metrics are."""
+        return self.steps.__module__.startswith(f"{ragmetrics.metrics.__name__}.")
 
     @property
     def title(self) -> str:

@@ -40,6 +40,13 @@ from .summary import (
     Summary as Summary,
     TagMean as TagMean,
 )
+from .people import (
+    BIASED as BIASED,
+    FEWEST_LABELS as FEWEST_LABELS,
+    LabelReport as LabelReport,
+    LabelSuggestion as LabelSuggestion,
+    PeopleMean as PeopleMean,
+)
 from .finding import (
     Escalation as Escalation,
     Finding as Finding,

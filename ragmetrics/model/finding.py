@@ -19,6 +19,7 @@ FindingKind = Literal[
     "judge_drift",
     "stale_labels",
     "slow_decline",
+    "judge_bias",
 ]
 Level = Literal["ok", "suspect", "breach", "no_data"]
 State = Literal["ok", "pending", "firing"]

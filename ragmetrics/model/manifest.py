@@ -24,6 +24,7 @@ from ragmetrics.model.changes import (
 )
 from ragmetrics.model.finding import Finding
 from ragmetrics.model.lost_passages import LostPassages
+from ragmetrics.model.people import LabelReport
 from ragmetrics.model.summary import Summary
 from ragmetrics.model.topics import TopicReport
 
@@ -227,6 +228,8 @@ class Manifest(Record):
     sample: SampleReport | None = None
     labelled: Usage | None = None
     """Usage of the labelled set for judge drift. No other figure and no budget includes it."""
+    labels: LabelReport | None = None
+    """The labels of people that were read; None without `labels:` in the settings."""
     problems: list[str] = Field(default_factory=list)
     """Why parts have no score, or lack a judge. Rows of missing parts are `judge_failed`."""
     settings: dict[str, Any] = Field(default_factory=dict)

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ragmetrics.model.base import Record
 from ragmetrics.model.changes import JudgeMovement
+from ragmetrics.model.people import PeopleMean
 from ragmetrics.model.score import Status
 
 
@@ -98,6 +99,8 @@ class Summary(Record):
     by_tag: dict[str, dict[str, TagMean]] = Field(default_factory=dict)
     """Of the tags that later nights standardise the mix of questions by: the mean of each value,
     empty for rows without the tag. Only for metrics whose slow decline is watched."""
+    people: PeopleMean | None = None
+    """What people would say; None without enough labels."""
 
     def status_text(self, status: str, words: str) -> str:
         """A status in `words`, with the reason where the metric does not apply to rows:

@@ -26,6 +26,7 @@ from ragmetrics.judges import (
     make_member,
     probe_judge,
 )
+from ragmetrics.labels import label_metrics, read_labels
 from ragmetrics.logs import (
     GoldenSet,
     LogSet,
@@ -70,7 +71,7 @@ class _Warning(RagmetricsError):
 
 
 def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Check]:
-    """Check the settings, logs, golden set, store, judges, channels and Prefect, one by one.
+    """Check settings, logs, golden set, labels, store, judges, channels and Prefect, one by one.
 
     `day` is the night whose logs are looked for. With `ask`, each judge and embedder behind a
     network gets one small request, which costs a fraction of a cent.
@@ -79,6 +80,8 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     yield _checked("logs", partial(_logs, settings, day))
     if settings.golden:
         yield _checked("golden set", partial(_golden, settings))
+    if settings.labels:
+        yield _checked("labels", partial(_labels, settings))
     yield _checked("store", partial(_store, settings))
     for judge in settings.panel:
         yield _checked(f"judge {judge.name}", partial(_judge, judge, ask))
@@ -189,6 +192,20 @@ def _golden(settings: Settings) -> str:
     if golden.counts.note:
         raise _Warning(f"{questions:,} questions\n{golden.counts.note}")
     return f"{questions:,} questions at {settings.golden}"
+
+
+def _labels(settings: Settings) -> str:
+    """How many labels can be read. A night works without them."""
+    try:
+        found = read_labels(settings, label_metrics(settings))
+    except InputError as error:
+        raise _Warning(f"{error}; a night works without labels") from None
+    text = f"{plural(len(found.labels), 'label')} at {found.place}"
+    if found.rejected or found.problem or not found.labels:
+        reasons = [one for one in (found.problem, *found.rejected) if one]
+        lost = f"{found.rejected.total():,} cannot be read"
+        raise _Warning("; ".join([text, lost, *reasons[:3]]))
+    return text
 
 
 def _store(settings: Settings) -> str:

@@ -26,6 +26,7 @@ from ragmetrics.config import (
 )
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus, Recorder
+from ragmetrics.labels import with_people
 from ragmetrics.logs import NightInputs, inputs_of, overwrites
 from ragmetrics.model import UNSETTLED, Manifest, Source, Usage
 from ragmetrics.scoring import (
@@ -151,6 +152,7 @@ class Result:
                     "spread": one.spread,
                     "agreement": one.agreement,
                     "sample": one.sample.model_dump() if one.sample else None,
+                    "people": one.people.model_dump(mode="json") if one.people else None,
                     "judges": [judge.model_dump() for judge in one.judges],
                 }
                 for one in manifest.metrics
@@ -165,6 +167,7 @@ class Result:
             },
             "budget": manifest.budget.model_dump() if manifest.budget else None,
             "sample": manifest.sample.model_dump() if manifest.sample else None,
+            "labels": manifest.labels.model_dump() if manifest.labels else None,
             "problems": manifest.problems,
             "splits": manifest.splits,
         }
@@ -215,6 +218,7 @@ def evaluate(
         staged = score_inputs(chosen, inputs, cache, record=record, progress=progress)
         files = open_store(chosen)
         manifest, _ = summarise_run(chosen, files, staged, datetime.now(UTC))
+        manifest = with_people(chosen, files, manifest, dated=False)
         if lost := too_many_quarantined(chosen, manifest.source):
             warnings.warn(lost, RowsLost, stacklevel=2)
     except BaseException:

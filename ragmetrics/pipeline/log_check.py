@@ -11,9 +11,10 @@ from typing import Any
 from ragmetrics.alerts import check_rules
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
+from ragmetrics.labels import label_metrics, read_labels, report_of
 from ragmetrics.logs import GoldenSet, ReadCounts, golden_set, log_set
 from ragmetrics.metrics import metrics
-from ragmetrics.model import FIELDS, LogRow, Rejected
+from ragmetrics.model import FIELDS, LabelReport, LogRow, Rejected
 from ragmetrics.scoring import Known, chosen_metrics, wanted_rows
 
 
@@ -35,6 +36,8 @@ class CheckReport:
     """Number of rows per metric that have all fields the metric needs."""
     judged: dict[str, int] | None = None
     """Number of these rows that a night would judge, per metric that uses a judge. None: all."""
+    labels: LabelReport | None = None
+    """The labels of people in the settings; None without."""
     judged_at_most: bool = False
     """True when `judged` is an upper bound, as on the first night with a `half_width`."""
 
@@ -67,6 +70,7 @@ class CheckReport:
             "fields": dict(self.filled),
             "metrics": self.runnable,
             "sample": self.judged,
+            "labels": self.labels.model_dump() if self.labels else None,
         }
 
 
@@ -94,6 +98,8 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     if not report.files:
         raise InputError("no log file to check")
     report.judged = _judged(settings, report.runnable)
+    if settings.labels:
+        report.labels = report_of(read_labels(settings, label_metrics(settings)), {})
     report.judged_at_most = settings.sample is not None and settings.sample.half_width is not None
     return report
 

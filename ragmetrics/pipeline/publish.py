@@ -30,6 +30,7 @@ from ragmetrics.comparison import cached_load, find_moves, night_before
 from ragmetrics.config import Settings
 from ragmetrics.diagnosis import IdReader
 from ragmetrics.errors import StoreError
+from ragmetrics.labels import with_people
 from ragmetrics.model import Finding, Manifest, WorstRow
 from ragmetrics.pipeline.lost_passages import lost_passages_of
 from ragmetrics.scoring import MetricScores, Staged, load_scores, summarise_run, watched_tags
@@ -89,6 +90,7 @@ def publish_run(
     earlier = _compared(settings, files, past, manifest.date)
     if silent:
         alerts = _replayed(earlier, settings.alerts.remind_days)
+    manifest = with_people(settings, files, manifest, earlier, history.calibrations)
     night = _night(settings, files, history, manifest, scores, earlier, alerts)
     night = replace(night, history=past)
     findings = _findings(settings, files, night, alerts, silent=silent)

@@ -34,4 +34,7 @@ from .prometheus import push_metrics as push_metrics
 from .redacting import redacted as redacted
 from .templating import render_page as render_page
 from .compare_view import comparison_verdict as comparison_verdict
-from .labelling_page import write_labelling_page as write_labelling_page
+from .labelling_page import (
+    write_label_page as write_label_page,
+    write_labelling_page as write_labelling_page,
+)

@@ -137,6 +137,14 @@ def _scores(manifest: Manifest) -> Iterator[_Family]:
     segments = [one for one in manifest.segments if one.segment]
     shown = segments[:MOST_SEGMENTS]
     yield from _means("", "over all rows", ("metric",), metrics)
+    people = [(_place(one), one.people) for one in metrics if one.people]
+    for name, text in (
+        ("mean", "The mean that people would give to all rows"),
+        ("low", "Lower end of the 95% interval of people's mean"),
+        ("high", "Upper end of the 95% interval of people's mean"),
+    ):
+        samples = [(place, getattr(one, name)) for place, one in people]
+        yield f"people_{name}", f"{text}, by labelled rows.", ("metric",), samples
     yield (
         "metric_rows",
         "Rows by their status in the metric.",

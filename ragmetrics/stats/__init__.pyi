@@ -85,3 +85,13 @@ from .resampling import (
     ratio as ratio,
     SEED as SEED,
 )
+from .people_estimate import (
+    FEWEST_OF_A_NIGHT as FEWEST_OF_A_NIGHT,
+    bias_difference as bias_difference,
+    ErrorRates as ErrorRates,
+    JudgedNight as JudgedNight,
+    PeopleEstimate as PeopleEstimate,
+    people_mean as people_mean,
+    rogan_gladen as rogan_gladen,
+)
+from .unequal_draw import draw_order as draw_order, relative_chances as relative_chances

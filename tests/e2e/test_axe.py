@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from ragmetrics.model import LabelSuggestion
+from ragmetrics.report import write_label_page
 from tests.fakes.browsing import Visit
 from tests.fakes.whole_site import BAD, PAGES, make_whole_site
 
@@ -43,6 +46,31 @@ def test_no_page_bars_anybody(browser: Any, site: Path, scheme: str, width: int)
         visit.wait_for_charts()
         visit.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         assert grave_findings(visit.page) == [], name
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_rows_to_label_bars_nobody(browser: Any, tmp_path: Path, scheme: str) -> None:
+    """The same of the page that `ragmetrics labels suggest` writes, with an answered item."""
+    row = LabelSuggestion(
+        id="1",
+        user_input="When does it open?",
+        night=date(2026, 11, 19),
+        sampling_weight=1,
+        metrics=["context_relevance", "context_recall", "faithfulness"],
+        contexts=["It opens at nine."],
+        response="At nine.",
+        reference="It opens at nine.",
+        sentences=["It opens at nine."],
+    )
+    write_label_page(tmp_path / "rows.html", [row])
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 390, "height": 900})
+    visit = Visit(context.new_page())
+    visit.page.goto((tmp_path / "rows.html").as_uri())
+    visit.page.keyboard.press("2")
+    visit.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert grave_findings(visit.page) == []
+    assert visit.overflow() <= 0
     context.close()
 
 

@@ -41,6 +41,7 @@ KINDS = (
     "Resolved",
     "Many at once",
     "Judge drift",
+    "Judge bias",
     "Labels gone stale",
     "Slow decline",
     "No data",

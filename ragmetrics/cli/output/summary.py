@@ -20,6 +20,7 @@ from rich.text import Text
 
 from ragmetrics.alerts import Incident, incidents, terminal_text
 from ragmetrics.cli.output.costs import print_budget, print_labelled, print_sample, print_usage
+from ragmetrics.cli.output.labels import print_label_report, print_people
 from ragmetrics.cli.table import print_grid
 from ragmetrics.metrics import Metric
 from ragmetrics.model import Manifest, Status, Summary, unwatched_drop_text
@@ -79,6 +80,9 @@ def print_summary(console: Console, manifest: Manifest) -> None:
             "detects: the smallest change for the worse that is found with a probability of 80%"
         )
     _print_panel(console, manifest)
+    print_people(console, manifest)
+    if manifest.labels:
+        print_label_report(console, manifest.labels)
     print_source(console, source.rows, source.quarantined, source.reasons)
     _print_skipped(console, source.skipped)
     _print_dropped(console, source.dropped)
@@ -180,6 +184,8 @@ def print_check(console: Console, report: CheckReport) -> None:
         _print_fields(console, report)
     elif not report.quarantined and not report.broken:
         console.print("There is no row in these files")
+    if report.labels:
+        print_label_report(console, report.labels)
     _print_note(console, report.read.note)
 
 

@@ -1,0 +1,128 @@
+"""`ragmetrics labels`: which labels of people are used, and which rows are worth one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragmetrics.cli.options import (
+    JsonFlag,
+    SettingsFlag,
+    StoreFlag,
+    date_of,
+    out as console,
+    print_json,
+    settings_here,
+)
+from ragmetrics.cli.output.labels import print_label_report, print_people
+from ragmetrics.cli.table import print_grid
+from ragmetrics.errors import InputError
+from ragmetrics.text import clean
+
+if TYPE_CHECKING:
+    from ragmetrics.pipeline import SuggestedLabels
+
+app = typer.Typer(
+    help="Rows that people labelled: check them, and name the rows that are worth a label.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("check")
+def check(
+    place: Annotated[
+        str | None,
+        typer.Argument(metavar="[PLACE]", help="Labels; default: `labels:` in the settings."),
+    ] = None,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say which labels the newest night uses, why it leaves out others, and what people would say.
+
+    Exit code: 0 if all labels are used, 1 if some cannot be read, 2 for wrong input.
+    """
+    from ragmetrics.pipeline import check_labels
+
+    report, night = check_labels(settings_here(settings, store), place)
+    if as_json:
+        people = {
+            one.metric: one.people.model_dump(mode="json") if one.people else None
+            for one in (night.metrics if night else ())
+        }
+        known = night.date.isoformat() if night else None
+        print_json({"night": known, "labels": report.model_dump(mode="json"), "people": people})
+    else:
+        print_label_report(console, report)
+        if night is None:
+            console.print("The store has no night yet, so no label is joined with a score.")
+        else:
+            console.print(f"Night {night.date}:")
+            print_people(console, night)
+    if report.rejected or report.problem:
+        raise typer.Exit(1)
+
+
+@app.command("suggest")
+def suggest(
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write the rows: .csv, .jsonl, or .html for a labelling page.",
+        ),
+    ] = None,
+    rows: Annotated[
+        int, typer.Option("--rows", metavar="N", min=1, max=1_000, help="Rows to suggest.")
+    ] = 20,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="What to label; may be repeated."),
+    ] = None,
+    night: Annotated[
+        str | None, typer.Option("--night", metavar="DATE", help="The night; default: the newest.")
+    ] = None,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Draw the rows whose labels narrow the interval most, with chances that are known.
+
+    By default context_relevance and context_recall are labelled, where they are scored. The file
+    has the texts of the rows, also with `redact: true`; give it to the people who label, and no
+    others.
+    """
+    from ragmetrics.pipeline import suggest_labels
+
+    chosen = settings_here(settings, store)
+    if out is not None and out.suffix not in (".csv", ".jsonl", ".html"):
+        raise InputError(f"--out {out}: the name should end in .csv, .jsonl or .html")
+    if chosen.redact and out is None:
+        raise InputError("`redact:` is on, so questions are not printed: name a file by --out")
+    day = date_of(night) if night else None
+    found = suggest_labels(chosen, out, day, metric or (), rows)
+    if as_json:
+        shown = [] if chosen.redact else [one.model_dump(mode="json") for one in found.rows]
+        print_json(
+            {"night": found.night.isoformat(), "uniform": found.uniform, "suggestions": shown}
+        )
+        return
+    if not chosen.redact:
+        _print_rows(found)
+    how = "uniformly" if found.uniform else "by the judge's uncertainty"
+    console.print(f"{len(found.rows):,} rows of night {found.night}, drawn {how}")
+    if out:
+        console.print(f"Written: {out}. Next: fill it in, and put it where `labels:` points to.")
+
+
+def _print_rows(found: SuggestedLabels) -> None:
+    lines = [
+        (clean(one.id, 40), clean(one.user_input, 80), f"{one.sampling_weight:.2f}")
+        for one in found.rows
+    ]
+    if lines:
+        print_grid(console, ("id", "question", "weight"), lines, names=(0, 1))

@@ -1,0 +1,126 @@
+"""People's labels in the life of a store: checked, and the rows that are worth a label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+from ragmetrics.config import Settings
+from ragmetrics.errors import InputError
+from ragmetrics.labels import (
+    LabelledScores,
+    draw_rows,
+    join_all,
+    label_metrics,
+    read_labels,
+    report_of,
+    suggest_rows,
+    with_people,
+    write_label_suggestions,
+)
+from ragmetrics.model import LabelReport, LabelSuggestion, Manifest
+from ragmetrics.report import write_label_page
+from ragmetrics.storage import Files, nights, open_store
+
+_EARLIER = 60
+"""Nights before the newest whose labels are used, as in `pipeline.publish`."""
+_FIRST = ("context_relevance", "context_recall")
+"""Metrics that are labelled by default, where they are scored."""
+
+
+@dataclass(frozen=True)
+class SuggestedLabels:
+    """Rows that are worth a label."""
+
+    night: date
+    rows: list[LabelSuggestion]
+    uniform: bool
+    """Whether the store says nothing on which rows are uncertain."""
+
+
+def check_labels(
+    settings: Settings, place: str | None = None
+) -> tuple[LabelReport, Manifest | None]:
+    """How the labels at a place, by default that of the settings, are used on the newest night; and
+    this night as people would say it, None without a night.
+
+    Raises InputError where there is no labels file, StoreError where the store is down.
+    """
+    chosen = settings.model_copy(update={"labels": place}) if place else settings
+    if chosen.labels is None:
+        raise InputError("there are no labels: name a place by `labels:` in the settings")
+    files = open_store(chosen)
+    known = nights(files, last=_EARLIER + 1)
+    if not known:
+        return report_of(read_labels(chosen, label_metrics(chosen)), {}), None
+    *earlier, newest = known
+    found = with_people(chosen, files, newest, earlier)
+    if found.labels is None or (found.labels.problem and not found.labels.labels):
+        raise InputError(found.labels.problem if found.labels else "no label was read")
+    return found.labels, found
+
+
+def suggest_labels(
+    settings: Settings,
+    out: Path | None,
+    night: date | None = None,
+    metrics: Sequence[str] = (),
+    count: int = 20,
+) -> SuggestedLabels:
+    """Draw rows of the newest night, or of a date, and write them as .csv, .jsonl or .html.
+
+    Raises InputError where the store has no such night or the night no such metric, StoreError
+    where the store is down.
+    """
+    files = open_store(settings)
+    chosen, earlier = _night(files, night)
+    names = _metrics(settings, chosen, metrics)
+    joined = _joined(settings, files, chosen, earlier)
+    known = {name: joined[name].rows if name in joined else [] for name in names}
+    labelled = [
+        {(one.question, one.id) for one in rows if one.night == chosen.date}
+        for rows in known.values()
+    ]
+    draw = draw_rows(files, chosen, known, set.intersection(*labelled))
+    found = suggest_rows(files, chosen, names, draw, count)
+    if out is not None and out.suffix == ".html":
+        write_label_page(out, found)
+    elif out is not None:
+        write_label_suggestions(out, found)
+    return SuggestedLabels(chosen.date, found, draw.uniform)
+
+
+def _night(files: Files, day: date | None) -> tuple[Manifest, list[Manifest]]:
+    before = day + timedelta(days=1) if day else None
+    known = nights(files, before=before, last=_EARLIER + 1)
+    if day and not (known and known[-1].date == day):
+        raise InputError(f"the store has no night {day}")
+    if not known:
+        raise InputError("the store has no night yet: run one first")
+    return known[-1], known[:-1]
+
+
+def _metrics(settings: Settings, night: Manifest, wanted: Sequence[str]) -> list[str]:
+    scored = [
+        one.metric for one in night.metrics if one.scored and one.metric in label_metrics(settings)
+    ]
+    if unknown := [one for one in wanted if one not in scored]:
+        raise InputError(f"{unknown[0]}: night {night.date} has no score of it; it has {scored}")
+    found = list(wanted) or [one for one in _FIRST if one in scored] or scored[:1]
+    if not found:
+        raise InputError(f"night {night.date} has no scored row")
+    return found
+
+
+def _joined(
+    settings: Settings, files: Files, night: Manifest, earlier: Sequence[Manifest]
+) -> dict[str, LabelledScores]:
+    if settings.labels is None:
+        return {}
+    try:
+        read = read_labels(settings, label_metrics(settings))
+    except InputError:  # the first suggestions come before the first labels
+        return {}
+    return join_all(files, read.labels, night, earlier)
