@@ -29,6 +29,7 @@ from ragmetrics.config.judge import (
     EmbeddingSettings,
     JudgeSettings,
     SettingsModel,
+    as_mapping,
     make_section,
 )
 from ragmetrics.config.prometheus import PushSettings
@@ -68,11 +69,6 @@ class ReadLimits(SettingsModel):
     """Largest unpacked size of one compressed or Parquet file."""
 
 
-def _as_mapping(value: object) -> object:
-    """`openai` as `{"name": "openai"}`."""
-    return {"name": value} if isinstance(value, str) else value
-
-
 def _switch(value: object) -> object:
     """`true` as the defaults, `false` as nothing."""
     return ({} if value else None) if isinstance(value, bool) else value
@@ -108,8 +104,8 @@ class Settings(BaseSettings):
     metrics: tuple[MetricChoice, ...] = DEFAULT_METRICS
     prompts: str | None = None
     """A folder of YAML files that replace or translate prompts."""
-    judge: Annotated[JudgeSettings, BeforeValidator(_as_mapping)] = JudgeSettings()
-    judges: tuple[Annotated[JudgeSettings, BeforeValidator(_as_mapping)], ...] = ()
+    judge: Annotated[JudgeSettings, BeforeValidator(as_mapping)] = JudgeSettings()
+    judges: tuple[Annotated[JudgeSettings, BeforeValidator(as_mapping)], ...] = ()
     """A panel, in place of `judge`: every judge scores every row."""
     aggregate: Aggregate = "mean"
     """How the values of a panel's judges become the value of the row."""
@@ -119,12 +115,12 @@ class Settings(BaseSettings):
     budget: Budget = Budget()
     sample: SampleSettings | None = None
     """How many rows are judged. None: all of them."""
-    embeddings: Annotated[EmbeddingSettings, BeforeValidator(_as_mapping)] = EmbeddingSettings()
+    embeddings: Annotated[EmbeddingSettings, BeforeValidator(as_mapping)] = EmbeddingSettings()
     alerts: AlertSettings = AlertSettings()
     gate: GateSettings = GateSettings()
     retriever: RetrieverSettings | None = None
     """The retriever that gets the golden questions for an index build without a log."""
-    runner: Annotated[RunnerSettings, BeforeValidator(_as_mapping)] = RunnerSettings()
+    runner: Annotated[RunnerSettings, BeforeValidator(as_mapping)] = RunnerSettings()
     redact: bool = False
     """Keep logged texts out of the dashboard and of messages: they show only hashes and scores."""
     topics: Annotated[TopicSettings | None, BeforeValidator(_switch)] = None
@@ -188,10 +184,11 @@ class Settings(BaseSettings):
 
     @property
     def samples(self) -> bool:
-        """True when a sample of the rows is judged. The embedded judge costs nothing, so it always
-        scores all rows.
+        """True when a sample of the rows is judged. The embedded and the learned judge cost nothing,
+        so they always score all rows.
         """
-        return self.sample is not None and any(one.name != "embedded" for one in self.panel)
+        free = ("embedded", "learned")
+        return self.sample is not None and any(one.name not in free for one in self.panel)
 
     @classmethod
     def settings_customise_sources(
@@ -246,7 +243,7 @@ def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settin
     """Validate settings. Raises SettingsError, which names the key and the problem."""
     # As mappings: an environment variable then adds to the name and does not replace it.
     named = {
-        name: _as_mapping(values[name])
+        name: as_mapping(values[name])
         for name in ("judge", "embeddings", "runner")
         if name in values
     }

@@ -80,3 +80,4 @@ from .resampling import (
     ratio as ratio,
     SEED as SEED,
 )
+from .logistic import fit_logistic as fit_logistic, logistic_chance as logistic_chance

@@ -1,0 +1,150 @@
+"""Verdicts that the store has of a judge: cached replies to the requests of earlier nights.
+
+The metrics run again over the logged rows, and each of their requests is looked up in the reply
+cache. No request is sent. Rows or replies that were pruned give no verdict.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ragmetrics.config import JudgeSettings, Settings
+from ragmetrics.errors import StoreError, Unanswered, UnreadableReply
+from ragmetrics.judges import Corpus, ReplyCache, levels_of, make_member, top_level
+from ragmetrics.metrics import Metric
+from ragmetrics.model import Answer, Ask, LogRow, Manifest, Request, Status
+from ragmetrics.scoring import MetricRun, chosen_metrics, load_corpus, shard_range
+from ragmetrics.storage import Files, RunRef, outlines, question_keys, read_row_batches, ref_of
+
+log = logging.getLogger(__name__)
+NIGHTS = 14
+"""Newest nights whose verdicts are read."""
+MOST = 5_000
+"""Most verdicts on items of one prompt. Newer nights come first."""
+_UNKNOWN = Unanswered(Status.JUDGE_FAILED, "not in the store")
+
+
+@dataclass(frozen=True)
+class StoredVerdict:
+    """A request with the levels that the judge gave its items."""
+
+    ask: Ask
+    levels: tuple[int, ...]
+    row: str
+    """The row that made it first: night, shard and number."""
+    run: Manifest
+
+
+def judge_fingerprint(settings: Settings, judge: JudgeSettings) -> str:
+    """The fingerprint under which the store has a judge's replies."""
+    return make_member(judge, Corpus(), settings.fuse).fingerprint
+
+
+def stored_verdicts(
+    settings: Settings, judge: JudgeSettings, files: Files, *, nights: int = NIGHTS
+) -> list[StoredVerdict]:
+    """The verdicts of a judge on the newest nights, each distinct request once.
+
+    Only of prompts whose verdicts have items. Raises StoreError.
+    """
+    metrics = [
+        one
+        for one in chosen_metrics(settings)
+        if any(top_level(prompt) is not None for prompt in one.prompts)
+    ]
+    reader = _Reader(metrics, judge_fingerprint(settings, judge), files)
+    found: list[StoredVerdict] = []
+    for manifest in reversed(outlines(files, last=nights)):
+        try:
+            found += reader.read(manifest)
+        except StoreError as error:
+            log.warning("verdicts of %s are left out: %s", manifest.date, error)
+        if reader.is_full:
+            break
+    return found
+
+
+class _Reader:
+    """Reads runs, newest first, until there are enough verdicts of each prompt."""
+
+    def __init__(self, metrics: Sequence[Metric], fingerprint: str, files: Files) -> None:
+        self._metrics, self._fingerprint, self._files = metrics, fingerprint, files
+        self._prompts = sorted({prompt.name for one in metrics for prompt in one.prompts})
+        self._seen: set[str] = set()
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are enough verdicts of every prompt that was seen."""
+        return bool(self._counts) and min(self._counts.values()) >= MOST
+
+    def read(self, manifest: Manifest) -> Iterator[StoredVerdict]:
+        """The new verdicts of a run."""
+        ref = ref_of(manifest)
+        for shard in range(ref.shards):
+            if self._files.exists(ref.rows(shard)) and not self.is_full:
+                yield from self._shard(manifest, ref, shard)
+
+    def _shard(self, manifest: Manifest, ref: RunRef, shard: int) -> Iterator[StoredVerdict]:
+        path = ref.rows(shard)
+        low, high = shard_range(shard, ref.shards)
+        cache = ReplyCache(self._files, self._fingerprint, low, high, prompts=self._prompts)
+        try:
+            cache.load(question_keys(self._files, path))
+            rows = (row for batch in read_row_batches(self._files, path) for row in batch)
+            for number, row in enumerate(rows):
+                name = f"{ref.date} {shard} {number}"
+                for ask, levels in self._row(cache, row):
+                    yield StoredVerdict(ask, levels, name, manifest)
+        finally:
+            cache.close()
+
+    def _row(self, cache: ReplyCache, row: LogRow) -> Iterator[tuple[Ask, tuple[int, ...]]]:
+        for metric in self._metrics:
+            run = MetricRun(metric, row)
+            run.step(None)
+            while run.score is None:
+                answers: list[Answer] = []
+                for request in run.asks():
+                    answer = _answer(cache, row, request)
+                    answers.append(answer)
+                    if isinstance(request, Ask) and not isinstance(answer, Unanswered):
+                        yield from self._new(request, answer)
+                run.step(answers)
+
+    def _new(self, ask: Ask, answer: Answer) -> Iterator[tuple[Ask, tuple[int, ...]]]:
+        digest = ask.prompt.digest
+        if top_level(ask.prompt) is None or ask.key in self._seen or self._counts[digest] >= MOST:
+            return
+        levels = tuple(levels_of(ask, answer))
+        self._seen.add(ask.key)
+        self._counts[digest] += len(levels)
+        if levels:
+            yield ask, levels
+
+
+def _answer(cache: ReplyCache, row: LogRow, request: Request) -> Answer:
+    """The cached answer to a request."""
+    text = cache.find(row.question_key + request.key) if isinstance(request, Ask) else None
+    if text is None or not isinstance(request, Ask):
+        return _UNKNOWN
+    try:
+        verdict: Answer = request.prompt.parse(text, request.data)
+    except UnreadableReply:
+        return _UNKNOWN
+    return verdict
+
+
+def corpus_of(files: Files, ref: RunRef) -> Corpus:
+    """The word counts of a run; counted from its rows if the run had no need of them."""
+    if files.exists(f"{ref.folder('rows')}/corpus.bin"):
+        return load_corpus(files, ref)
+    corpus = Corpus()
+    for shard in range(ref.shards):
+        for batch in read_row_batches(files, ref.rows(shard)):
+            for row in batch:
+                corpus.add(row.retrieved_contexts, row.user_input)
+    return corpus
