@@ -1,4 +1,4 @@
-"""Fits the model of one prompt to verdicts, and says how well it predicts questions it has not seen.
+"""Fits the model of one prompt to verdicts, and measures it on questions that it has not seen.
 
 Ordinal logistic regression: one logistic regression for each level l, of the items at level l or
 above. The evidence of the embedded judge has a small penalty and all other features a ten times

@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pydantic import BaseModel
+
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import StoreError, Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus, ReplyCache, levels_of, make_member, top_level
 from ragmetrics.metrics import Metric
-from ragmetrics.model import Answer, Ask, LogRow, Manifest, Request, Status
+from ragmetrics.model import Answer, Ask, LogRow, Manifest, Status
 from ragmetrics.scoring import MetricRun, chosen_metrics, load_corpus, shard_range
 from ragmetrics.storage import Files, RunRef, outlines, question_keys, read_row_batches, ref_of
 
@@ -109,32 +111,32 @@ class _Reader:
             while run.score is None:
                 answers: list[Answer] = []
                 for request in run.asks():
-                    answer = _answer(cache, row, request)
-                    answers.append(answer)
-                    if isinstance(request, Ask) and not isinstance(answer, Unanswered):
-                        yield from self._new(request, answer)
+                    verdict = _verdict(cache, row, request) if isinstance(request, Ask) else None
+                    answers.append(_UNKNOWN if verdict is None else verdict)
+                    if isinstance(request, Ask) and verdict is not None:
+                        yield from self._new(request, verdict)
                 run.step(answers)
 
-    def _new(self, ask: Ask, answer: Answer) -> Iterator[tuple[Ask, tuple[int, ...]]]:
+    def _new(self, ask: Ask, verdict: BaseModel) -> Iterator[tuple[Ask, tuple[int, ...]]]:
         digest = ask.prompt.digest
         if top_level(ask.prompt) is None or ask.key in self._seen or self._counts[digest] >= MOST:
             return
-        levels = tuple(levels_of(ask, answer))
+        levels = tuple(levels_of(ask, verdict))
         self._seen.add(ask.key)
         self._counts[digest] += len(levels)
         if levels:
             yield ask, levels
 
 
-def _answer(cache: ReplyCache, row: LogRow, request: Request) -> Answer:
-    """The cached answer to a request."""
-    text = cache.find(row.question_key + request.key) if isinstance(request, Ask) else None
-    if text is None or not isinstance(request, Ask):
-        return _UNKNOWN
+def _verdict(cache: ReplyCache, row: LogRow, request: Ask) -> BaseModel | None:
+    """The cached verdict on a request; None without one that can be read."""
+    text = cache.find(row.question_key + request.key)
+    if text is None:
+        return None
     try:
-        verdict: Answer = request.prompt.parse(text, request.data)
+        verdict: BaseModel = request.prompt.parse(text, request.data)
     except UnreadableReply:
-        return _UNKNOWN
+        return None
     return verdict
 
 

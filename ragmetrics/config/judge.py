@@ -56,7 +56,7 @@ class JudgeSettings(SettingsModel):
     """A judge: `judge: embedded`, or a mapping with more settings."""
 
     name: str = "embedded"
-    """`embedded`, `learned`, `local`, `local:MODEL`, `openai`, `openai-batch` or `recorded:PATH`."""
+    """`embedded`, `learned`, `local`, `local:MODEL`, `openai`, `openai-batch`, `recorded:PATH`."""
     learned_from: Annotated[JudgeSettings | None, BeforeValidator(as_mapping)] = Field(
         None, alias="from"
     )

@@ -184,8 +184,8 @@ class Settings(BaseSettings):
 
     @property
     def samples(self) -> bool:
-        """True when a sample of the rows is judged. The embedded and the learned judge cost nothing,
-        so they always score all rows.
+        """True when a sample of the rows is judged. The embedded and the learned judge cost
+        nothing, so they always score all rows.
         """
         free = ("embedded", "learned")
         return self.sample is not None and any(one.name not in free for one in self.panel)

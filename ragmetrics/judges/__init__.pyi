@@ -27,6 +27,7 @@ from .factory import (
     embedding_lexicon as embedding_lexicon,
     files_for as files_for,
     find_learned as find_learned,
+    similarity_model as similarity_model,
     expect_some as expect_some,
     make_embedder as make_embedder,
     make_judges as make_judges,

@@ -118,6 +118,12 @@ def find_learned(judge: JudgeSettings, fuse: str | None, files: Files) -> Learne
     return found if found and found.code_version == CODE_VERSION else None
 
 
+def similarity_model(settings: Settings) -> str:
+    """The model whose similarities the learned judge uses: that of `embeddings: local`."""
+    chosen = settings.embeddings
+    return (chosen.model or LOCAL_MODEL) if chosen.name == "local" else ""
+
+
 def embedding_lexicon(model: str, corpus: Corpus) -> Lexicon | None:
     """Similarity by a local model; None without a name. Raises JudgeRefused without the extra."""
     return EmbeddingLexicon(corpus, load_encoder(model, 1)) if model else None

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel
 
 from ragmetrics.judges.base import Reply, fingerprint
@@ -38,10 +38,11 @@ def fold_of(question: str) -> int:
 
 def standardised(features: Floats, mean: Sequence[float], scale: Sequence[float]) -> Floats:
     """Features in standard deviations from the mean, cut to +-5."""
-    return np.clip((features - np.asarray(mean)) / np.asarray(scale), -LIMIT, LIMIT)
+    found: Floats = np.clip((features - np.asarray(mean)) / np.asarray(scale), -LIMIT, LIMIT)
+    return found
 
 
-def level_chances(x: Floats, coefficients: Sequence[Sequence[float]]) -> Floats:
+def level_chances(x: Floats, coefficients: Sequence[ArrayLike]) -> Floats:
     """P(level >= l) by item (line) and l = 1, 2 .. (column), from standardised features.
 
     A higher level is never more probable than a lower one.

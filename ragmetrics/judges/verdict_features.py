@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +126,7 @@ class Features:
         known = frozenset().union(*[one for one, _ in there])
         pairs = frozenset().union(*[one for _, one in there])
         distinct = list(dict.fromkeys(sought))
-        own_pairs = list(zip(sought, sought[1:], strict=False))
+        own_pairs = list(pairwise(sought))
         numbers = [one for one in distinct if one[0].isdecimal()]
         weights = [self._weight(one) for one in distinct]
         missing = [w for one, w in zip(distinct, weights, strict=True) if one not in known]
@@ -161,7 +162,7 @@ def _shape(item: Item) -> list[float]:
 def _read(text: str) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
     """The words of a text, and its pairs of adjacent words."""
     found = words(text)
-    return frozenset(found), frozenset(zip(found, found[1:], strict=False))
+    return frozenset(found), frozenset(pairwise(found))
 
 
 def _sentences_of(passages: Sequence[str]) -> list[str]:

@@ -138,7 +138,7 @@ def plan_run(
 
 
 def _sample_parts(sample: SampleSettings) -> dict[str, Any]:
-    """The settings of the sample. With the default judge of all rows the run names do not change."""
+    """The settings of the sample. With the default `cheap` the run names do not change."""
     return sample.model_dump(exclude={"cheap"} if sample.cheap == "embedded" else None)
 
 

@@ -12,7 +12,7 @@ from ragmetrics.model import LearnedModel
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.json_records import find_record, require_record, save_record
 
-_FOLDER = "learned"
+_FOLDER, _PROBLEM = "learned", "not a learned judge"
 _NAME = re.compile(r"learned/\w+/(\d{4,})\.json")
 
 
@@ -29,7 +29,7 @@ def save_learned(files: Files, model: LearnedModel) -> None:
 def newest_learned(files: Files, judge_fingerprint: str) -> LearnedModel | None:
     """The newest learned judge for a judge; None without one that can be read."""
     found = _versions(files, f"{_FOLDER}/{judge_fingerprint}")
-    return find_record(files, found[-1], LearnedModel, "not a learned judge") if found else None
+    return find_record(files, found[-1], LearnedModel, _PROBLEM) if found else None
 
 
 def all_learned(files: Files) -> list[LearnedModel]:
@@ -37,10 +37,10 @@ def all_learned(files: Files) -> list[LearnedModel]:
     by_judge: dict[str, str] = {}
     for path in _versions(files, f"{_FOLDER}/*"):
         by_judge[path.rpartition("/")[0]] = path
-    found = (
-        find_record(files, one, LearnedModel, "not a learned judge") for one in by_judge.values()
-    )
-    return sorted((one for one in found if one), key=lambda one: (one.judge, one.judge_fingerprint))
+    paths = by_judge.values()
+    found = [find_record(files, one, LearnedModel, _PROBLEM) for one in paths]
+    known = [one for one in found if one]
+    return sorted(known, key=lambda one: (one.judge, one.judge_fingerprint))
 
 
 def load_learned(files: Files, path: str) -> LearnedModel | None:

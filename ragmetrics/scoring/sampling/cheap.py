@@ -43,11 +43,16 @@ class CheapJudges:
     learned: tuple[Member, ...] = ()
     predictor: Predictor | None = None
 
-    def of(self, metric: Metric) -> Sequence[Member]:
-        """The judges whose mean score is the cheap score of a metric."""
-        if self.predictor and any(self.predictor.answers(one.name) for one in metric.prompts):
-            return self.learned
-        return (self.embedded,)
+    def groups(self, metrics: Sequence[Metric]) -> list[tuple[Sequence[Member], list[Metric]]]:
+        """The judges whose mean score is the cheap score, with their metrics."""
+        learned = [one for one in metrics if self._is_learned(one)]
+        embedded = [one for one in metrics if one not in learned]
+        found = ((self.learned, learned), ((self.embedded,), embedded))
+        return [(judges, own) for judges, own in found if own]
+
+    def _is_learned(self, metric: Metric) -> bool:
+        known = self.predictor
+        return known is not None and any(known.answers(one.name) for one in metric.prompts)
 
     async def stop(self) -> None:
         """Cancel the requests in flight."""

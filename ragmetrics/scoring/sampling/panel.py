@@ -68,10 +68,7 @@ class SampledPanel(Panel):
                 run = MetricRun(one, row, heavy=is_heavy(row))
                 await run.advance(None)
                 found[one.name] = _Guess([run])
-        by_judges: dict[Sequence[Member], list[Metric]] = {}
-        for one in able:
-            by_judges.setdefault(self._cheap.of(one), []).append(one)
-        for judges, own in by_judges.items():
+        for judges, own in self._cheap.groups(able):
             turns = [await self.run_metrics(judge, own, row) for judge in judges]
             for runs in zip(*turns, strict=True):
                 found[runs[0].metric.name] = _Guess(runs)

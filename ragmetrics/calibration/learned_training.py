@@ -24,7 +24,13 @@ from ragmetrics.calibration.stored_verdicts import (
 )
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.judges import CODE_VERSION, LOCAL_MODEL, Features, embedding_lexicon, top_level
+from ragmetrics.judges import (
+    CODE_VERSION,
+    Features,
+    embedding_lexicon,
+    similarity_model,
+    top_level,
+)
 from ragmetrics.model import LearnedModel, Prompt
 from ragmetrics.stats import Floats
 from ragmetrics.storage import Files, newest_learned, ref_of, save_learned
@@ -63,19 +69,13 @@ def learn(settings: Settings, files: Files, *, refit_after: int = 0) -> LearnedM
         judge=judge.model,
         judge_fingerprint=fingerprint,
         code_version=CODE_VERSION,
-        embeddings=_embeddings(settings),
+        embeddings=similarity_model(settings),
         nights=sorted({one.run.date for one in verdicts}),
         runs=sorted({one.run.run for one in verdicts}),
     )
     if before and _has_seen(before, model, verdicts, refit_after):
         return None
     return _fitted(files, model, verdicts)
-
-
-def _embeddings(settings: Settings) -> str:
-    """The model of embeddings whose similarities are features: that of `embeddings: local`."""
-    chosen = settings.embeddings
-    return (chosen.model or LOCAL_MODEL) if chosen.name == "local" else ""
 
 
 def _has_seen(
