@@ -19,6 +19,7 @@ from benchmarks import (
     judge_movement,
     judge_speed,
     large_night,
+    learned_judge,
     lost_passages,
     prediction_powered,
     processor,
@@ -92,6 +93,10 @@ def _sampled(options: Options) -> None:
     _print(prediction_powered.report(options.rows or prediction_powered.NIGHTS))
 
 
+def _learned(options: Options) -> None:
+    _print(learned_judge.report(options.rows or learned_judge.DRAWS))
+
+
 def _lost(options: Options) -> None:
     lost_passages.report(nights=options.rows or 200)
 
@@ -123,6 +128,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "weekdays": _weekdays,
     "movement": _movement,
     "sampled": _sampled,
+    "learned": _learned,
     "lost": _lost,
     "topics": _topics,
     "whatif": _whatif,
@@ -141,8 +147,8 @@ def main() -> None:
     parser.add_argument(
         "--rows",
         type=int,
-        help="of the log, or of the smaller one; intervals, alarms, weekdays, movement, sampled: "
-        "nights of each kind",
+        help="of the log, or of the smaller one; intervals, alarms, weekdays, movement, sampled, "
+        "learned: nights of each kind",
     )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")

@@ -84,10 +84,16 @@ def refusal(examples: Examples) -> str:
     return ""
 
 
-def fit_folds(examples: Examples, top: int, most: int | None = None) -> Fitted:
-    """Fit a model for each fold to the items of all other folds.
+def fit_folds(
+    examples: Examples,
+    top: int,
+    most: int | None = None,
+    seen: NDArray[np.bool_] | None = None,
+) -> Fitted:
+    """Fit a model for each fold to the items of all other folds, and predict all items.
 
-    `most` bounds the items of each model, in their order, for measurements.
+    For measurements: `most` bounds the items of each model, in their order, and only items that
+    are `seen` are used.
     """
     x, levels = examples.features, examples.levels
     mean, spread = x.mean(axis=0), x.std(axis=0)
@@ -100,9 +106,9 @@ def fit_folds(examples: Examples, top: int, most: int | None = None) -> Fitted:
     folds = np.array([fold_of(str(one)) for one in names])[place]
     coefficients, chances = [], np.zeros((len(x), top))
     for fold in range(FOLDS):
-        seen = np.flatnonzero(folds != fold)[:most]
+        others = np.flatnonzero((folds != fold) & (True if seen is None else seen))[:most]
         own = [
-            fit_logistic(x[seen], levels[seen] >= level, penalties).round(_DIGITS)
+            fit_logistic(x[others], levels[others] >= level, penalties).round(_DIGITS)
             for level in range(1, top + 1)
         ]
         inside = folds == fold

@@ -79,6 +79,7 @@ from .json_records import (
 from .learned import (
     all_learned as all_learned,
     copy_learned as copy_learned,
+    learned_files as learned_files,
     learned_path as learned_path,
     load_learned as load_learned,
     newest_learned as newest_learned,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ragmetrics.model import LearnedModel
-from ragmetrics.storage.files import Files
+from ragmetrics.storage.files import FileInfo, Files
 from ragmetrics.storage.json_records import find_record, require_record, save_record
 
 _FOLDER, _PROBLEM = "learned", "not a learned judge"
@@ -41,6 +41,11 @@ def all_learned(files: Files) -> list[LearnedModel]:
     found = [find_record(files, one, LearnedModel, _PROBLEM) for one in paths]
     known = [one for one in found if one]
     return sorted(known, key=lambda one: (one.judge, one.judge_fingerprint))
+
+
+def learned_files(files: Files) -> list[FileInfo]:
+    """The files of all learned judges."""
+    return files.glob(f"{_FOLDER}/*/*.json")
 
 
 def load_learned(files: Files, path: str) -> LearnedModel | None:
