@@ -218,9 +218,7 @@ class _Dashboard:
             CALIBRATION_PAGE,
             [*self.now.calibrations, *learned_files(self.files)],
             beside,
-            lambda: write_calibrations(
-                self.site, history, self.dataset, all_learned(self.files)
-            ),
+            lambda: write_calibrations(self.site, history, self.dataset, all_learned(self.files)),
         )
         builds = cache.unless_made(
             BUILDS, self.now.gates, beside, lambda: self._write_builds(cache)

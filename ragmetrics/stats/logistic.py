@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
 Floats = NDArray[np.float64]
+_NEAR = 1e-7
+"""Largest gradient at the result."""
 _TINY = 1e-3
 """Penalty of the intercept, so that it is finite if all observations are of one class."""
 
@@ -43,7 +45,9 @@ def fit_logistic(features: ArrayLike, positive: ArrayLike, penalties: ArrayLike)
         return np.asarray(np.einsum("ni,nj->ij", weighed, design) + np.diag(ridge))
 
     start = np.zeros(design.shape[1])
-    found = optimize.minimize(loss, start, jac=True, hess=curvature, method="trust-exact")
+    found = optimize.minimize(
+        loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": _NEAR}
+    )
     return np.asarray(found.x, dtype=np.float64)
 
 
