@@ -17,6 +17,7 @@ from ragmetrics.cli.options import (
     settings_here,
 )
 from ragmetrics.cli.output.summary import number
+from ragmetrics.report import plural
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _print(model: LearnedModel) -> None:
     if model.prompts:
         out.print(
             f"Version {model.version}: {model.verdicts:,} verdicts of {judge}, "
-            f"from {len(model.nights)} nights."
+            f"from {plural(len(model.nights), 'night')}."
         )
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("prompt", no_wrap=True)

@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
+from typer import Exit
 
 from ragmetrics import evaluate
-from ragmetrics.calibration import learn
+from ragmetrics.calibration import History, learn
 from ragmetrics.calibration.learned_fit import Examples, fit_folds, fit_prompt, refusal
+from ragmetrics.cli.learn import learn as cli
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, JudgeRefused, SettingsError
 from ragmetrics.judges import CODE_VERSION, FOLDS, Corpus, Features, LearnedJudge, fold_of
@@ -23,25 +25,16 @@ from ragmetrics.judges.verdict_items import items_of, levels_of, top_level, verd
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT, metrics
 from ragmetrics.model import Ask, LearnedModel, Manifest
 from ragmetrics.pipeline import run_night
+from ragmetrics.report.calibration_page import write_calibrations
 from ragmetrics.stats import fit_logistic, logistic_chance
 from ragmetrics.storage import Files, all_learned, newest_learned, save_learned
 from tests.fakes.clients import JudgeServer
+from tests.fakes.learned import examples, learned
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 TEXTS = st.text(max_size=200)
 EMPTY = Corpus()
 FEATURES = Features(EMPTY)
-
-
-def examples(count: int = 600, *, questions: int = 60) -> Examples:
-    """Items whose level follows from the second feature; the first says little."""
-    random = np.random.default_rng(1)
-    features = random.standard_normal((count, 4))
-    strength = 0.3 * features[:, 0] + 2 * features[:, 1] + random.standard_normal(count)
-    levels = (strength > 0).astype(int) + (strength > 1).astype(int)
-    names = np.array([f"Question {number % questions}?" for number in range(count)])
-    rows = np.array([str(number // 5) for number in range(count)])
-    return Examples(features, levels, names, rows)
 
 
 @cache
@@ -352,6 +345,45 @@ def test_it_is_a_judge_like_any_other(nightly: Settings, judge_server: JudgeServ
     (one,) = result.manifest.metrics
     assert (one.scored, one.sample) == (40, None)
     assert "not an LLM" in result.manifest.judge.note
+
+
+def test_the_command_prints_how_good_it_is(
+    nightly: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of each prompt, or why there is no model of it; again there is nothing to do."""
+    run_night(nightly, NIGHT)
+    for one in Path(nightly.store).glob("learned/*/*.json"):
+        one.unlink()
+    values = nightly.model_dump(mode="json", include={"judge", "logs", "store", "metrics"})
+    values["judge"].pop("learned_from")
+    file = tmp_path / "ragmetrics.yaml"
+    file.write_text(json.dumps(values))
+    cli(settings=file)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Version 1: 240 verdicts of gpt-4.1-mini, from 1 night." in printed
+    assert "grade 240" in printed
+    assert "No model of support: 120 verdicts; 80 are missing of 200" in printed
+    cli(settings=file)
+    assert "Nothing to do" in capsys.readouterr().out
+    with pytest.raises(Exit):
+        cli(settings=file, store=str(tmp_path / "empty"))
+
+
+def test_the_page_of_calibrations_shows_it(tmp_path: Path) -> None:
+    """Its figures beside the embedded judge's, and what is not used; also without a labelled set.
+    Names are escaped.
+    """
+    site = Files(str(tmp_path))
+    model = learned(judge="<b>gpt</b>")
+    path = write_calibrations(site, History(), "helpdesk", [model])
+    assert path is not None
+    page = (tmp_path / path).read_text()
+    assert "&lt;b&gt;gpt&lt;/b&gt;" in page
+    assert "<b>gpt</b>" not in page
+    assert "version 3, 1,200 verdicts of 2 nights" in page
+    assert "no: no better" in page
+    assert "120 verdicts; 80 are missing of 200" in page
+    assert page.count("learned-1-") >= 1
 
 
 def test_a_judge_that_is_not_fitted_is_refused(tmp_path: Path) -> None:
