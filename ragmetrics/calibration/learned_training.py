@@ -37,7 +37,7 @@ from ragmetrics.storage import Files, newest_learned, ref_of, save_learned
 
 log = logging.getLogger(__name__)
 REFIT_AFTER = 200
-"""Verdicts of new runs after which a night fits the model again."""
+"""Verdicts of new nights after which a night fits the model again."""
 
 
 def teacher(settings: Settings) -> JudgeSettings:
@@ -81,10 +81,13 @@ def learn(settings: Settings, files: Files, *, refit_after: int = 0) -> LearnedM
 def _has_seen(
     before: LearnedModel, now: LearnedModel, verdicts: Sequence[StoredVerdict], refit_after: int
 ) -> bool:
-    """Whether a model needs no refit: too few verdicts are of runs that it has not seen."""
+    """Whether a model needs no refit: too few verdicts are of nights that it has not seen.
+
+    A question that comes every night has old verdicts on each of them.
+    """
     if (before.code_version, before.embeddings) != (now.code_version, now.embeddings):
         return False
-    new = sum(len(one.levels) for one in verdicts if one.run.run not in before.runs)
+    new = sum(len(one.levels) for one in verdicts if one.since not in before.nights)
     if refit_after:
         return new < refit_after
     return not new and before.runs == now.runs

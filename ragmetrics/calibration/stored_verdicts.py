@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 
 from pydantic import BaseModel
 
@@ -38,6 +39,9 @@ class StoredVerdict:
     row: str
     """The row that made it first: night, shard and number."""
     run: Manifest
+    """The newest run that made it."""
+    since: date
+    """The earliest night that made it, of those that were read."""
 
 
 def judge_fingerprint(settings: Settings, judge: JudgeSettings) -> str:
@@ -66,7 +70,7 @@ def stored_verdicts(
             log.warning("verdicts of %s are left out: %s", manifest.date, error)
         if reader.is_full:
             break
-    return found
+    return [replace(one, since=reader.since[one.ask.key]) for one in found]
 
 
 class _Reader:
@@ -75,7 +79,8 @@ class _Reader:
     def __init__(self, metrics: Sequence[Metric], fingerprint: str, files: Files) -> None:
         self._metrics, self._fingerprint, self._files = metrics, fingerprint, files
         self._prompts = sorted({prompt.name for one in metrics for prompt in one.prompts})
-        self._seen: set[str] = set()
+        self.since: dict[str, date] = {}
+        """The earliest night so far of each request."""
         self._counts: Counter[str] = Counter()
 
     @property
@@ -99,12 +104,14 @@ class _Reader:
             rows = (row for batch in read_row_batches(self._files, path) for row in batch)
             for number, row in enumerate(rows):
                 name = f"{ref.date} {shard} {number}"
-                for ask, levels in self._row(cache, row):
-                    yield StoredVerdict(ask, levels, name, manifest)
+                for ask, levels in self._row(cache, row, ref.date):
+                    yield StoredVerdict(ask, levels, name, manifest, ref.date)
         finally:
             cache.close()
 
-    def _row(self, cache: ReplyCache, row: LogRow) -> Iterator[tuple[Ask, tuple[int, ...]]]:
+    def _row(
+        self, cache: ReplyCache, row: LogRow, night: date
+    ) -> Iterator[tuple[Ask, tuple[int, ...]]]:
         for metric in self._metrics:
             run = MetricRun(metric, row)
             run.step(None)
@@ -114,15 +121,20 @@ class _Reader:
                     verdict = _verdict(cache, row, request) if isinstance(request, Ask) else None
                     answers.append(_UNKNOWN if verdict is None else verdict)
                     if isinstance(request, Ask) and verdict is not None:
-                        yield from self._new(request, verdict)
+                        yield from self._new(request, verdict, night)
                 run.step(answers)
 
-    def _new(self, ask: Ask, verdict: BaseModel) -> Iterator[tuple[Ask, tuple[int, ...]]]:
+    def _new(
+        self, ask: Ask, verdict: BaseModel, night: date
+    ) -> Iterator[tuple[Ask, tuple[int, ...]]]:
         digest = ask.prompt.digest
-        if top_level(ask.prompt) is None or ask.key in self._seen or self._counts[digest] >= MOST:
+        if ask.key in self.since:
+            self.since[ask.key] = min(night, self.since[ask.key])
+            return
+        if top_level(ask.prompt) is None or self._counts[digest] >= MOST:
             return
         levels = tuple(levels_of(ask, verdict))
-        self._seen.add(ask.key)
+        self.since[ask.key] = night
         self._counts[digest] += len(levels)
         if levels:
             yield ask, levels

@@ -310,7 +310,12 @@ def _judge_like(
     base: JudgeSettings, judge: str | Mapping[str, Any] | None, more: Mapping[str, str]
 ) -> JudgeSettings:
     own = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
-    found = make_section(JudgeSettings, "judge", {**base.model_dump(), **own, **more})
+    known = base.model_dump()
+    if own.get("name", base.name) != base.name:  # `from` belongs to the judge `learned` alone
+        known["learned_from"] = base if own["name"] == "learned" and base.remote else None
+    if "from" in own:
+        known.pop("learned_from")
+    found = make_section(JudgeSettings, "judge", {**known, **own, **more})
     if more and not found.remote:
         raise SettingsError(
             f"{next(iter(more))}: has no effect on the judge {found.name}; choose the judge openai"

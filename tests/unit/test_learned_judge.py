@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from ragmetrics import evaluate
 from ragmetrics.calibration import History, learn
 from ragmetrics.calibration.learned_fit import Examples, fit_folds, fit_prompt, refusal
 from ragmetrics.cli.learn import learn as cli
-from ragmetrics.config import Settings, make_settings
+from ragmetrics.config import Settings, judged_by, make_settings
 from ragmetrics.errors import InputError, JudgeRefused, SettingsError
 from ragmetrics.judges import CODE_VERSION, FOLDS, Corpus, Features, LearnedJudge, fold_of
 from ragmetrics.judges.verdict_items import items_of, levels_of, top_level, verdict_of
@@ -252,6 +253,19 @@ def test_it_learns_from_a_paid_judge_alone(judge: Any, why: str) -> None:
         make_settings({"judge": judge})
 
 
+def test_another_judge_on_the_command_line_replaces_it() -> None:
+    """And `--judge learned` predicts the judge of the settings."""
+    paid = make_settings({"judge": {"name": "openai", "model": "m"}})
+    learned_one = judged_by(paid, "learned").judge
+    assert learned_one.learned_from == paid.judge
+    alone = make_settings({"judge": {"name": "learned", "from": "openai"}})
+    assert judged_by(alone, "embedded").judge.learned_from is None
+    other = {"name": "learned", "from": {"name": "openai", "model": "n"}}
+    of_other = judged_by(alone, other).judge.learned_from
+    assert of_other is not None
+    assert of_other.model == "n"
+
+
 # Nights
 
 
@@ -289,6 +303,17 @@ def test_a_night_learns_from_its_verdicts(nightly: Settings, tmp_path: Path) -> 
     assert model.refused == {"support": "120 verdicts; 80 are missing of 200"}
     assert (model.nights, model.runs) == ([NIGHT], [first.run])
     assert learn(nightly, Files(nightly.store)) is None  # it has seen all verdicts
+
+
+def test_old_verdicts_on_a_later_night_are_not_new(nightly: Settings, tmp_path: Path) -> None:
+    """The same questions and contexts a night later: no request is sent, and nothing is fitted."""
+    run_night(nightly, NIGHT)
+    later = NIGHT + timedelta(days=1)
+    write_jsonl(tmp_path / "logs" / f"dt={later}" / "a.jsonl", make_rows(150, good=0.6))
+    run_night(nightly, later)
+    (model,) = all_learned(Files(nightly.store))
+    assert model.version == 1
+    assert learn(nightly, Files(nightly.store), refit_after=1) is None
 
 
 def next_version(nightly: Settings, **more: Any) -> LearnedModel:
