@@ -20,6 +20,7 @@ from benchmarks import (
     judge_movement,
     judge_speed,
     large_night,
+    learned_judge,
     lost_passages,
     people_labels,
     prediction_powered,
@@ -102,6 +103,10 @@ def _labels(options: Options) -> None:
     _print(people_labels.report(options.rows or people_labels.DRAWS))
 
 
+def _learned(options: Options) -> None:
+    _print(learned_judge.report(options.rows or learned_judge.DRAWS))
+
+
 def _lost(options: Options) -> None:
     lost_passages.report(nights=options.rows or 200)
 
@@ -135,6 +140,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "movement": _movement,
     "sampled": _sampled,
     "labels": _labels,
+    "learned": _learned,
     "lost": _lost,
     "topics": _topics,
     "whatif": _whatif,
@@ -154,7 +160,7 @@ def main() -> None:
         "--rows",
         type=int,
         help="of the log, or of the smaller one; intervals, alarms, weekdays, movement, sampled, "
-        "labels: nights of each kind; all-year: years",
+        "labels, learned: nights of each kind; all-year: years",
     )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")

@@ -39,13 +39,14 @@ from ragmetrics.pipeline import (
     NightResult,
     check_settings,
     coverage_short,
+    learns,
     shortfalls,
 )
 from ragmetrics.report import LABELS, by_state, rule_state
 from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store
 from tasks.calibrate import judge_labelled
-from tasks.nightly import alert, publish, show_or_tell, stage, write_back
+from tasks.nightly import alert, fit_learned, publish, show_or_tell, stage, write_back
 
 
 def _run_name() -> str:
@@ -87,6 +88,8 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     delivery = alert(chosen, manifest)
     unshown, notified = show_or_tell(chosen, manifest)
     reports = write_back(chosen, manifest) if chosen.write_back else ()
+    if learns(chosen):
+        fit_learned(chosen)
     for one in incidents([one for one in manifest.findings if one.level != "ok"], manifest):
         log.warning("%s: %s", one.cause.level, one.sentence)
     if missing := shortfalls(manifest, delivery):

@@ -22,6 +22,7 @@ from ragmetrics.model import (
     Drift,
     FailedGate,
     Gate,
+    LearnedModel,
     Manifest,
     Record,
     Silence,
@@ -87,6 +88,11 @@ FILES: tuple[tuple[str, type[Record] | str, str], ...] = (
         "calibrations/replies/dt=2026-11-19/judgements/...",
         "Judgements",
         "the judge's replies in that day's calibrations",
+    ),
+    (
+        "learned/FINGERPRINT/0001.json",
+        LearnedModel,
+        "a [learned judge](../how-to/learned-judge.md), one file for each version",
     ),
     (
         "write-back/outbox/2026-11-19.RUN.TARGET.json",

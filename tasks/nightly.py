@@ -15,6 +15,7 @@ from ragmetrics.errors import JudgePending, RagmetricsError
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import (
     alert_night,
+    learn_after_night,
     notify_unshown_night,
     publish_night,
     show_night,
@@ -108,6 +109,13 @@ def tell_unshown(settings: Settings, manifest: Manifest, reason: str) -> bool:
 def write_back(settings: Settings, manifest: Manifest) -> tuple[WriteBackReport, ...]:
     """Send the scores to tracing tools. What cannot be sent waits for the next night."""
     return write_back_night(settings, manifest)
+
+
+@task(name="learn")
+def fit_learned(settings: Settings) -> int:
+    """Fit the learned judge again, if enough new verdicts have come; return its version or 0."""
+    model = learn_after_night(settings)
+    return model.version if model else 0
 
 
 def show_or_tell(settings: Settings, manifest: Manifest) -> tuple[list[str], bool]:

@@ -26,3 +26,4 @@ from .judge_level import (
     newest_movement as newest_movement,
     FEWEST_QUESTIONS as FEWEST_QUESTIONS,
 )
+from .learned_training import learn as learn, REFIT_AFTER as REFIT_AFTER

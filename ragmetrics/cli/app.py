@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "batches": "List the batches whose answers are not read yet, with their state; or cancel one "
     "or all.",
     "calibrate": "Compare a judge with labelled rows: agreement, AUC, reliability.",
+    "learn": "Fit the learned judge to the verdicts in the store, and print how good it is.",
     "replay": "Ask an index build the golden questions, and write its log.",
     "whatif": "Ask the questions that fell again, through variants of the retriever: what mends "
     "them?",

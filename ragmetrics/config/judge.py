@@ -6,10 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     SecretStr,
@@ -22,7 +23,7 @@ from ragmetrics.config.endpoints import BaseUrl
 from ragmetrics.errors import SettingsError
 from ragmetrics.model import explain_validation_error
 
-_JUDGES = ("embedded", "local", "openai", "openai-batch", "rerank")
+_JUDGES = ("embedded", "learned", "local", "openai", "openai-batch", "rerank")
 
 
 class SettingsModel(BaseModel):
@@ -47,12 +48,21 @@ def not_bool(value: object) -> object:
     return value
 
 
+def as_mapping(value: object) -> object:
+    """`openai` as `{"name": "openai"}`."""
+    return {"name": value} if isinstance(value, str) else value
+
+
 class JudgeSettings(SettingsModel):
     """A judge: `judge: embedded`, or a mapping with more settings."""
 
     name: str = "embedded"
-    """`embedded`, `local`, `local:MODEL`, `openai`, `openai-batch`, `rerank` or `recorded:PATH`.
-    `local` needs the extra `retrieval-nightly[local]`."""
+    """`embedded`, `learned`, `local`, `local:MODEL`, `openai`, `openai-batch`, `rerank` or
+    `recorded:PATH`. `local` needs the extra `retrieval-nightly[local]`."""
+    learned_from: Annotated[JudgeSettings | None, BeforeValidator(as_mapping)] = Field(
+        None, alias="from"
+    )
+    """`learned` only: the judge over a network whose verdicts in the store it was fitted on."""
     model: str = "gpt-4.1-mini"
     """The model, by the name that the endpoint uses."""
     base_url: BaseUrl = None
@@ -129,7 +139,7 @@ class JudgeSettings(SettingsModel):
     def lexical(self) -> bool:
         """True for a judge that answers by the baselines of prompts: it cannot write, and its
         replies depend on word frequencies in all rows."""
-        return self.name.partition(":")[0] in ("embedded", "local")
+        return self.name.partition(":")[0] in ("embedded", "learned", "local")
 
     def usd(
         self, prompt_tokens: float, completion_tokens: float, cached: float = 0
@@ -166,6 +176,17 @@ class JudgeSettings(SettingsModel):
         if name in _JUDGES or name.startswith(("local:", "recorded:")):
             return name
         raise ValueError(f"should be {', '.join(_JUDGES)}, local:MODEL or recorded:PATH")
+
+    @model_validator(mode="after")
+    def _learns_from_a_paid_judge(self) -> JudgeSettings:
+        if self.name != "learned" and self.learned_from is not None:
+            raise ValueError("`from` belongs to the judge `learned`")
+        if self.name == "learned" and (self.learned_from is None or not self.learned_from.remote):
+            raise ValueError(
+                "the judge `learned` needs `from`: the judge openai or openai-batch with its "
+                "settings, whose verdicts are in the store"
+            )
+        return self
 
 
 class EmbeddingSettings(SettingsModel):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, field_validator, model_validator
 
 from ragmetrics.config.judge import SettingsModel, not_bool
 
 
 class SampleSettings(SettingsModel):
-    """The judge scores a sample of the rows; the embedded judge scores all rows."""
+    """The judge scores a sample of the rows; a cheap judge scores all rows."""
 
     rows: int | None = Field(None, ge=2)
     """Sample size per metric, among the rows that have all fields the metric needs."""
@@ -19,6 +21,9 @@ class SampleSettings(SettingsModel):
     """Tags by which the sample is stratified: in proportion, at least two rows of each value."""
     seed: int = 0
     """Seed of the random draw."""
+    cheap: Literal["embedded", "learned"] = "embedded"
+    """The judge of all rows. `learned` predicts the verdicts of the judge from those in the store;
+    while there are too few of them, or where it is not better, it is the embedded judge."""
 
     _numbers = field_validator("rows", "half_width", "seed", mode="before")(not_bool)
 

@@ -44,7 +44,8 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     yield model
     for field in model.model_fields.values():
         for inner in models_in(field.annotation):
-            yield from _models(inner)
+            if inner is not model:  # the judge of a learned judge is a judge
+                yield from _models(inner)
 
 
 def field_docstrings(model: type[BaseModel]) -> dict[str, str]:

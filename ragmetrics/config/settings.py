@@ -29,6 +29,7 @@ from ragmetrics.config.judge import (
     EmbeddingSettings,
     JudgeSettings,
     SettingsModel,
+    as_mapping,
     make_section,
 )
 from ragmetrics.config.prometheus import PushSettings
@@ -67,11 +68,6 @@ class ReadLimits(SettingsModel):
     """A larger row is quarantined. A row group of Parquet may use 64 times as much memory."""
     unpacked_bytes: int = Field(10_000_000_000, ge=1_000)
     """Largest unpacked size of one compressed or Parquet file."""
-
-
-def _as_mapping(value: object) -> object:
-    """`openai` as `{"name": "openai"}`."""
-    return {"name": value} if isinstance(value, str) else value
 
 
 def _switch(value: object) -> object:
@@ -117,9 +113,9 @@ class Settings(BaseSettings):
     """Names of metrics, or names with parameters: `{context_precision: {relevant_from: 2}}`."""
     prompts: str | None = None
     """A folder of YAML files that replace or translate prompts."""
-    judge: Annotated[JudgeSettings, BeforeValidator(_as_mapping)] = JudgeSettings()
+    judge: Annotated[JudgeSettings, BeforeValidator(as_mapping)] = JudgeSettings()
     """The judge, by its name or with more settings."""
-    judges: tuple[Annotated[JudgeSettings, BeforeValidator(_as_mapping)], ...] = ()
+    judges: tuple[Annotated[JudgeSettings, BeforeValidator(as_mapping)], ...] = ()
     """A panel, in place of `judge`: every judge scores every row."""
     aggregate: Aggregate = "mean"
     """How the values of a panel's judges become the value of the row."""
@@ -130,7 +126,7 @@ class Settings(BaseSettings):
     """The most that a run may ask of judges that cost money."""
     sample: SampleSettings | None = None
     """How many rows are judged. None: all of them."""
-    embeddings: Annotated[EmbeddingSettings, BeforeValidator(_as_mapping)] = EmbeddingSettings()
+    embeddings: Annotated[EmbeddingSettings, BeforeValidator(as_mapping)] = EmbeddingSettings()
     """The embedder, by its name or with more settings."""
     alerts: AlertSettings = AlertSettings()
     """When to alert, and where messages go."""
@@ -138,7 +134,7 @@ class Settings(BaseSettings):
     """When an index build is promoted."""
     retriever: RetrieverSettings | None = None
     """The retriever that gets the golden questions for an index build without a log."""
-    runner: Annotated[RunnerSettings, BeforeValidator(_as_mapping)] = RunnerSettings()
+    runner: Annotated[RunnerSettings, BeforeValidator(as_mapping)] = RunnerSettings()
     """Where the tasks of the flows run, by its name or with more settings."""
     redact: bool = False
     """Keep logged texts out of the dashboard and of messages: they show only hashes and scores."""
@@ -205,10 +201,11 @@ class Settings(BaseSettings):
 
     @property
     def samples(self) -> bool:
-        """True when a sample of the rows is judged. The embedded judge costs nothing, so it always
-        scores all rows.
+        """True when a sample of the rows is judged. The embedded and the learned judge cost
+        nothing, so they always score all rows.
         """
-        return self.sample is not None and any(one.name != "embedded" for one in self.panel)
+        free = ("embedded", "learned")
+        return self.sample is not None and any(one.name not in free for one in self.panel)
 
     @classmethod
     def settings_customise_sources(
@@ -263,7 +260,7 @@ def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settin
     """Validate settings. Raises SettingsError, which names the key and the problem."""
     # As mappings: an environment variable then adds to the name and does not replace it.
     named = {
-        name: _as_mapping(values[name])
+        name: as_mapping(values[name])
         for name in ("judge", "embeddings", "runner")
         if name in values
     }
@@ -330,7 +327,12 @@ def _judge_like(
     base: JudgeSettings, judge: str | Mapping[str, Any] | None, more: Mapping[str, str]
 ) -> JudgeSettings:
     own = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
-    found = make_section(JudgeSettings, "judge", {**base.model_dump(), **own, **more})
+    known = base.model_dump()
+    if own.get("name", base.name) != base.name:  # `from` belongs to the judge `learned` alone
+        known["learned_from"] = base if own["name"] == "learned" and base.remote else None
+    if "from" in own:
+        known.pop("learned_from")
+    found = make_section(JudgeSettings, "judge", {**known, **own, **more})
     if more and not found.remote:
         raise SettingsError(
             f"{next(iter(more))}: has no effect on the judge {found.name}; choose the judge openai"

@@ -26,6 +26,10 @@ from .embeddings import (
     expected_of as expected_of,
 )
 from .factory import (
+    embedding_lexicon as embedding_lexicon,
+    files_for as files_for,
+    find_learned as find_learned,
+    similarity_model as similarity_model,
     expect_some as expect_some,
     make_embedder as make_embedder,
     make_judges as make_judges,
@@ -70,3 +74,14 @@ from .transport import (
 )
 from .word_frequencies import Corpus as Corpus
 from .reply_files import CachedReply as CachedReply, outdated_replies as outdated_replies
+from .learned_judge import (
+    CODE_VERSION as CODE_VERSION,
+    FOLDS as FOLDS,
+    LearnedJudge as LearnedJudge,
+    Predictor as Predictor,
+    fold_of as fold_of,
+    level_chances as level_chances,
+    standardised as standardised,
+)
+from .verdict_features import Features as Features
+from .verdict_items import items_of as items_of, levels_of as levels_of, top_level as top_level

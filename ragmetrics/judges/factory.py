@@ -16,13 +16,21 @@ from ragmetrics.config import JudgeSettings, Settings, api_key
 from ragmetrics.errors import JudgeRefused, SettingsError
 from ragmetrics.judges.base import Embedder, Judge, Reply, fingerprint, only_of
 from ragmetrics.judges.fused_prompt import INSTRUCTION
+from ragmetrics.judges.learned_judge import CODE_VERSION, LearnedJudge
 from ragmetrics.judges.lexical_judge import EmbeddedJudge
-from ragmetrics.judges.local import MODEL as LOCAL_MODEL, LocalEmbedder, LocalJudge, model_of
+from ragmetrics.judges.local import (
+    MODEL as LOCAL_MODEL,
+    EmbeddingLexicon,
+    LocalEmbedder,
+    LocalJudge,
+    load_encoder,
+    model_of,
+)
 from ragmetrics.judges.replayed import RecordedJudge
 from ragmetrics.judges.transport import find_access
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.model import Ask, Vector
-from ragmetrics.storage import Files
+from ragmetrics.model import Ask, LearnedModel, Lexicon, Vector
+from ragmetrics.storage import Files, newest_learned, open_store
 
 _NO_KEY = SecretStr("none")  # of judges that send no request
 
@@ -30,7 +38,10 @@ _NO_KEY = SecretStr("none")  # of judges that send no request
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
     """The judges of the settings. Raises JudgeRefused if none of them has its key."""
     _check_rerankers(settings)
-    made = [make_member(one, corpus, settings.fuse, files) for one in settings.panel]
+    made = [
+        make_member(one, corpus, settings.fuse, files_for(settings, one, files))
+        for one in settings.panel
+    ]
     expect_some(made)
     return made
 
@@ -51,6 +62,11 @@ def _check_rerankers(settings: Settings) -> None:
 def _model_name(model: str) -> str:
     """The name of a model without its owner."""
     return model.rpartition("/")[2].casefold()
+
+
+def files_for(settings: Settings, judge: JudgeSettings, files: Files | None) -> Files | None:
+    """The store that a judge gets: a learned judge always has one, for its model is in it."""
+    return files or (open_store(settings) if judge.learned_from else None)
 
 
 def expect_some(judges: Sequence[Judge]) -> None:
@@ -95,9 +111,41 @@ def make_judge(
         return EmbeddedJudge(corpus)
     if judge.name.partition(":")[0] == "local":
         return LocalJudge(corpus, model_of(judge.name))
+    if judge.learned_from is not None:
+        return _learned(judge.learned_from, corpus, fuse, files)
     if judge.name.startswith("recorded:"):
         return RecordedJudge(judge.name.removeprefix("recorded:"))
     return _remote(judge, fuse, files, api_key(judge.api_key_env, os.environ))
+
+
+def _learned(
+    judge: JudgeSettings, corpus: Corpus, fuse: str | None, files: Files | None
+) -> LearnedJudge:
+    """The newest learned judge that predicts a judge. Raises JudgeRefused if the store has none."""
+    fitted = find_learned(judge, fuse, files) if files else None
+    if fitted is None:
+        raise JudgeRefused(
+            f"the learned judge is not fitted to {judge.model} yet: `ragmetrics learn` fits it to "
+            "the verdicts in the store"
+        )
+    return LearnedJudge(fitted, corpus, embeddings=embedding_lexicon(fitted.embeddings, corpus))
+
+
+def find_learned(judge: JudgeSettings, fuse: str | None, files: Files) -> LearnedModel | None:
+    """The newest learned judge that predicts a judge; None without one of today's features."""
+    found = newest_learned(files, _remote(judge, fuse, None, _NO_KEY).fingerprint)
+    return found if found and found.code_version == CODE_VERSION else None
+
+
+def similarity_model(settings: Settings) -> str:
+    """The model whose similarities the learned judge uses: that of `embeddings: local`."""
+    chosen = settings.embeddings
+    return (chosen.model or LOCAL_MODEL) if chosen.name == "local" else ""
+
+
+def embedding_lexicon(model: str, corpus: Corpus) -> Lexicon | None:
+    """Similarity by a local model; None without a name. Raises JudgeRefused without the extra."""
+    return EmbeddingLexicon(corpus, load_encoder(model, 1)) if model else None
 
 
 def _remote(

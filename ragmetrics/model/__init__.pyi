@@ -191,3 +191,8 @@ from .golden import (
     SuggestedPassage as SuggestedPassage,
     Suggestion as Suggestion,
 )
+from .learned import (
+    LearnedModel as LearnedModel,
+    LearnedPrompt as LearnedPrompt,
+    LearnedQuality as LearnedQuality,
+)

@@ -151,6 +151,10 @@ class SampleReport(Record):
     """Requested half width of the interval of each mean; None where `rows` is given."""
     strata: list[str] = Field(default_factory=list)
     seed: int = 0
+    cheap: str = ""
+    """A sentence on the learned judge, where `cheap: learned` asks for it."""
+    learned: bool = False
+    """Whether the learned judge scored all rows by some metric."""
     judged: int = 0
     """Rows that some metric was judged on."""
     spent: Usage

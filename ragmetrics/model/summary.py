@@ -31,7 +31,7 @@ class JudgeSummary(Record):
 
 
 class SampledMean(Record):
-    """Mean of a sampled night from the judged rows alone, and the embedded judge's part in it."""
+    """Mean of a sampled night from the judged rows alone, and the cheap judge's part in it."""
 
     rows: int | None
     """Rows that the mean estimates, judged or not; None where their number is not known."""
@@ -40,7 +40,7 @@ class SampledMean(Record):
     low: float | None
     high: float | None
     weight: float
-    """Weight of the embedded judge; 0 where it does not help."""
+    """Weight of the cheap judge; 0 where it does not help."""
     spread: float | None
     """Standard deviation of a row, as if each row had its own question."""
     correlation: float | None

@@ -5,6 +5,8 @@ from .nightly import (
     check_settings as check_settings,
     coverage_short as coverage_short,
     judge_drift_labels as judge_drift_labels,
+    learn_after_night as learn_after_night,
+    learns as learns,
     publish_night as publish_night,
     run_night as run_night,
     shortfalls as shortfalls,

@@ -22,6 +22,7 @@ from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.judges import (
     Corpus,
     Embedder,
+    files_for,
     make_embedder,
     make_member,
     probe_judge,
@@ -84,7 +85,7 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
         yield _checked("labels", partial(_labels, settings))
     yield _checked("store", partial(_store, settings))
     for judge in settings.panel:
-        yield _checked(f"judge {judge.name}", partial(_judge, judge, ask))
+        yield _checked(f"judge {judge.name}", partial(_judge, settings, judge, ask))
     if _embeds(settings):
         yield _checked("embeddings", partial(_embeddings, settings, ask))
     for channel in channels(settings.alerts, open_store(settings)):
@@ -224,10 +225,10 @@ def _store(settings: Settings) -> str:
     return text
 
 
-def _judge(judge: JudgeSettings, ask: bool) -> str:
+def _judge(settings: Settings, judge: JudgeSettings, ask: bool) -> str:
     if judge.remote:
         return loop.run(probe_judge(judge, ask=ask))
-    made = make_member(judge, Corpus())
+    made = make_member(judge, Corpus(), settings.fuse, files_for(settings, judge, None))
     return f"{made.name} runs on this machine"
 
 

@@ -43,7 +43,7 @@ from ragmetrics.scoring import (
     stage_run,
     summarise_run,
 )
-from ragmetrics.storage import Files, RunRef, open_store, read_records
+from ragmetrics.storage import Files, RunRef, copy_learned, open_store, read_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -275,6 +275,7 @@ def estimate(
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
         inputs = inputs_of(chosen, rows, Path(folder), limit)
         chosen = temporary(chosen, folder)
+        _bring_learned(chosen, cache)
         ref = plan_run(chosen, _NO_NIGHT, inputs, "")
         _staged(chosen, ref, inputs)
         files = open_store(chosen)
@@ -283,6 +284,14 @@ def estimate(
         if sample is None:
             return found
         return replace(found, whole=estimate_run(chosen, files, ref, cache, whole=True).total)
+
+
+def _bring_learned(settings: Settings, cache: Files | None) -> None:
+    """Copy the learned judges to the settings' store, if the settings use one."""
+    learned = any(one.learned_from for one in settings.panel)
+    cheap = settings.sample is not None and settings.sample.cheap == "learned"
+    if cache and (learned or cheap):
+        copy_learned(cache, open_store(settings))
 
 
 def temporary(settings: Settings, folder: str) -> Settings:
@@ -330,6 +339,7 @@ def score_inputs(
     `weighed_by` are word counts in place of the rows' own. Raises InputError when no row can be
     read, and the first error of parts that could not be scored.
     """
+    _bring_learned(settings, cache)
     info, embedder = judge_info(settings)
     ref = plan_run(settings, _NO_NIGHT, inputs, f"{info.fingerprint}/{embedder}")
     staged = _staged(settings, ref, inputs, weighed_by)

@@ -4,7 +4,8 @@ without Prefect.
     stage -> score (metric family x shard) -> publish -> alert -> show -> write back
 
 Alerts need only the findings. They come before the pages, because writing the pages may fail.
-Write-back comes last, because it may wait for other services.
+Write-back comes late, because it may wait for other services. The learned judge, if
+the settings use one, is fitted at the very end: the next night needs it first.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ragmetrics.alerts import (
     notify_channels,
     notify_dashboard_failure,
 )
-from ragmetrics.calibration import judge_drift_set
+from ragmetrics.calibration import REFIT_AFTER, judge_drift_set, learn
 from ragmetrics.config import Rule, Settings
 from ragmetrics.errors import (
     JudgePending,
@@ -31,7 +32,7 @@ from ragmetrics.errors import (
 )
 from ragmetrics.judges import deadline_at, use_deadline
 from ragmetrics.logs import NightInputs, find_inputs
-from ragmetrics.model import JudgeInfo, Manifest, TopicModel
+from ragmetrics.model import JudgeInfo, LearnedModel, Manifest, TopicModel
 from ragmetrics.pipeline.publish import publish_run
 from ragmetrics.pipeline.show import show_run
 from ragmetrics.report import redacted
@@ -218,6 +219,27 @@ def write_back_night(settings: Settings, manifest: Manifest) -> tuple[WriteBackR
         return ()
 
 
+def learns(settings: Settings) -> bool:
+    """Whether the settings use the learned judge: in `sample`, or as a judge."""
+    sample = settings.sample if settings.samples else None
+    by_sample = sample is not None and sample.cheap == "learned"
+    return by_sample or any(one.learned_from for one in settings.panel)
+
+
+def learn_after_night(settings: Settings) -> LearnedModel | None:
+    """Fit the learned judge again if the settings use one and enough new verdicts have come.
+
+    None if it was not fitted. A failure is in the log, and never fails the night.
+    """
+    if not learns(settings):
+        return None
+    try:
+        return learn(settings, open_store(settings), refit_after=REFIT_AFTER)
+    except RagmetricsError as error:
+        log.error("the learned judge is not fitted again: %s", error)
+        return None
+
+
 def run_night(settings: Settings, day: date) -> NightResult:
     """Run one night from logs to alerts, without Prefect.
 
@@ -250,6 +272,7 @@ def finish_night(
     delivery = alert_night(settings, manifest)
     unshown = _show_or_notify(settings, manifest)
     reports = write_back_night(settings, manifest)
+    learn_after_night(settings)
     if missing := [*shortfalls(manifest, delivery), *unshown, *unwritten]:
         raise coverage_short(manifest, missing)
     return NightResult(manifest, delivery, reports)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from ragmetrics.calibration import History
-from ragmetrics.model import ATTACK_WORDS, FIGURES, FigureName, ReliabilityBin
+from ragmetrics.model import ATTACK_WORDS, FIGURES, FigureName, LearnedModel, ReliabilityBin
 from ragmetrics.report.calibration import (
     CalibrationPoint,
     Standing,
@@ -39,6 +39,7 @@ from ragmetrics.report.figure_layout import (
 from ragmetrics.report.formatting import interval, number, plural
 from ragmetrics.report.templating import render_page
 from ragmetrics.storage import Files
+from ragmetrics.version import __version__
 
 CALIBRATION_PAGE = "calibration.html"
 MOST_IN_FULL = 12
@@ -65,13 +66,18 @@ _WHISKERS = {"thickness": 1.25, "width": 3}
 _HOVER = "%{customdata}<extra></extra>"
 
 
-def write_calibrations(site: Files, history: History, dataset: str | None = None) -> str | None:
-    """Write the page; return its path, or None if nothing has been calibrated.
+def write_calibrations(
+    site: Files,
+    history: History,
+    dataset: str | None = None,
+    learned: Sequence[LearnedModel] = (),
+) -> str | None:
+    """Write the page; return its path, or None if nothing has been calibrated or learned.
 
-    `dataset` is the name of the site's first page.
+    `dataset` is the name of the site's first page; `learned` are the learned judges.
     """
     found = standings(history)
-    if not found:
+    if not found and not learned:
         return None
     sets: dict[str, list[Standing]] = {}
     for one in found[:MOST_IN_FULL]:
@@ -83,6 +89,8 @@ def write_calibrations(site: Files, history: History, dataset: str | None = None
         standings=found[:_MOST_LINES],
         more=max(0, len(found) - _MOST_LINES),
         sets=sets,
+        learned=learned,
+        version=found[0].newest.ragmetrics if found else __version__,
         in_full=MOST_IN_FULL,
         drifted=sum(one.drifted for one in found),
         names=FIGURES,

@@ -164,9 +164,14 @@ def judged_rows(report: BudgetReport, rows: int, sample: SampleReport | None = N
 
 
 def sample_text(report: SampleReport, rows: int) -> str:
-    """`500 of 20,000 rows judged, the others by the embedded judge alone`."""
+    """`500 of 20,000 rows judged, the others by the embedded judge alone`.
+
+    With `cheap: learned` it also says which learned judge was used, or why none.
+    """
     words = f"{report.judged:,} of {plural(rows, 'row')} judged"
-    return words if report.judged >= rows else f"{words}, the others by the embedded judge alone"
+    if report.judged < rows:
+        words += f", the others by the {'learned' if report.learned else 'embedded'} judge alone"
+    return f"{words} ({report.cheap})" if report.cheap else words
 
 
 def sample_cost_text(report: SampleReport) -> str:
@@ -180,7 +185,7 @@ def sample_cost_text(report: SampleReport) -> str:
 
 
 def narrowed_text(summaries: Sequence[Summary]) -> str:
-    """How much the embedded judge narrows the interval of each sampled metric, in words."""
+    """How much the cheap judge narrows the interval of each sampled metric, in words."""
     words = (
         f"{one.metric} {share(gain, 1) if gain >= 0.001 else 'not at all'}"
         for one in summaries

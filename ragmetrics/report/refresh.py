@@ -56,11 +56,13 @@ from ragmetrics.storage import (
     FileInfo,
     Files,
     RunIndex,
+    all_learned,
     build_path,
     do_all,
     gate_path,
     in_full,
     is_missing,
+    learned_files,
     load_compared,
     load_failed_gates,
     load_gates,
@@ -214,9 +216,9 @@ class _Dashboard:
         history = redacted_history(self.history, self.hide)
         calibrations = cache.unless_made(
             CALIBRATION_PAGE,
-            self.now.calibrations,
+            [*self.now.calibrations, *learned_files(self.files)],
             beside,
-            lambda: write_calibrations(self.site, history, self.dataset),
+            lambda: write_calibrations(self.site, history, self.dataset, all_learned(self.files)),
         )
         builds = cache.unless_made(
             BUILDS, self.now.gates, beside, lambda: self._write_builds(cache)

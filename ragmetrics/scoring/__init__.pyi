@@ -36,7 +36,8 @@ from .metric_choice import (
     add_price as add_price,
 )
 from .garbage import collect_seldom as collect_seldom
-from .panel import majority as majority, run_metric as run_metric
+from .panel import MetricRun as MetricRun, majority as majority, run_metric as run_metric
+from .sharding import shard_range as shard_range
 from .reuse import (
     find_attempt as find_attempt,
     lacks_verdicts as lacks_verdicts,

@@ -39,6 +39,7 @@ from ragmetrics.scoring.metric_choice import add_price, chosen_metrics
 from ragmetrics.scoring.panel import Member, Panel, drive
 from ragmetrics.scoring.reuse import reuse_part
 from ragmetrics.scoring.run_summary import MetricErrors
+from ragmetrics.scoring.sampling.cheap import make_cheap_judges
 from ragmetrics.scoring.sampling.draw import SamplePlan, load_sample
 from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sharding import shard_range
@@ -264,7 +265,8 @@ class PartScorer:
         how = self.settings.aggregate
         if self.sample is None:
             return Panel(members, how, self.plan)
-        return SampledPanel(members, how, self.plan, self.sample, corpus)
+        cheap = make_cheap_judges(corpus, self.files, self.sample.cheap)
+        return SampledPanel(members, how, self.plan, self.sample, cheap)
 
     def _open_cache(
         self, judge: Judge | Embedder, prompts: Sequence[str], ttl_days: int | None = None

@@ -249,6 +249,8 @@ def sample_report(
         half_width=sample.half_width,
         strata=list(sample.strata),
         seed=sample.seed,
+        cheap=plan.cheap_note,
+        learned=bool(plan.cheap),
         judged=int(reduce(or_, judged).sum()) if judged else 0,
         spent=sum((one for of in by_metric.values() for one in of.values()), Usage()),
         whole=whole_cost(by_metric, plan, {one.metric: one for one in summaries}),

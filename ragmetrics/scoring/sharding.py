@@ -39,7 +39,7 @@ _ROW_SECONDS = 0.0005
 _KB_SECONDS = 0.0005
 """Reading and writing. Metrics that compare ids cost no more than this."""
 _KB_JUDGED = 0.004
-_KB_JUDGED_BY = {"local": 0.08}
+_KB_JUDGED_BY = {"local": 0.08, "learned": 0.01}
 """Judges that compute longer than that."""
 
 # A judge at an endpoint, which answers all parts concurrently.
@@ -111,7 +111,7 @@ def compute_seconds(settings: Settings, size: Extent) -> float:
     if any(metric.prompts for metric in chosen_metrics(settings)):
         # A batch gets as many shards as a local judge.
         kinds = [one.name.partition(":")[0] for one in settings.panel if not one.live]
-        kinds += ["embedded"] if settings.samples else []
+        kinds += [settings.sample.cheap] if settings.sample and settings.samples else []
         a_kb += sum(_KB_JUDGED_BY.get(kind, _KB_JUDGED) for kind in kinds)
     return size.rows * a_row + size.text / 1_000 * a_kb
 

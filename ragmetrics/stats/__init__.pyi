@@ -95,3 +95,4 @@ from .people_estimate import (
     rogan_gladen as rogan_gladen,
 )
 from .unequal_draw import draw_order as draw_order, relative_chances as relative_chances
+from .logistic import fit_logistic as fit_logistic, logistic_chance as logistic_chance

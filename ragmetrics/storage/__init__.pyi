@@ -76,3 +76,12 @@ from .json_records import (
     require_record as require_record,
     save_record as save_record,
 )
+from .learned import (
+    all_learned as all_learned,
+    copy_learned as copy_learned,
+    learned_files as learned_files,
+    learned_path as learned_path,
+    load_learned as load_learned,
+    newest_learned as newest_learned,
+    save_learned as save_learned,
+)

@@ -17,6 +17,7 @@ from ragmetrics.storage import Files
 from tests.fakes.calibrations import calibration, history, in_language, measured
 from tests.fakes.comparisons import comparison
 from tests.fakes.gated import gate, incomparable, promoted, undecided
+from tests.fakes.learned import learned
 from tests.fakes.nights import FIRST, night, ten_nights, worst_rows
 
 FIRST_NIGHT, GOOD, BAD, EMPTY = (FIRST + timedelta(day) for day in (0, 8, 9, 10))
@@ -69,7 +70,7 @@ def _builds(files: Files) -> str | None:
 
 
 def _calibrations(files: Files) -> str | None:
-    """Two judges on a labelled set, of which one drifted in its third week."""
+    """Two judges on a labelled set, of which one drifted in its third week; a learned judge."""
     metrics = [
         measured(segments=[in_language("de", 0.5), in_language("en", 0.8)]),
         measured("context_recall", unit="statement"),
@@ -79,4 +80,4 @@ def _calibrations(files: Files) -> str | None:
         *(calibration(week, metrics=metrics) for week in range(3)),
         drifted=("context_relevance",),
     )
-    return write_calibrations(files, known, "helpdesk")
+    return write_calibrations(files, known, "helpdesk", [learned()])

@@ -39,7 +39,8 @@ def keys(model: type[BaseModel]) -> Iterator[str]:
         yield field.alias or name
         for part in (field.annotation, *get_args(field.annotation)):
             for inner in (part, *get_args(part)):
-                if isinstance(inner, type) and issubclass(inner, BaseModel):
+                # A learned judge has the settings of a judge in its own.
+                if isinstance(inner, type) and issubclass(inner, BaseModel) and inner != model:
                     yield from keys(inner)
 
 

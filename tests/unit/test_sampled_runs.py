@@ -29,8 +29,10 @@ from ragmetrics.pipeline import CoverageShort, estimate, publish_night, run_nigh
 from ragmetrics.report.night_status import find_night_status
 from ragmetrics.scoring import SamplePlan, list_parts, score_parts
 from ragmetrics.scoring.panel import Member
+from ragmetrics.scoring.sampling.cheap import make_cheap_judges
 from ragmetrics.scoring.sampling.draw import Group, mark_of
 from ragmetrics.scoring.sampling.panel import SampledPanel
+from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.scripted import ScriptedJudge, a_broker
@@ -414,8 +416,9 @@ def test_the_embedded_judge_lets_replies_through_between_two_rows() -> None:
     computed.clear()
     rows = [LogRow(f"row-{number}", f"When is {number}?", ()) for number in range(300)]
     marks = (mark_of(rows[0].question_key, rows[0].id),)
+    embedded = make_cheap_judges(Corpus(), Files("unused"))
     plan = SamplePlan(groups=(Group(metrics=("guessed",), rows=300, judged=1, marks=marks),))
-    panel = SampledPanel([Member(a_broker(Away()))], "mean", None, plan, Corpus())
+    panel = SampledPanel([Member(a_broker(Away()))], "mean", None, plan, embedded)
     scores = asyncio.run(score_all())
     assert Counter(one["guessed"].status for one in scores) == {"scored": 1, "not_sampled": 299}
     assert len(computed) == 300
@@ -466,8 +469,9 @@ def test_a_metric_that_the_embedded_judge_cannot_answer_is_sampled_all_the_same(
     """
     group = Group(metrics=("unknown",), rows=3, judged=0, marks=())
     judge = ScriptedJudge()
+    embedded = make_cheap_judges(Corpus(), Files("unused"))
     plan = SamplePlan(groups=(group,))
-    panel = SampledPanel([Member(a_broker(judge))], "mean", None, plan, Corpus())
+    panel = SampledPanel([Member(a_broker(judge))], "mean", None, plan, embedded)
     rows = [LogRow("a", "When?", ()), LogRow("b", "", ())]
     scores = [asyncio.run(panel.score([unknown], row))["unknown"] for row in rows]
     assert [one.status for one in scores] == [Status.NOT_SAMPLED, Status.NOT_APPLICABLE]

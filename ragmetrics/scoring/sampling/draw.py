@@ -37,6 +37,7 @@ from ragmetrics.config import SampleSettings, Settings
 from ragmetrics.metrics import Metric
 from ragmetrics.model import FIELDS, Manifest, Record, Summary, question_key
 from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
+from ragmetrics.scoring.sampling.cheap import choose_learned
 from ragmetrics.stats import FEWEST_OF_A_STRATUM, allocate, rows_to_judge
 from ragmetrics.storage import Files, RunRef, outlines, read_records, require_record
 
@@ -130,6 +131,10 @@ class SamplePlan(Record):
     tags: tuple[str, ...] = ()
     """Tags whose values define the strata."""
     groups: tuple[Group, ...] = ()
+    cheap: str = ""
+    """Path of the learned judge that scores all rows; empty: the embedded judge does."""
+    cheap_note: str = ""
+    """A sentence on the judge of all rows, for people."""
 
     def left_out(self, mark: str) -> set[str]:
         """The metrics that do not judge a row."""
@@ -248,7 +253,9 @@ def plan_sample(
     frame = read_sampling_frame(settings, files, ref)
     looks_back = settings.sample.half_width is not None and prints
     past = outlines(files, before=ref.date, last=_LOOKED_THROUGH) if looks_back else []
+    cheap, note = choose_learned(settings, files)
     plan = draw_all(settings.sample, frame, past, prints)
+    plan = plan.model_copy(update={"cheap": cheap, "cheap_note": note})
     save_sample(files, ref, plan)
     for one in plan.groups:
         log.info("%s: %d of %d rows to be judged", ", ".join(one.metrics), one.judged, one.rows)

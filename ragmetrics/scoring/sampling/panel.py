@@ -1,6 +1,6 @@
-"""The panel of a sampled night: it judges the sample, and the embedded judge scores all rows.
+"""The panel of a sampled night: it judges the sample, and a cheap judge scores all rows.
 
-row in the sample          the panel's score; `cheap` is the embedded judge's score
+row in the sample          the panel's score; `cheap` is the cheap judge's score
 row not in the sample      `not_sampled`, with `cheap` alone
 row without any request    the same score in both cases, such as `not_applicable`
 """
@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ragmetrics.config import Aggregate
-from ragmetrics.judges import Corpus, EmbeddedJudge, EmbeddingClient, JudgeClient
 from ragmetrics.metrics import Metric
 from ragmetrics.model import LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.panel import Member, MetricRun, Panel, is_heavy
+from ragmetrics.scoring.sampling.cheap import CheapJudges
 from ragmetrics.scoring.sampling.draw import RowIds, SamplePlan
 
 _REASON = "not in the sample"
 
 
 class SampledPanel(Panel):
-    """Scores the rows of a sample by a panel, and all rows by the embedded judge."""
+    """Scores the rows of a sample by a panel, and all rows by cheap judges."""
 
     def __init__(
         self,
@@ -31,12 +31,12 @@ class SampledPanel(Panel):
         aggregate: Aggregate,
         budget: BudgetPlan | None,
         sample: SamplePlan,
-        corpus: Corpus,
+        cheap: CheapJudges,
     ) -> None:
         super().__init__(members, aggregate, budget)
-        self._sample, self._cheap = sample, Member(_embedded_client(corpus))
+        self._sample, self._cheap = sample, cheap
         self._marks = RowIds()
-        # The embedded judge computes: one row at a time, so that it does not block requests.
+        # A cheap judge computes: one row at a time, so that it does not block requests.
         self._computing = asyncio.Semaphore(1)
 
     async def score(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
@@ -57,30 +57,40 @@ class SampledPanel(Panel):
     async def stop(self) -> None:
         """Cancel the requests in flight."""
         await super().stop()
-        await self._cheap.client.stop()
+        await self._cheap.stop()
 
-    async def _guesses(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, MetricRun]:
-        """The embedded judge's runs. A metric without a baseline is started and not finished."""
+    async def _guesses(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, _Guess]:
+        """The cheap scores. A metric without a baseline is started and not finished."""
         able = [one for one in metrics if all(prompt.baseline for prompt in one.prompts)]
-        started = [MetricRun(one, row, heavy=is_heavy(row)) for one in metrics if one not in able]
-        for one in started:
-            await one.advance(None)
-        finished = await self.run_metrics(self._cheap, able, row)
-        return {one.metric.name: one for one in (*finished, *started)}
+        found = {}
+        for one in metrics:
+            if one not in able:
+                run = MetricRun(one, row, heavy=is_heavy(row))
+                await run.advance(None)
+                found[one.name] = _Guess([run])
+        for judges, own in self._cheap.groups(able):
+            turns = [await self.run_metrics(judge, own, row) for judge in judges]
+            for runs in zip(*turns, strict=True):
+                found[runs[0].metric.name] = _Guess(runs)
+        return found
 
 
-def _with_cheap_score(score: Score | None, guess: MetricRun | None) -> Score:
-    """The score of a row with the embedded judge's value as `cheap`."""
-    cheap = guess.score.value if guess and guess.score else None
+class _Guess:
+    """The cheap score of a row: the mean over the cheap judges."""
+
+    def __init__(self, runs: Sequence[MetricRun]) -> None:
+        self.score = runs[0].score
+        self.asked = runs[0].asked
+        values = [one.score.value for one in runs if one.score]
+        known = [value for value in values if value is not None]
+        self.value = sum(known) / len(known) if known else None
+
+
+def _with_cheap_score(score: Score | None, guess: _Guess | None) -> Score:
+    """The score of a row with the cheap judge's value as `cheap`."""
+    cheap = guess.value if guess else None
     if score is not None:
         return score if cheap is None else replace(score, cheap=cheap)
     if guess and guess.score and not guess.asked and guess.score.value is None:
         return guess.score
     return Score(None, _REASON, status=Status.NOT_SAMPLED, cheap=cheap)
-
-
-def _embedded_client(corpus: Corpus) -> JudgeClient:
-    """A client of the embedded judge, without a reply cache."""
-    from ragmetrics.judges import HashedEmbedder
-
-    return JudgeClient(EmbeddedJudge(corpus), EmbeddingClient(HashedEmbedder(corpus)))

@@ -1,0 +1,82 @@
+"""`ragmetrics learn`: fits the learned judge to the verdicts in the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+from rich import box
+from rich.table import Table
+
+from ragmetrics.cli.options import (
+    JsonFlag,
+    SettingsFlag,
+    StoreFlag,
+    out,
+    print_json,
+    settings_here,
+)
+from ragmetrics.cli.output.summary import number
+from ragmetrics.report import plural
+from ragmetrics.text import clean
+
+if TYPE_CHECKING:
+    from ragmetrics.model import Figure, LearnedModel
+
+
+def learn(
+    settings: SettingsFlag = None, store: StoreFlag = None, as_json: JsonFlag = False
+) -> None:
+    """Fit the learned judge to the verdicts in the store, and print how good it is.
+
+    It predicts the verdicts of the settings' first judge over a network. No request is sent. Exit
+    code 1 if there are too few verdicts of every prompt.
+    """
+    from ragmetrics.calibration import learn as fit
+    from ragmetrics.storage import open_store
+
+    chosen = settings_here(settings, store)
+    model = fit(chosen, open_store(chosen))
+    if as_json:
+        print_json({"model": model.model_dump(mode="json") if model else None})
+    elif model is None:
+        out.print("Nothing to do: the newest version has seen all verdicts in the store.")
+    else:
+        _print(model)
+    if model is not None and not model.prompts:
+        raise typer.Exit(1)
+
+
+def _print(model: LearnedModel) -> None:
+    judge = clean(model.judge, 100)
+    if model.prompts:
+        out.print(
+            f"Version {model.version}: {model.verdicts:,} verdicts of {judge}, "
+            f"from {plural(len(model.nights), 'night')}."
+        )
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("prompt", no_wrap=True)
+        for name in ("verdicts", "AUC", "embedded", "difference", "within row", "Brier"):
+            table.add_column(name, justify="right")
+        table.add_column("used")
+        for one in model.prompts:
+            found = one.quality
+            table.add_row(
+                clean(one.name, 60),
+                f"{one.verdicts:,}",
+                _told(found.auc),
+                _told(found.embedded_auc),
+                _told(found.auc_gain),
+                _told(found.auc_within),
+                number(found.brier),
+                "yes" if one.used else "no: no better",
+            )
+        out.print(table, soft_wrap=False)
+    for name, why in model.refused.items():
+        out.print(f"No model of {clean(name, 60)}: {why}")
+
+
+def _told(figure: Figure) -> str:
+    if figure.low is None:
+        return number(figure.value)
+    return f"{number(figure.value)}\n[{number(figure.low)}, {number(figure.high)}]"

@@ -1,0 +1,137 @@
+"""The learned judge: predicts the verdicts of another judge by a small fitted model.
+
+A prediction never depends on a verdict of its own question: the model of a fold, to which a
+question belongs by its hash, is fitted without the questions of that fold. So predictions may be
+used beside the verdicts that the model was fitted on (cross-prediction: Zrnic and Candès 2024).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel
+
+from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.lexical_judge import VERSION as OVERLAP_VERSION, BaselineJudge, Overlap
+from ragmetrics.judges.verdict_features import VERSION as FEATURES_VERSION, Features
+from ragmetrics.judges.verdict_items import verdict_of
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.model import Ask, LearnedModel, LearnedPrompt, Lexicon, question_key
+from ragmetrics.stats import logistic_chance
+
+CODE_VERSION = 100 * FEATURES_VERSION + OVERLAP_VERSION
+"""A stored model with another version was fitted on other features."""
+FOLDS = 10
+LIMIT = 5.0
+"""Standardised features are cut to this many standard deviations: an odd text stays finite."""
+_KEPT = 1_024
+Floats = NDArray[np.float64]
+
+
+def fold_of(question: str) -> int:
+    """The fold of a question: equal for equal normalised questions."""
+    return int(question_key(question), 16) % FOLDS
+
+
+def standardised(features: Floats, mean: Sequence[float], scale: Sequence[float]) -> Floats:
+    """Features in standard deviations from the mean, cut to +-5."""
+    found: Floats = np.clip((features - np.asarray(mean)) / np.asarray(scale), -LIMIT, LIMIT)
+    return found
+
+
+def level_chances(x: Floats, coefficients: Sequence[ArrayLike]) -> Floats:
+    """P(level >= l) by item (line) and l = 1, 2 .. (column), from standardised features.
+
+    A higher level is never more probable than a lower one.
+    """
+    chances = np.column_stack([logistic_chance(x, one) for one in coefficients])
+    return np.minimum.accumulate(chances, axis=1)
+
+
+class Predictor:
+    """The chances of the levels of a request's items."""
+
+    def __init__(
+        self, model: LearnedModel, corpus: Corpus, embeddings: Lexicon | None = None
+    ) -> None:
+        self._features = Features(corpus, embeddings)
+        self._prompts = {one.digest: one for one in model.prompts if one.used}
+        self._recent: OrderedDict[Hashable, Floats] = OrderedDict()
+
+    def answers(self, name: str) -> bool:
+        """Whether there is a model of a wording of this prompt."""
+        return any(one.name == name for one in self._prompts.values())
+
+    def chances(self, request: Ask) -> Floats | None:
+        """P(level >= l) by item and l; None for a prompt without a model, or without items."""
+        model = self._prompts.get(request.prompt.digest)
+        if model is None:
+            return None
+        found = self._recent.get(request.identity)
+        if found is None:
+            found = self._recent[request.identity] = self._computed(model, request)
+            if len(self._recent) > _KEPT:
+                self._recent.popitem(last=False)
+        return found if len(found) else None
+
+    def _computed(self, model: LearnedPrompt, request: Ask) -> Floats:
+        features = self._features.of(request)
+        if not len(features):
+            return np.empty((0, model.top))
+        x = standardised(features, model.mean, model.scale)
+        return level_chances(x, model.coefficients[fold_of(request.data["question"])])
+
+
+class LearnedJudge(BaselineJudge):
+    """Gives each item the level at one quantile of its predicted distribution.
+
+    At 0.5 that is the median, which for two levels is the more probable one. The mean over several
+    quantiles of a metric's values is the value to be expected. Prompts without a model are answered
+    as the embedded judge does.
+    """
+
+    name = "learned"
+
+    def __init__(
+        self,
+        model: LearnedModel,
+        corpus: Corpus,
+        *,
+        predictor: Predictor | None = None,
+        embeddings: Lexicon | None = None,
+        quantile: float = 0.5,
+    ) -> None:
+        super().__init__(Overlap(corpus))
+        self._predictor = predictor or Predictor(model, corpus, embeddings)
+        self._least = 1.0 - quantile
+        self.fingerprint = fingerprint("learned", CODE_VERSION, quantile, model.model_dump_json())
+        self.note = (
+            f"a learned baseline, fitted on {model.verdicts:,} verdicts of {model.judge}, not an "
+            "LLM: trust its changes more than its values"
+        )
+
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """The predicted verdict. Raises JudgeRefused for a prompt without model and baseline."""
+        return self.reply_at_once(request)
+
+    def reply_at_once(self, request: Ask) -> Reply:
+        """The same without an event loop."""
+        return Reply(verdict=self.verdict(request))
+
+    def verdict(self, request: Ask) -> BaseModel:
+        """The predicted verdict; the baseline's for a prompt without a model."""
+        chances = self._predictor.chances(request)
+        if chances is None:
+            return super().verdict(request)
+        return verdict_of(request, (chances > self._least).sum(axis=1).tolist())
+
+    def evidence(self, request: Ask) -> Sequence[float] | None:
+        """The expected level of each item, from 0 to 1; without a model the embedded evidence."""
+        chances = self._predictor.chances(request)
+        if chances is None:
+            return super().evidence(request)
+        found: list[float] = chances.mean(axis=1).tolist()
+        return found

@@ -1,0 +1,104 @@
+"""The cheap judges of a sampled night, which score all rows.
+
+`embedded`  one judge
+`learned`   eight, each at another quantile of the predicted verdicts. The mean of a metric over
+            them is the value to be expected, which is a better guess than that of the most
+            probable verdicts; their spread is how uncertain it is.
+
+A run names its learned judge in the plan of its sample, so that all its parts use the same one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragmetrics.config import Settings
+from ragmetrics.errors import StoreError
+from ragmetrics.judges import (
+    Corpus,
+    EmbeddedJudge,
+    EmbeddingClient,
+    HashedEmbedder,
+    JudgeClient,
+    LearnedJudge,
+    Predictor,
+    embedding_lexicon,
+    find_learned,
+)
+from ragmetrics.metrics import Metric
+from ragmetrics.scoring.panel import Member
+from ragmetrics.storage import Files, learned_path, load_learned
+
+log = logging.getLogger(__name__)
+QUANTILES = tuple((number + 0.5) / 8 for number in range(8))
+
+
+@dataclass(frozen=True)
+class CheapJudges:
+    """The judges of all rows of a sampled night."""
+
+    embedded: Member
+    learned: tuple[Member, ...] = ()
+    predictor: Predictor | None = None
+
+    def groups(self, metrics: Sequence[Metric]) -> list[tuple[Sequence[Member], list[Metric]]]:
+        """The judges whose mean score is the cheap score, with their metrics."""
+        learned = [one for one in metrics if self._is_learned(one)]
+        embedded = [one for one in metrics if one not in learned]
+        found = ((self.learned, learned), ((self.embedded,), embedded))
+        return [(judges, own) for judges, own in found if own]
+
+    def _is_learned(self, metric: Metric) -> bool:
+        known = self.predictor
+        return known is not None and any(known.answers(one.name) for one in metric.prompts)
+
+    async def stop(self) -> None:
+        """Cancel the requests in flight."""
+        for one in (self.embedded, *self.learned):
+            await one.client.stop()
+
+
+def choose_learned(settings: Settings, files: Files) -> tuple[str, str]:
+    """The path of the learned judge that a sampled night uses, and a sentence about it.
+
+    Without `cheap: learned` both are empty; without a judge that is better the path alone.
+    """
+    if settings.sample is None or settings.sample.cheap != "learned":
+        return "", ""
+    judge = next((one for one in settings.panel if one.remote), None)
+    model = find_learned(judge, settings.fuse, files) if judge else None
+    if model is None:
+        note = "there is no learned judge yet: the embedded judge scores all rows"
+        log.info("sample: %s", note)
+        return "", note
+    used = [one.name for one in model.prompts if one.used]
+    others = [f"{one.name}: it is no better" for one in model.prompts if not one.used]
+    others += [f"{name}: {why}" for name, why in model.refused.items()]
+    known = f"the learned judge (version {model.version}, {model.verdicts:,} verdicts)"
+    rest = f"; the embedded judge for {'; '.join(others)}" if others else ""
+    if not used:
+        return "", f"{known} is not used{rest}"
+    return learned_path(model), f"{known} scores all rows, for {', '.join(used)}{rest}"
+
+
+def make_cheap_judges(corpus: Corpus, files: Files, path: str = "") -> CheapJudges:
+    """The cheap judges of a run; `path`: its learned judge. Raises StoreError if it is missing."""
+    embedded = _member(EmbeddedJudge(corpus), corpus)
+    if not path:
+        return CheapJudges(embedded)
+    model = load_learned(files, path)
+    if model is None:
+        raise StoreError(f"{files.uri(path)} is missing: run the night again without its sample")
+    predictor = Predictor(model, corpus, embedding_lexicon(model.embeddings, corpus))
+    learned = tuple(
+        _member(LearnedJudge(model, corpus, predictor=predictor, quantile=one), corpus)
+        for one in QUANTILES
+    )
+    return CheapJudges(embedded, learned, predictor)
+
+
+def _member(judge: EmbeddedJudge | LearnedJudge, corpus: Corpus) -> Member:
+    """A member without a reply cache."""
+    return Member(JudgeClient(judge, EmbeddingClient(HashedEmbedder(corpus))))
