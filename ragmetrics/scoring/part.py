@@ -39,6 +39,7 @@ from ragmetrics.scoring.metric_choice import add_price, chosen_metrics
 from ragmetrics.scoring.panel import Member, Panel, drive
 from ragmetrics.scoring.reuse import reuse_part
 from ragmetrics.scoring.run_summary import MetricErrors
+from ragmetrics.scoring.sampling.cheap_scores import load_cheap
 from ragmetrics.scoring.sampling.draw import SamplePlan, load_sample
 from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sharding import shard_range
@@ -221,7 +222,8 @@ class PartScorer:
     async def score(self, judges: JudgePool, record: Record | None, corpus: Corpus) -> int:
         """Judge the rows and write the scores. Returns the number of rows."""
         clients = await self.open_clients(judges, record)
-        rows = await self._write(self._panel(clients.members, corpus), clients)
+        panel = await asyncio.to_thread(self._panel, clients.members, corpus)
+        rows = await self._write(panel, clients)
         for cache in clients.caches:
             if cache:
                 await asyncio.to_thread(cache.compact)
@@ -264,7 +266,13 @@ class PartScorer:
         how = self.settings.aggregate
         if self.sample is None:
             return Panel(members, how, self.plan)
-        return SampledPanel(members, how, self.plan, self.sample, corpus)
+        found = {
+            one.name: load_cheap(self.files, self.ref, one.name, self.shard)
+            for one in self.family
+            if one.prompts and self.sample.draw == "active"
+        }
+        known = {name: cheap for name, cheap in found.items() if cheap is not None}
+        return SampledPanel(members, how, self.plan, self.sample, corpus, known)
 
     def _open_cache(
         self, judge: Judge | Embedder, prompts: Sequence[str], ttl_days: int | None = None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 
-from ragmetrics.config import ReadLimits, Settings
+from ragmetrics.config import ReadLimits, SampleSettings, Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import GoldenSet, NightInputs, ReadCounts, log_files_of_day
@@ -128,12 +128,17 @@ def plan_run(
         *([settings.context_separator] if settings.context_separator else []),
         [metric.digest for metric in chosen_metrics(settings)],
         settings.budget.model_dump(exclude_none=True),
-        *([settings.sample.model_dump()] if settings.sample and settings.samples else []),
+        *([_sample_parts(settings.sample)] if settings.sample and settings.samples else []),
         *([model_digest(topics), settings.redacts_messages] if topics else []),
         [[info.path, info.size, info.version] for info in (*inputs.log_files(), *golden)],
     ]
     digest = hashlib.blake2b(dump_json(parts).encode("utf-8", "surrogatepass"), digest_size=5)
     return RunRef(date=day, run=digest.hexdigest(), shards=shards)
+
+
+def _sample_parts(sample: SampleSettings) -> dict[str, object]:
+    """The settings of a sample. A uniform draw, which is older than its key, is left out."""
+    return sample.model_dump(exclude={"draw"} if sample.draw == "uniform" else None)
 
 
 def _changed_limits(settings: Settings) -> list[int]:

@@ -8,22 +8,30 @@ row without any request    the same score in both cases, such as `not_applicable
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
+
+import numpy as np
 
 from ragmetrics.config import Aggregate
-from ragmetrics.judges import Corpus, EmbeddedJudge, EmbeddingClient, JudgeClient
+from ragmetrics.judges import Corpus
 from ragmetrics.metrics import Metric
 from ragmetrics.model import LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
-from ragmetrics.scoring.panel import Member, MetricRun, Panel, is_heavy
+from ragmetrics.scoring.panel import Member, MetricRun, Panel
+from ragmetrics.scoring.sampling.cheap_scores import CheapScorer, Floats
 from ragmetrics.scoring.sampling.draw import RowIds, SamplePlan
 
 _REASON = "not in the sample"
 
 
 class SampledPanel(Panel):
-    """Scores the rows of a sample by a panel, and all rows by the embedded judge."""
+    """Scores the rows of a sample by a panel, and all rows by the embedded judge.
+
+    `known` are cheap scores of the shard's rows by metric, in their order, that were computed
+    before the draw; NaN where there is none.
+    """
 
     def __init__(
         self,
@@ -32,9 +40,11 @@ class SampledPanel(Panel):
         budget: BudgetPlan | None,
         sample: SamplePlan,
         corpus: Corpus,
+        known: Mapping[str, Floats] | None = None,
     ) -> None:
         super().__init__(members, aggregate, budget)
-        self._sample, self._cheap = sample, Member(_embedded_client(corpus))
+        self._sample, self._cheap = sample, CheapScorer(corpus)
+        self._known, self._positions = known or {}, count()
         self._marks = RowIds()
         # The embedded judge computes: one row at a time, so that it does not block requests.
         self._computing = asyncio.Semaphore(1)
@@ -43,44 +53,50 @@ class SampledPanel(Panel):
         """Score one row by metrics. Rows must be started in their order. Raises what `Panel.score`
         raises.
         """
-        left_out = self._sample.left_out(self._marks.of(row.question_key, row.id))
+        mark, position = self._marks.of(row.question_key, row.id), next(self._positions)
+        left_out = self._sample.left_out(mark)
         judged = [one for one in metrics if one.name not in left_out]
         scores = await super().score(judged, row) if judged else {}
-        async with self._computing:
-            guesses = await self._guesses([one for one in metrics if one.prompts], row)
-            await asyncio.sleep(0)  # replies have their turn before the next row is computed
+        found = {one.name: self._known[one.name] for one in metrics if one.name in self._known}
+        known = {
+            name: float(scores_of[position])
+            for name, scores_of in found.items()
+            if not np.isnan(scores_of[position])
+        }
+        wanted = [one for one in metrics if one.prompts and one.name not in known]
+        guesses: dict[str, MetricRun] = {}
+        if wanted:
+            async with self._computing:
+                guesses = await self._cheap.runs(wanted, row)
+                await asyncio.sleep(0)  # replies have their turn before the next row is computed
         return {
-            one.name: _with_cheap_score(scores.get(one.name), guesses.get(one.name))
+            one.name: self._drawn(
+                one.name,
+                mark,
+                _with_cheap_score(scores.get(one.name), guesses.get(one.name), known.get(one.name)),
+            )
             for one in metrics
         }
 
     async def stop(self) -> None:
         """Cancel the requests in flight."""
         await super().stop()
-        await self._cheap.client.stop()
+        await self._cheap.stop()
 
-    async def _guesses(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, MetricRun]:
-        """The embedded judge's runs. A metric without a baseline is started and not finished."""
-        able = [one for one in metrics if all(prompt.baseline for prompt in one.prompts)]
-        started = [MetricRun(one, row, heavy=is_heavy(row)) for one in metrics if one not in able]
-        for one in started:
-            await one.advance(None)
-        finished = await self.run_metrics(self._cheap, able, row)
-        return {one.metric.name: one for one in (*finished, *started)}
+    def _drawn(self, metric: str, mark: str, score: Score) -> Score:
+        """The score with the inclusion probability of a row that was drawn with one."""
+        group = self._sample.group(metric)
+        chance = group.chance(mark) if group else None
+        if chance is None:
+            return score
+        return replace(score, probability=chance.probability, compared=chance.compared)
 
 
-def _with_cheap_score(score: Score | None, guess: MetricRun | None) -> Score:
+def _with_cheap_score(score: Score | None, guess: MetricRun | None, known: float | None) -> Score:
     """The score of a row with the embedded judge's value as `cheap`."""
-    cheap = guess.score.value if guess and guess.score else None
+    cheap = guess.score.value if guess and guess.score else known
     if score is not None:
         return score if cheap is None else replace(score, cheap=cheap)
     if guess and guess.score and not guess.asked and guess.score.value is None:
         return guess.score
     return Score(None, _REASON, status=Status.NOT_SAMPLED, cheap=cheap)
-
-
-def _embedded_client(corpus: Corpus) -> JudgeClient:
-    """A client of the embedded judge, without a reply cache."""
-    from ragmetrics.judges import HashedEmbedder
-
-    return JudgeClient(EmbeddedJudge(corpus), EmbeddingClient(HashedEmbedder(corpus)))
