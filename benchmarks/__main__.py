@@ -3,7 +3,7 @@
 python -m benchmarks                  (all)
 python -m benchmarks engine --rows 200 --only speed,tokens
 python -m benchmarks scale --rows 1000000
-python -m benchmarks intervals alarms weekdays sampled --rows 50     (the simulations, in short)
+python -m benchmarks intervals alarms weekdays sampled active --rows 50     (the simulations, in short)
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks import (
+    active_sampling,
     coverage,
     dask_scale,
     engine,
@@ -92,6 +93,10 @@ def _sampled(options: Options) -> None:
     _print(prediction_powered.report(options.rows or prediction_powered.NIGHTS))
 
 
+def _active(options: Options) -> None:
+    _print(active_sampling.report(options.rows or active_sampling.NIGHTS))
+
+
 def _lost(options: Options) -> None:
     lost_passages.report(nights=options.rows or 200)
 
@@ -123,6 +128,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "weekdays": _weekdays,
     "movement": _movement,
     "sampled": _sampled,
+    "active": _active,
     "lost": _lost,
     "topics": _topics,
     "whatif": _whatif,
@@ -141,7 +147,7 @@ def main() -> None:
     parser.add_argument(
         "--rows",
         type=int,
-        help="of the log, or of the smaller one; intervals, alarms, weekdays, movement, sampled: "
+        help="of the log, or of the smaller one; intervals, alarms, weekdays, movement, sampled, active: "
         "nights of each kind",
     )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
