@@ -3,7 +3,7 @@
 python -m benchmarks                  (all)
 python -m benchmarks engine --rows 200 --only speed,tokens
 python -m benchmarks scale --rows 1000000
-python -m benchmarks intervals alarms weekdays sampled active --rows 50     (the simulations, in short)
+python -m benchmarks intervals alarms weekdays sampled active --rows 50   (simulations, in short)
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ def main() -> None:
     parser.add_argument(
         "--rows",
         type=int,
-        help="of the log, or of the smaller one; intervals, alarms, weekdays, movement, sampled, active: "
-        "nights of each kind",
+        help="of the log, or of the smaller one; intervals, alarms, weekdays, movement, sampled, "
+        "active: nights of each kind",
     )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")

@@ -13,7 +13,8 @@ again and again; the dear judge's score is the mean of a row's labels.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,12 +27,14 @@ from ragmetrics.config import SampleSettings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus
 from ragmetrics.metrics import select
+from ragmetrics.model import LogRow
 from ragmetrics.scoring import Known, wanted_rows
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
 from ragmetrics.scoring.sampling.inclusion import Design, choose_design, draw
 from ragmetrics.scoring.sampling.uncertainty import cheap_bins, fit_uncertainty
 from ragmetrics.stats import prediction_powered, row_spread
 from ragmetrics.stats.prediction_powered_mean import Powered
+from ragmetrics.storage import row_of
 
 NIGHTS = 2_000
 ROWS = 20_000
@@ -40,6 +43,8 @@ PLANNED_BY, PILOT = 3, 600
 """Nights before, and judged rows of each."""
 SEED = 20_071
 METRICS = ("context_relevance", "context_recall")
+FEWEST = 50
+"""Rows of a labelled set below which it is left out."""
 
 Floats = NDArray[np.float64]
 
@@ -176,7 +181,9 @@ DRIFTED = {
 
 
 def labelled_worlds() -> Iterator[tuple[str, World]]:
-    """Each labelled set and metric with enough labels."""
+    """Each labelled set and metric with enough labels that differ between rows."""
+    if (rated := rated_night()) is not None:
+        yield "azure_northwind, relevance by GPT", partial(resampled, rated)
     for path in sorted(data_folder().glob("*.jsonl")):
         try:
             (labelled,) = read_sets(make_settings({}), [str(path)])
@@ -191,27 +198,46 @@ def labelled_worlds() -> Iterator[tuple[str, World]]:
 def labelled_night(labelled: LabelledSet, metric: str) -> Night | None:
     """The rows with labels: the embedded judge's score, and the mean of the labels."""
     rows = [one for one in labelled.rows if one.questions.get(metric)]
-    if len(rows) < 50:
+    if len(rows) < FEWEST:
         return None
-    corpus = Corpus()
-    for one in labelled.rows:
-        row = one.labelled.row
-        corpus.add(row.retrieved_contexts, row.user_input)
-    found = asyncio.run(_embedded(corpus, metric, [one.labelled.row for one in rows]))
     value = [
         float(np.mean([label for asked in one.questions[metric] for label in asked.labels]))
         for one in rows
     ]
+    everything = [one.labelled.row for one in labelled.rows]
+    return _night(metric, everything, [one.labelled.row for one in rows], value)
+
+
+def rated_night() -> Night | None:
+    """Real ratings by an LLM, from 1 to 5, of the relevance of retrieved contexts."""
+    path = data_folder() / "azure_northwind.jsonl"
+    if not path.is_file():
+        return None
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    fields = ("id", "user_input", "retrieved_contexts")
+    rows = [row_of({name: record[name] for name in fields}) for record in records]
+    value = [(record["labels"]["judge"]["gpt_relevance"] - 1) / 4 for record in records]
+    return _night("context_relevance", rows, rows, value)
+
+
+def _night(
+    metric: str, everything: Sequence[LogRow], rows: Sequence[LogRow], value: Sequence[float]
+) -> Night | None:
+    """`rows` as a night, weighed by the words of `everything`. None if the values are equal."""
+    corpus = Corpus()
+    for row in everything:
+        corpus.add(row.retrieved_contexts, row.user_input)
+    found = asyncio.run(_embedded(corpus, metric, rows))
     cheap = np.array([np.nan if one is None else one for one in found])
     known = ~np.isnan(cheap)
-    if known.sum() < 50 or np.ptp(np.array(value)[known]) == 0:
+    if known.sum() < FEWEST or np.ptp(np.array(value)[known]) == 0:
         return None
-    names = np.array([one.labelled.question for one in rows])[known]
+    names = np.array([row.question_key for row in rows])[known]
     questions = np.unique(names, return_inverse=True)[1]
     return Night(cheap[known], np.array(value)[known], questions, np.zeros(int(known.sum()), int))
 
 
-async def _embedded(corpus: Corpus, metric: str, rows: list) -> list[float | None]:  # type: ignore[type-arg]
+async def _embedded(corpus: Corpus, metric: str, rows: Sequence[LogRow]) -> list[float | None]:
     scorer, (chosen,) = CheapScorer(corpus), select([metric])
     runs = [(await scorer.runs([chosen], row))[metric] for row in rows]
     return [one.score.value if one.score else None for one in runs]
@@ -279,7 +305,10 @@ def measure(
 
 def report(nights: int = NIGHTS) -> Iterator[str]:
     """All figures, line by line."""
-    yield f"| half width {HALF_WIDTH} of {ROWS:,} rows, {nights:,} draws | plain | powered | active | active / plain | coverage |"
+    yield (
+        f"| half width {HALF_WIDTH} of {ROWS:,} rows, {nights:,} draws "
+        "| plain | powered | active | active / plain | coverage of the three |"
+    )
     yield "|---" * 6 + "|"
     for name, world in CELLS.items():
         yield _line(name, measure(name, world, nights))

@@ -150,7 +150,7 @@ class Result:
                     "not_applicable": one.not_applicable,
                     "spread": one.spread,
                     "agreement": one.agreement,
-                    "sample": one.sample.model_dump() if one.sample else None,
+                    "sample": one.sample.model_dump(exclude={"bins"}) if one.sample else None,
                     "judges": [judge.model_dump() for judge in one.judges],
                 }
                 for one in manifest.metrics

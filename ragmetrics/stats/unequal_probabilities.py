@@ -11,30 +11,43 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FLOOR = 0.5
-"""Part of each inclusion probability that is equal for all rows. The standard error of a mean is
-at most sqrt(1 / FLOOR) times that of equal probabilities, however wrong the uncertainties are."""
-
+MOST_LOSS = 0.02
+"""Share by which the variance may grow if the uncertainties say nothing tonight."""
+_HALVINGS = 60
 Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]
 _HIGHEST = 1 - 2.0**-53
 
 
-def relative_probabilities(uncertainty: ArrayLike, floor: float = FLOOR) -> Floats:
+def relative_probabilities(uncertainty: ArrayLike, most_loss: float = MOST_LOSS) -> Floats:
     """Inclusion probabilities up to a factor; their mean is 1.
 
-        p_i = floor + (1 - floor) * r_i / mean(r)
+        p_i = sqrt(r_i^2 + kappa) / mean(sqrt(r^2 + kappa)),   mean(1 / p) <= 1 + most_loss
 
     `uncertainty` is the expected error r_i of the cheap judge in row i: the standard deviation of
-    y - lambda f. Probabilities in proportion to it give the least variance of the mean (Särndal,
-    Swensson and Wretman 1992, chapter 12.2); the floor bounds the loss where it is wrong.
-    No uncertainty at all: equal probabilities.
+    y - lambda f. Of all p, these have the least expected variance mean(r^2 / p) of the estimated
+    mean under the bound. kappa is the smallest that keeps the bound: mean(1 / p) is the variance,
+    compared with equal probabilities, if all rows turn out to be equally uncertain. In no case is
+    it above 1 / min(p). No uncertainty at all: equal probabilities.
+    Sources: Särndal, Swensson and Wretman 1992, chapter 12.2, and Zrnic and Candès 2024 for p in
+    proportion to r; the bound is ours.
     """
-    r = np.asarray(uncertainty, dtype=np.float64)
-    total = math.fsum(r.tolist())  # exact, so it does not depend on the order of the rows
-    if total <= 0:
-        return np.ones(len(r))
-    return floor + (1 - floor) * r * (len(r) / total)
+    squares = np.square(np.asarray(uncertainty, dtype=np.float64))
+    values, place, counts = np.unique(squares, return_inverse=True, return_counts=True)
+    if len(values) < 2:
+        return np.ones(len(squares))
+
+    def by_value(kappa: float) -> Floats:
+        own = np.sqrt(values + kappa)
+        found: Floats = own * (counts.sum() / (counts @ own))
+        return found
+
+    low, high = 0.0, float(values[-1]) / most_loss
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        loss = float(counts @ (1 / by_value(middle))) / len(squares) - 1
+        low, high = (middle, high) if loss > most_loss else (low, middle)
+    return by_value(high)[place]
 
 
 def inclusion_probabilities(relative: ArrayLike, size: int) -> Floats:

@@ -15,6 +15,7 @@ from ragmetrics.report import (
     cost_lines,
     limits_text,
     money_text,
+    active_text,
     narrowed_text,
     sample_cost_text,
     sample_text,
@@ -95,6 +96,8 @@ def print_sample(console: Console, manifest: Manifest) -> None:
     )
     if by := narrowed_text(manifest.metrics):
         console.print(f"  intervals are narrower than those of the judged rows alone: {by}")
+    if drawn := active_text(report, manifest.metrics):
+        console.print(f"  active sampling: {drawn}")
     if wide := too_wide(report, manifest.metrics):
         console.print(f"  intervals {wide}", style="yellow")
 

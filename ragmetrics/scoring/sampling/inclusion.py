@@ -1,7 +1,7 @@
 """Which rows of a group of metrics are drawn: with equal chances, or by uncertainty.
 
     p_i = 1                                          uniform
-    p_i = 0.5 + 0.5 * r_i / mean(r)                  active, r_i the uncertainty of row i
+    p_i = sqrt(r_i^2 + kappa) / its mean             active, r_i the uncertainty of row i
     pi_i = min(1, c_h * p_i)                         sums to the rows drawn of stratum h
 
 Strata get rows in proportion to the sum of p. For metrics that share a sample, r_i^2 is the mean of
@@ -32,9 +32,9 @@ ROWS_A_STRATUM = 10
 LEAST_GAIN = 0.02
 """Share of the variance that active sampling must be expected to save, else it is not used."""
 MOST_LOSS = 0.02
-"""Share of the variance that one of several metrics with one sample may lose."""
+"""Share of the variance that one of several metrics with one sample may be expected to lose."""
 _NO_PAIRS = "too few rows of earlier nights were scored by both judges"
-_NO_GAIN = "by the nights before, unequal chances would not narrow the interval"
+_NO_GAIN = "the nights before show that other chances would not narrow the interval"
 
 Keys = NDArray[np.uint64]
 Codes = NDArray[np.int32]
