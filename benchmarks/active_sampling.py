@@ -260,7 +260,7 @@ def truth_of(world: World, random: np.random.Generator) -> float:
     """The mean of a world, from many nights; exact for labelled rows."""
     if isinstance(world, partial) and world.func is resampled:
         return float(world.args[0].value.mean())
-    return float(np.mean([world(200_000, random).value.mean() for _ in range(100)]))
+    return float(np.mean([world(200_000, random).value.mean() for _ in range(25)]))
 
 
 @dataclass(frozen=True)
@@ -268,14 +268,12 @@ class Found:
     """What became of a way in a cell."""
 
     rows: int
+    """Rows that were planned."""
     half_width: float
     """On average over the nights."""
     coverage: float
-
-    @property
-    def needed(self) -> float:
-        """Verdicts for the half width asked for: its square falls with their number."""
-        return self.rows * (self.half_width / HALF_WIDTH) ** 2
+    needed: float
+    """Verdicts for the half width asked for: its square falls with their number."""
 
 
 def measure(
@@ -299,7 +297,8 @@ def measure(
             assert one.low is not None
             assert one.high is not None
             told[number] = (one.high - one.low) / 2, one.low <= truth <= one.high
-        found[way] = Found(plan.rows, *told.mean(axis=0).tolist())
+        half, covered = told.mean(axis=0).tolist()
+        found[way] = Found(plan.rows, half, covered, plan.rows * (half / half_width) ** 2)
     return found
 
 

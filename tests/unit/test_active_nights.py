@@ -113,9 +113,7 @@ def test_scores_have_their_inclusion_probabilities(
     _, second = nights(settings)
     folder = tmp_path / "store" / ref_of(second).folder("scores")
     scores = [
-        one
-        for path in sorted(folder.rglob("*.parquet"))
-        for one in pq.read_table(path).to_pylist()
+        one for path in sorted(folder.rglob("*.parquet")) for one in pq.read_table(path).to_pylist()
     ]
     judged = [one for one in scores if one["status"] == "scored"]
     assert len(judged) == JUDGED

@@ -10,12 +10,12 @@ from rich.console import Console
 from ragmetrics.cli.table import print_grid
 from ragmetrics.model import BudgetReport, Manifest, Usage
 from ragmetrics.report import (
+    active_text,
     budget_text,
     cached_share,
     cost_lines,
     limits_text,
     money_text,
-    active_text,
     narrowed_text,
     sample_cost_text,
     sample_text,
