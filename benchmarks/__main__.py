@@ -3,7 +3,7 @@
 python -m benchmarks                  (all)
 python -m benchmarks engine --rows 200 --only speed,tokens
 python -m benchmarks scale --rows 1000000
-python -m benchmarks intervals alarms weekdays sampled --rows 50     (the simulations, in short)
+python -m benchmarks intervals alarms weekdays sampled active --rows 50   (simulations, in short)
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks import (
+    active_sampling,
     all_year,
     coverage,
     dask_scale,
@@ -107,6 +108,10 @@ def _learned(options: Options) -> None:
     _print(learned_judge.report(options.rows or learned_judge.DRAWS))
 
 
+def _active(options: Options) -> None:
+    _print(active_sampling.report(options.rows or active_sampling.NIGHTS))
+
+
 def _lost(options: Options) -> None:
     lost_passages.report(nights=options.rows or 200)
 
@@ -141,6 +146,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "sampled": _sampled,
     "labels": _labels,
     "learned": _learned,
+    "active": _active,
     "lost": _lost,
     "topics": _topics,
     "whatif": _whatif,
@@ -160,7 +166,7 @@ def main() -> None:
         "--rows",
         type=int,
         help="of the log, or of the smaller one; intervals, alarms, weekdays, movement, sampled, "
-        "labels, learned: nights of each kind; all-year: years",
+        "labels, learned, active: nights of each kind; all-year: years",
     )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")

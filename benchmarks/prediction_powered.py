@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from ragmetrics.config import SampleSettings
 from ragmetrics.model import Summary
 from ragmetrics.scoring import MetricScores, summarise, wanted_rows
-from ragmetrics.scoring.sampling.draw import draw, known
+from ragmetrics.scoring.sampling.draw import known
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean
+from ragmetrics.scoring.sampling.inclusion import draw
 from ragmetrics.stats import allocate, prediction_powered
 from ragmetrics.stats.prediction_powered_mean import Powered
 
@@ -180,7 +181,7 @@ def planned_night(
     sample = SampleSettings(half_width=half_width)
     keys = random.integers(0, 2**63, rows).astype(np.uint64)
     wanted = wanted_rows(sample, rows, known(found))
-    drawn, _ = draw(keys, np.zeros(rows, dtype=np.int32), [""], wanted)
+    drawn = draw(keys, np.zeros(rows, dtype=np.int32), [""], wanted).rows
     value, status = np.full(rows, np.nan), np.full(rows, "not_sampled", dtype=object)
     value[drawn], status[drawn] = expensive[drawn], "scored"
     table = pd.DataFrame(

@@ -41,7 +41,7 @@ def _sections(model: Schema, known: Schema, above: tuple[str, ...]) -> Iterator[
     seen: list[str] = []
     for key, value in model["properties"].items():
         name = _section(value)
-        if name is None or name in seen:
+        if name is None or name in seen or known[name] is model:  # a judge may name another judge
             continue
         seen.append(name)
         place = (*above, key)

@@ -78,7 +78,7 @@ class RowCoder:
     def _coded(self, scores: MetricScores, named: Collection[str]) -> CodedRows:
         import pandas as pd
 
-        rows, tags = scores.scored, {}
+        rows, tags = scores.compared, {}
         for column in map(str, rows.columns):
             tag = column.removeprefix("tag:")
             if tag == column:

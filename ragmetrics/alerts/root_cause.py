@@ -147,7 +147,7 @@ def _tagged(
     """The scored rows of some nights with their tags, without tags that no row has."""
     import pandas as pd
 
-    rows = pd.concat([one.of_segment(segment).scored for one in sides], ignore_index=True)
+    rows = pd.concat([one.of_segment(segment).compared for one in sides], ignore_index=True)
     return TaggedRows(
         rows["question"].to_numpy(dtype=object),
         rows["value"].to_numpy(dtype="float64"),

@@ -68,8 +68,8 @@ def find_moves(now: Manifest, earlier: Sequence[Manifest], load: LoadScores) -> 
 
 
 def question_means(scores: MetricScores) -> pd.Series[float]:
-    """The mean of each question's scored rows."""
-    return scores.scored.groupby("question", sort=False)["value"].mean()
+    """The mean of each question's scored rows that compare."""
+    return scores.compared.groupby("question", sort=False)["value"].mean()
 
 
 def _unsampled(before: Manifest, now: Manifest) -> list[str]:

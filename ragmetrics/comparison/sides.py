@@ -228,7 +228,7 @@ def align_rows(a: MetricScores, b: MetricScores) -> Aligned:
     """The scored rows of both sides, by question."""
     import pandas as pd
 
-    tables = a.scored, b.scored
+    tables = a.compared, b.compared
     asked = pd.concat([one["question"] for one in tables], ignore_index=True)
     numbers, questions = pd.factorize(asked.to_numpy(dtype=object), sort=True)
     half = len(tables[0])

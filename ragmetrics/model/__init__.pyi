@@ -35,6 +35,7 @@ from .request import (
 from .score import Score as Score, Status as Status, UNSETTLED as UNSETTLED
 from .summary import (
     JudgeSummary as JudgeSummary,
+    CheapBin as CheapBin,
     SampledMean as SampledMean,
     Segment as Segment,
     Summary as Summary,

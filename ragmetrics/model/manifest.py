@@ -161,6 +161,12 @@ class SampleReport(Record):
     whole: Usage | None
     """Estimated cost of all rows, from the cost of the judged rows; None where all answers came
     from the cache."""
+    draw: str = "uniform"
+    """How rows are drawn by the settings: `uniform` or `active`."""
+    cheap_fingerprint: str = ""
+    """Fingerprint of the judge of all rows; empty without active sampling."""
+    uniform: dict[str, str] = Field(default_factory=dict)
+    """Metrics whose rows had equal chances despite active sampling, and why."""
 
 
 class JudgeInfo(Record):

@@ -44,6 +44,11 @@ class Score:
     """Standard deviation over a judge's repeats."""
     cheap: float | None = None
     """The embedded judge's value, on a sampled night."""
+    probability: float | None = None
+    """Inclusion probability of a judged row, if active sampling is set."""
+    compared: bool = True
+    """False for a judged row outside the uniform part of the sample: comparisons of nights, which
+    give each row the same weight, leave it out."""
 
     def __post_init__(self) -> None:
         if isinstance(self.value, float) and not math.isfinite(self.value):

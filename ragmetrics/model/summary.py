@@ -30,6 +30,25 @@ class JudgeSummary(Record):
     """Rows without a usable verdict of this judge."""
 
 
+class CheapBin(Record):
+    """The judged rows whose cheap scores are in one bin: how the two judges' scores vary there.
+
+    All values are means over these rows, weighted by 1 / inclusion probability.
+    """
+
+    bin: int
+    """Number of the bin: 20 equal ones over [0, 1], the end ones with all scores beyond."""
+    judged: int
+    share: float
+    """Estimated share of all rows."""
+    cheap: float
+    value: float
+    cheap_squares: float
+    value_squares: float
+    products: float
+    """Mean of cheap score times value."""
+
+
 class SampledMean(Record):
     """Mean of a sampled night from the judged rows alone, and the cheap judge's part in it."""
 
@@ -45,6 +64,11 @@ class SampledMean(Record):
     """Standard deviation of a row, as if each row had its own question."""
     correlation: float | None
     """Correlation of both judges over the judged rows."""
+    effective: float | None = None
+    """Effective sample size: rows of a plain sample whose mean would have the same standard error.
+    None unless active sampling is set."""
+    bins: list[CheapBin] = Field(default_factory=list)
+    """How both judges' scores vary together, for the inclusion probabilities of later nights."""
 
 
 class TagMean(Record):

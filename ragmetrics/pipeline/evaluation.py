@@ -151,7 +151,7 @@ class Result:
                     "not_applicable": one.not_applicable,
                     "spread": one.spread,
                     "agreement": one.agreement,
-                    "sample": one.sample.model_dump() if one.sample else None,
+                    "sample": one.sample.model_dump(exclude={"bins"}) if one.sample else None,
                     "people": one.people.model_dump(mode="json") if one.people else None,
                     "judges": [judge.model_dump() for judge in one.judges],
                 }

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 
 from ragmetrics.alerts import (
     Delivery,
@@ -50,6 +51,7 @@ from ragmetrics.scoring import (
     plan_budget,
     plan_run,
     plan_sample,
+    score_cheap_parts,
     score_parts,
     stage_run,
     staged_runs,
@@ -90,7 +92,8 @@ def stage_night(settings: Settings, day: date, begun: datetime | None = None) ->
     """Stage the logs of a night as a run, or find the run if it is staged already.
 
     If that run ended before `begun` (None: now) without verdicts that a new attempt may get, this
-    is a new attempt with its own run. The sample and the budget plan are made here.
+    is a new attempt with its own run. The sample and the budget plan are made here; active sampling
+    first has all rows scored by the cheap judge.
     """
     info, embedder = check_settings(settings)
     files, now = open_store(settings), datetime.now(UTC)
@@ -102,7 +105,8 @@ def stage_night(settings: Settings, day: date, begun: datetime | None = None) ->
         for metric in chosen_metrics(settings)
     }
     find_reusable_run(settings, files, staged, prints)
-    if sample := plan_sample(settings, files, ref, prints):
+    score_cheap = partial(score_cheap_parts, settings, staged)
+    if sample := plan_sample(settings, files, ref, prints, score_cheap):
         _warn_of_few_rows(settings, sample)
     if budget := plan_budget(settings, files, ref):
         _warn_of_small_budget(settings, budget, sample)

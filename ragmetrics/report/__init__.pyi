@@ -15,6 +15,7 @@ from .costs import (
     cached_share as cached_share,
     cost_lines as cost_lines,
     limits_text as limits_text,
+    active_text as active_text,
     narrowed_text as narrowed_text,
     sample_cost_text as sample_cost_text,
     sample_text as sample_text,

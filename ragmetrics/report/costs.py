@@ -194,6 +194,22 @@ def narrowed_text(summaries: Sequence[Summary]) -> str:
     return ", ".join(words)
 
 
+def active_text(report: SampleReport, summaries: Sequence[Summary]) -> str:
+    """What active sampling did for each metric, in words; empty without it."""
+    if report.draw != "active":
+        return ""
+    found = []
+    for one in summaries:
+        if why := report.uniform.get(one.metric):
+            found.append(f"{one.metric} with equal chances, because {why}")
+        elif one.sample and one.sample.effective:
+            found.append(
+                f"{one.metric}: {one.scored:,} judged rows count as "
+                f"{round(one.sample.effective):,} of a plain sample"
+            )
+    return "; ".join(found)
+
+
 def too_wide(report: SampleReport, summaries: Sequence[Summary]) -> str:
     """The metrics whose interval is more than a tenth wider than requested, if there are any.
 

@@ -129,6 +129,7 @@ _GLOBALS = {
     "sampled": costs.sample_text,
     "sample_cost": costs.sample_cost_text,
     "narrowed": costs.narrowed_text,
+    "active": costs.active_text,
     "too_wide": costs.too_wide,
     "meaning": meaning,
     "rule_state": rule_state,

@@ -10,6 +10,7 @@ from .process_pool import (
     WorkerDied as WorkerDied,
     cpu_count as cpu_count,
     list_parts as list_parts,
+    score_cheap_parts as score_cheap_parts,
     score_parts as score_parts,
 )
 from .summary import (

@@ -40,6 +40,7 @@ from ragmetrics.scoring.panel import Member, Panel, drive
 from ragmetrics.scoring.reuse import reuse_part
 from ragmetrics.scoring.run_summary import MetricErrors
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges
+from ragmetrics.scoring.sampling.cheap_scores import load_cheap
 from ragmetrics.scoring.sampling.draw import SamplePlan, load_sample
 from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sharding import shard_range
@@ -222,7 +223,8 @@ class PartScorer:
     async def score(self, judges: JudgePool, record: Record | None, corpus: Corpus) -> int:
         """Judge the rows and write the scores. Returns the number of rows."""
         clients = await self.open_clients(judges, record)
-        rows = await self._write(self._panel(clients.members, corpus), clients)
+        panel = await asyncio.to_thread(self._panel, clients.members, corpus)
+        rows = await self._write(panel, clients)
         for cache in clients.caches:
             if cache:
                 await asyncio.to_thread(cache.compact)
@@ -265,8 +267,14 @@ class PartScorer:
         how = self.settings.aggregate
         if self.sample is None:
             return Panel(members, how, self.plan)
+        found = {
+            one.name: load_cheap(self.files, self.ref, one.name, self.shard)
+            for one in self.family
+            if one.prompts and self.sample.draw == "active"
+        }
+        known = {name: scores for name, scores in found.items() if scores is not None}
         cheap = make_cheap_judges(corpus, self.files, self.sample.cheap)
-        return SampledPanel(members, how, self.plan, self.sample, cheap)
+        return SampledPanel(members, how, self.plan, self.sample, cheap, known)
 
     def _open_cache(
         self, judge: Judge | Embedder, prompts: Sequence[str], ttl_days: int | None = None

@@ -23,11 +23,12 @@ from functools import partial
 from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
 from types import ModuleType
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import JudgeRefused, RagmetricsError
 from ragmetrics.judges import Record
+from ragmetrics.scoring.cheap_part import CheapRunScorer
 from ragmetrics.scoring.garbage import collect_seldom
 from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.part import Done, Part, RunScorer
@@ -43,6 +44,12 @@ _DIED = (
 )
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class _PartScorer(Protocol):
+    """Does something with one part of a run, and stores the result."""
+
+    def score(self, names: Sequence[str], shard: int) -> int: ...
 
 
 class WorkerDied(RagmetricsError):
@@ -80,6 +87,27 @@ def score_parts(
     return problems + _score_by_workers(replace(scorer, kept=None), heavy, processes, done)
 
 
+def score_cheap_parts(
+    settings: Settings, staged: Staged, wanted: Sequence[str], learned: str = ""
+) -> None:
+    """Compute and store the cheap scores of all rows for some metrics, before the draw.
+
+    By several processes, as for a judge that computes on this machine. Parts that are stored are
+    not computed again. `learned` is the path of the learned judge, if the night uses one. Raises
+    the first error of a part.
+    """
+    scorer = CheapRunScorer(settings, staged.ref, learned)
+    families = [[one for one in family if one in wanted] for family in score_families(settings)]
+    todo = [(own, n) for own in families if own for n in range(staged.ref.shards)]
+    processes = min(settings.workers or cpu_count(), len(todo))
+    if processes < 2 or staged.source.rows < FEWEST_ROWS or current_process().daemon:
+        problems = _score_here(scorer, todo, None)
+    else:
+        problems = _score_by_workers(scorer, todo, processes, None)
+    for problem in problems:
+        raise problem
+
+
 def cpu_count() -> int:
     """The cores that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
@@ -87,7 +115,7 @@ def cpu_count() -> int:
 
 
 def _score_here(
-    scorer: RunScorer, todo: Sequence[Part], done: Done | None
+    scorer: _PartScorer, todo: Sequence[Part], done: Done | None
 ) -> list[RagmetricsError]:
     problems: list[RagmetricsError] = []
     for family, shard in todo:
@@ -103,7 +131,7 @@ def _score_here(
 
 
 def _score_by_workers(
-    scorer: RunScorer, todo: Sequence[Part], processes: int, done: Done | None
+    scorer: _PartScorer, todo: Sequence[Part], processes: int, done: Done | None
 ) -> list[RagmetricsError]:
     problems: list[RagmetricsError] = []
     queue = _LongestFirst(todo)
@@ -221,7 +249,7 @@ def _exit_with_parent(alive: Connection) -> None:
         os._exit(1)
 
 
-def _score(scorer: RunScorer, family: Sequence[str], shard: int) -> float:
+def _score(scorer: _PartScorer, family: Sequence[str], shard: int) -> float:
     """Score one part in a worker. Returns the seconds it took."""
     start = time.monotonic()
     scorer.score(family, shard)

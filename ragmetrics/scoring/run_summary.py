@@ -36,6 +36,7 @@ from ragmetrics.scoring.metric_choice import (
     metric_fingerprint,
     score_families,
 )
+from ragmetrics.scoring.sampling.cheap_scores import cheap_fingerprint
 from ragmetrics.scoring.sampling.draw import SamplePlan, load_sample
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
@@ -254,6 +255,9 @@ def sample_report(
         judged=int(reduce(or_, judged).sum()) if judged else 0,
         spent=sum((one for of in by_metric.values() for one in of.values()), Usage()),
         whole=whole_cost(by_metric, plan, {one.metric: one for one in summaries}),
+        draw=plan.draw,
+        cheap_fingerprint=cheap_fingerprint(plan.cheap) if plan.draw == "active" else "",
+        uniform={name: one.uniform for one in plan.groups if one.uniform for name in one.metrics},
     )
 
 

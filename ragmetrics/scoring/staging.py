@@ -138,8 +138,12 @@ def plan_run(
 
 
 def _sample_parts(sample: SampleSettings) -> dict[str, Any]:
-    """The settings of the sample. With the default `cheap` the run names do not change."""
-    return sample.model_dump(exclude={"cheap"} if sample.cheap == "embedded" else None)
+    """The settings of the sample. Defaults that are younger than the others are left out, so that
+    run names do not change."""
+    younger = {"cheap": "embedded", "draw": "uniform"}
+    return sample.model_dump(
+        exclude={name for name, default in younger.items() if getattr(sample, name) == default}
+    )
 
 
 def _changed_limits(settings: Settings) -> list[int]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from ragmetrics.model import JudgeSummary, Segment, Status, Summary, question_key
 from ragmetrics.scoring.sampling.draw import Group, RowIds, SamplePlan
-from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean, strata_of
-from ragmetrics.stats import krippendorff_alpha, mean_interval
+from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean, strata_of
+from ragmetrics.stats import Floats, krippendorff_alpha, mean_interval
 from ragmetrics.storage import Files, RunRef, read_columns
 
 if TYPE_CHECKING:  # these imports are slow: only code that reads scores needs them
@@ -27,6 +27,8 @@ _MOST_TAGS = 50
 _BINS = 10
 _LANGUAGE = "language"
 _COLUMNS = ["question", "value", "status", "votes", "failed", "spread", "cheap"]
+_DRAWN = [PROBABILITY, "compared"]
+"""Columns of rows that were drawn with unequal chances."""
 _REASON = "reason"
 _MOST_REASONS = 5
 _OWN = ["index_build", "language", "tags"]
@@ -41,13 +43,24 @@ class MetricScores:
     table: pd.DataFrame
     """Columns: question, value, status, reason (of rows that are not applicable), votes, failed,
     spread, cheap, index_build, shard, position, and one column `tag:NAME` per tag, also for the
-    language. A sampled night has `stratum` too."""
+    language. A sampled night has `stratum` too, and with active sampling `probability` and
+    `compared`."""
     higher_is_better: bool = True
 
     @property
     def scored(self) -> pd.DataFrame:
         """The rows with a value."""
         return self.table[self.table["status"] == Status.SCORED.value]
+
+    @property
+    def compared(self) -> pd.DataFrame:
+        """The rows with a value that are in the uniform part of their sample.
+
+        All rows with a value, but for active sampling. Comparisons of nights, which give each row
+        the same weight, read these.
+        """
+        rows = self.scored
+        return rows[rows["compared"].ne(False)] if "compared" in rows else rows
 
     def of_segment(self, segment: Segment | None) -> MetricScores:
         """The scores of one segment, or of all rows; empty when no row has the tag."""
@@ -58,8 +71,8 @@ class MetricScores:
         return replace(self, table=rows)
 
     def by_question(self, segment: Segment | None = None) -> dict[str, list[float]]:
-        """The values of each question, in one segment or in all rows."""
-        rows = self.of_segment(segment).scored
+        """The values of each question that compare, in one segment or in all rows."""
+        rows = self.of_segment(segment).compared
         grouped: dict[str, list[float]] = {}
         pairs = zip(rows["question"].tolist(), rows["value"].tolist(), strict=True)
         for question, value in pairs:
@@ -112,6 +125,9 @@ def load_scores(
     names = sorted(_tag_names(tables) | set(tags))
     parts = [_flat(table, shard, names) for shard, table in enumerate(tables)]
     whole = pa.concat_tables(parts, promote_options="permissive").to_pandas()
+    whole = whole.drop(
+        columns=[name for name in _DRAWN if name in whole and whole[name].isna().all()]
+    )
     if sample and group:
         whole[STRATUM] = strata_of(whole, sample.tags, group)
     return MetricScores(metric, whole, higher_is_better)
@@ -122,7 +138,7 @@ def _read_scores(
 ) -> pa.Table:
     path = ref.scores(metric, shard)
     if files.exists(path):
-        return _few_reasons(read_columns(files, path, [*_COLUMNS, _REASON, *_OWN]))
+        return _few_reasons(read_columns(files, path, [*_COLUMNS, *_DRAWN, _REASON, *_OWN]))
     columns = ["id", "user_input", *_OWN]
     return _missing(read_columns(files, ref.rows(shard), columns), sample)
 
@@ -154,9 +170,7 @@ def summarise(
         mean, sample = sampled_mean(rows)
     else:
         mean, sample = mean_interval(values, scored["question"].to_numpy(dtype=str)), None
-    counts, _ = np.histogram(np.clip(values, 0, 1), bins=_BINS, range=(0, 1))
     judges, agreement = _by_judge(rows, panel)
-    spreads = rows["spread"].dropna()
     return Summary(
         metric=scores.metric,
         segment=segment,
@@ -169,34 +183,66 @@ def summarise(
         status=dict(sorted(Counter(rows["status"].tolist()).items())),
         not_applicable=dict(Counter(rows[_REASON].dropna().tolist()).most_common(_MOST_REASONS)),
         fingerprint=fingerprint,
-        histogram=[int(count) for count in counts],
+        histogram=_histogram(values, _weights(scored)),
         judges=judges,
         agreement=agreement,
-        spread=float(spreads.mean()) if len(spreads) else None,
+        spread=_mean_spread(rows),
         higher_is_better=scores.higher_is_better,
         sample=sample,
     )
 
 
+def _weights(rows: pd.DataFrame) -> Floats | None:
+    """1 / inclusion probability of judged rows; None where all rows have the same weight."""
+    if PROBABILITY not in rows:
+        return None
+    weights: Floats = 1 / rows[PROBABILITY].to_numpy(dtype=np.float64)
+    return weights
+
+
+def _histogram(values: Floats, weights: Floats | None) -> list[int]:
+    """Counts of ten bins. Weighted counts are scaled to the number of rows, and rounded."""
+    clipped = np.clip(values, 0, 1)
+    if weights is not None and len(weights):
+        weights = weights * (len(weights) / weights.sum())
+    counts, _ = np.histogram(clipped, bins=_BINS, range=(0, 1), weights=weights)
+    return [round(count) for count in counts.tolist()]
+
+
+def _mean_spread(rows: pd.DataFrame) -> float | None:
+    """The mean spread of a row over the repeats of a judge."""
+    known = rows[rows["spread"].notna()]
+    return _mean(known["spread"].to_numpy(dtype=np.float64), _weights(known))
+
+
+def _mean(values: Floats, weights: Floats | None) -> float | None:
+    if not len(values):
+        return None
+    return float(values.mean() if weights is None else weights @ values / weights.sum())
+
+
 def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSummary], float | None]:
     """The mean of each judge of a panel, and the agreement of the judges."""
-    voted = rows["votes"].dropna()
+    voted = rows[rows["votes"].notna()]
     if not panel or voted.empty:
         return [], None
-    votes = np.array([list(row) for row in voted], dtype=np.float64)  # None becomes NaN
+    votes = np.array([list(row) for row in voted["votes"]], dtype=np.float64)  # None becomes NaN
     failed = Counter(name for row in rows["failed"].dropna() for name in row)
-    judges = []
+    weights, judges = _weights(voted), []
     for name, column in zip(panel, votes.T, strict=True):
-        values = column[~np.isnan(column)]
+        known = ~np.isnan(column)
+        values = column[known]
         judges.append(
             JudgeSummary(
                 name=name,
-                mean=float(values.mean()) if len(values) else None,
+                mean=_mean(values, None if weights is None else weights[known]),
                 scored=len(values),
                 failed=failed[name],
             )
         )
-    return judges, krippendorff_alpha(votes.T, level="interval")
+    # The agreement is that of rows with equal weights.
+    alike = votes[voted["compared"].ne(False).to_numpy()] if "compared" in voted else votes
+    return judges, krippendorff_alpha(alike.T, level="interval") if len(alike) else None
 
 
 def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segment]:

@@ -73,8 +73,16 @@ from .t_test import (
 from .prediction_powered_mean import (
     allocate as allocate,
     prediction_powered as prediction_powered,
+    row_spread as row_spread,
     rows_to_judge as rows_to_judge,
     FEWEST_OF_A_STRATUM as FEWEST_OF_A_STRATUM,
+)
+from .unequal_probabilities import (
+    inclusion_probabilities as inclusion_probabilities,
+    order_sample as order_sample,
+    relative_probabilities as relative_probabilities,
+    uniform_part as uniform_part,
+    variance_ratio as variance_ratio,
 )
 from .resampling import (
     Floats as Floats,

@@ -37,6 +37,9 @@ class Powered:
     """Weight lambda of the cheap judge; 0 if it does not help."""
     rows: int
     """Number of all rows."""
+    effective: float | None = None
+    """Rows of a sample with equal chances, without a cheap judge, whose mean would have the same
+    standard error. None without inclusion probabilities, or without an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,13 @@ class _Influence:
     questions: int
     """Number of judged questions."""
     strata: int
+    size_of_rows: float
+    """Effective number of judged rows, for their own residuals; 1 if these are all 0."""
+
+    @property
+    def row_variance(self) -> float:
+        """Variance of a row's score, as if each row had its own question."""
+        return self.size_of_rows * self.error(0.0) ** 2
 
     def error(self, weight: float) -> float:
         """Standard error; infinite if there are too few questions for another weight."""
@@ -79,33 +89,41 @@ def prediction_powered(
     expensive: ArrayLike,
     clusters: Sequence[str] | NDArray[np.str_] | NDArray[np.int_],
     strata: Sequence[str] | NDArray[np.str_] | None = None,
+    probabilities: ArrayLike | None = None,
 ) -> Powered | None:
     """The mean of an expensive judge's scores over all rows, from a random sample of rows.
 
         m = sum_h W_h (mean_n(y)_h + lambda * (mean_N(f)_h - mean_n(f)_h)),   W_h = N_h / N
+        mean_n(y)_h = sum_i d_i y_i / sum_i d_i over the judged rows of h,    d_i = 1 / pi_i
         lambda = -sum_g A_g B_g / sum_g B_g^2, at least 0
         se^2 = K/(K - H - [lambda > 0]) * sum_g (A_g + lambda * B_g)^2
 
     f is the cheap judge's score of each of the N rows; y the expensive judge's, NaN if it gave
-    none. `strata` names each row's stratum h (one of H; one for all by default): within it rows are
-    sampled with equal chances. A_g + lambda * B_g is the influence of question g on m, so rows of
+    none. `strata` names each row's stratum h (one of H; one for all by default). `probabilities`
+    are the inclusion probabilities pi of the rows, of which only those of judged rows are read; by
+    default the rows of a stratum have equal chances, which gives the same numbers as any equal
+    probabilities. The weights d are divided by their sum, so rows on which the judge failed count
+    as not drawn. A_g + lambda * B_g is the influence of question g on m, so rows of
     one question need not be independent; K questions have a judged row. The interval is that of
     `mean_interval`, t with k - H - [lambda > 0] degrees of freedom, where k is K reduced for
     unequal weights. If lambda does not narrow it, lambda is 0: the plain mean of the judged rows.
 
     Strata with less than two judged questions are joined to the largest one. No row judged: None.
-    Raises ValueError unless every row has a cheap score and all lists have one length.
+    Raises ValueError unless every row has a cheap score, every judged row a probability in (0, 1],
+    and all lists have one length.
     Sources: Angelopoulos, Duchi and Zrnic 2023, "PPI++"; Fisch et al. 2024, "Stratified
-    prediction-powered inference"; Särndal, Swensson and Wretman 1992 for the regression estimator.
+    prediction-powered inference"; Zrnic and Candès 2024, "Active statistical inference"; Särndal,
+    Swensson and Wretman 1992, chapters 5.7 (Hájek's mean) and 6 (the regression estimator).
     """
     f, y = np.asarray(cheap, dtype=np.float64), np.asarray(expensive, dtype=np.float64)
     _check(f, y, clusters, strata)
     judged = ~np.isnan(y)
     if not judged.any():
         return None
+    factor = None if probabilities is None else _design_weights(probabilities, judged)
     question = np.unique(np.asarray(clusters), return_inverse=True)[1]
     stratum = _codes(strata, question, judged)
-    found = _influence(f, y, judged, question, stratum)
+    found = _influence(f, y, judged, question, stratum, factor)
     rows, questions = extremes(y[judged], question[judged])
 
     def estimate(weight: float) -> Mean:
@@ -122,7 +140,37 @@ def prediction_powered(
         return Mean(mean, *bounds, count, found.questions, error, mde)
 
     weight = found.best_weight()
-    return Powered(estimate(weight), estimate(0.0), weight, len(f))
+    best, plain = estimate(weight), estimate(0.0)
+    effective = None
+    if factor is not None and best.error:
+        effective = found.row_variance / best.error**2
+    return Powered(best, plain, weight, len(f), effective)
+
+
+def row_spread(
+    expensive: ArrayLike,
+    clusters: Sequence[str] | NDArray[np.str_] | NDArray[np.int_],
+    probabilities: ArrayLike,
+    strata: Sequence[str] | NDArray[np.str_] | None = None,
+) -> float | None:
+    """Standard deviation of a row's score, as if each row had its own question.
+
+        s^2 = se^2 * sum_i w_i e_i^2 / sum_i (w_i e_i)^2,   e_i = y_i - mean_n(y)_h
+
+    se is the standard error of the plain mean of `prediction_powered`, w_i the share of row i in
+    it. A sample of n rows with equal chances has se = s / sqrt(n). `expensive` is NaN where a row
+    is not judged. None if too few questions are judged for an error.
+    """
+    y = np.asarray(expensive, dtype=np.float64)
+    judged = ~np.isnan(y)
+    if not judged.any():
+        return None
+    question = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    stratum = _codes(strata, question, judged)
+    factor = _design_weights(probabilities, judged)
+    found = _influence(np.zeros(len(y)), y, judged, question, stratum, factor)
+    variance = found.row_variance
+    return math.sqrt(variance) if math.isfinite(variance) else None
 
 
 def allocate(
@@ -149,21 +197,24 @@ def allocate(
     return dict(zip(names, allocated.astype(int).tolist(), strict=True))
 
 
-def rows_to_judge(half_width: float, spread: float, correlation: float, rows: int) -> int:
+def rows_to_judge(
+    half_width: float, spread: float, correlation: float, rows: int, ratio: float = 1.0
+) -> int:
     """Rows to sample so that the interval of the mean has this half-width.
 
-        smallest n with  t_(n-2) * s * sqrt((1 - r^2) / n + r^2 / N) <= half_width
+        smallest n with  t_(n-2) * s * sqrt(q (1 - r^2) / n + r^2 / N) <= half_width
 
     `spread` is a row's standard deviation by the expensive judge (if questions have several rows,
-    sqrt(n) times the standard error of an earlier night), `correlation` that of the two judges.
-    All rows if fewer are not enough. Source: Cochran 1977, "Sampling Techniques", chapter 7.
+    sqrt(n) times the standard error of an earlier night), `correlation` that of the two judges,
+    `ratio` the `variance_ratio` q of unequal inclusion probabilities. All rows if fewer are not
+    enough. Source: Cochran 1977, "Sampling Techniques", chapter 7.
     """
     if rows < 4:
         return rows
     known = min(max(correlation, 0.0), 1.0) ** 2
 
     def enough(n: int) -> bool:
-        variance = spread**2 * ((1 - known) / n + known / rows)
+        variance = spread**2 * (ratio * (1 - known) / n + known / rows)
         t = float(special.stdtrit(n - 2, 0.5 + CONFIDENCE / 2))
         return t * math.sqrt(variance) <= half_width
 
@@ -191,18 +242,47 @@ def _codes(strata: ArrayLike | None, question: Codes, judged: NDArray[np.bool_])
     return np.unique(code, return_inverse=True)[1]
 
 
+def _design_weights(probabilities: ArrayLike, judged: NDArray[np.bool_]) -> Floats:
+    """1 / pi of the judged rows, 0 of the others."""
+    chances = np.asarray(probabilities, dtype=np.float64)
+    if chances.shape != judged.shape:
+        raise ValueError(f"lists must have one length, not {[len(chances), len(judged)]}")
+    own = chances[judged]
+    if not ((own > 0) & (own <= 1)).all():
+        raise ValueError("every judged row needs an inclusion probability in (0, 1]")
+    weights = np.zeros(len(judged))
+    weights[judged] = 1 / own
+    return weights
+
+
+def _normalised(factor: Floats, stratum: Codes) -> Floats:
+    """Weights whose largest in each stratum is 1: equal ones give the numbers of counts."""
+    largest = np.zeros(int(stratum.max()) + 1)
+    np.maximum.at(largest, stratum, factor)
+    return factor / largest[stratum]
+
+
 def _influence(
-    f: Floats, y: Floats, judged: NDArray[np.bool_], question: Codes, stratum: Codes
+    f: Floats,
+    y: Floats,
+    judged: NDArray[np.bool_],
+    question: Codes,
+    stratum: Codes,
+    factor: Floats | None = None,
 ) -> _Influence:
+    """`factor` has the design weight of each judged row; None: equal ones."""
     rows, of_stratum = len(f), stratum[judged]
-    has, sampled = np.bincount(stratum), np.bincount(of_stratum, minlength=stratum.max() + 1)
-    share, known = has / rows, np.where(judged, y, 0.0)
-    mean_y = np.bincount(of_stratum, y[judged], len(has)) / sampled
-    sample_f = np.bincount(of_stratum, f[judged], len(has)) / sampled
+    has, known = np.bincount(stratum), np.where(judged, y, 0.0)
+    factor = judged.astype(np.float64) if factor is None else _normalised(factor, stratum)
+    own = factor[judged]
+    share, sampled = has / rows, np.bincount(of_stratum, own, len(has))
+    mean_y = np.bincount(of_stratum, own * y[judged], len(has)) / sampled
+    sample_f = np.bincount(of_stratum, own * f[judged], len(has)) / sampled
     all_f = np.bincount(stratum, f) / has
     plain, shift = float(share @ mean_y), float(share @ (all_f - sample_f))
-    weight = np.where(judged, (share / sampled)[stratum], 0.0)
-    from_expensive = (mean_y - plain)[stratum] / rows + weight * (known - mean_y[stratum])
+    weight = (share / sampled)[stratum] * factor
+    residual = np.where(judged, known - mean_y[stratum], 0.0)
+    from_expensive = (mean_y - plain)[stratum] / rows + weight * residual
     between = (all_f - sample_f - shift)[stratum]
     from_cheap = (f - all_f[stratum] + between) / rows - weight * (f - sample_f[stratum])
     shares = np.bincount(question, weight)
@@ -214,7 +294,13 @@ def _influence(
         size=1 / float(np.square(shares).sum()),
         questions=int((shares > 0).sum()),
         strata=len(has),
+        size_of_rows=_size_of_rows(weight, residual),
     )
+
+
+def _size_of_rows(weight: Floats, residual: Floats) -> float:
+    squares = float(np.square(weight * residual).sum())
+    return float((weight * np.square(residual)).sum()) / squares if squares > 1e-30 else 1.0
 
 
 def _summed(values: Floats, question: Codes) -> Floats:

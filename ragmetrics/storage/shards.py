@@ -70,6 +70,8 @@ SCORE_SCHEMA = pa.schema(
         ("failed", pa.list_(pa.string())),  # judges without a usable verdict
         ("spread", pa.float64()),
         ("cheap", pa.float64()),  # the embedded judge's value, on sampled nights
+        ("probability", pa.float64()),  # of a judged row to be judged, with active sampling
+        ("compared", pa.bool_()),  # false: judged, but outside the uniform part of the sample
     ]
 )
 
@@ -92,6 +94,10 @@ class RunRef(Record):
     def rows(self, shard: int) -> str:
         """The path of a shard's rows."""
         return f"{self.folder('rows')}/shard-{shard:03d}.parquet"
+
+    def cheap(self, metric: str, shard: int) -> str:
+        """The path of a shard's cheap scores by one metric, of active sampling."""
+        return f"{self.folder('rows')}/cheap/metric={metric}/shard-{shard:03d}.parquet"
 
     def scores(self, metric: str, shard: int) -> str:
         """The path of a shard's scores by one metric."""
@@ -197,6 +203,8 @@ def score_record(row: LogRow, score: Score) -> dict[str, Any]:
         "failed": score.failed or None,
         "spread": score.spread,
         "cheap": score.cheap,
+        "probability": score.probability,
+        "compared": None if score.probability is None else score.compared,
     }
 
 
@@ -291,7 +299,11 @@ def copy_part(files: Files, source: str, target: str, notes: Mapping[str, Any]) 
     with workspace() as folder, open_part(files, source) as part:
         writer = PartWriter(folder, SCORE_SCHEMA)
         for number in range(part.num_row_groups):
-            writer.add_table(part.read_row_group(number, use_threads=False))
+            table = part.read_row_group(number, use_threads=False)
+            for field in SCORE_SCHEMA:  # parts of older versions lack newer columns
+                if field.name not in table.column_names:
+                    table = table.append_column(field, pa.nulls(len(table), field.type))
+            writer.add_table(table.select(SCORE_SCHEMA.names))
         writer.finish(files, target, notes)
 
 
@@ -343,6 +355,8 @@ def score_of(record: Mapping[str, Any]) -> Score:
         failed=tuple(record.get("failed") or ()),
         spread=record.get("spread"),
         cheap=record.get("cheap"),
+        probability=record.get("probability"),
+        compared=record.get("compared") is not False,
     )
 
 

@@ -10,7 +10,13 @@ from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from benchmarks.prediction_powered import cheap_scores, measure, measure_planned
-from ragmetrics.stats import allocate, mean_interval, prediction_powered, rows_to_judge
+from ragmetrics.stats import (
+    allocate,
+    mean_interval,
+    prediction_powered,
+    row_spread,
+    rows_to_judge,
+)
 from ragmetrics.stats.prediction_powered_mean import Powered
 
 Floats = NDArray[np.float64]
@@ -285,3 +291,90 @@ def test_nights_are_as_wide_as_was_asked_for_once_there_is_one_to_plan_by() -> N
     for night in later:
         assert night.judged < 0.6 * first.judged
         assert night.half_width == pytest.approx(0.05, rel=0.06)
+
+
+# Unequal inclusion probabilities
+
+
+@given(ROWS, st.dictionaries(st.sampled_from("xyz"), st.floats(0.001, 1), min_size=3))
+def test_equal_probabilities_change_nothing(
+    rows: list[tuple[float, float | None, str, str]], chances: dict[str, float]
+) -> None:
+    """Bit by bit the numbers without them, if they are equal in each stratum that stays apart."""
+    cheap, value, names, strata = zip(*rows, strict=True)
+    expensive = [math.nan if one is None else one for one in value]
+    plain = prediction_powered(cheap, expensive, names)
+    same = prediction_powered(cheap, expensive, names, None, [0.3] * len(rows))
+    assert (plain is None) == (same is None)
+    if plain and same:
+        assert (plain.best, plain.plain, plain.weight) == (same.best, same.plain, same.weight)
+    counts = {
+        name: len({q for _, y, q, s in rows if s == name and y is not None}) for name in "xyz"
+    }
+    if all(counts[name] >= 2 for name in set(strata)):
+        apart = prediction_powered(cheap, expensive, names, strata)
+        own = prediction_powered(cheap, expensive, names, strata, [chances[s] for s in strata])
+        assert apart is not None
+        assert own is not None
+        assert (apart.best, apart.plain) == (own.best, own.plain)
+
+
+@given(ROWS, st.lists(st.floats(0.05, 1), min_size=40, max_size=40), st.floats(0.1, 1))
+def test_only_the_ratios_of_probabilities_matter(
+    rows: list[tuple[float, float | None, str, str]], chances: list[float], factor: float
+) -> None:
+    """Weights are divided by their sum, so that failures of the judge do no harm."""
+    cheap, value, names, _ = zip(*rows, strict=True)
+    expensive = [math.nan if one is None else one for one in value]
+    own = np.array([chances[n % 40] for n in range(len(rows))])
+    found = prediction_powered(cheap, expensive, names, None, own)
+    scaled = prediction_powered(cheap, expensive, names, None, factor * own)
+    if found and scaled:
+        assert scaled.plain.mean == pytest.approx(found.plain.mean, abs=1e-9)
+
+
+def test_over_all_samples_of_a_small_population_it_is_unbiased() -> None:
+    """All 1,023 samples of ten rows, weighted by their chances: the bias is a small part of the
+    error, while that of the unweighted mean is larger than the error of the mean.
+    """
+    y = np.array([0.0, 0.0, 0.1, 0.0, 0.2, 0.9, 1.0, 0.8, 1.0, 0.9])
+    pi = np.array([0.3, 0.3, 0.3, 0.3, 0.3, 0.9, 0.9, 0.9, 0.9, 0.9])
+    total = weighted = unweighted = squares = 0.0
+    for sample in range(1, 1 << 10):
+        judged = np.array([bool(sample >> bit & 1) for bit in range(10)])
+        chance = float(np.where(judged, pi, 1 - pi).prod())
+        seen = np.where(judged, y, math.nan)
+        found = prediction_powered(np.zeros(10), seen, np.arange(10), None, pi)
+        assert found is not None
+        total += chance
+        weighted += chance * found.plain.mean
+        squares += chance * (found.plain.mean - y.mean()) ** 2
+        unweighted += chance * float(y[judged].mean())
+    error = math.sqrt(squares / total)
+    assert abs(weighted / total - y.mean()) < 0.3 * error
+    assert unweighted / total - y.mean() > error
+
+
+@pytest.mark.parametrize("chance", [0.0, 1.5, math.nan])
+def test_a_probability_that_is_none_is_refused(chance: float) -> None:
+    """Each judged row was drawn with some chance; of the others none is read."""
+    with pytest.raises(ValueError, match="inclusion probability"):
+        prediction_powered([0.1, 0.2], [1.0, math.nan], ["a", "b"], None, [chance, 0.5])
+    assert prediction_powered([0.1, 0.2], [1.0, math.nan], ["a", "b"], None, [0.5, chance])
+
+
+def test_the_spread_of_a_row_is_that_of_a_plain_sample() -> None:
+    """Of equal probabilities it is the error times the root of the rows; of others it is close."""
+    random = np.random.default_rng(8)
+    value = random.random(4_000)
+    pi = np.where(value > 0.7, 0.4, 0.1)
+    seen = np.where(random.random(4_000) < pi, value, math.nan)
+    spread = row_spread(seen, np.arange(4_000), pi)
+    assert spread == pytest.approx(value.std(), rel=0.06)
+    alike = np.where(np.arange(4_000) < 500, value, math.nan)
+    found = prediction_powered(np.zeros(4_000), alike, np.arange(4_000))
+    assert found is not None
+    assert found.plain.error is not None
+    own = row_spread(alike, np.arange(4_000), np.full(4_000, 0.125))
+    assert own == pytest.approx(found.plain.error * math.sqrt(500))
+    assert row_spread([math.nan], ["a"], [0.5]) is None

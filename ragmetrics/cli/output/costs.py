@@ -10,6 +10,7 @@ from rich.console import Console
 from ragmetrics.cli.table import print_grid
 from ragmetrics.model import BudgetReport, Manifest, Usage
 from ragmetrics.report import (
+    active_text,
     budget_text,
     cached_share,
     cost_lines,
@@ -95,6 +96,8 @@ def print_sample(console: Console, manifest: Manifest) -> None:
     )
     if by := narrowed_text(manifest.metrics):
         console.print(f"  intervals are narrower than those of the judged rows alone: {by}")
+    if drawn := active_text(report, manifest.metrics):
+        console.print(f"  active sampling: {drawn}")
     if wide := too_wide(report, manifest.metrics):
         console.print(f"  intervals {wide}", style="yellow")
 

@@ -119,14 +119,16 @@ def find_movements(
 
 def _of_nights(files: Files, side: BuildSide, metric: str) -> Answers:
     """The scores of the rows of a build, in the nights that it served."""
-    answers, columns = Answers(), ["question", "value", "status", "index_build"]
+    answers, columns = Answers(), ["question", "value", "status", "index_build", "compared"]
     parts = (ref.scores(metric, shard) for ref in side.nights for shard in range(ref.shards))
     for path in filter(files.exists, parts):
         table = read_columns(files, path, columns)
-        records = zip(*(table[name].to_pylist() for name in columns), strict=True)
-        for question, value, status, build in records:
-            if build == side.build:
-                answers.add(question, value, status)
+        for record in table.to_pylist():
+            # With active sampling some judged rows do not compare.
+            apart = record.get("compared") is False
+            status = Status.NOT_SAMPLED.value if apart else record["status"]
+            if record["index_build"] == side.build:
+                answers.add(record["question"], record["value"], status)
     return answers
 
 

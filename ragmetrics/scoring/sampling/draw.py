@@ -4,7 +4,8 @@
 
 Each row has a uniform key: the hash of the seed, the question, and the row's rank among the rows of
 its question (ordered by the hash of the id, then by position). In each stratum the rows with the
-lowest keys are judged. It follows:
+lowest keys are judged. With `draw: active` a row's key is compared with its inclusion probability
+(`inclusion.py`). It follows:
 
 - a repeated night, or one with other shards, has the same sample;
 - a late row replaces at most one other row;
@@ -24,9 +25,10 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any
 
@@ -34,18 +36,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.config import SampleSettings, Settings
+from ragmetrics.errors import StoreError
 from ragmetrics.metrics import Metric
 from ragmetrics.model import FIELDS, Manifest, Record, Summary, question_key
 from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.sampling.cheap import choose_learned
-from ragmetrics.stats import FEWEST_OF_A_STRATUM, allocate, rows_to_judge
+from ragmetrics.scoring.sampling.cheap_scores import cheap_fingerprint, load_cheap
+from ragmetrics.scoring.sampling.inclusion import Design, Drawn, choose_design, draw
+from ragmetrics.scoring.sampling.uncertainty import Uncertainty, fit_uncertainty
+from ragmetrics.stats import Floats, rows_to_judge
 from ragmetrics.storage import Files, RunRef, outlines, read_records, require_record
 
 log = logging.getLogger(__name__)
 LANGUAGE = "language"
 """A row without a tag of this name uses its field `language`."""
-ROWS_A_STRATUM = 10
-"""There is at most one stratum per so many judged rows. The smallest strata are merged."""
 FEWEST = 100
 """Smallest sample for a `half_width`: fewer rows give no reliable standard deviation."""
 WIDEST = 0.5
@@ -56,7 +60,6 @@ _95 = 1.96
 _NO_PRINTS: Mapping[str, str] = MappingProxyType({})
 _ALWAYS = {"id", "user_input", "tags", "language"}
 Keys = NDArray[np.uint64]
-Codes = NDArray[np.int32]
 
 
 def mark_of(question_key: str, row_id: str) -> str:
@@ -93,6 +96,19 @@ def stratum_of(tags: Mapping[str, str], language: str | None, names: Sequence[st
     return "\x1f".join("\x1e" if (value := own.get(name)) is None else value for name in names)
 
 
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """How a judged row was drawn."""
+
+    probability: float
+    """Its inclusion probability."""
+    compared: bool
+    """Whether it is in the uniform part of the sample."""
+
+
+_CERTAIN = Chance(1.0, compared=True)
+
+
 class Group(Record):
     """Metrics with the same sample."""
 
@@ -105,6 +121,24 @@ class Group(Record):
     """Strata that were sampled separately. All other rows are one more stratum."""
     marks: tuple[str, ...] | None = None
     """Marks of the rows that are judged; None: all rows are judged."""
+    weighted: bool = False
+    """Whether rows have an inclusion probability of their own: with active sampling."""
+    probabilities: tuple[float, ...] = ()
+    """The inclusion probability of each of these marks; empty where all are 1."""
+    compared: tuple[bool, ...] = ()
+    """Whether each of these marks is in the uniform part of the sample; empty where all are."""
+    uniform: str = ""
+    """Why rows had equal chances despite active sampling; empty otherwise."""
+
+    def chance(self, mark: str) -> Chance | None:
+        """How a judged row was drawn; None without active sampling."""
+        return self._chances.get(mark, _CERTAIN) if self.weighted and self.judges(mark) else None
+
+    @cached_property
+    def _chances(self) -> Mapping[str, Chance]:
+        """How each judged row was drawn, where its probability is not 1."""
+        pairs = zip(self.probabilities, self.compared or repeat(True), strict=False)
+        return {mark: Chance(*how) for mark, how in zip(self.marks or (), pairs, strict=False)}
 
     @cached_property
     def sample(self) -> frozenset[str] | None:
@@ -135,6 +169,8 @@ class SamplePlan(Record):
     """Path of the learned judge that scores all rows; empty: the embedded judge does."""
     cheap_note: str = ""
     """A sentence on the judge of all rows, for people."""
+    draw: str = "uniform"
+    """How rows were drawn by the settings: `uniform` or `active`."""
 
     def left_out(self, mark: str) -> set[str]:
         """The metrics that do not judge a row."""
@@ -239,27 +275,69 @@ def _key(seed: int, question: int, rank: int) -> int:
 
 
 def plan_sample(
-    settings: Settings, files: Files, ref: RunRef, prints: Mapping[str, str] = _NO_PRINTS
+    settings: Settings,
+    files: Files,
+    ref: RunRef,
+    prints: Mapping[str, str] = _NO_PRINTS,
+    score_cheap: Callable[[Sequence[str], str], None] | None = None,
 ) -> SamplePlan | None:
     """Draw the rows of a staged run that are judged, or load the sample that was drawn before.
 
-    None when all rows are judged. `prints` are the fingerprints of the metrics; a `half_width`
-    uses them to find comparable nights.
+    None when all rows are judged. `prints` are the fingerprints of the metrics; a `half_width` and
+    active sampling use them to find comparable nights. `score_cheap` computes and stores the cheap
+    scores of all rows for some metrics, by the learned judge at a path; without it rows have equal
+    chances.
     """
-    if settings.sample is None or not settings.samples:
+    sample = settings.sample
+    if sample is None or not settings.samples:
         return None
     if (found := load_sample(files, ref)) is not None:
         return found
     frame = read_sampling_frame(settings, files, ref)
-    looks_back = settings.sample.half_width is not None and prints
+    looks_back = prints and (sample.half_width is not None or sample.draw == "active")
     past = outlines(files, before=ref.date, last=_LOOKED_THROUGH) if looks_back else []
     cheap, note = choose_learned(settings, files)
-    plan = draw_all(settings.sample, frame, past, prints)
+    uncertain: dict[str, Floats] = {}
+    if sample.draw == "active" and score_cheap:
+        fitted = _fit_all(frame, past, prints, cheap)
+        score_cheap(list(fitted), cheap)
+        uncertain = {name: one.of(_cheap(files, ref, name)) for name, one in fitted.items()}
+    plan = draw_all(sample, frame, past, prints, uncertain)
     plan = plan.model_copy(update={"cheap": cheap, "cheap_note": note})
     save_sample(files, ref, plan)
     for one in plan.groups:
-        log.info("%s: %d of %d rows to be judged", ", ".join(one.metrics), one.judged, one.rows)
+        how = f" with equal chances: {one.uniform}" if one.uniform else ""
+        log.info(
+            "%s: %d of %d rows to be judged%s", ", ".join(one.metrics), one.judged, one.rows, how
+        )
     return plan
+
+
+def _fit_all(
+    frame: SamplingFrame, past: Sequence[Manifest], prints: Mapping[str, str], cheap: str
+) -> dict[str, Uncertainty]:
+    """The uncertainty of each metric that has enough pairs of scores of earlier nights."""
+    own = cheap_fingerprint(cheap)
+    nights = [one for one in past if one.sample and one.sample.cheap_fingerprint == own]
+    found = {}
+    for name in (metric.name for kind in frame.kinds for metric in kind):
+        seen = comparable(nights, name, prints.get(name))
+        bins = [one.sample.bins for one in seen if one.sample and one.sample.bins]
+        if (fitted := fit_uncertainty(bins)) is not None:
+            found[name] = fitted
+    return found
+
+
+def _cheap(files: Files, ref: RunRef, metric: str) -> Floats:
+    """The stored cheap scores of all rows of a run."""
+    shards = []
+    for shard in range(ref.shards):
+        found = load_cheap(files, ref, metric, shard)
+        if found is None:
+            path = files.uri(ref.cheap(metric, shard))
+            raise StoreError(f"{path} is missing: run the night again", transient=True)
+        shards.append(found)
+    return np.concatenate(shards)
 
 
 def read_sampling_frame(settings: Settings, files: Files, ref: RunRef) -> SamplingFrame:
@@ -283,37 +361,70 @@ def draw_all(
     frame: SamplingFrame,
     past: Sequence[Manifest],
     prints: Mapping[str, str],
+    uncertain: Mapping[str, Floats] | None = None,
 ) -> SamplePlan:
-    """Draw rows for each group of metrics, among the rows with the fields that it needs."""
+    """Draw rows for each group of metrics, among the rows with the fields that it needs.
+
+    `uncertain` is the uncertainty of every row of the night by metric, for active sampling.
+    """
     keys, fits = frame.keys(sample.seed), np.frombuffer(frame.fits, dtype=np.uint64)
     marks = frame.marks()
     codes, names = np.frombuffer(frame.codes, dtype=np.int32), list(frame.strata)
     groups = []
     for number, kind in enumerate(frame.kinds):
         there = np.flatnonzero(fits >> np.uint64(number) & np.uint64(1))
-        wanted = max(
-            wanted_rows(sample, len(there), known(comparable(past, one.name, prints.get(one.name))))
-            for one in kind
+        seen = [known(comparable(past, one.name, prints.get(one.name))) for one in kind]
+        own = [(uncertain or {}).get(one.name) for one in kind]
+        design = choose_design([None if one is None else one[there] for one in own], len(there))
+
+        wanted = partial(_most_wanted, sample, len(there), seen)
+        drawn = draw(keys[there], codes[there], names, design.rows(wanted), design.relative)
+        own_marks = marks[there[drawn.rows]]
+        order = np.argsort(own_marks)
+        groups.append(
+            Group(
+                metrics=tuple(one.name for one in kind),
+                rows=len(there),
+                judged=len(drawn.rows),
+                strata=tuple(drawn.strata),
+                marks=None
+                if len(drawn.rows) == len(there)
+                else tuple(f"{mark:016x}" for mark in own_marks[order].tolist()),
+                **(_chances(drawn, order, design) if sample.draw == "active" else {}),
+            )
         )
-        drawn, strata = draw(keys[there], codes[there], names, wanted)
-        group = Group(
-            metrics=tuple(one.name for one in kind),
-            rows=len(there),
-            judged=len(drawn),
-            strata=tuple(strata),
-            marks=None
-            if len(drawn) == len(there)
-            else tuple(f"{mark:016x}" for mark in sorted(marks[there[drawn]].tolist())),
-        )
-        groups.append(group)
-    return SamplePlan(tags=sample.strata, groups=tuple(groups))
+    return SamplePlan(tags=sample.strata, groups=tuple(groups), draw=sample.draw)
 
 
-def wanted_rows(sample: SampleSettings, rows: int, seen: Known) -> int:
-    """The sample size for a metric that can be scored on so many rows."""
+def _chances(drawn: Drawn, order: NDArray[np.intp], design: Design) -> dict[str, Any]:
+    """The fields of a group with inclusion probabilities, of six digits each."""
+    compared = () if drawn.compared.all() else tuple(drawn.compared[order].tolist())
+    chances = drawn.probabilities[order]
+    return {
+        "weighted": True,
+        "probabilities": ()
+        if (chances == 1).all()
+        else tuple(float(f"{one:.6g}") for one in chances.tolist()),
+        "compared": compared,
+        "uniform": design.uniform,
+    }
+
+
+def _most_wanted(
+    sample: SampleSettings, rows: int, seen: Sequence[Known], ratios: Sequence[float]
+) -> int:
+    """The largest sample size that one of some metrics needs."""
+    pairs = zip(seen, ratios, strict=True)
+    return max(wanted_rows(sample, rows, one, ratio) for one, ratio in pairs)
+
+
+def wanted_rows(sample: SampleSettings, rows: int, seen: Known, ratio: float = 1.0) -> int:
+    """The sample size for a metric that can be scored on so many rows. `ratio` is the variance of
+    unequal inclusion probabilities, compared with equal ones.
+    """
     if sample.half_width is None:
         return min(sample.rows or 0, rows)
-    wanted = rows_to_judge(sample.half_width, seen.spread, seen.correlation, rows)
+    wanted = rows_to_judge(sample.half_width, seen.spread, seen.correlation, rows, ratio)
     return min(max(wanted, FEWEST), rows)
 
 
@@ -351,26 +462,3 @@ def _spread(summary: Summary) -> float | None:
     if summary.low is None or summary.high is None:
         return None
     return (summary.high - summary.low) / 2 / _95 * math.sqrt(summary.scored)
-
-
-def draw(
-    keys: Keys, codes: Codes, names: Sequence[str], rows: int
-) -> tuple[NDArray[np.intp], list[str]]:
-    """Draw rows by their keys and strata (`codes` are indexes of `names`). Returns the positions of
-    the drawn rows, and the strata that were sampled separately; all others were merged into one.
-    """
-    sizes = np.bincount(codes, minlength=len(names))
-    largest = sorted(range(len(names)), key=lambda code: (-sizes[code], names[code]))
-    own = [code for code in largest if sizes[code] >= FEWEST_OF_A_STRATUM]
-    own = own[: rows // ROWS_A_STRATUM]
-    together = np.where(np.isin(codes, own), codes, -1)
-    kinds = np.unique(together).tolist()
-    counts = {str(code): int((together == code).sum()) for code in kinds}
-    allocation = allocate(counts, rows)
-    found = []
-    for code in kinds:
-        there = np.flatnonzero(together == code)
-        lowest = np.argsort(keys[there], kind="stable")[: allocation[str(code)]]
-        found.append(there[lowest])
-    drawn = np.sort(np.concatenate(found)) if found else np.empty(0, dtype=np.intp)
-    return drawn, [names[code] for code in own] if len(kinds) > 1 else []

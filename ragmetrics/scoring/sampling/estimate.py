@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 
 from ragmetrics.model import SampledMean, Status
 from ragmetrics.scoring.sampling.draw import Group, stratum_of
-from ragmetrics.stats import Mean, prediction_powered
+from ragmetrics.scoring.sampling.uncertainty import cheap_bins
+from ragmetrics.stats import Mean, prediction_powered, row_spread
 
 if TYPE_CHECKING:
     import pandas as pd
 
 STRATUM = "stratum"
 """Column of a score table: the stratum in which the row was sampled."""
+PROBABILITY = "probability"
+"""Column of a score table: the inclusion probability of a judged row, with active sampling."""
 _FEWEST_CORRELATED = 3
 
 Floats = NDArray[np.float64]
@@ -55,24 +58,34 @@ def sampled_mean(rows: pd.DataFrame) -> tuple[Mean | None, SampledMean | None]:
     y = np.where(scored, there["value"].to_numpy(dtype=np.float64), np.nan)
     f = np.where(np.isnan(known), _mean_known(known), known)
     question, strata = (there[name].to_numpy(dtype=str) for name in ("question", STRATUM))
-    part = _scorable_share(y, none, question, strata) if none.any() else None
+    weighted = PROBABILITY in there
+    chances = there[PROBABILITY].to_numpy(dtype=np.float64) if weighted else None
+    part = _scorable_share(y, none, question, strata, chances) if none.any() else None
     if part:
         y = np.where(none, part.mean, y)
-    found = prediction_powered(f, y, question, strata)
+    found = prediction_powered(f, y, question, strata, chances)
     if found is None:
         return None, None
     best, plain = found.best, found.plain
     if part:
         best, plain = part.alone(best), part.alone(plain)
     judged = scored | none
+    weights = np.ones(int(judged.sum())) if chances is None else 1 / chances[judged]
+    if chances is None:
+        spread = None if plain.error is None else plain.error * math.sqrt(found.plain.n)
+    else:
+        spread = row_spread(y, question, chances, strata)
+        spread = spread / part.share if spread is not None and part else spread
     sampled = SampledMean(
         rows=None if part else found.rows,
         mean=plain.mean,
         low=plain.low,
         high=plain.high,
         weight=found.weight,
-        spread=None if plain.error is None else plain.error * math.sqrt(found.plain.n),
-        correlation=_correlation(f[judged], y[judged], strata[judged]),
+        spread=spread,
+        correlation=_correlation(f[judged], y[judged], strata[judged], weights),
+        effective=found.effective,
+        bins=cheap_bins(f[judged], y[judged], weights) if weighted else [],
     )
     return best, sampled
 
@@ -105,7 +118,11 @@ class _ScorableShare:
 
 
 def _scorable_share(
-    y: Floats, none: NDArray[np.bool_], question: NDArray[np.str_], strata: NDArray[np.str_]
+    y: Floats,
+    none: NDArray[np.bool_],
+    question: NDArray[np.str_],
+    strata: NDArray[np.str_],
+    chances: Floats | None,
 ) -> _ScorableShare | None:
     """The mean of the scorable rows as a ratio of two means.
 
@@ -119,7 +136,9 @@ def _scorable_share(
     indicator = np.where(scored, 1.0, np.where(none, 0.0, np.nan))
     total = np.where(none, 0.0, y)
     nothing = np.zeros(len(y))
-    share, mean = (prediction_powered(nothing, one, question, strata) for one in (indicator, total))
+    share, mean = (
+        prediction_powered(nothing, one, question, strata, chances) for one in (indicator, total)
+    )
     if share is None or mean is None or not share.plain.mean:
         return None
     return _ScorableShare(
@@ -135,11 +154,16 @@ def _mean_known(known: Floats) -> float:
     return 0.0 if np.isnan(known).all() else float(np.nanmean(known))
 
 
-def _correlation(cheap: Floats, expensive: Floats, strata: NDArray[np.str_]) -> float | None:
+def _correlation(
+    cheap: Floats, expensive: Floats, strata: NDArray[np.str_], weights: Floats
+) -> float | None:
     """Correlation of both judges' scores within strata; None when one of them is constant."""
     code = np.unique(strata, return_inverse=True)[1]
-    counts = np.bincount(code)
-    f, y = (one - (np.bincount(code, one) / counts)[code] for one in (cheap, expensive))
+    counts = np.bincount(code, weights)
+    f, y = (
+        (one - (np.bincount(code, weights * one) / counts)[code]) * np.sqrt(weights)
+        for one in (cheap, expensive)
+    )
     squares = float((f @ f) * (y @ y))
     if len(f) < _FEWEST_CORRELATED or squares <= 1e-18:
         return None

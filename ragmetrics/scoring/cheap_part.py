@@ -1,0 +1,46 @@
+"""Cheap scores before the draw: one family of metrics over one shard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from ragmetrics import event_loop as loop
+from ragmetrics.config import Settings
+from ragmetrics.scoring.metric_choice import chosen_metrics
+from ragmetrics.scoring.part import stream_rows
+from ragmetrics.scoring.sampling.cheap import make_cheap_judges
+from ragmetrics.scoring.sampling.cheap_scores import CHEAP_SCHEMA, CheapScorer
+from ragmetrics.scoring.staging import load_corpus
+from ragmetrics.storage import PartWriter, RunRef, is_whole, open_store, workspace
+
+
+@dataclass(frozen=True)
+class CheapRunScorer:
+    """Computes and stores the cheap scores of parts of a staged run."""
+
+    settings: Settings
+    ref: RunRef
+    learned: str = ""
+    """Path of the learned judge that scores the rows; empty: the embedded judge does."""
+
+    def score(self, names: Sequence[str], shard: int) -> int:
+        """The cheap scores of one part. Returns the number of rows, 0 if they were stored."""
+        return loop.run(self._score(names, shard))
+
+    async def _score(self, names: Sequence[str], shard: int) -> int:
+        files, ref = open_store(self.settings), self.ref
+        family = [one for one in chosen_metrics(self.settings) if one.name in names]
+        if all(is_whole(files, ref.cheap(one.name, shard)) for one in family):
+            return 0
+        scorer = CheapScorer(make_cheap_judges(load_corpus(files, ref), files, self.learned))
+        with workspace() as folder:
+            writers = {one.name: PartWriter(folder, CHEAP_SCHEMA) for one in family}
+            async with aclosing(stream_rows(files, ref.rows(shard))) as rows:
+                async for row in rows:
+                    for name, guess in (await scorer.guesses(family, row)).items():
+                        writers[name].add({"cheap": guess.value}, size=16)
+            for name, writer in writers.items():
+                writer.finish(files, ref.cheap(name, shard))
+        return next(iter(writers.values())).rows
