@@ -41,6 +41,8 @@ from ragmetrics.judges import (
     Judge,
     JudgeClient,
     ReplyCache,
+    RowFirst,
+    layout_of,
     make_embedder,
     make_judges,
     names_of,
@@ -107,7 +109,7 @@ async def judge_set(
             )
             judged = JudgedSet(JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note))
             try:
-                session = _Session(client, known, targets(wanted), wanted)
+                session = _Session(client, known, targets(wanted), wanted, layout_of(chosen))
                 await session.judge_all(labelled, hostile, judged, progress)
             except JudgeRefused as error:
                 refusals.append(error)
@@ -156,6 +158,7 @@ class _Session:
     metrics: dict[str, Metric]
     targets: Sequence[LabelTarget]
     wanted: Sequence[str] | None
+    layout: RowFirst | None
 
     async def judge_all(
         self,
@@ -183,9 +186,16 @@ class _Session:
 
     async def _grade(self, row: LogRow, ask: Ask) -> int | None:
         """A grade as `context_relevance` requests it; None where there is no verdict."""
-        worded = self.metrics[ATTACKED_METRIC].overridden(ask, row.language)
+        worded = self._worded(self.metrics[ATTACKED_METRIC], row, ask)
         answer = await self.client.answer(row.question_key, worded)
         return answer.grade if isinstance(answer, Grade) else None
+
+    def _worded(self, metric: Metric, row: LogRow, request: Request) -> Request:
+        """The request in the words and the layout in which a night sends it."""
+        worded = metric.overridden(request, row.language)
+        if self.layout and isinstance(worded, Ask):
+            (worded,) = self.layout.arrange(row, [worded])
+        return worded
 
     async def _judge_row(
         self, row: AskedRow
@@ -202,7 +212,7 @@ class _Session:
             metric = self.metrics[name]
 
             def answer(request: Request, metric: Metric = metric) -> Awaitable[Answer]:
-                worded = metric.overridden(request, labelled.row.language)
+                worded = self._worded(metric, labelled.row, request)
                 return self.client.answer(labelled.row.question_key, worded)
 
             score = await run_metric(metric, labelled.row, answer)
@@ -213,7 +223,7 @@ class _Session:
         self, row: AskedRow, target: LabelTarget, question: LabelQuestion
     ) -> list[Unit]:
         log_row = row.labelled.row
-        ask = self.metrics[target.metric].overridden(question.ask, log_row.language)
+        ask = self._worded(self.metrics[target.metric], log_row, question.ask)
         answer = await self.client.answer(log_row.question_key, ask)
         if isinstance(answer, Unanswered):
             return units_of(row, question, None, Status(answer.status))

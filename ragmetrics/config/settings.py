@@ -170,10 +170,23 @@ class Settings(BaseSettings):
             raise ValueError("set either judge or judges")
         return self
 
+    @model_validator(mode="after")
+    def _one_layout(self) -> Settings:
+        if self.fuse and any(one.prompt_layout == "row_first" for one in self.panel):
+            raise ValueError("set either fuse or prompt_layout: a fused row is one request")
+        return self
+
     @property
     def panel(self) -> tuple[JudgeSettings, ...]:
         """All judges: the panel, or the one judge."""
         return self.judges or (self.judge,)
+
+    @property
+    def asks_by_row(self) -> bool:
+        """True when all requests of a row belong together: fused, or with a common beginning. One
+        task then scores all metrics of a shard.
+        """
+        return bool(self.fuse) or any(one.prompt_layout == "row_first" for one in self.panel)
 
     @property
     def redacts_messages(self) -> bool:

@@ -12,7 +12,7 @@ from .comparison_pages import compare_path as compare_path, write_comparison as 
 from .costs import (
     money_text as money_text,
     budget_text as budget_text,
-    cached_share as cached_share,
+    cached_text as cached_text,
     cost_lines as cost_lines,
     limits_text as limits_text,
     narrowed_text as narrowed_text,

@@ -103,6 +103,16 @@ def cached_share(usage: Usage) -> str:
     return share(usage.cached_tokens, usage.prompt_tokens) if usage.cached_tokens else ""
 
 
+def cached_text(usage: Usage) -> str:
+    """`12.5% cached, saved $0.03`; without the money if it is not known, empty if nothing was
+    cached.
+    """
+    if not usage.cached_tokens:
+        return ""
+    saved = "" if usage.usd_saved is None else f", saved {money(usage.usd_saved)}"
+    return f"{cached_share(usage)} cached{saved}"
+
+
 def money(usd: float | None) -> str:
     """`$12.34`, with up to four decimals below a dollar; a dash if no price is known."""
     if usd is None:
