@@ -86,7 +86,8 @@ class JudgeSettings(SettingsModel):
     """Number of times that each row is judged. Its value is the mean; the spread is stored."""
     prompt_layout: Literal["task_first", "row_first"] = "task_first"
     """`row_first`: requests that hold all contexts of a row begin with question and contexts, so
-    that providers cache this part. `task_first`: they begin with the instructions."""
+    that providers cache this part. `task_first`: they begin with the instructions. Judges that read
+    no prompts ignore it."""
     usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
     usd_per_million_cached_tokens: float | None = Field(None, ge=0)
     """Price of prompt tokens from the endpoint's cache. None: the price of other prompt tokens."""
@@ -101,6 +102,11 @@ class JudgeSettings(SettingsModel):
     def live(self) -> bool:
         """True for a remote judge that answers each request at once: not for a batch."""
         return self.name == "openai"
+
+    @property
+    def begins_with_row(self) -> bool:
+        """True for a judge whose requests begin with question and contexts."""
+        return self.remote and self.prompt_layout == "row_first"
 
     @property
     def lexical(self) -> bool:
@@ -131,12 +137,6 @@ class JudgeSettings(SettingsModel):
         if not cached or of_cached is None or prompt is None:
             return None
         return round(cached * (prompt - of_cached) / 1e6, 6)
-
-    @model_validator(mode="after")
-    def _layout_is_read(self) -> JudgeSettings:
-        if self.prompt_layout == "row_first" and not self.remote:
-            raise ValueError(f"prompt_layout: the judge {self.name} does not read prompts")
-        return self
 
     @field_validator("name")
     @classmethod

@@ -53,6 +53,7 @@ DEFAULT_METRICS: tuple[str, ...] = (
     "response_relevancy",
 )
 
+_TWO_LAYOUTS = "set either fuse or prompt_layout: a fused row is one request"
 Aggregate = Literal["mean", "median", "min", "max", "majority"]
 PresetName = Literal["ragas", "openinference", "langfuse", "otel", "langsmith"]
 MetricChoice = str | dict[str, dict[str, Any]]
@@ -172,8 +173,8 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _one_layout(self) -> Settings:
-        if self.fuse and any(one.prompt_layout == "row_first" for one in self.panel):
-            raise ValueError("set either fuse or prompt_layout: a fused row is one request")
+        if self.fuse and any(one.begins_with_row for one in self.panel):
+            raise ValueError(_TWO_LAYOUTS)
         return self
 
     @property
@@ -186,7 +187,7 @@ class Settings(BaseSettings):
         """True when all requests of a row belong together: fused, or with a common beginning. One
         task then scores all metrics of a shard.
         """
-        return bool(self.fuse) or any(one.prompt_layout == "row_first" for one in self.panel)
+        return bool(self.fuse) or any(one.begins_with_row for one in self.panel)
 
     @property
     def redacts_messages(self) -> bool:
@@ -306,6 +307,8 @@ def bounded(settings: Settings, budget: Mapping[str, Any] | None, fuse: str | No
     if fuse is not None:
         if fuse != "row":
             raise SettingsError(f"fuse: unknown value {fuse!r}; the only value is: row")
+        if any(one.begins_with_row for one in settings.panel):
+            raise SettingsError(_TWO_LAYOUTS)
         update["fuse"] = fuse
     return settings.model_copy(update=update)
 

@@ -130,7 +130,7 @@ class RowFirst:
 
 def layout_of(judge: JudgeSettings) -> RowFirst | None:
     """The layout of a judge's prompts. None: instructions first."""
-    return RowFirst() if judge.prompt_layout == "row_first" else None
+    return RowFirst() if judge.begins_with_row else None
 
 
 def number_sentences(row: LogRow) -> list[Mapping[str, str]]:

@@ -257,7 +257,7 @@ class PartScorer:
                     else None,
                 ),
                 one.chosen.repeats,
-                layout_of(one.chosen),
+                None if self.settings.fuse else layout_of(one.chosen),
             )
             for one, cache in zip(judges.judges, caches, strict=True)
         ]

@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.config import JudgeSettings, make_settings
+from ragmetrics.config import JudgeSettings, bounded, make_settings
 from ragmetrics.errors import SettingsError, UnreadableReply
-from ragmetrics.judges import EmbeddingClient, JudgeClient, MetricRequest, Reply, RowFirst
+from ragmetrics.judges import (
+    EmbeddingClient,
+    JudgeClient,
+    MetricRequest,
+    Reply,
+    RowFirst,
+    layout_of,
+)
 from ragmetrics.judges.row_first import ROW_FIRST, is_cacheable
 from ragmetrics.metrics import GRADE, NEEDED, select
 from ragmetrics.model import Ask, LogRow, Manifest, Prompt, Text
@@ -189,13 +196,17 @@ def test_one_task_scores_the_metrics_that_share_a_row() -> None:
     assert len(chosen_metrics(make_settings({"metrics": METRICS}))) == 3
 
 
-def test_the_layout_needs_a_judge_that_reads_prompts_and_single_requests() -> None:
-    """Elsewhere it would do nothing, silently."""
-    with pytest.raises(SettingsError, match="does not read prompts"):
-        make_settings({"judge": {"name": "embedded", "prompt_layout": "row_first"}})
+def test_a_fused_row_has_nothing_to_share() -> None:
+    """Both settings together are an error; a judge that reads no prompts ignores the layout."""
     with pytest.raises(SettingsError, match="either fuse or prompt_layout"):
         make_settings({"judge": {"name": "openai", "prompt_layout": "row_first"}, "fuse": "row"})
-    assert JudgeSettings(name="openai-batch", prompt_layout="row_first").prompt_layout
+    with pytest.raises(SettingsError, match="either fuse or prompt_layout"):
+        bounded(
+            make_settings({"judge": {"name": "openai", "prompt_layout": "row_first"}}), None, "row"
+        )
+    assert layout_of(JudgeSettings(name="openai-batch", prompt_layout="row_first"))
+    assert layout_of(JudgeSettings(name="embedded", prompt_layout="row_first")) is None
+    assert layout_of(JudgeSettings(name="openai")) is None
 
 
 def long_rows(count: int) -> list[dict[str, Any]]:
