@@ -155,12 +155,16 @@ class SampleReport(Record):
     """Requested half width of the interval of each mean; None where `rows` is given."""
     strata: list[str] = Field(default_factory=list)
     seed: int = 0
+    draw: str = "uniform"
+    """How rows are drawn by the settings: `uniform` or `active`."""
     judged: int = 0
     """Rows that some metric was judged on."""
     spent: Usage
     whole: Usage | None
     """Estimated cost of all rows, from the cost of the judged rows; None where all answers came
     from the cache."""
+    learned: bool = False
+    """Whether the learned judge scored all rows by some metric."""
 
 
 class JudgeInfo(Record):
