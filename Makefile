@@ -8,6 +8,7 @@ SYSTEM_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations 10
 FAST = -m "not process" --hypothesis-profile fast tests/unit
 FUZZ_EXAMPLES ?= 200
 MUTANTS ?= 300
+VERSION ?= dev
 VENV = .venv
 BIN = $(VENV)/bin
 LOCK_VENV = .venv-lock
@@ -19,11 +20,13 @@ RAGAS_VENV = .venv-ragas
 RAGAS_0_1_VENV = .venv-ragas-0.1
 DEEPEVAL_VENV = .venv-deepeval
 PHOENIX_VENV = .venv-phoenix
+AIRFLOW_VENV = .venv-airflow
+DAGSTER_VENV = .venv-dagster
 
 # Each process of a test would compile the product anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: dist test-dist sbom help venv install phoenix demo test-fast test test-system test-lowest mutation fuzz check format bench parity \
+.PHONY: reference docs docs-serve docs-check docs-version dist test-dist sbom help venv install phoenix airflow dagster demo test-fast test test-system test-lowest mutation fuzz check format bench parity \
 	screenshots lock clean
 
 help: ## list the targets
@@ -34,6 +37,10 @@ venv: $(BIN)/.dev-installed ## make .venv with everything for development
 install: $(BIN)/.flows-installed ## make .venv with what users need: ragmetrics and Prefect
 
 phoenix: $(PHOENIX_VENV)/.installed ## make .venv-phoenix with the server of Arize Phoenix, which tests of write-back annotate
+
+airflow: $(AIRFLOW_VENV)/.installed ## make .venv-airflow with Airflow and ragmetrics, for the test of its example
+
+dagster: $(DAGSTER_VENV)/.installed ## make .venv-dagster with Dagster and ragmetrics, for the test of its example
 
 demo: $(BIN)/.flows-installed ## run the nightly on bundled logs: no key, no network
 	$(BIN)/python -m flows.demo
@@ -58,12 +65,37 @@ mutation: $(MUTATION_VENV)/.installed ## change the code that decides, and count
 fuzz: $(BIN)/.dev-installed ## try readers of logs, settings, replies and stores with damaged input
 	RAGMETRICS_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(BIN)/python -m pytest $(PYTEST_ARGS) --timeout 600 tests/fuzz
 
-check: $(BIN)/.dev-installed ## lint, formatting, types, import contracts
+check: $(BIN)/.dev-installed docs-check ## lint, formatting, types, import contracts, the docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/package_map.py
+
+reference: $(BIN)/.dev-installed ## write the pages of docs/reference that are made from the code
+	$(BIN)/python -m scripts.reference
+
+# The theme advertises its successor without the variable.
+MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
+LYCHEE = $(BIN)/lychee --offline --include-fragments --index-files index.html --no-progress
+
+docs: $(BIN)/.dev-installed ## build the docs site in site/; a warning is an error
+	$(MKDOCS) build --strict
+
+docs-serve: $(BIN)/.dev-installed ## show the docs site on port 8000, and build it again after each change
+	$(MKDOCS) serve
+
+# The page of errors has links from the root of the published site.
+docs-check: docs ## check the docs: pages made from the code, links with their anchors, spelling, prose
+	$(BIN)/python -m scripts.reference --check
+	$(LYCHEE) --exclude-path site/404.html site
+	$(BIN)/codespell docs README.md CONTRIBUTING.md
+	$(BIN)/python -m scripts.check_docs
+
+# It commits to the local branch gh-pages and pushes nothing: `.github/workflows/docs.yml` does.
+docs-version: $(BIN)/.dev-installed ## add a version of the docs to the branch gh-pages: VERSION=0.1 ALIAS=latest
+	PATH="$$PWD/$(BIN):$$PATH" NO_MKDOCS_2_WARNING=1 mike deploy --update-aliases $(VERSION) $(ALIAS)
+	$(BIN)/mike set-default --allow-undefined latest
 
 format: $(BIN)/.dev-installed ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
@@ -110,7 +142,7 @@ sbom: ## write the bill of materials of what users install, in the CycloneDX for
 	rm -rf $(SBOM_VENV) $(SBOM_VENV)-tool
 
 clean: ## remove .venv, caches and the demo's output
-	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(DIST_VENV) $(SBOM_VENV) $(SBOM_VENV)-tool $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) $(PHOENIX_VENV) build dist sbom.cdx.json demo-store *.egg-info
+	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(DIST_VENV) $(SBOM_VENV) $(SBOM_VENV)-tool $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) $(PHOENIX_VENV) $(AIRFLOW_VENV) $(DAGSTER_VENV) build dist site sbom.cdx.json demo-store *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -160,4 +192,15 @@ $(DEEPEVAL_VENV)/.installed: $(BIN)/python
 $(PHOENIX_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(PHOENIX_VENV)
 	$(PHOENIX_VENV)/bin/pip install -q "arize-phoenix>=20.16,<21"
+	touch $@
+
+# Without our constraints: schedulers and the product have to agree on versions by themselves.
+$(AIRFLOW_VENV)/.installed: pyproject.toml $(BIN)/python
+	$(BIN)/python -m venv $(AIRFLOW_VENV)
+	$(AIRFLOW_VENV)/bin/pip install -q "apache-airflow>=3.3,<3.4" -e .
+	touch $@
+
+$(DAGSTER_VENV)/.installed: pyproject.toml $(BIN)/python
+	$(BIN)/python -m venv $(DAGSTER_VENV)
+	$(DAGSTER_VENV)/bin/pip install -q "dagster>=1.13,<1.14" -e .
 	touch $@

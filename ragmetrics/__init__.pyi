@@ -25,6 +25,7 @@ from .text import sentences as sentences, normalise as normalise
 
 # Run the steps of the product in a flow of one's own.
 from .pipeline import run_night as run_night, NightResult as NightResult
+from .pipeline import NightSteps as NightSteps, NightRun as NightRun, NightPart as NightPart
 from .pipeline import run_backfill as run_backfill
 from .comparison import run_gate as run_gate, run_replay as run_replay
 from .model import IndexBuild as IndexBuild, make_index_build as make_index_build

@@ -6,14 +6,14 @@ python -m scripts.cli_page
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
 from ragmetrics.cli.app import COMMANDS, app
+from scripts.pages import cell, table
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "cli.md"
 
@@ -23,14 +23,11 @@ _HEAD = """\
 This page lists every command with its arguments and options. `python -m scripts.cli_page` writes it
 from the commands; `ragmetrics COMMAND --help` shows the same.
 
-Exit codes, unless a command says more: 0 done, 1 done and something needs a look, 2 wrong input, 130
-stopped by Ctrl-C.
+Exit codes, unless a command says more: 0 done, 1 done and something needs a look, 2 wrong input,
+130 stopped by Ctrl-C.
 """
 
-_TYPE = re.compile(r"<(list\[)?(\w+)[^>]*>")
-_NOTE = re.compile(
-    r"\s*\[(?:default: (?P<default>[^\[\]]*)|required|x[<>][^\[\]]*|[^\[\]]*<=x[^\[\]]*)\]$"
-)
+_VALUES = {int: "NUMBER", float: "NUMBER", Path: "PATH"}
 
 
 def page() -> str:
@@ -54,24 +51,47 @@ def _entries(name: str, command: Any, parent: Any) -> Iterator[str]:
         for child, own in children.items():
             yield from _entries(f"{name} {child}", own, context)
         return
-    pieces = (piece for one in command.params for piece in one.get_usage_pieces(context))
-    usage = re.sub(r"[{}]", "", " ".join(pieces)).replace("[[", "[").replace("]]", "]")
-    yield f"```text\n{name} [OPTIONS] {usage}".rstrip() + "\n```\n"
-    records = [one.get_help_record(context) for one in command.params if one.name != "help"]
-    lines = [_line(*one) for one in records if one]
-    if lines:
-        yield "\n".join(["| option | meaning | default |", "|---|---|---|", *lines, ""])
+    shown = [one for one in command.params if one.name != "help" and not one.hidden]
+    arguments = " ".join(_argument(one) for one in shown if one.param_type_name == "argument")
+    yield f"```text\n{name} [OPTIONS] {arguments}".rstrip() + "\n```\n"
+    if shown:
+        types = get_type_hints(inspect.unwrap(command.callback))
+        rows = [
+            (f"`{_name(one, types[one.name])}`", cell(one.help or ""), _default(one))
+            for one in shown
+        ]
+        yield table(("option", "meaning", "default"), rows)
 
 
-def _line(names: str, meaning: str) -> str:
-    """A line of the table: the option with its value, what it means, its default."""
-    plain = _TYPE.sub(lambda found: found[2].upper(), names)
-    plain = plain if plain.startswith("-") else plain.rpartition(" ")[0] or plain
-    text, default = " ".join(meaning.split()), ""
-    while note := _NOTE.search(text):
-        text = text[: note.start()]
-        default = f"`{note['default']}`" if note["default"] else default
-    return f"| `{plain}` | {text} | {default} |"
+def _name(one: Any, annotation: Any) -> str:
+    """An option with its value, or an argument."""
+    if one.param_type_name == "argument":
+        return _argument(one).strip("[]")
+    names = ", ".join([*one.opts, *one.secondary_opts])
+    return names if one.is_flag else f"{names} {one.metavar or _value(annotation)}"
+
+
+def _value(annotation: Any) -> str:
+    """`NUMBER`, or the words to choose from."""
+    inner = [one for one in get_args(annotation) if one is not type(None)]
+    if get_origin(annotation) is Literal:
+        return "\\|".join(inner)
+    return _value(inner[0]) if inner else _VALUES.get(annotation, "TEXT")
+
+
+def _argument(one: Any) -> str:
+    """An argument as in the usage: in brackets if it may be left out, with dots if it repeats."""
+    name = (one.metavar or str(one.name)).strip("[].").upper()
+    name = f"{name}..." if one.nargs == -1 else name
+    return name if one.required else f"[{name}]"
+
+
+def _default(one: Any) -> str:
+    if one.required:
+        return "required"
+    if one.default in (None, False, (), []) or callable(one.default):
+        return ""
+    return f"`{str(one.default).lower() if one.default is True else one.default}`"
 
 
 def _text(text: str | None) -> str:

@@ -14,16 +14,18 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from ragmetrics.calibration.judged_night import NIGHT, read_judged_night
 from ragmetrics.calibration.labelled import LabelledRow, Span, read_labelled
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import FORMATS, log_set
 from ragmetrics.metrics import GRADE, GROUNDED, NEEDED, SUPPORT, Support
 from ragmetrics.model import Ask, BadRow, BrokenFile, Prompt, Rejected
+from ragmetrics.storage import Files
 from ragmetrics.text import sentences
 
 _WHOLE = 1.0
@@ -228,13 +230,19 @@ class LabelledSet:
 
 
 def read_sets(
-    settings: Settings, places: Sequence[str], limit: int | None = None
+    settings: Settings,
+    places: Sequence[str],
+    limit: int | None = None,
+    files: Files | None = None,
 ) -> list[LabelledSet]:
     """Read the labelled sets, one per place, at most `limit` rows of each.
 
+    The place `night:2026-11-19` is that night of the store `files`: the grades of its judge are the
+    labels.
+
     Raises InputError for a place without usable rows, or for two sets with one name.
     """
-    found = [_read_set(settings, place, limit) for place in places]
+    found = [_read_set(settings, place, limit, files) for place in places]
     names = Counter(one.name for one in found)
     for name, count in names.items():
         if count > 1:
@@ -244,11 +252,11 @@ def read_sets(
     return found
 
 
-def _read_set(settings: Settings, place: str, limit: int | None) -> LabelledSet:
+def _read_set(
+    settings: Settings, place: str, limit: int | None, files: Files | None
+) -> LabelledSet:
     found = LabelledSet(set_name(place), place)
-    # Labelled rows have our own layout, whatever the layout of the logs is.
-    plain = settings.model_copy(update={"preset": None, "columns": {}})
-    for item in read_labelled(log_set(plain, place)):
+    for item in _read_items(settings, place, files):
         if isinstance(item, Rejected):
             found.reject(item)
             continue
@@ -264,6 +272,16 @@ def _read_set(settings: Settings, place: str, limit: int | None) -> LabelledSet:
         reason = next(iter(found.rejected), "") or next((one.reason for one in found.broken), "")
         raise InputError(f"{place}: no labelled row{f'; {reason}' if reason else ''}")
     return found
+
+
+def _read_items(
+    settings: Settings, place: str, files: Files | None
+) -> Iterator[LabelledRow | Rejected]:
+    if place.startswith(NIGHT):
+        return read_judged_night(files, place.removeprefix(NIGHT))
+    # Labelled rows have our own layout, whatever the layout of the logs is.
+    plain = settings.model_copy(update={"preset": None, "columns": {}})
+    return read_labelled(log_set(plain, place))
 
 
 def set_name(place: str) -> str:

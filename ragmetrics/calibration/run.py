@@ -22,6 +22,7 @@ from ragmetrics.calibration.labelled_sets import (
 )
 from ragmetrics.calibration.run_judges import JudgedSet, Progress, judge_set
 from ragmetrics.calibration.store import load_calibrations, load_units, save_calibration
+from ragmetrics.calibration.thresholds import fit_thresholds
 from ragmetrics.calibration.units import (
     Unit,
     agreement,
@@ -66,7 +67,7 @@ def calibrate(
     check_metrics(metrics)
     at = now or datetime.now(UTC)
     found = []
-    for one in read_sets(settings, paths, limit):
+    for one in read_sets(settings, paths, limit, files):
         hostile = attacks if metrics is None or ATTACKED_METRIC in metrics else 0
         for judged in loop.run(judge_set(settings, one, metrics, at, files, progress, hostile)):
             found.append(record(one, judged, at, metrics, redact=settings.redact))
@@ -98,7 +99,9 @@ def record(
         if reason := _not_comparable(target, units):
             skipped[target.metric] = reason
         else:
-            measured.append(_measured(target, units, judged.fingerprints.get(target.metric, "")))
+            one = _measured(target, units, judged.fingerprints.get(target.metric, ""))
+            fitted = fit_thresholds(units) if judged.reranks else None
+            measured.append(one.model_copy(update={"thresholds": fitted}))
     gold = gold_ranks(judged.gold)
     calibrated = {one.metric for one in measured} | {one.metric for one in gold}
     for name in () if judged.refused else wanted or ():

@@ -32,6 +32,7 @@ from ragmetrics.calibration.labelled_sets import (
     LabelTarget,
     targets,
 )
+from ragmetrics.calibration.thresholds import with_thresholds
 from ragmetrics.calibration.units import GoldScore, Unit, gold_metrics
 from ragmetrics.config import Settings
 from ragmetrics.errors import JudgeRefused, Unanswered
@@ -42,6 +43,7 @@ from ragmetrics.judges import (
     JudgeClient,
     ReplyCache,
     RowFirst,
+    can_answer,
     layout_of,
     make_embedder,
     make_judges,
@@ -74,6 +76,8 @@ class JudgedSet:
     refused: str = ""
     """Why the judge could not be asked."""
     attacks: list[AttackResult] = field(default_factory=list)
+    reranks: bool = False
+    """Whether the judge is a reranker, whose thresholds can be fitted."""
 
 
 async def judge_set(
@@ -90,7 +94,7 @@ async def judge_set(
     If one of several judges cannot be asked, its result says why. Raises JudgeRefused where none
     can be asked.
     """
-    corpus = Corpus()
+    settings, corpus = with_thresholds(settings), Corpus()
     for one in labelled.rows:
         corpus.add(one.labelled.row.retrieved_contexts, one.labelled.row.user_input)
     known = _metrics(settings)
@@ -103,13 +107,19 @@ async def judge_set(
         found: list[JudgedSet] = []
         refusals: list[JudgeRefused] = []
         for name, judge, chosen in zip(names_of(judges), judges, settings.panel, strict=True):
-            cache = await asyncio.to_thread(_reply_cache, files, judge, at)
+            # A reranker's scores are needed too, and a cached reply has its grade alone.
+            kept = None if chosen.name == "rerank" else files
+            cache = await asyncio.to_thread(_reply_cache, kept, judge, at)
             client = JudgeClient(
                 judge, EmbeddingClient(embedder), reasks=chosen.reasks, cache=cache
             )
-            judged = JudgedSet(JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note))
+            who = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
+            judged = JudgedSet(who, reranks=chosen.name == "rerank")
             try:
-                session = _Session(client, known, targets(wanted), wanted, layout_of(chosen))
+                able = [
+                    one for one in targets(wanted) if can_answer(judge, known[one.metric].prompts)
+                ]
+                session = _Session(client, known, able, wanted, layout_of(chosen))
                 await session.judge_all(labelled, hostile, judged, progress)
             except JudgeRefused as error:
                 refusals.append(error)

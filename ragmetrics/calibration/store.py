@@ -27,7 +27,7 @@ from ragmetrics.storage import Files, find_all, parse_record, reading_part
 
 _RECORD = re.compile(r"^calibrations/set=[^/]+/judge=[^/]+/[^/]+\.json$")
 _NUMBER = re.compile(r" #(\d+)$")
-_SCHEMA = pa.schema(
+PART_SCHEMA = pa.schema(
     [
         ("metric", pa.string()),
         ("id", pa.string()),
@@ -54,12 +54,12 @@ def save_calibration(
 ) -> None:
     """Store a calibration. Its record is written last."""
     records = [
-        {"metric": metric, **{name: getattr(unit, name) for name in _SCHEMA.names[1:]}}
+        {"metric": metric, **{name: getattr(unit, name) for name in PART_SCHEMA.names[1:]}}
         for metric, found in units.items()
         for unit in found
     ]
     sink = BytesIO()
-    pq.write_table(pa.Table.from_pylist(records, _SCHEMA), sink, compression="zstd")
+    pq.write_table(pa.Table.from_pylist(records, PART_SCHEMA), sink, compression="zstd")
     path = f"calibrations/{place_of(calibration)}"
     files.write(f"{path}.parquet", sink.getvalue())
     files.write(f"{path}.json", calibration.model_dump_json(indent=1).encode())

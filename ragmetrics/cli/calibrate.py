@@ -41,13 +41,17 @@ from ragmetrics.model import (
 from ragmetrics.text import clean
 
 LabelledSets = Annotated[
-    list[str], typer.Argument(help="Labelled sets: files, folders or globs; local or s3://.")
+    list[str],
+    typer.Argument(
+        help="Labelled sets: files, folders or globs; local or s3://. Or night:DATE of the store."
+    ),
 ]
 JudgeFlag = Annotated[
     str | None,
     typer.Option(
         "--judge",
-        help="embedded (default), local, openai, recorded:PATH, or `labels`: verdicts in the rows.",
+        help="embedded (default), local, openai, rerank, recorded:PATH, or `labels`: "
+        "verdicts in the rows.",
     ),
 ]
 LimitFlag = Annotated[
@@ -197,6 +201,9 @@ def _figures(measured: Sequence[MetricCalibration]) -> Table:
 def _print_details(console: Console, measured: MetricCalibration, overall: Agreement) -> None:
     ranked = _STRENGTHS[measured.strengths]
     console.print(f"{measured.metric}: AUC, Spearman and reliability are of {ranked}.")
+    if measured.thresholds:
+        first, second = measured.thresholds
+        console.print(f"Thresholds that fit these labels: `thresholds: [{first}, {second}]`")
     _show(console, _confusion(overall))
     if overall.reliability:
         _show(console, _reliability(overall))

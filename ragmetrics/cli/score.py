@@ -29,7 +29,9 @@ from ragmetrics.errors import InputError
 
 JudgeFlag = Annotated[
     str | None,
-    typer.Option("--judge", help="embedded (default), local, openai, openai-batch, recorded:PATH."),
+    typer.Option(
+        "--judge", help="embedded (default), local, openai, openai-batch, rerank, recorded:PATH."
+    ),
 ]
 OutFlag = Annotated[
     Path | None,

@@ -17,15 +17,19 @@ class Rule(SettingsModel):
     """When to alert: `min` on the mean, `max_drop` against earlier nights, or both."""
 
     metric: str
+    """The metric that it watches, one in which higher is better."""
     min: float | None = Field(None, allow_inf_nan=False)
+    """The lowest mean that is allowed."""
     max_drop: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """The largest drop of the mean that is allowed."""
     versus: str = "previous"
     """`previous`; `trailing:N` for the N nights before; `pinned:RUN` for one run of the store;
     `serving` for the nights of the index build that serves."""
     by: str | None = Field(None, min_length=1)
-    """A tag: the rule is checked for each of its values."""
+    """A tag: the rule is checked for each of its values that has scored rows."""
     min_rows: int = Field(20, ge=1)
-    """With fewer scored rows the result of the rule is no_data."""
+    """With fewer scored rows the rule reports `no_data`. A value of `by` that had fewer all week is
+    `not compared yet`."""
     for_: int = Field(2, ge=1, alias="for")
     """Number of nights in a row. A `min` suspect fires after so many nights. A `max_drop` suspect
     is tested on the rows of so many nights together."""
@@ -35,6 +39,7 @@ class Rule(SettingsModel):
     """A firing alert escalates when its mean falls so far below the mean of its last message.
     None: `max_drop`, or 0.05."""
     severity: Literal["critical", "warning"] = "critical"
+    """Channels can select messages by it."""
 
     @field_validator("versus")
     @classmethod
@@ -121,13 +126,16 @@ class AlertSettings(SettingsModel):
     """An alert fires when the share of retrieved ids that no earlier night retrieved is so far
     above the usual share."""
     remind_days: int = Field(7, ge=1)
+    """Days after which people are reminded of a firing alert."""
     redact: bool = False
     """Keep questions out of messages."""
     slack_webhook_env: str = "SLACK_WEBHOOK_URL"
+    """The environment variable with the address of the webhook."""
     slack_channel: str | None = Field(None, min_length=1, max_length=100)
     """The channel in which a bot posts, in threads. It replaces the webhook when the bot's token is
     set."""
     slack_token_env: str = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
+    """The environment variable with the bot's token."""
     channels: tuple[ChannelSettings, ...] = ()
     """Other services that get the messages."""
 

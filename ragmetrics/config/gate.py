@@ -14,7 +14,9 @@ class GateRule(SettingsModel):
     """The largest drop of a metric that is allowed from the serving build to the new one."""
 
     metric: str
+    """One of `metrics`, in which higher is better."""
     max_drop: float = Field(0.05, gt=0, allow_inf_nan=False)
+    """The largest drop of its mean that is allowed."""
 
 
 class GateSettings(SettingsModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,7 +22,7 @@ from ragmetrics.config.endpoints import BaseUrl
 from ragmetrics.errors import SettingsError
 from ragmetrics.model import explain_validation_error
 
-_JUDGES = ("embedded", "local", "openai", "openai-batch")
+_JUDGES = ("embedded", "local", "openai", "openai-batch", "rerank")
 
 
 class SettingsModel(BaseModel):
@@ -50,31 +51,45 @@ class JudgeSettings(SettingsModel):
     """A judge: `judge: embedded`, or a mapping with more settings."""
 
     name: str = "embedded"
-    """`embedded`, `local`, `local:MODEL`, `openai`, `openai-batch` or `recorded:PATH`."""
+    """`embedded`, `local`, `local:MODEL`, `openai`, `openai-batch`, `rerank` or `recorded:PATH`.
+    `local` needs the extra `retrieval-nightly[local]`."""
     model: str = "gpt-4.1-mini"
+    """The model, by the name that the endpoint uses."""
     base_url: BaseUrl = None
+    """Address of an OpenAI-compatible API, such as vLLM, Ollama or LiteLLM. None: OpenAI's."""
     api_key_env: str = "OPENAI_API_KEY"
+    """The environment variable with the key. With `base_url` it may be unset."""
     temperature: float = Field(0.1, ge=0, le=2)
+    """Sampling temperature of the model."""
     max_tokens: int = Field(1_000, ge=16)
+    """Longest reply, in tokens."""
     concurrency: int = Field(128, ge=1, le=1_000)
-    """Upper limit of requests in flight. Below it the number adapts to the endpoint."""
+    """Most requests in flight, over all processes that use the store. The number adapts to the
+    endpoint, up to this."""
     requests_per_minute: int | None = Field(None, ge=1)
+    """Limit over all processes that use the store. None: the endpoint's own limit."""
     tokens_per_minute: int | None = Field(None, ge=1)
+    """Limit over all processes that use the store. None: the endpoint's own limit."""
     timeout_seconds: float = Field(60, gt=0)
-    """Timeout of one attempt."""
+    """Timeout of one attempt. Once the endpoint's times are known, it is ten times its slow answers
+    if that is less."""
     deadline_seconds: float = Field(600, gt=0)
-    """Timeout of a request with all its attempts."""
+    """Timeout of a request with all its attempts. After 1.5 times as long without one usable reply,
+    the judge gets no more requests."""
     retries: int = Field(6, ge=0, le=20)
     """Attempts after the first for a transient error of the endpoint. A 429 does not count as an
-    error: the request is sent again until the deadline."""
+    error: the request is sent again until the deadline. If the endpoint never answered, the run
+    ends after a hundred failed requests."""
     reasks: int = Field(4, ge=0, le=10)
-    """Number of times that a request is sent again after an unreadable reply."""
+    """Number of times that a request is sent again after an unreadable reply. After a refusal it is
+    sent again once."""
     max_reply_bytes: int = Field(10_000_000, ge=10_000, le=1_000_000_000)
     """Largest unpacked answer of the endpoint to one request, also to a request for several
     vectors. A larger answer is not read to its end."""
     hedge: bool = True
-    """Send a request a second time if it takes much longer than nine in ten of its kind, and use
-    the answer that comes first. `off`: never."""
+    """Send a request a second time if it takes twice as long as nine in ten of its kind, and use
+    the answer that comes first. At most one in twenty is repeated, and none under a budget of
+    tokens or money. `off`: never."""
     ttl_days: int | None = Field(None, ge=1)
     """Cached replies that are older are requested again. None: replies never expire."""
     poll_seconds: float = Field(60, gt=0)
@@ -89,9 +104,15 @@ class JudgeSettings(SettingsModel):
     that providers cache this part. `task_first`: they begin with the instructions. Judges that read
     no prompts ignore it."""
     usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
+    """Price of prompt tokens, to show and limit the cost. None: unknown."""
     usd_per_million_cached_tokens: float | None = Field(None, ge=0)
     """Price of prompt tokens from the endpoint's cache. None: the price of other prompt tokens."""
     usd_per_million_completion_tokens: float | None = Field(None, ge=0)
+    """Price of completion tokens. None: unknown."""
+
+    thresholds: tuple[float, float] | None = None
+    """`rerank` only: the scores from which a context gets grade 1 and grade 2. `ragmetrics
+    calibrate` fits them."""
 
     @property
     def remote(self) -> bool:
@@ -99,14 +120,19 @@ class JudgeSettings(SettingsModel):
         return self.live or self.name == "openai-batch"
 
     @property
+    def reads_prompts(self) -> bool:
+        """True for a language model: it follows instructions, and can write."""
+        return self.name in ("openai", "openai-batch")
+
+    @property
     def live(self) -> bool:
         """True for a remote judge that answers each request at once: not for a batch."""
-        return self.name == "openai"
+        return self.name in ("openai", "rerank")
 
     @property
     def begins_with_row(self) -> bool:
         """True for a judge whose requests begin with question and contexts."""
-        return self.remote and self.prompt_layout == "row_first"
+        return self.reads_prompts and self.prompt_layout == "row_first"
 
     @property
     def lexical(self) -> bool:
@@ -122,6 +148,8 @@ class JudgeSettings(SettingsModel):
             self.usd_per_million_prompt_tokens,
             self.usd_per_million_completion_tokens,
         )
+        if self.name == "rerank":
+            completion = 0.0  # it writes nothing
         if prompt is None or completion is None:
             return None
         of_cached = self.usd_per_million_cached_tokens
@@ -137,6 +165,18 @@ class JudgeSettings(SettingsModel):
         if not cached or of_cached is None or prompt is None:
             return None
         return round(cached * (prompt - of_cached) / 1e6, 6)
+
+    @model_validator(mode="after")
+    def _reranks(self) -> JudgeSettings:
+        if self.name != "rerank":
+            if self.thresholds is not None:
+                raise ValueError("thresholds: has an effect on the judge rerank only")
+            return self
+        if self.base_url is None:
+            raise ValueError("base_url: the judge rerank needs the address of its server")
+        if self.thresholds and not -math.inf < self.thresholds[0] <= self.thresholds[1] < math.inf:
+            raise ValueError("thresholds: should be two numbers that rise, such as [0.2, 0.6]")
+        return self
 
     @field_validator("name")
     @classmethod
@@ -156,6 +196,7 @@ class EmbeddingSettings(SettingsModel):
     threads: int = Field(1, ge=1, le=1_000)
     """Number of threads of one call of `local`. Shards run in parallel already."""
     usd_per_million_tokens: float | None = Field(None, ge=0)
+    """Price, to show and limit the cost. None: unknown."""
     base_url: BaseUrl = None
     """None: the judge's."""
     api_key_env: str | None = None
@@ -172,8 +213,11 @@ class Budget(SettingsModel):
     sample of them is judged."""
 
     max_requests: int | None = Field(None, ge=0)
+    """Most requests of a run."""
     max_tokens: int | None = Field(None, ge=0)
+    """Most tokens of a run, prompts and replies together."""
     max_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
+    """Highest cost of a run. It needs the prices of the judge."""
 
     @model_validator(mode="before")
     @classmethod

@@ -44,7 +44,9 @@ class RetrieverSettings(SettingsModel):
     entrypoint: str | None = Field(None, pattern=r"^[\w.]+:[\w.]+$")
     """A Python function as `package.module:function`."""
     method: Literal["POST", "GET"] = "POST"
+    """HTTP method."""
     headers: dict[str, str] = Field(default_factory=dict)
+    """Headers without secrets."""
     headers_env: EnvironmentHeaders = Field(default_factory=dict)
     """Maps a header to the environment variable that holds its value, or to a text with variables
     in braces, such as `Bearer {SEARCH_TOKEN}`."""
@@ -59,7 +61,11 @@ class RetrieverSettings(SettingsModel):
     """Other values of parameters by the name of the variant, for `ragmetrics whatif`."""
     lookup: str | None = Field(None, min_length=1)
     """Looks a document up: a URL with `{id}`, or for a function `package.module:function`."""
+    reranker: str | None = Field(None, min_length=1)
+    """The model by which the retriever ranks contexts, if it uses a reranker. A judge `rerank` with
+    the same model is refused."""
     probe: ProbeSettings = ProbeSettings()
+    """How the retriever is asked about lost passages."""
     contexts: str | None = None
     """Dotted path of the retrieved texts in the answer, as in `columns`. `.` is the answer itself.
     None: `retrieved_contexts`."""
@@ -70,7 +76,9 @@ class RetrieverSettings(SettingsModel):
     response: str | None = None
     """Dotted path of the response. None: `response`."""
     concurrency: int = Field(8, ge=1, le=1_000)
+    """Most questions at once."""
     requests_per_second: float | None = Field(None, gt=0)
+    """Most requests per second. None: no limit."""
     timeout_seconds: float = Field(30.0, gt=0)
     """Timeout of one attempt."""
     deadline_seconds: float = Field(300.0, gt=0)
@@ -81,7 +89,9 @@ class RetrieverSettings(SettingsModel):
     max_failed: float = Field(0.02, ge=0, le=1)
     """Largest share of the questions that may fail."""
     max_contexts: int = Field(100, ge=1, le=MAX_CONTEXTS)
+    """An answer with more contexts fails its question."""
     max_answer_bytes: int = Field(10_000_000, ge=1_000)
+    """A larger answer fails its question."""
 
     @property
     def sent(self) -> JsonValue:

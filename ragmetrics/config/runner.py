@@ -18,6 +18,8 @@ class RunnerSettings(SettingsModel):
     """
 
     name: Literal["threads", "processes", "dask", "ray"] = "threads"
+    """`dask` needs the extra `retrieval-nightly[dask]`, `ray` the extra `retrieval-
+    nightly[ray]`."""
     workers: int | None = Field(None, ge=1, le=1_000)
     """Number of parallel tasks of a runner that is started here. None: as many as fit."""
     address: str | None = Field(None, min_length=1)

@@ -23,7 +23,7 @@ def settings_schema() -> dict[str, Any]:
     schema["title"] = "Settings of ragmetrics"
     described = {one.__name__: one for one in _models(Settings)}
     for name, part in {"Settings": schema, **schema.get("$defs", {})}.items():
-        for key, text in _descriptions(described[name]).items() if name in described else ():
+        for key, text in field_docstrings(described[name]).items() if name in described else ():
             if key in part.get("properties", {}):
                 part["properties"][key]["description"] = text
     properties = schema["properties"]
@@ -47,7 +47,7 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
             yield from _models(inner)
 
 
-def _descriptions(model: type[BaseModel]) -> dict[str, str]:
+def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
     """The docstrings that stand below the fields of a model."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__[:-1]):
@@ -58,9 +58,15 @@ def _descriptions(model: type[BaseModel]) -> dict[str, str]:
         for statement in body.body if isinstance(body, ast.ClassDef) else ():
             text = _text(statement)
             if text and isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
-                found[before.target.id] = " ".join(text.split())
+                found[_key(model, before.target.id)] = " ".join(text.split())
             before = statement
     return found
+
+
+def _key(model: type[BaseModel], name: str) -> str:
+    """The key in the file: `for` of the field `for_`."""
+    field = model.model_fields.get(name)
+    return (field and field.alias) or name
 
 
 def _text(statement: ast.stmt) -> str:

@@ -65,6 +65,7 @@ class ReadLimits(SettingsModel):
     """Limits that protect a night from one bad row or file."""
 
     row_bytes: int = Field(10_000_000, ge=1_000)
+    """A larger row is quarantined. A row group of Parquet may use 64 times as much memory."""
     unpacked_bytes: int = Field(10_000_000_000, ge=1_000)
     """Largest unpacked size of one compressed or Parquet file."""
 
@@ -90,9 +91,13 @@ class Settings(BaseSettings):
     )
 
     dataset: str = Field("default", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    """Name of what is evaluated. It is part of every alert's identity."""
     logs: str = "logs/dt={date}/"
+    """Location of a night's logs: a file, a folder or a glob, on disk or in a bucket."""
     store: str = "ragmetrics-store"
+    """Location of the store: a folder or a bucket."""
     golden: str | None = None
+    """The golden set: questions with the ids or texts that should be retrieved."""
     corpus: str | None = None
     """The documents that the index is built from: a list with ids and texts, or a folder of text
     files. It shows which lost passages are not in the source any more."""
@@ -107,47 +112,56 @@ class Settings(BaseSettings):
     language: str = "en"
     """Language of rows without one."""
     metrics: tuple[MetricChoice, ...] = DEFAULT_METRICS
+    """Names of metrics, or names with parameters: `{context_precision: {relevant_from: 2}}`."""
     prompts: str | None = None
     """A folder of YAML files that replace or translate prompts."""
     judge: Annotated[JudgeSettings, BeforeValidator(_as_mapping)] = JudgeSettings()
+    """The judge, by its name or with more settings."""
     judges: tuple[Annotated[JudgeSettings, BeforeValidator(_as_mapping)], ...] = ()
     """A panel, in place of `judge`: every judge scores every row."""
     aggregate: Aggregate = "mean"
     """How the values of a panel's judges become the value of the row."""
     fuse: Literal["row"] | None = None
     """`row`: one request contains the contexts of a row once and asks for the verdicts of all
-    metrics."""
+    metrics. This is cheaper, but the verdicts of one request may influence each other."""
     budget: Budget = Budget()
+    """The most that a run may ask of judges that cost money."""
     sample: SampleSettings | None = None
     """How many rows are judged. None: all of them."""
     embeddings: Annotated[EmbeddingSettings, BeforeValidator(_as_mapping)] = EmbeddingSettings()
+    """The embedder, by its name or with more settings."""
     alerts: AlertSettings = AlertSettings()
+    """When to alert, and where messages go."""
     gate: GateSettings = GateSettings()
+    """When an index build is promoted."""
     retriever: RetrieverSettings | None = None
     """The retriever that gets the golden questions for an index build without a log."""
     runner: Annotated[RunnerSettings, BeforeValidator(_as_mapping)] = RunnerSettings()
+    """Where the tasks of the flows run, by its name or with more settings."""
     redact: bool = False
     """Keep logged texts out of the dashboard and of messages: they show only hashes and scores."""
     topics: Annotated[TopicSettings | None, BeforeValidator(_switch)] = None
-    """Groups of questions, which become the tag `topic`. None: off."""
+    """Groups of questions, which become the tag `topic`. `true`: by the defaults. None: off."""
     segments: tuple[str, ...] | None = None
-    """Tags to show scores by. None: all tags with at most 20 values."""
+    """Tags to show scores by. None: of the 50 most frequent tags those with 2 to 20 values."""
     limits: ReadLimits = ReadLimits()
+    """Limits that protect a night from one bad row or file."""
     shards: int | None = Field(None, ge=1, le=1_000)
     """Number of shards. None: it follows from the size of the logs."""
     deadline: Duration = timedelta(hours=20)
-    """Time from the start of a run after which no judge gets a request. The run then publishes the
-    scores that it has."""
+    """Time from the start of a run after which no judge, embedder or retriever gets a request, such
+    as `90m` or `1h30m`. The run then publishes the scores that it has."""
     workers: int | None = Field(None, ge=1, le=256)
     """Number of worker processes for a judge that computes on this machine. None: one per core."""
     dashboard_url: str | None = None
-    """Address of the dashboard for links in messages. None: its path in the store."""
+    """Address at which people open the dashboard, for links. None: its path in the store."""
     metrics_push: PushSettings | None = None
     """A Pushgateway that gets the metrics of the newest night."""
     write_back: WriteBackSettings | None = None
     """Tracing tools that get the scores of each night. None: scores are not sent anywhere."""
     storage_options: dict[str, Any] = Field(default_factory=dict)
-    """Passed to fsspec, for buckets that the AWS environment variables do not describe."""
+    """Passed to fsspec, for buckets that the AWS environment variables do not describe. Only
+    `patience_seconds` (60) is ours: how long to wait for a bucket that fails."""
 
     @field_validator("logs")
     @classmethod

@@ -33,8 +33,11 @@ class LangfuseSettings(SettingsModel):
     """A project of Langfuse. Its keys are read from environment variables."""
 
     base_url: Annotated[str, _address("https://cloud.langfuse.com")] = "https://cloud.langfuse.com"
+    """The address without a path."""
     public_key_env: Variable = "LANGFUSE_PUBLIC_KEY"
+    """The environment variable with the public key."""
     secret_key_env: Variable = "LANGFUSE_SECRET_KEY"  # noqa: S105 - the name of a variable
+    """The environment variable with the secret key."""
     api: Literal["scores", "ingestion"] = "scores"
     """`scores`: lists of scores to `/api/public/scores`. `ingestion`: for servers before Langfuse
     4, which take lists only at `/api/public/ingestion`."""
@@ -44,6 +47,7 @@ class PhoenixSettings(SettingsModel):
     """A server of Arize Phoenix."""
 
     base_url: Annotated[str, _address("http://phoenix.example.com:6006")]
+    """The address without a path."""
     api_key_env: Variable | None = None
     """The environment variable with the key. None: the server needs none."""
     kind: Literal["span", "document"] = "span"
@@ -65,8 +69,11 @@ class WriteBackSettings(SettingsModel):
     """Which scores are sent to which tracing tools, and how long a night tries."""
 
     langfuse: LangfuseSettings | None = None
+    """A project of Langfuse."""
     phoenix: PhoenixSettings | None = None
+    """A server of Arize Phoenix."""
     otlp: OtlpSettings | None = None
+    """A receiver of OpenTelemetry logs."""
     metrics: tuple[str, ...] | None = None
     """The metrics whose scores are sent. None: all of the night."""
     statuses: tuple[WriteBackStatus, ...] = ("scored", "skipped", "failed")

@@ -3,7 +3,9 @@ from .base import (
     Embedder as Embedder,
     Judge as Judge,
     Reply as Reply,
+    can_answer as can_answer,
     fingerprint as fingerprint,
+    only_of as only_of,
 )
 from .batch_api import (
     ENDED as ENDED,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
-from ragmetrics.model import Ask, Vector
+from ragmetrics.model import Ask, Prompt, Vector
 
 HEDGED = "hedged"
 """Among the failures of a reply: its requests that were sent a second time (see `hedging`)."""
@@ -32,6 +32,8 @@ class Reply:
     """Number of failed attempts before it, by kind."""
     known: int = 0
     """Number of requests that it answers at no further cost; 0: it took a request of its own."""
+    shares_request: bool = False
+    """Whether another reply carries the cost of the request that brought it."""
 
 
 class Judge(Protocol):
@@ -69,6 +71,25 @@ class TracksRequests(Protocol):
     def settled(self, request: Ask) -> None:
         """Note that the final answer to a request is cached, or never will be."""
         ...
+
+
+@runtime_checkable
+class AnswersOnly(Protocol):
+    """A judge that can answer some prompts only."""
+
+    only: Set[str] | None
+    """The names of these prompts. None: all."""
+
+
+def can_answer(judge: Judge, prompts: Iterable[Prompt[Any]]) -> bool:
+    """Whether a judge can answer all of some prompts."""
+    only = only_of(judge)
+    return only is None or all(one.name in only for one in prompts)
+
+
+def only_of(judge: Judge) -> Set[str] | None:
+    """The names of the prompts that a judge can answer. None: it can answer all."""
+    return judge.only if isinstance(judge, AnswersOnly) else None
 
 
 @runtime_checkable

@@ -222,7 +222,8 @@ class UsageCounter:
 
     def add(self, reply: Reply) -> None:
         """Count a reply, and the failed attempts before it."""
-        self.requests += not reply.known
+        self.requests += not (reply.known or reply.shares_request)
+        self.shared += reply.shares_request
         self.answered_from_store += reply.known
         self.fail(reply.failures)
         self.prompt_tokens += reply.prompt_tokens

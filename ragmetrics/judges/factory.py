@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings, Settings, api_key
-from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.base import Embedder, Judge, Reply, fingerprint
+from ragmetrics.errors import JudgeRefused, SettingsError
+from ragmetrics.judges.base import Embedder, Judge, Reply, fingerprint, only_of
 from ragmetrics.judges.fused_prompt import INSTRUCTION
 from ragmetrics.judges.lexical_judge import EmbeddedJudge
 from ragmetrics.judges.local import MODEL as LOCAL_MODEL, LocalEmbedder, LocalJudge, model_of
@@ -29,9 +29,28 @@ _NO_KEY = SecretStr("none")  # of judges that send no request
 
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
     """The judges of the settings. Raises JudgeRefused if none of them has its key."""
+    _check_rerankers(settings)
     made = [make_member(one, corpus, settings.fuse, files) for one in settings.panel]
     expect_some(made)
     return made
+
+
+def _check_rerankers(settings: Settings) -> None:
+    """Raise SettingsError for a judge that is the reranker of the retriever: it would judge itself,
+    and find its own first contexts the best.
+    """
+    own = settings.retriever.reranker if settings.retriever else None
+    for one in settings.panel:
+        if own and one.name == "rerank" and _model_name(one.model) == _model_name(own):
+            raise SettingsError(
+                f"judge: the retriever ranks by {own} (`retriever: reranker:`), so the judge "
+                "rerank would judge itself; choose another model"
+            )
+
+
+def _model_name(model: str) -> str:
+    """The name of a model without its owner."""
+    return model.rpartition("/")[2].casefold()
 
 
 def expect_some(judges: Sequence[Judge]) -> None:
@@ -88,6 +107,10 @@ def _remote(
 
     access = find_access(judge, judge.base_url, key)
     made: Judge
+    if judge.name == "rerank":
+        from ragmetrics.judges.rerank import RerankJudge
+
+        return RerankJudge(access, judge, files)
     if judge.name == "openai-batch":
         from ragmetrics.judges.batch import BatchJudge
         from ragmetrics.judges.batch_api import make_client
@@ -111,7 +134,7 @@ def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None
 
     chosen = settings.embeddings
     by_kind = {
-        "openai" if one.remote else one.name.partition(":")[0]: one
+        "openai" if one.reads_prompts else one.name.partition(":")[0]: one
         for one in reversed(settings.panel)
     }
     kind: str = chosen.name or next(
@@ -140,7 +163,7 @@ class UnavailableJudge:
     def __init__(self, judge: Judge, refusal: JudgeRefused) -> None:
         self.name, self.note = judge.name, judge.note
         self.fingerprint, self.cacheable = judge.fingerprint, judge.cacheable
-        self.concurrency = judge.concurrency
+        self.concurrency, self.only = judge.concurrency, only_of(judge)
         self.refusal = refusal
         self._judge = judge
 

@@ -12,6 +12,7 @@ from ragmetrics.config import JudgeSettings, api_key
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.batch_api import make_client
 from ragmetrics.judges.transport import Access, find_access
+from ragmetrics.model import Ask
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ async def probe_judge(judge: JudgeSettings, *, ask: bool) -> str:
     endpoint does not answer.
     """
     access = find_access(judge, judge.base_url, api_key(judge.api_key_env, os.environ))
-
+    if judge.name == "rerank":
+        return await _probe_reranker(judge, access, ask=ask)
     client = make_client(access, judge)
     try:
         with _translated_errors(judge, access):
@@ -38,6 +40,22 @@ async def probe_judge(judge: JudgeSettings, *, ask: bool) -> str:
             return await _find_model(brief, access, judge.model)
     finally:
         await client.close()
+
+
+async def _probe_reranker(judge: JudgeSettings, access: Access, *, ask: bool) -> str:
+    """Servers of rerankers have no list of models in common, so only a request shows anything."""
+    from ragmetrics.judges.rerank import RerankJudge
+    from ragmetrics.metrics import GRADE
+
+    brief = {"retries": 0, "deadline_seconds": _SECONDS, "thresholds": judge.thresholds or (0, 0)}
+    if not ask:
+        return f"{access.address} was not asked (--ask) for a score by {judge.model}"
+    reranker = RerankJudge(access, judge.model_copy(update=brief))
+    try:
+        await reranker.reply(Ask(GRADE, {"question": "word", "context": "word"}), 0)
+    finally:
+        await reranker.close()
+    return f"{access.address} gave a score by {judge.model}"
 
 
 async def _one_token(client: AsyncOpenAI, access: Access, judge: JudgeSettings) -> str:

@@ -109,6 +109,8 @@ class MetricCalibration(Record):
     overall: Agreement | None
     """None where no unit has a verdict."""
     segments: list[Agreement] = Field(default_factory=list)
+    thresholds: tuple[float, float] | None = None
+    """Of a reranker: the scores that fit these labels best as `judge: thresholds:`."""
 
 
 class GoldRank(Record):

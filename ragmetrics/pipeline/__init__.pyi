@@ -13,6 +13,7 @@ from .nightly import (
     write_back_night as write_back_night,
     notify_unshown_night as notify_unshown_night,
 )
+from .night_steps import NightPart as NightPart, NightRun as NightRun, NightSteps as NightSteps
 from .evaluation import (
     Result as Result,
     aevaluate as aevaluate,

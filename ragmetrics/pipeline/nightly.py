@@ -237,10 +237,20 @@ def run_night(settings: Settings, day: date) -> NightResult:
         if isinstance(problem, JudgePending):
             raise problem
     manifest = publish_night(settings, staged, [*map(str, problems), *unjudged])
+    return finish_night(settings, manifest, staged.problems)
+
+
+def finish_night(
+    settings: Settings, manifest: Manifest, unwritten: Sequence[str] = ()
+) -> NightResult:
+    """Alert on a published run, show it and write it back. `unwritten` are files of staging.
+
+    Raises CoverageShort at the end, when something could not be scored, notified or shown.
+    """
     delivery = alert_night(settings, manifest)
     unshown = _show_or_notify(settings, manifest)
     reports = write_back_night(settings, manifest)
-    if missing := [*shortfalls(manifest, delivery), *unshown, *staged.problems]:
+    if missing := [*shortfalls(manifest, delivery), *unshown, *unwritten]:
         raise coverage_short(manifest, missing)
     return NightResult(manifest, delivery, reports)
 

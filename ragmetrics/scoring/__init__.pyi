@@ -1,5 +1,6 @@
 from .staging import (
     Staged as Staged,
+    find_staged as find_staged,
     load_corpus as load_corpus,
     plan_run as plan_run,
     stage_run as stage_run,

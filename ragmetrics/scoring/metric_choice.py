@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from ragmetrics.config import Aggregate, EmbeddingSettings, JudgeSettings, MetricChoice, Settings
-from ragmetrics.judges import Corpus, Judge, fingerprint, make_embedder, make_judges, names_of
+from ragmetrics.errors import InputError
+from ragmetrics.judges import (
+    Corpus,
+    Judge,
+    can_answer,
+    fingerprint,
+    make_embedder,
+    make_judges,
+    names_of,
+)
 from ragmetrics.metrics import Metric, PromptOverrides, metric_families, metrics, prompts_of, select
 from ragmetrics.model import JudgeInfo, Usage
 
@@ -61,9 +70,13 @@ def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
 
 
 def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
-    """The judges of a run, and the fingerprint of the embedder. No request is sent."""
+    """The judges of a run, and the fingerprint of the embedder. No request is sent.
+
+    Raises InputError for a metric that no judge can answer.
+    """
     empty = Corpus()
     judges, embedder = make_judges(settings, empty), make_embedder(settings, empty)
+    _check_answerable(settings, judges)
     repeats, own = [one.repeats for one in settings.panel], names_of(judges)
     names = [
         name if times == 1 else f"{name} ({times} times)"
@@ -77,6 +90,20 @@ def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
         panel=own if several else [],
     )
     return info, embedder.fingerprint
+
+
+def _check_answerable(settings: Settings, judges: Sequence[Judge]) -> None:
+    """Raise InputError for a metric whose prompts no judge can answer."""
+    able = {
+        one.name: any(can_answer(j, one.prompts) for j in judges)
+        for one in chosen_metrics(settings)
+    }
+    if left := [name for name, can in able.items() if not can]:
+        can = ", ".join(name for name in able if able[name]) or "context_relevance"
+        raise InputError(
+            f"metrics: the judge {judges[0].name} cannot score {', '.join(left)}; it can score "
+            f"{can}. Choose these metrics, or add another judge under `judges`"
+        )
 
 
 def panel_fingerprint(judges: Sequence[Judge], repeats: Sequence[int], aggregate: Aggregate) -> str:

@@ -35,7 +35,7 @@ import numpy as np
 
 from ragmetrics.config import Aggregate
 from ragmetrics.errors import JudgeRefused, RagmetricsError, Unanswered, UnreadableReply
-from ragmetrics.judges import JudgeClient, MetricRequest, RowFirst
+from ragmetrics.judges import JudgeClient, MetricRequest, RowFirst, can_answer
 from ragmetrics.metrics import Metric
 from ragmetrics.model import UNSETTLED, Answer, Ask, LogRow, Request, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
@@ -167,6 +167,10 @@ class Member:
         """The name of the judge."""
         return self.client.name
 
+    def can_score(self, metric: Metric) -> bool:
+        """Whether the judge can answer all prompts of a metric."""
+        return can_answer(self.client.judge, metric.prompts)
+
 
 class Panel:
     """Scores rows by one judge or by several."""
@@ -242,8 +246,13 @@ class Panel:
         self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int
     ) -> dict[str, Score]:
         """The scores of one judge for one row."""
-        runs = await self.run_metrics(member, metrics, row, repeat)
-        return {one.metric.name: one.score for one in runs if one.score is not None}
+        able = [one for one in metrics if member.can_score(one)]
+        runs = await self.run_metrics(member, able, row, repeat)
+        scores = {one.metric.name: one.score for one in runs if one.score is not None}
+        if len(able) == len(metrics):
+            return scores
+        other = Score.not_applicable(f"the judge {member.name} cannot score this metric")
+        return {one.name: scores.get(one.name, other) for one in metrics}
 
     async def run_metrics(
         self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int = 0

@@ -249,7 +249,7 @@ class PartScorer:
                     reasks=one.chosen.reasks,
                     cache=cache,
                     single_flight=one.single_flight,
-                    fuse=self.settings.fuse is not None and one.chosen.remote,
+                    fuse=self.settings.fuse is not None and one.chosen.reads_prompts,
                     head_first=one.chosen.live,
                     record=record,
                     meter=MeteredJudge(limiter, one.chosen)

@@ -159,7 +159,7 @@ def _fused_with(settings: Settings, metric: Metric, chosen: Sequence[Metric]) ->
 
     The other metrics of a fused request may change a verdict.
     """
-    fused = settings.fuse is not None and any(one.remote for one in settings.panel)
+    fused = settings.fuse is not None and any(one.reads_prompts for one in settings.panel)
     if not (fused and _is_fusible(metric)):
         return []
     return sorted(one.digest for one in chosen if _is_fusible(one))

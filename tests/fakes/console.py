@@ -102,7 +102,8 @@ class Terminal:
         )
         printed = plain(done.stdout)
         assert done.returncode == 0, f"$ {command.line}\n{printed}"
-        assert not command.missing_in(printed), f"$ {command.line}\n{printed}"
+        missing = command.missing_in(printed)
+        assert not missing, f"$ {command.line}\nnot printed: {missing}\n{printed}"
         return printed
 
     @contextmanager

@@ -26,6 +26,7 @@ from tests.fakes.judge_batches import Batches
 from tests.fakes.processes import UNTIL_EOF, announce
 from tests.fakes.prompt_cache import KINDS, PromptCache
 from tests.fakes.ragas_replies import ragas_reply
+from tests.fakes.reranker import Rerankers
 from tests.fakes.verdicts import Json, embedding, nonsense, reply, stricter
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -35,7 +36,7 @@ FAULTS = (
     *("malformed", "prose", "truncated"),
 )
 """Kinds of `fail`; the last three spoil a reply, the others take its place."""
-ENDPOINTS = ("/v1/chat/completions", "/v1/embeddings")
+ENDPOINTS = ("/v1/chat/completions", "/v1/embeddings", "/v1/rerank", "/v1/score")
 HANG_SECONDS = 3600
 MAX_BODY_BYTES = 64 << 20
 
@@ -78,6 +79,10 @@ class Behaviour:
     """and whether it may be json_object."""
     nonsense: bool = False
     """Replies are no verdicts."""
+    reranker: str = "vllm"
+    """Whose form `/v1/rerank` has: that of vllm, cohere, jina or tei."""
+    most_documents: int | None = None
+    """More documents in a request are refused: 422."""
     strict: float = 0
     """Share of the requests, by their hash, whose grade is one lower: a judge that drifted."""
     seed: int = 0
@@ -182,6 +187,7 @@ class Judge:
         self.prompts = PromptCache()
         self.window = (0.0, 0)  # when the rate limit's began, and requests since
         self.batches = Batches(self, HttpError)
+        self.rerankers = Rerankers(self)
 
     def app(self) -> web.Application:
         """The application with all its routes."""
@@ -195,6 +201,7 @@ class Judge:
                 web.post("/reset", self.reset),
                 web.post("/faults", self.faults),
                 *self.batches.routes(),
+                *self.rerankers.routes(),
             ]
         )
         return app
@@ -316,20 +323,25 @@ class Judge:
 
     async def admit(self, request: web.Request) -> tuple[Json, str | None]:
         """Read a request that passes all checks, with the fault that is to spoil its reply."""
-        raw = await request.read()
-        body = json.loads(raw)
+        body = json.loads(await request.read())
         self.stats.by_model[body["model"]] += 1
+        self.check_model(body["model"])
+        texts = body["input"] if "input" in body else [one["content"] for one in body["messages"]]
+        return body, await self.admit_texts(request, texts)
+
+    async def admit_texts(self, request: web.Request, texts: str | list[str]) -> str | None:
+        """The same for a request about some texts, of any form."""
+        raw = await request.read()
         key = hashlib.blake2b(request.path.encode() + raw, digest_size=8).hexdigest()
         attempt = self.stats.by_hash[key]
         self.stats.by_hash[key] += 1
         self.check_key(request)
-        self.check_model(body["model"])
         limit = self.behaviour.max_in_flight
         if limit is not None and self.stats.in_flight > limit:
             raise _REFUSALS["429"]()
         self.check_rate(request)
-        self.check_length(body)
-        return body, await self.strike(request, self.fault(key, attempt))
+        self.check_length(texts)
+        return await self.strike(request, self.fault(key, attempt))
 
     def fault(self, key: str, attempt: int) -> str | None:
         """What happens to a request that passed all checks, if anything."""
@@ -420,10 +432,9 @@ class Judge:
         if count >= most:
             raise _REFUSALS["429"]()
 
-    def check_length(self, body: Json) -> None:
-        """Refuse messages that are too much for the model."""
+    def check_length(self, texts: str | list[str]) -> None:
+        """Refuse texts that are too much for the model."""
         most = self.behaviour.max_prompt_chars
-        texts = body["input"] if "input" in body else [one["content"] for one in body["messages"]]
         if most is not None and sum(map(len, texts)) > most:
             message = "This model's maximum context length is exceeded. Please reduce the length."
             message += f" Input: {texts[-1]}" if self.behaviour.quotes else ""

@@ -36,6 +36,7 @@ from ragmetrics.judges import (
     make_embedder,
     make_member,
     names_of,
+    only_of,
     parts_of,
 )
 from ragmetrics.metrics import Metric, PromptOverrides
@@ -264,7 +265,8 @@ class CountingJudge:
         self, judge: Judge, chosen: JudgeSettings, batched: set[str], charge: Charge
     ) -> None:
         self.name, self.fingerprint, self.cacheable = judge.name, judge.fingerprint, judge.cacheable
-        self.chosen = chosen
+        self.chosen, self.only = chosen, only_of(judge)
+        self._question = ""
         self._batched, self._charge = batched, charge
         self._lengths: defaultdict[str, _Lengths] = defaultdict(_Lengths)
 
@@ -276,6 +278,8 @@ class CountingJudge:
         text = dump_json({task: [_CANNED] * times for task, times in tasks.items()})
         if not self.chosen.remote:
             return Reply(text)
+        if self.chosen.name == "rerank":
+            return self._counted_context(request, text)
         if self._batched and f"{request.key}-0" in self._batched:
             return Reply(text, known=len(parts))
         messages = request.prompt.messages(request.data)
@@ -288,6 +292,14 @@ class CountingJudge:
         usd = self.chosen.usd(prompt, completion) or 0.0
         self._charge((1, prompt + completion, usd))
         return Reply(text, prompt_tokens=prompt, completion_tokens=completion)
+
+    def _counted_context(self, request: Ask, text: str) -> Reply:
+        """A reranker's reply: the contexts of a question come together, in one request."""
+        question, context = request.data["question"], request.data["context"]
+        is_first, self._question = question != self._question, question
+        tokens = _tokens(len(question) + len(context))
+        self._charge((int(is_first), tokens, self.chosen.usd(tokens, 0) or 0.0))
+        return Reply(text, prompt_tokens=tokens, shares_request=not is_first)
 
     def learn(self, ask: Ask, text: str) -> None:
         """Note the length of a cached reply."""

@@ -185,7 +185,7 @@ def load_plan(files: Files, ref: RunRef) -> BudgetPlan | None:
 def pays_for_embeddings(settings: Settings) -> bool:
     """True when embeddings come from an endpoint."""
     name = settings.embeddings.name
-    return name == "openai" or (name is None and any(one.remote for one in settings.panel))
+    return name == "openai" or (name is None and any(one.reads_prompts for one in settings.panel))
 
 
 def unpaid(settings: Settings, judges: Sequence[str]) -> set[str]:
@@ -209,6 +209,7 @@ def check_prices(settings: Settings) -> None:
                 f"usd_per_million_{kind}_tokens"
                 for kind in ("prompt", "completion")
                 if getattr(one, f"usd_per_million_{kind}_tokens") is None
+                and (one.reads_prompts or kind == "prompt")
             ]
             raise SettingsError(
                 f"budget: max_usd: the price of {one.name}:{one.model} is not known; set "

@@ -1,0 +1,66 @@
+"""Thresholds of a reranker: from which score on a context gets grade 1, and grade 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import optimize
+
+from ragmetrics.calibration.units import Unit
+from ragmetrics.config import Settings
+
+FEWEST = 50
+"""Fewest labelled contexts that thresholds are fitted to."""
+_GRADES = (0.25, 0.75)
+"""Expected label, in [0, 1], from which a context gets grade 1 and grade 2: halfway between two."""
+_PROVISIONAL = (0.0, 0.0)
+
+
+def with_thresholds(settings: Settings) -> Settings:
+    """The settings with provisional thresholds where a reranker has none: its scores are what the
+    thresholds are fitted to.
+    """
+    panel = tuple(
+        one.model_copy(update={"thresholds": _PROVISIONAL})
+        if one.name == "rerank" and one.thresholds is None
+        else one
+        for one in settings.panel
+    )
+    return settings.model_copy(update={"judges": panel} if settings.judges else {"judge": panel[0]})
+
+
+def fit_thresholds(units: Sequence[Unit]) -> tuple[float, float] | None:
+    """The scores at which the expected label passes 1/4 and 3/4.
+
+        f = argmin sum_i (label_i - f(score_i))^2,   f monotone (isotonic regression)
+        threshold_g = midpoint of the largest score with f < c_g and the smallest with f >= c_g
+
+    Labels lie in [0, 1]. A grade that no score reaches gets a threshold above all scores. None
+    where fewer than 50 units have a score, or where the expected label rises above neither.
+    Source: Zadrozny and Elkan 2002, "Transforming classifier scores into accurate multiclass
+    probability estimates".
+    """
+    scored = [(one.strength, one.label) for one in units if one.strength is not None]
+    if len(scored) < FEWEST:
+        return None
+    scores, place = np.unique([score for score, _ in scored], return_inverse=True)
+    weights = np.bincount(place).astype(np.float64)
+    means = np.bincount(place, [label for _, label in scored]) / weights
+    fitted = optimize.isotonic_regression(means, weights=weights).x
+    if fitted[-1] < _GRADES[0] or fitted[0] >= _GRADES[1]:
+        return None
+    first, second = (_cut(scores, int(np.searchsorted(fitted, least))) for least in _GRADES)
+    return first, second
+
+
+def _cut(scores: np.ndarray[tuple[int], np.dtype[np.float64]], place: int) -> float:
+    """A short number between the score at a place and the one before it."""
+    step = float(scores[-1] - scores[0]) / len(scores) or 1.0
+    low = float(scores[place - 1]) if place else float(scores[0]) - step
+    high = float(scores[place]) if place < len(scores) else float(scores[-1]) + step
+    middle = (low + high) / 2
+    for digits in range(2, 17):
+        if low < (short := float(f"{middle:.{digits}g}")) <= high:
+            return short
+    return high

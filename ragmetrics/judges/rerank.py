@@ -1,0 +1,253 @@
+"""The judge `rerank`: a reranker grades how relevant contexts are to a question.
+
+    POST {base_url}/rerank    {"model", "query", "documents"}    Cohere, Jina, vLLM, Infinity
+    POST {base_url}/rerank    {"query", "texts"}                 text-embeddings-inference
+    POST {base_url}           {"model", "text_1", "text_2"}      vLLM, if base_url ends with /score
+
+The contexts of a row share one request. A score becomes a grade by the settings' `thresholds`:
+
+    grade = [score >= thresholds[0]] + [score >= thresholds[1]]
+
+The scores of two models have different scales, so `ragmetrics calibrate` fits the thresholds to
+labelled rows or to another judge's grades. A reranker reads a question and a context, and no
+instruction: it answers no other prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ragmetrics.errors import JudgeError, SettingsError
+from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.responses import Oversized, RequestRejected, count, mapping
+from ragmetrics.judges.run_limits import (
+    Deadline,
+    SpendLimiter,
+    budget_in_use,
+    deadline_in_use,
+    use_budget,
+    use_deadline,
+)
+from ragmetrics.metrics import GRADE
+from ragmetrics.model import Ask, dump_json
+from ragmetrics.text import SizedCache, neutralise
+
+if TYPE_CHECKING:
+    from ragmetrics.config import JudgeSettings
+    from ragmetrics.judges.transport import Access
+    from ragmetrics.storage import Files
+
+_ROWS_PER_SLOT = 8
+"""Contexts per slot of the endpoint: those of a row share one."""
+_GATHERING_SECONDS = 0.01  # contexts requested within it share a request
+_MOST_DOCUMENTS = 100
+_SCORES_KEPT = 1 << 20
+"""Bytes of the scores kept in memory, for a calibration."""
+_SCORE_BYTES = 200
+_REQUEST_FORMS = ("documents", "texts")
+_RERANK, _SCORE = "/rerank", "/score"
+ONLY = frozenset({GRADE.name})
+"""Names of the prompts that a reranker can answer."""
+
+_Waiting: TypeAlias = tuple[str, asyncio.Future[Reply]]
+
+
+@dataclass(frozen=True)
+class _Query:
+    """What waiting contexts must have in common to share a request."""
+
+    question: str
+    budget: SpendLimiter | None
+    deadline: Deadline | None
+
+    @property
+    def key(self) -> tuple[str, int, Deadline | None]:
+        """Equal if a request can be shared. A budget is compared by identity."""
+        return self.question, id(self.budget), self.deadline
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """The answer of a server: a score for each document, and the tokens that it read."""
+
+    values: Sequence[float]
+    tokens: int
+
+
+class RerankJudge:
+    """Grades contexts by a reranker. `Endpoint` does the retries and keeps to the limits."""
+
+    note = "a reranker: it grades contexts by thresholds of its scores, and judges nothing else"
+    cacheable = True
+    only = ONLY
+
+    def __init__(self, access: Access, settings: JudgeSettings, files: Files | None = None) -> None:
+        if settings.thresholds is None:
+            raise SettingsError(
+                "judge: thresholds: the judge rerank needs the scores from which a context gets "
+                "grade 1 and grade 2; `ragmetrics calibrate LABELLED` fits them"
+            )
+        access, self._path = _at(access)
+        self.name = f"rerank:{settings.model}"
+        self.concurrency = _ROWS_PER_SLOT * settings.concurrency
+        self.fingerprint = fingerprint(
+            "rerank", settings.model, access.address + self._path, settings.thresholds
+        )
+        self._endpoint = Endpoint(access, settings, settings.model, files)
+        self._model, self._thresholds = settings.model, settings.thresholds
+        self._form = 0
+        self._settled = False
+        """Whether the endpoint has accepted the form of the requests."""
+        self._most = _MOST_DOCUMENTS
+        self._waiting: dict[tuple[str, int, Deadline | None], tuple[_Query, list[_Waiting]]] = {}
+        self._sending: set[asyncio.Task[None]] = set()
+        self._scores: SizedCache[str, float] = SizedCache(_SCORES_KEPT)
+
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """The grade of one context. Raises JudgeError for a prompt that grades no context."""
+        if request.prompt.name not in ONLY:
+            raise JudgeError(f"the judge {self.name} cannot answer {request.prompt.name!r}")
+        loop = asyncio.get_running_loop()
+        question, context = (neutralise(request.data[one]) for one in ("question", "context"))
+        query = _Query(question, budget_in_use(), deadline_in_use())
+        future: asyncio.Future[Reply] = loop.create_future()
+        _, waiting = self._waiting.setdefault(query.key, (query, []))
+        waiting.append((context, future))
+        if len(waiting) == 1:
+            loop.call_later(_GATHERING_SECONDS, self._send_all, query)
+        reply = await future
+        self._scores.put(request.key, json.loads(reply.text)["score"], _SCORE_BYTES)
+        return reply
+
+    def evidence(self, request: Ask) -> Sequence[float] | None:
+        """The reranker's score; None if the grade came from the reply cache."""
+        score = self._scores.get(request.key)
+        return None if score is None else [score]
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for task in self._sending:
+            task.cancel()
+        await self._endpoint.close()
+
+    def _send_all(self, query: _Query) -> None:
+        # In separate tasks: cancelling one waiter does not cancel the others.
+        _, waiting = self._waiting.pop(query.key)
+        for start in range(0, len(waiting), self._most):
+            with use_budget(query.budget), use_deadline(query.deadline):
+                part = waiting[start : start + self._most]
+                task = asyncio.create_task(self._send(query.question, part))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+
+    async def _send(self, question: str, waiting: list[_Waiting]) -> None:
+        """Request the scores of contexts, and give each its grade or the error."""
+        form = self._form
+        documents = [context for context, _ in waiting]
+        call = Call(
+            self._path, GRADE.name, self._body(question, documents), partial(_read, len(documents))
+        )
+        try:
+            found, failures = await self._endpoint.ask(call)
+        except RequestRejected as error:
+            if self._turn(form, error):
+                await self._send(question, waiting)
+            elif len(waiting) > 1:  # perhaps too many contexts, or one of them is too long
+                half = len(waiting) // 2
+                if isinstance(error, Oversized):
+                    self._most = min(self._most, half)
+                halves = waiting[:half], waiting[half:]
+                await asyncio.gather(*(self._send(question, one) for one in halves))
+            else:
+                _fail(waiting, error)
+        except Exception as error:
+            _fail(waiting, error)
+        else:
+            self._settled = True
+            self._grade(waiting, found, failures)
+
+    def _grade(self, waiting: list[_Waiting], found: _Scores, failures: Mapping[str, int]) -> None:
+        """Give each context its grade. The first one carries the cost of the request."""
+        for number, ((_, future), score) in enumerate(zip(waiting, found.values, strict=True)):
+            grade = sum(score >= least for least in self._thresholds)
+            reply = Reply(dump_json({"grade": grade, "score": score}), shares_request=number > 0)
+            if not number:
+                reply = replace(reply, prompt_tokens=found.tokens, failures=dict(failures))
+            if not future.done():
+                future.set_result(reply)
+
+    def _turn(self, form: int, error: RequestRejected) -> bool:
+        """Switch to the other form after a rejection; whether to send the request again."""
+        if self._path != _RERANK or isinstance(error, Oversized):
+            return False
+        if form != self._form:
+            return True  # another request has switched meanwhile
+        if self._settled or form + 1 == len(_REQUEST_FORMS):
+            return False
+        self._form = form + 1
+        return True
+
+    def _body(self, question: str, documents: Sequence[str]) -> bytes:
+        body: dict[str, Any]
+        if self._path == _SCORE:
+            body = {"model": self._model, "text_1": question, "text_2": documents}
+        elif _REQUEST_FORMS[self._form] == "documents":
+            body = {"model": self._model, "query": question, "documents": documents}
+        else:
+            body = {"query": question, "texts": documents, "truncate": True}
+        # ASCII, so that a lone surrogate of a broken log does not fail a request.
+        return json.dumps(body, separators=(",", ":")).encode("ascii")
+
+
+def _at(access: Access) -> tuple[Access, str]:
+    """The address and the path of requests: `/rerank`, unless the address names the path."""
+    whole = access.address.rstrip("/")
+    for path in (_RERANK, _SCORE):
+        if whole.endswith(path):
+            return replace(access, address=whole.removesuffix(path) + "/"), path
+    return access, _RERANK
+
+
+def _read(documents: int, answer: Any) -> _Scores:
+    """The scores of an answer by index. Raises ValueError, LookupError or TypeError if it does not
+    have one finite score for each document.
+    """
+    items = answer if isinstance(answer, list) else answer.get("results", answer.get("data"))
+    found: dict[int, float] = {}
+    for item in items:
+        place = item["index"]
+        score = item["relevance_score"] if "relevance_score" in item else item["score"]
+        if isinstance(place, bool) or isinstance(score, bool) or place in found:
+            raise ValueError("an index comes twice, or is no number")
+        found[place] = float(score)
+    if sorted(found) != list(range(documents)):
+        raise ValueError(f"{len(found)} scores for {documents} documents")
+    if not all(map(math.isfinite, found.values())):
+        raise ValueError("a score is not finite")
+    return _Scores([found[place] for place in range(documents)], _tokens(answer))
+
+
+def _tokens(answer: Any) -> int:
+    """The tokens that the server says that it read; 0 if it says nothing."""
+    said = mapping(answer)
+    usage, billed = mapping(said.get("usage")), mapping(mapping(said.get("meta")).get("tokens"))
+    numbers = (usage.get("prompt_tokens"), usage.get("total_tokens"), billed.get("input_tokens"))
+    return next((number for one in numbers if (number := count(one))), 0)
+
+
+def _fail(waiting: list[_Waiting], error: Exception) -> None:
+    """Give the error to all contexts of a request; the first one carries its failed attempts."""
+    for number, (_, future) in enumerate(waiting):
+        own = copy(error)
+        if number and isinstance(own, JudgeError):
+            own.failures = {}
+        if not future.done():
+            future.set_exception(own)

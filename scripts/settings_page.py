@@ -1,0 +1,105 @@
+"""Writes docs/reference/settings.md from the JSON Schema of the settings; a test compares the two.
+
+python -m scripts.settings_page
+
+The text between the tables is `scripts/pages/settings.md`: a part for each section that needs one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ragmetrics.config import settings_schema
+from scripts.pages import cell, read_parts, table
+from scripts.pages.kinds import Schema, choices, kind
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "settings.md"
+_COLUMNS = ("key", "value", "default", "meaning")
+
+
+def page() -> str:
+    """The whole page. Raises KeyError for a text about a section that does not exist."""
+    schema, texts = settings_schema(), read_parts("settings")
+    parts = [texts.pop("")]
+    for place, model in [("", schema), *_sections(schema, schema["$defs"], ())]:
+        if place:
+            text = texts.pop(place, "")
+            parts.append(
+                f"{'###' if ':' in place else '##'} `{place}:`\n\n{model['description']}\n"
+            )
+            parts += [text] if text else []
+        parts.append(_table(place.replace(": ", "-"), model))
+    if lost := [name for name in texts if name[0].islower()]:
+        raise KeyError(f"scripts/pages/settings.md: no such section: {lost[0]}")
+    parts += [f"## {title}\n\n{text}" for title, text in texts.items()]
+    return "\n".join(parts)
+
+
+def _sections(model: Schema, known: Schema, above: tuple[str, ...]) -> Iterator[tuple[str, Schema]]:
+    """The sections in a model, each followed by those in it; a model that was shown is left out."""
+    seen: list[str] = []
+    for key, value in model["properties"].items():
+        name = _section(value)
+        if name is None or name in seen:
+            continue
+        seen.append(name)
+        place = (*above, key)
+        yield ": ".join(place), known[name]
+        yield from _sections(known[name], known, place)
+
+
+def _section(value: Schema) -> str | None:
+    """The name of the model of a value, or of the items of a list."""
+    for one in choices(value):
+        if one.get("type") == "array":
+            return _section(one.get("items", {}))  # a pair of numbers has none
+        name = str(one.get("$ref", "")).rpartition("/")[2]
+        if name and name != "JsonValue":
+            return name
+    return None
+
+
+def _table(place: str, model: Schema) -> str:
+    required = model.get("required", ())
+    return table(
+        _COLUMNS,
+        [
+            (
+                _key(key, value, place),
+                cell(kind(value)),
+                _default(key in required, value),
+                cell(value["description"]),
+            )
+            for key, value in model["properties"].items()
+        ],
+    )
+
+
+def _key(key: str, value: Schema, above: str) -> str:
+    """The key; that of a section leads there."""
+    place = f"{above}-{key}" if above else key
+    return f"[`{key}`](#{place})" if _section(value) and key != "judges" else f"`{key}`"
+
+
+def _default(required: bool, value: Schema) -> str:
+    default = value.get("default")
+    if required:
+        return "required"
+    if default is None or default == []:
+        return "" if "default" not in value else "none"
+    if isinstance(default, dict):
+        return ""
+    if value.get("format") == "duration":
+        return f"`{default.removeprefix('PT').lower()}`"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    if isinstance(default, list):
+        return ", ".join(f"`{one}`" for one in default)
+    if isinstance(default, int | float):
+        return f"{default:,g}" if abs(default) < 1e5 else f"{default:,}"
+    return f"`{default}`"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
