@@ -131,8 +131,11 @@ class JudgeSettings(SettingsModel):
 
     @property
     def begins_with_row(self) -> bool:
-        """True for a judge whose requests begin with question and contexts."""
-        return self.reads_prompts and self.prompt_layout == "row_first"
+        """True for a judge whose requests begin with question and contexts; a recording holds the
+        replies to such requests if it was made with them.
+        """
+        reads = self.reads_prompts or self.name.startswith("recorded:")
+        return reads and self.prompt_layout == "row_first"
 
     @property
     def lexical(self) -> bool:

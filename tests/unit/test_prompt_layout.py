@@ -23,7 +23,7 @@ from ragmetrics.judges import (
 from ragmetrics.judges.row_first import ROW_FIRST, is_cacheable
 from ragmetrics.metrics import GRADE, NEEDED, select
 from ragmetrics.model import Ask, LogRow, Manifest, Prompt, Text
-from ragmetrics.pipeline import run_night
+from ragmetrics.pipeline import estimate, evaluate, run_night
 from ragmetrics.scoring import chosen_metrics, metric_fingerprints, score_families
 from ragmetrics.scoring.panel import MetricRun
 from tests.fakes.clients import JudgeServer
@@ -207,6 +207,7 @@ def test_a_fused_row_has_nothing_to_share() -> None:
     assert layout_of(JudgeSettings(name="openai-batch", prompt_layout="row_first"))
     assert layout_of(JudgeSettings(name="embedded", prompt_layout="row_first")) is None
     assert layout_of(JudgeSettings(name="openai")) is None
+    assert layout_of(JudgeSettings(name="recorded:a.jsonl", prompt_layout="row_first"))
 
 
 def long_rows(count: int) -> list[dict[str, Any]]:
@@ -255,6 +256,16 @@ def test_a_night_finds_its_rows_in_the_cache_and_says_what_that_saved(
     assert [(one.mean, one.scored) for one in found.metrics] == [
         (one.mean, one.scored) for one in plain.metrics
     ]
+
+
+def test_an_estimate_counts_the_requests_that_are_sent(judge_server: JudgeServer) -> None:
+    """In this layout too, with the tokens of its prompts."""
+    judge = {"name": "openai", "base_url": judge_server.base_url, "prompt_layout": "row_first"}
+    settings, rows = make_settings({"judge": judge}), long_rows(6)
+    expected = estimate(rows, METRICS, settings=settings).total
+    found = evaluate(rows, METRICS, settings=settings).manifest.usage
+    assert expected.requests == found.requests
+    assert expected.prompt_tokens == pytest.approx(found.prompt_tokens, rel=0.01)
 
 
 def test_the_fake_caches_as_providers_do() -> None:
