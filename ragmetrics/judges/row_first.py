@@ -29,7 +29,8 @@ REST = "Input, besides question and contexts:"
 LEAST_TOKENS = 1_024
 """Tokens from which providers cache a beginning."""
 _BYTES_PER_TOKEN = 4
-_ROW = "row"
+_ROW = "row as one line"
+"""Key under which a request has its row, beside the data of its prompt."""
 _SHARED = ("question", "contexts")
 # `json.dumps` leaves these line ends of Unicode as they are.
 _LINE_ENDS = str.maketrans({end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"})
