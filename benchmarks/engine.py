@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import engine_log
+from benchmarks import engine_log, prompt_layouts
 from benchmarks.engine_runs import (
     DEEPEVAL,
     IN_FLIGHT,
@@ -36,6 +36,7 @@ from benchmarks.engine_runs import (
 )
 from benchmarks.engine_table import Figure, table
 from ragmetrics.config import JudgeSettings
+from ragmetrics.config.settings import DEFAULT_METRICS
 
 _LLM = {"latency_ms": 400, "token_ms": 10}
 _LLM_ROWS = 200
@@ -237,10 +238,48 @@ def same(bench: Bench) -> Iterator[Figure]:
     yield Figure(f"scores that differ, of {len(alone):,}", differ, "{:.0f}", most=0)
 
 
+def caches(bench: Bench) -> Iterator[Figure]:
+    """Prompt tokens in the endpoint's cache by layout, and their price.
+
+    A cached token costs 0.5, 0.25 or 0.1 of another prompt token: what providers ask.
+    """
+    plain = engine_log.night(bench.rows)
+    again = engine_log.night(bench.rows, asked_again=0.375, moved=1)
+    for name, rows in (("no repeats", plain), ("30% repeat, 1 of 5 contexts moved", again)):
+        log = bench.log(f"caches {name}", rows)
+        for layout in ("task_first", "row_first"):
+            for kind in ("provider", "block"):
+                run = bench.ours(
+                    f"caches {name} {layout} {kind}",
+                    log,
+                    20,
+                    behaviour={"prompt_cache": kind},
+                    judge={"prompt_layout": layout},
+                    metrics=DEFAULT_METRICS,
+                )
+                told = run.told["usage"]
+                at = f"{name}, {layout}, {kind}"
+                yield from _priced(at, run.prompt_tokens, told["cached_tokens"], len(rows))
+                yield Figure(f"{at}: wall, seconds", run.wall)
+        for layout, messages in prompt_layouts.NOT_BUILT.items():
+            counted = prompt_layouts.count(messages, rows, DEFAULT_METRICS)
+            at = f"{name}, {layout} (counted)"
+            yield from _priced(at, counted.prompt, counted.cached, len(rows))
+
+
+def _priced(at: str, prompt: float, cached: float, rows: int) -> Iterator[Figure]:
+    yield Figure(f"{at}: prompt tokens a row", prompt / rows, "{:,.0f}")
+    yield Figure(f"{at}: cached", cached / prompt, "{:.1%}")
+    for price in (0.5, 0.25, 0.1):
+        paid = (prompt - cached * (1 - price)) / rows
+        yield Figure(f"{at}: prompt tokens paid a row, cached at {price}", paid, "{:,.0f}")
+
+
 PARTS: Mapping[str, tuple[str, Callable[[Bench], Iterator[Figure]]]] = {
     "speed": ("Speed, 64 in flight", speed),
     "llm": ("Latency as of an LLM: 400 ms and 10 ms a token, 200 rows", llm),
     "tokens": ("Tokens a row (characters / 4)", tokens),
+    "caches": ("Prompt tokens by layout, in a cache as providers have", caches),
     "nights": ("A second night that shares 80% of its pairs", nights),
     "faults": ("Faults: 10% 429, 5% 500, 3% dropped, 3% malformed, 2% hanging", faults),
     "limit": ("An endpoint that allows 20 in flight", limit),

@@ -42,7 +42,9 @@ from ragmetrics.judges import (
     Judge,
     JudgeClient,
     ReplyCache,
+    RowFirst,
     can_answer,
+    layout_of,
     make_embedder,
     make_judges,
     names_of,
@@ -117,7 +119,7 @@ async def judge_set(
                 able = [
                     one for one in targets(wanted) if can_answer(judge, known[one.metric].prompts)
                 ]
-                session = _Session(client, known, able, wanted)
+                session = _Session(client, known, able, wanted, layout_of(chosen))
                 await session.judge_all(labelled, hostile, judged, progress)
             except JudgeRefused as error:
                 refusals.append(error)
@@ -166,6 +168,7 @@ class _Session:
     metrics: dict[str, Metric]
     targets: Sequence[LabelTarget]
     wanted: Sequence[str] | None
+    layout: RowFirst | None
 
     async def judge_all(
         self,
@@ -193,9 +196,16 @@ class _Session:
 
     async def _grade(self, row: LogRow, ask: Ask) -> int | None:
         """A grade as `context_relevance` requests it; None where there is no verdict."""
-        worded = self.metrics[ATTACKED_METRIC].overridden(ask, row.language)
+        worded = self._worded(self.metrics[ATTACKED_METRIC], row, ask)
         answer = await self.client.answer(row.question_key, worded)
         return answer.grade if isinstance(answer, Grade) else None
+
+    def _worded(self, metric: Metric, row: LogRow, request: Request) -> Request:
+        """The request in the words and the layout in which a night sends it."""
+        worded = metric.overridden(request, row.language)
+        if self.layout and isinstance(worded, Ask):
+            (worded,) = self.layout.arrange(row, [worded])
+        return worded
 
     async def _judge_row(
         self, row: AskedRow
@@ -212,7 +222,7 @@ class _Session:
             metric = self.metrics[name]
 
             def answer(request: Request, metric: Metric = metric) -> Awaitable[Answer]:
-                worded = metric.overridden(request, labelled.row.language)
+                worded = self._worded(metric, labelled.row, request)
                 return self.client.answer(labelled.row.question_key, worded)
 
             score = await run_metric(metric, labelled.row, answer)
@@ -223,7 +233,7 @@ class _Session:
         self, row: AskedRow, target: LabelTarget, question: LabelQuestion
     ) -> list[Unit]:
         log_row = row.labelled.row
-        ask = self.metrics[target.metric].overridden(question.ask, log_row.language)
+        ask = self._worded(self.metrics[target.metric], log_row, question.ask)
         answer = await self.client.answer(log_row.question_key, ask)
         if isinstance(answer, Unanswered):
             return units_of(row, question, None, Status(answer.status))

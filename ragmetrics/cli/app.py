@@ -28,6 +28,7 @@ _UNPRINTED = 74
 COMMANDS: Mapping[str, str] = {
     "init": "Write a first settings file for your own logs.",
     "doctor": "Check whether a night would work.",
+    "plan": "Say what the last night cost, and what an interval would cost by each way to get it.",
     "score": "Score logs and print the mean of each metric with its interval.",
     "compare": "Compare two logs, nights, runs or index builds; shared questions pair by pair.",
     "nightly": "Score a night's logs, publish the dashboard and send alerts, without Prefect.",

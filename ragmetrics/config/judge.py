@@ -109,6 +109,10 @@ class JudgeSettings(SettingsModel):
     and a later run fetches the batches. None: no limit, but 60 s in a nightly of a deployment."""
     repeats: int = Field(1, ge=1, le=100)
     """Number of times that each row is judged. Its value is the mean; the spread is stored."""
+    prompt_layout: Literal["task_first", "row_first"] = "task_first"
+    """`row_first`: requests that hold all contexts of a row begin with question and contexts, so
+    that providers cache this part. `task_first`: they begin with the instructions. Judges that read
+    no prompts ignore it."""
     usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
     """Price of prompt tokens, to show and limit the cost. None: unknown."""
     usd_per_million_cached_tokens: float | None = Field(None, ge=0)
@@ -136,6 +140,14 @@ class JudgeSettings(SettingsModel):
         return self.name in ("openai", "rerank")
 
     @property
+    def begins_with_row(self) -> bool:
+        """True for a judge whose requests begin with question and contexts; a recording holds the
+        replies to such requests if it was made with them.
+        """
+        reads = self.reads_prompts or self.name.startswith("recorded:")
+        return reads and self.prompt_layout == "row_first"
+
+    @property
     def lexical(self) -> bool:
         """True for a judge that answers by the baselines of prompts: it cannot write, and its
         replies depend on word frequencies in all rows."""
@@ -157,6 +169,15 @@ class JudgeSettings(SettingsModel):
         of_cached = prompt if of_cached is None else of_cached
         paid = (prompt_tokens - cached) * prompt + cached * of_cached
         return (paid + completion_tokens * completion) / 1e6
+
+    def usd_saved(self, cached: int) -> float | None:
+        """How much less cached tokens cost than other prompt tokens. None: nothing was cached, or a
+        price is missing.
+        """
+        of_cached, prompt = self.usd_per_million_cached_tokens, self.usd_per_million_prompt_tokens
+        if not cached or of_cached is None or prompt is None:
+            return None
+        return round(cached * (prompt - of_cached) / 1e6, 6)
 
     @model_validator(mode="after")
     def _reranks(self) -> JudgeSettings:

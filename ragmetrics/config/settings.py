@@ -54,6 +54,7 @@ DEFAULT_METRICS: tuple[str, ...] = (
     "response_relevancy",
 )
 
+_TWO_LAYOUTS = "set either fuse or prompt_layout: a fused row is one request"
 Aggregate = Literal["mean", "median", "min", "max", "majority"]
 PresetName = Literal["ragas", "openinference", "langfuse", "otel", "langsmith"]
 MetricChoice = str | dict[str, dict[str, Any]]
@@ -183,10 +184,23 @@ class Settings(BaseSettings):
             raise ValueError("set either judge or judges")
         return self
 
+    @model_validator(mode="after")
+    def _one_layout(self) -> Settings:
+        if self.fuse and any(one.begins_with_row for one in self.panel):
+            raise ValueError(_TWO_LAYOUTS)
+        return self
+
     @property
     def panel(self) -> tuple[JudgeSettings, ...]:
         """All judges: the panel, or the one judge."""
         return self.judges or (self.judge,)
+
+    @property
+    def asks_by_row(self) -> bool:
+        """True when all requests of a row belong together: fused, or with a common beginning. One
+        task then scores all metrics of a shard.
+        """
+        return bool(self.fuse) or any(one.begins_with_row for one in self.panel)
 
     @property
     def redacts_messages(self) -> bool:
@@ -307,6 +321,8 @@ def bounded(settings: Settings, budget: Mapping[str, Any] | None, fuse: str | No
     if fuse is not None:
         if fuse != "row":
             raise SettingsError(f"fuse: unknown value {fuse!r}; the only value is: row")
+        if any(one.begins_with_row for one in settings.panel):
+            raise SettingsError(_TWO_LAYOUTS)
         update["fuse"] = fuse
     return settings.model_copy(update=update)
 

@@ -48,6 +48,7 @@ from .responses import (
     error_of as error_of,
     retry_after as retry_after,
 )
+from .row_first import RowFirst as RowFirst, layout_of as layout_of
 from .run_limits import (
     MeteredJudge as MeteredJudge,
     Spend as Spend,

@@ -31,6 +31,7 @@ from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.fused_prompt import Fused, fusible
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_files import CachedReply
+from ragmetrics.judges.row_first import is_cacheable
 from ragmetrics.judges.run_limits import MeteredJudge, before_deadline, check_deadline
 from ragmetrics.model import Answer, Ask, Embed, Request, Status
 from ragmetrics.text import is_refusal, shorten
@@ -66,7 +67,9 @@ class _Part:
 class JudgeClient(ClientBase):
     """Sends each distinct request once and caches the reply.
 
-    With `fuse`, the requests that a row makes at one time are sent as one.
+    With `fuse`, the requests that a row makes at one time are sent as one. With `head_first`, the
+    first of those with a common beginning is answered before the others are sent, so that they find
+    the beginning in the endpoint's cache.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class JudgeClient(ClientBase):
         cache: ReplyCache | None = None,
         single_flight: SingleFlight | None = None,
         fuse: bool = False,
+        head_first: bool = False,
         record: Record | None = None,
         meter: MeteredJudge | None = None,
     ) -> None:
@@ -89,7 +93,7 @@ class JudgeClient(ClientBase):
         self._tracker = judge if isinstance(judge, TracksRequests) else None
         self._embeddings, self._reasks = embeddings, reasks
         self._record, self._meter = record, meter
-        self._fuse = fuse
+        self._fuse, self._head_first = fuse, head_first
         self._fusing: set[asyncio.Task[None]] = set()
 
     async def answer(self, row_key: str, request: Request, metric: str = "") -> Answer:
@@ -102,8 +106,31 @@ class JudgeClient(ClientBase):
         self._count_shared(wanted)
         if self._fuse:
             self._begin_fused(row_key, wanted)
-        begun = [self._begin(row_key, one) for one in wanted]
-        return [await one if isinstance(one, PendingAnswer) else one for one in begun]
+        later = self._after_head(row_key, wanted) if self._head_first else ()
+        begun = {
+            place: self._begin(row_key, one)
+            for place, one in enumerate(wanted)
+            if place not in later
+        }
+        if later:
+            head, *others = later
+            begun[head] = self._begin(row_key, wanted[head])
+            await _answered(begun[head])
+            begun |= {place: self._begin(row_key, wanted[place]) for place in others}
+        return [await _answered(begun[place]) for place in range(len(wanted))]
+
+    def _after_head(self, row_key: str, wanted: Sequence[MetricRequest]) -> Sequence[int]:
+        """Places of the requests with a common beginning that an endpoint would cache, if there are
+        several to send.
+        """
+        places = [
+            place
+            for place, one in enumerate(wanted)
+            if isinstance(one.request, Ask)
+            and is_cacheable(one.request)
+            and not self._is_known(row_key, one.request)
+        ]
+        return places if len(places) > 1 else ()
 
     def _count_shared(self, wanted: Sequence[MetricRequest]) -> None:
         new: set[Hashable] = set()
@@ -325,6 +352,10 @@ class JudgeClient(ClientBase):
     async def _ask_alone(self, row_key: str, part: _Part) -> None:
         counter = self.counters[part.metric]
         part.answer(await self._ask_judge(row_key + part.ask.key, part.ask, counter))
+
+
+async def _answered(begun: Answer | PendingAnswer) -> Answer:
+    return await begun if isinstance(begun, PendingAnswer) else begun
 
 
 def _read(request: Ask, reply: Reply) -> BaseModel:

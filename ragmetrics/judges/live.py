@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.responses import RequestRejected, tokens_of
+from ragmetrics.judges.row_first import ROW_FIRST
 from ragmetrics.model import Ask, Prompt
 
 if TYPE_CHECKING:
@@ -116,9 +117,12 @@ class Envelope:
 
 
 def chat_fingerprint(settings: JudgeSettings, base_url: str) -> str:
-    """Fingerprint of the model and its parameters; the way of asking is not part of it."""
+    """Fingerprint of the model, its parameters and the layout of prompts; the rest of the way of
+    asking is not part of it.
+    """
+    layout = () if settings.prompt_layout == "task_first" else (settings.prompt_layout, ROW_FIRST)
     return fingerprint(
-        "openai", settings.model, base_url, settings.temperature, settings.max_tokens
+        "openai", settings.model, base_url, settings.temperature, settings.max_tokens, *layout
     )
 
 

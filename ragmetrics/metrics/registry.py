@@ -263,12 +263,15 @@ def prompts_of(chosen: Iterable[Metric]) -> dict[str, Prompt[Any]]:
     return dict(sorted(found.items()))
 
 
-def metric_families(chosen: Sequence[Metric], *, fused: bool = False) -> list[tuple[Metric, ...]]:
+def metric_families(
+    chosen: Sequence[Metric], *, together: bool = False
+) -> list[tuple[Metric, ...]]:
     """Group metrics that share a prompt: one task scores a family, so no request is sent twice.
 
-    With `fused`, all metrics with prompts are one family, so that their requests can be fused.
+    With `together`, all metrics with prompts are one family: the requests of a row are fused, or
+    share their beginning.
     """
-    if fused and (judged := tuple(one for one in chosen if one.prompts)):
+    if together and (judged := tuple(one for one in chosen if one.prompts)):
         return [judged, *((one,) for one in chosen if not one.prompts)]
     groups: list[list[Metric]] = []
     for one in chosen:

@@ -100,6 +100,9 @@ class Usage(Record):
     """Requests that were sent a second time because they took long; they count as requests."""
     usd: float | None = None
     """None where the model's price is not known."""
+    usd_saved: float | None = None
+    """How much less the cached tokens cost than other prompt tokens. None where nothing was cached,
+    or no price of cached tokens is set."""
     failures: dict[str, int] = Field(default_factory=dict)
     """Failed calls and unusable replies, by kind; most were retried."""
 
@@ -114,6 +117,7 @@ class Usage(Record):
         paid = [one for one in (self, other) if one.tokens]
         spent = [one.usd for one in (self, other) if one in paid or one.usd is not None]
         known = [usd for usd in spent if usd is not None]
+        saved = [one.usd_saved for one in (self, other) if one.usd_saved is not None]
         return Usage(
             requests=self.requests + other.requests,
             answered_from_store=self.answered_from_store + other.answered_from_store,
@@ -123,6 +127,7 @@ class Usage(Record):
             completion_tokens=self.completion_tokens + other.completion_tokens,
             hedged=self.hedged + other.hedged,
             usd=round(sum(known), 6) if known and len(known) == len(spent) else None,
+            usd_saved=round(sum(saved), 6) if saved else None,
             failures=dict(sorted(failures.items())),
         )
 

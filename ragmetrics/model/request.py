@@ -116,8 +116,12 @@ class Prompt(Generic[V]):
             return [{"role": "user", "content": filled}]
         return [
             {"role": "system", "content": self.system},
-            {"role": "user", "content": neutralise(dump_json(data))},
+            {"role": "user", "content": self.text(data)},
         ]
+
+    def text(self, data: Data) -> str:
+        """The data as the judge gets it: one JSON object."""
+        return neutralise(dump_json(data))
 
     def parse(self, text: str, data: Data) -> V:
         """Read a reply; raise UnreadableReply unless it is a verdict on this data.
@@ -163,8 +167,8 @@ class Ask:
 
     @cached_property
     def text(self) -> str:
-        """The data as JSON, as the judge gets it."""
-        return neutralise(dump_json(self.data))
+        """The data as the judge gets it."""
+        return self.prompt.text(self.data)
 
     @cached_property
     def key(self) -> str:

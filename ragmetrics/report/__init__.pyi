@@ -10,9 +10,10 @@ from .calibration_page import CALIBRATION_PAGE as CALIBRATION_PAGE
 from .cards import detectable as detectable
 from .comparison_pages import compare_path as compare_path, write_comparison as write_comparison
 from .costs import (
+    money as money,
     money_text as money_text,
     budget_text as budget_text,
-    cached_share as cached_share,
+    cached_text as cached_text,
     cost_lines as cost_lines,
     limits_text as limits_text,
     active_text as active_text,

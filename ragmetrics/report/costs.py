@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ragmetrics.model import (
     EMBEDDINGS,
@@ -16,6 +17,9 @@ from ragmetrics.model import (
 )
 from ragmetrics.report.formatting import one_line, plural
 from ragmetrics.text import NO_VALUE, share
+
+if TYPE_CHECKING:
+    from ragmetrics.scoring import CostPlan
 
 _TOLERATED = 1.1
 """How many times the requested half width is accepted, as the spread differs between nights."""
@@ -103,6 +107,16 @@ def cached_share(usage: Usage) -> str:
     return share(usage.cached_tokens, usage.prompt_tokens) if usage.cached_tokens else ""
 
 
+def cached_text(usage: Usage) -> str:
+    """`12.5% cached, saved $0.03`; without the money if it is not known, empty if nothing was
+    cached.
+    """
+    if not usage.cached_tokens:
+        return ""
+    saved = "" if usage.usd_saved is None else f", saved {money(usage.usd_saved)}"
+    return f"{cached_share(usage)} cached{saved}"
+
+
 def money(usd: float | None) -> str:
     """`$12.34`, with up to four decimals below a dollar; a dash if no price is known."""
     if usd is None:
@@ -111,6 +125,18 @@ def money(usd: float | None) -> str:
         return "<$0.0001"
     dollars, _, cents = (f"{usd:,.2f}" if usd >= 1 else f"{usd:.4f}").partition(".")
     return f"${dollars}.{cents.rstrip('0').ljust(2, '0')}"
+
+
+def night_money(plan: CostPlan) -> tuple[str, str]:
+    """What the newest night cost, and what a cheaper sample would cost: `("$0.42", "$0.11")`.
+
+    The second is empty if no sample is known to be cheaper, both if no price is set.
+    """
+    if not plan.usd:
+        return "", ""
+    sample = plan.cheapest_sample
+    cheaper = sample and sample.usd is not None and sample.usd < plan.usd
+    return money(plan.usd), money(sample.usd) if sample and cheaper else ""
 
 
 def paid(usage: Usage) -> str:

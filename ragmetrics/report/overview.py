@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from ragmetrics.model import Manifest
-from ragmetrics.report.costs import paid
+from ragmetrics.report.costs import night_money, paid
 from ragmetrics.report.figure_layout import (
     ALARM,
     BAND,
@@ -36,11 +36,15 @@ from ragmetrics.report.night_tables import STATUS
 from ragmetrics.report.templating import render_page
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import trends
+from ragmetrics.scoring import plan_costs
 from ragmetrics.storage import Files
 
 _PAGE = "index.html"
 _NIGHTS = 60
 """Newest nights in the tables of data and costs."""
+_PLANNED_FROM = 7
+"""Newest nights that the line of money looks at, as `ragmetrics plan` does."""
+_HALF_WIDTH = 0.02
 
 
 def write_overview(
@@ -74,6 +78,8 @@ def write_overview(
         states=metric_states(newest),
         figure=trend_figure,
         nights=found[::-1],
+        money=night_money(plan_costs(nights[-_PLANNED_FROM:], _HALF_WIDTH)),
+        half_width=_HALF_WIDTH,
         latest=LatestNights(nights[-_NIGHTS:]),
         months=months((one for _, one in found), died),
         shown_states=[name for name in LABELS if any(name == one.state for _, one in found)],

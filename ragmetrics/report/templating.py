@@ -123,7 +123,7 @@ _GLOBALS = {
     "all_costs": costs.all_costs,
     "bill": costs.money_text,
     "spent": costs.usage_text,
-    "cached_share": costs.cached_share,
+    "cached_text": costs.cached_text,
     "budget_limits": costs.limits_text,
     "budget_words": costs.budget_text,
     "sampled": costs.sample_text,

@@ -36,6 +36,12 @@ from .metric_choice import (
     metric_fingerprints as metric_fingerprints,
     add_price as add_price,
 )
+from .cost_plan import (
+    CostPlan as CostPlan,
+    MetricCosts as MetricCosts,
+    Way as Way,
+    plan_costs as plan_costs,
+)
 from .garbage import collect_seldom as collect_seldom
 from .panel import MetricRun as MetricRun, majority as majority, run_metric as run_metric
 from .sharding import shard_range as shard_range

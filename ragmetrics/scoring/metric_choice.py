@@ -47,7 +47,7 @@ def score_families(settings: Settings) -> list[list[str]]:
     """The names of the chosen metrics, grouped by family."""
     return [
         [metric.name for metric in family]
-        for family in metric_families(chosen_metrics(settings), fused=bool(settings.fuse))
+        for family in metric_families(chosen_metrics(settings), together=settings.asks_by_row)
     ]
 
 
@@ -124,7 +124,10 @@ def _notes(names: Sequence[str], judges: Sequence[Judge]) -> str:
 def add_price(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
     """The usage with its cost in US dollars, if the settings have a price."""
     if isinstance(prices, EmbeddingSettings):
-        usd = prices.usd(usage.prompt_tokens)
+        usd, saved = prices.usd(usage.prompt_tokens), None
     else:
         usd = prices.usd(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
-    return usage if usd is None else usage.model_copy(update={"usd": usd})
+        saved = prices.usd_saved(usage.cached_tokens)
+    if usd is None:
+        return usage
+    return usage.model_copy(update={"usd": usd, "usd_saved": saved})

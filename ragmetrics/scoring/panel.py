@@ -35,7 +35,7 @@ import numpy as np
 
 from ragmetrics.config import Aggregate
 from ragmetrics.errors import JudgeRefused, RagmetricsError, Unanswered, UnreadableReply
-from ragmetrics.judges import JudgeClient, MetricRequest, can_answer
+from ragmetrics.judges import JudgeClient, MetricRequest, RowFirst, can_answer
 from ragmetrics.metrics import Metric
 from ragmetrics.model import UNSETTLED, Answer, Ask, LogRow, Request, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
@@ -159,6 +159,8 @@ class Member:
 
     client: JudgeClient
     repeats: int = 1
+    layout: RowFirst | None = None
+    """The layout of its prompts. None: instructions first."""
 
     @property
     def name(self) -> str:
@@ -266,6 +268,8 @@ class Panel:
             wanted = [
                 MetricRequest(r, one.metric.name) for one in waiting for r in one.asks(repeat)
             ]
+            if member.layout:
+                wanted = await _arranged(member.layout, row, wanted, heavy=heavy)
             answers = iter(await self._answers(member, row.question_key, wanted))
             for one in waiting:
                 await one.advance([next(answers) for _ in one.requests])
@@ -286,6 +290,21 @@ class Panel:
             if all_refuse and not any(one.client.can_continue for one in self.members):
                 raise
             return [Unanswered(Status.JUDGE_FAILED, str(error))] * len(wanted)
+
+
+async def _arranged(
+    layout: RowFirst, row: LogRow, wanted: Sequence[MetricRequest], *, heavy: bool
+) -> list[MetricRequest]:
+    """The requests of a row in a layout, in their order."""
+    asks = [one.request for one in wanted if isinstance(one.request, Ask)]
+    found = (
+        await asyncio.to_thread(layout.arrange, row, asks) if heavy else layout.arrange(row, asks)
+    )
+    arranged = iter(found)
+    return [
+        replace(one, request=next(arranged)) if isinstance(one.request, Ask) else one
+        for one in wanted
+    ]
 
 
 def averaged(scores: Sequence[Score]) -> Score:

@@ -27,6 +27,7 @@ from ragmetrics.judges import (
     UsageCounters,
     budget_in_use,
     deadline_at,
+    layout_of,
     leave_quota,
     use_budget,
     use_deadline,
@@ -252,12 +253,14 @@ class PartScorer:
                     cache=cache,
                     single_flight=one.single_flight,
                     fuse=self.settings.fuse is not None and one.chosen.reads_prompts,
+                    head_first=one.chosen.live,
                     record=record,
                     meter=MeteredJudge(limiter, one.chosen)
                     if limiter and one.chosen.remote
                     else None,
                 ),
                 one.chosen.repeats,
+                None if self.settings.fuse else layout_of(one.chosen),
             )
             for one, cache in zip(judges.judges, caches, strict=True)
         ]

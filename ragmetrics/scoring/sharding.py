@@ -132,7 +132,7 @@ def endpoint_seconds(settings: Settings, size: Extent) -> float:
 
 
 def _most(settings: Settings) -> int:
-    tasks = len(metric_families(chosen_metrics(settings), fused=bool(settings.fuse)))
+    tasks = len(metric_families(chosen_metrics(settings), together=settings.asks_by_row))
     return max(1, MOST_TASKS // max(1, tasks))
 
 

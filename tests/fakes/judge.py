@@ -24,6 +24,7 @@ from aiohttp import web
 
 from tests.fakes.judge_batches import Batches
 from tests.fakes.processes import UNTIL_EOF, announce
+from tests.fakes.prompt_cache import KINDS, PromptCache
 from tests.fakes.ragas_replies import ragas_reply
 from tests.fakes.reranker import Rerankers
 from tests.fakes.verdicts import Json, embedding, nonsense, reply, stricter
@@ -86,12 +87,16 @@ class Behaviour:
     """Share of the requests, by their hash, whose grade is one lower: a judge that drifted."""
     seed: int = 0
     """Changes which requests the faults hit."""
+    prompt_cache: str = "provider"
+    """How prompts are cached: `provider`, `block` or `off`; see `tests.fakes.prompt_cache`."""
 
     def __post_init__(self) -> None:
         if unknown := set(self.fail) - set(FAULTS):
             raise ValueError(f"fail: {', '.join(sorted(unknown))}; there are: {', '.join(FAULTS)}")
         if sum(self.fail.values()) > 1:
             raise ValueError("fail: the shares add up to more than 1")
+        if self.prompt_cache not in (*KINDS, "off"):
+            raise ValueError(f"prompt_cache: {self.prompt_cache}; there are: {[*KINDS, 'off']}")
         if self.then not in FAULTS:
             raise ValueError(f"then: {self.then}; there are: {', '.join(FAULTS)}")
 
@@ -125,7 +130,7 @@ class Stats:
     max_in_flight: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
-    """Of prompts whose first message was seen before."""
+    """Of prompts whose beginning was in the cache."""
     completion_tokens: int = 0
     by_path: Counter[str] = field(default_factory=Counter)
     by_status: Counter[str] = field(default_factory=Counter)
@@ -179,7 +184,7 @@ class Judge:
         self.start = behaviour
         self.behaviour = behaviour
         self.stats = Stats()
-        self.heads: set[str] = set()
+        self.prompts = PromptCache()
         self.window = (0.0, 0)  # when the rate limit's began, and requests since
         self.batches = Batches(self, HttpError)
         self.rerankers = Rerankers(self)
@@ -248,9 +253,11 @@ class Judge:
             self.content(body["messages"], schema, fault) for _ in range(body.get("n") or 1)
         ]
         lengths = [len(message["content"]) for message in body["messages"]]
-        head = body["messages"][0]["content"] if len(lengths) > 1 else ""
-        usage = self.use(sum(lengths), sum(map(len, contents)), cached_chars=self.known(head))
+        messages, kind = body["messages"], self.behaviour.prompt_cache
+        cached = self.prompts.cached_tokens(messages, kind)
+        usage = self.use(sum(lengths), sum(map(len, contents)), cached)
         await self.wait(usage["completion_tokens"])
+        self.prompts.add(messages, kind)
         choices = [
             {
                 "index": index,
@@ -301,7 +308,7 @@ class Judge:
     async def reset(self, request: web.Request) -> web.StreamResponse:
         """Forget the counts and go back to the behaviour of the start."""
         self.behaviour, self.stats = self.start, Stats()
-        self.heads.clear()
+        self.prompts.clear()
         self.window = (0.0, 0)
         self.batches.reset()
         return web.json_response({"ok": True})
@@ -376,16 +383,9 @@ class Judge:
             return f"Sure! Here is my verdict:\n```json\n{content}\n```\nI hope this helps."
         return content
 
-    def known(self, head: str) -> int:
-        """Characters at the head of a prompt that this server has in its cache."""
-        known = len(head) if head in self.heads else 0
-        self.heads.add(head)
-        return known
-
-    def use(self, prompt_chars: int, completion_chars: int, cached_chars: int = 0) -> Json:
+    def use(self, prompt_chars: int, completion_chars: int, cached: int = 0) -> Json:
         """Count tokens, at four characters each, and return them in OpenAI's form."""
         prompt, completion = -(-prompt_chars // 4), -(-completion_chars // 4)
-        cached = cached_chars // 4
         self.stats.prompt_tokens += prompt
         self.stats.cached_tokens += cached
         self.stats.completion_tokens += completion

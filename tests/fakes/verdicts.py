@@ -18,6 +18,7 @@ Json: TypeAlias = dict[str, Any]
 
 DIMENSIONS = 64
 SCHEMA_MARK = "Reply with JSON alone: "
+REST_MARK = "Input, besides question and contexts: "
 # Scripts that set no blanks between words are read character by character.
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]|\w+")
 _ASKED_WORDS = 10
@@ -36,7 +37,7 @@ def reply(system: str, user: str, schema: Json | None) -> str:
 
     Without a schema, in the request or in the system text, it chats.
     """
-    schema = schema or _schema_in(system)
+    schema = schema or _schema_in(system) or _schema_in(user)
     data = _object_in(user)
     if schema is None or data is None:
         return "I am a judge. Give me a schema and an object to judge."
@@ -121,7 +122,7 @@ def _needed(data: Json) -> list[int]:
 
 
 def _supported(data: Json) -> list[int]:
-    known = "\n".join(data["contexts"])
+    known = "\n".join(text for _, text in _numbered(data["contexts"]))
     claims = data["statements"] if "statements" in data else data["sentences"]
     return [int(overlap(claim, known) >= 0.7) for claim in claims]
 
@@ -210,11 +211,14 @@ def _schema_in(system: str) -> Json | None:
 
 
 def _object_in(user: str) -> Json | None:
+    """The data of a request: all of the message, or its first line and what its last one adds."""
+    first, *others = user.split("\n")
     try:
-        data = json.loads(user)
+        data = json.loads(first)
+        more = json.loads(others[-1].partition(REST_MARK)[2]) if others else {}
     except ValueError:
         return None
-    return data if isinstance(data, dict) else None
+    return {**data, **more} if isinstance(data, dict) else None
 
 
 @lru_cache(maxsize=4096)

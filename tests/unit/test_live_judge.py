@@ -69,7 +69,8 @@ def reply(base_url: str, ask: Ask | None = None, **more: Any) -> Reply:
 
 
 def test_a_reply_brings_its_text_and_its_tokens(judge_server: JudgeServer) -> None:
-    """The second request finds its head in the endpoint's cache, and says so."""
+    """The second request finds its beginning in the endpoint's cache, and says so."""
+    judge_server.faults(prompt_cache="block")
     first, second = (reply(judge_server.base_url, make_ask(number)) for number in (1, 2))
     stats = judge_server.stats()
     assert isinstance(first, Reply) and isinstance(second, Reply)
@@ -77,7 +78,7 @@ def test_a_reply_brings_its_text_and_its_tokens(judge_server: JudgeServer) -> No
     assert first.prompt_tokens + second.prompt_tokens == stats["prompt_tokens"]
     assert first.completion_tokens + second.completion_tokens == stats["completion_tokens"]
     assert first.cached_tokens == 0
-    assert second.cached_tokens == len(GRADE.system) // 4
+    assert second.cached_tokens >= len(GRADE.system) // 64 * 16 > 0
     assert not first.failures and not first.cut_off
 
 

@@ -42,6 +42,7 @@ def test_it_says_what_each_metric_cost(page: Page) -> None:
         cached_tokens=6_000,
         completion_tokens=80,
         usd=0.0042,
+        usd_saved=0.03,
         failures={"rate_limited": 12},
     )
     embeddings = Usage(requests=5, prompt_tokens=70)
@@ -49,7 +50,7 @@ def test_it_says_what_each_metric_cost(page: Page) -> None:
     told = page(usage=usage, usage_by_metric=asked)
     assert "context_recall $0.0042 40 9,000 80 66.7% 7 3 embeddings – 5 70 0 – 0 0" in told
     assert "All ≥ $0.0042 45 9,070 80 66.2% 7 3" in told
-    assert "9,000 in (66.7% cached), 80 out" in told
+    assert "9,000 in (66.7% cached, saved $0.03), 80 out" in told
     assert "40 asked, 7 reused from cache, 3 shared" in told
     assert "rate_limited , 12 times" in told
 

@@ -12,7 +12,7 @@ from ragmetrics.model import BudgetReport, Manifest, Usage
 from ragmetrics.report import (
     active_text,
     budget_text,
-    cached_share,
+    cached_text,
     cost_lines,
     limits_text,
     money_text,
@@ -52,7 +52,7 @@ def print_usage(console: Console, by_metric: ByMetric, usage: Usage) -> None:
     if usage.shared:
         asked += f", shared by equal ones: {usage.shared:,}"
     if usage.prompt_tokens or usage.completion_tokens:
-        of_them = f" ({cached_share(usage)} cached)" if usage.cached_tokens else ""
+        of_them = f" ({cached_text(usage)})" if usage.cached_tokens else ""
         asked += f"; tokens: {usage.prompt_tokens:,} in{of_them}, {usage.completion_tokens:,} out"
     console.print("; ".join(filter(None, (asked, money_text(usage, by_metric)))))
     if usage.hedged:

@@ -1,0 +1,68 @@
+"""Prints what a night cost, and what each way to an interval would cost."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from ragmetrics.cli.table import print_grid
+from ragmetrics.report import money
+from ragmetrics.scoring import CostPlan, MetricCosts
+from ragmetrics.text import NO_VALUE, clean
+
+
+def print_plan(console: Console, plan: CostPlan) -> None:
+    """Print a table of the metrics and their ways, the sums, and what is not known yet."""
+    paid = "no price is set" if plan.usd is None else money(plan.usd)
+    of = f"the last {plan.nights} nights" if plan.nights > 1 else "this night"
+    console.print(
+        f"Night of {plan.night}: {paid}; for ±{plan.half_width:g} of each mean, from {of}"
+    )
+    if not plan.metrics:
+        console.print("No metric sent a request to a paid judge: there is nothing to plan")
+        return
+    lines = [line for one in plan.metrics for line in _lines(one)]
+    if len(plan.metrics) > 1:
+        totals = [(way, plan.total(way)) for way in plan.way_names]
+        known = [(way, "", "", money(usd)) for way, usd in totals if usd is not None]
+        lines += [("all metrics" if not place else "", *one) for place, one in enumerate(known)]
+    print_grid(console, ("metric", "way", "rows", "±", "money"), lines, names=(0, 1))
+    for needs, ways in _missing(plan).items():
+        console.print(f"{', '.join(ways)}: not known yet: needs {needs}")
+    if plan.free:
+        shared = ", ".join(clean(name, 60) for name in plan.free)
+        console.print(f"Nothing on top, by shared verdicts or without a paid judge: {shared}")
+
+
+def _lines(one: MetricCosts) -> list[tuple[str, str, str, str, str]]:
+    last = ("last night", f"{one.judged:,}", _width(one.half_width), money(one.usd))
+    ways = [
+        (
+            way.name,
+            NO_VALUE if way.rows is None else f"{way.rows:,}",
+            _width(way.half_width),
+            money(way.usd),
+        )
+        for way in one.ways
+    ]
+    return [
+        (clean(one.metric, 60) if not place else "", *line)
+        for place, line in enumerate([last, *ways])
+    ]
+
+
+def _width(half_width: float | None) -> str:
+    return NO_VALUE if half_width is None else f"{half_width:.3f}"
+
+
+def _missing(plan: CostPlan) -> dict[str, list[str]]:
+    """What is missing, and the ways that need it; with the metric where not all need it."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in plan.metrics:
+        for way in one.ways:
+            if way.needs:
+                found.setdefault((way.needs, way.name), []).append(clean(one.metric, 60))
+    missing: dict[str, list[str]] = {}
+    for (needs, name), metrics in found.items():
+        of = "" if len(metrics) == len(plan.metrics) else f" of {', '.join(metrics)}"
+        missing.setdefault(needs, []).append(f"{name}{of}")
+    return missing

@@ -1,0 +1,49 @@
+"""`ragmetrics plan`: what a night costs, and what the same intervals would cost otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from ragmetrics.cli.options import (
+    JsonFlag,
+    SettingsFlag,
+    StoreArgument,
+    StoreFlag,
+    one_store,
+    out,
+    print_json,
+    settings_here,
+)
+from ragmetrics.cli.output.plan import print_plan
+from ragmetrics.storage import nights as read_nights, open_store
+
+HalfWidthFlag = Annotated[
+    float,
+    typer.Option("--half-width", metavar="H", help="Half the width of the interval of each mean."),
+]
+NightsFlag = Annotated[
+    int, typer.Option("--nights", min=1, max=30, help="How many of the last nights to look at.")
+]
+
+
+def plan(
+    place: StoreArgument = None,
+    half_width: HalfWidthFlag = 0.02,
+    nights: NightsFlag = 7,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Say what the last night cost, and what an interval would cost by each way to get it."""
+    from ragmetrics.scoring import plan_costs
+
+    chosen = settings_here(settings, one_store(place, store))
+    found = plan_costs(read_nights(open_store(chosen), last=nights), half_width, chosen)
+    if as_json:
+        totals = {way: found.total(way) for way in found.way_names}
+        print_json({**asdict(found), "night": str(found.night), "totals": totals})
+        return
+    print_plan(out, found)

@@ -1,0 +1,323 @@
+"""What a mean with a given interval costs, by each way to get it, from the last nights' own data.
+
+    rows of a way     what its interval needs (`stats.rows_to_judge`), from the standard deviation
+                      and the correlation of the last comparable nights
+    dollars per row   dollars of these nights / rows that were judged in them
+
+Dollars per row include what these nights reused from the store: the plan expects as much reuse.
+Each metric is planned by itself. What the nights do not show is said, not guessed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
+from ragmetrics.errors import InputError
+from ragmetrics.judges import Corpus, make_member, names_of
+from ragmetrics.model import EMBEDDINGS, UNSETTLED, Manifest, SampledMean, Status, Summary, Usage
+from ragmetrics.scoring.metric_choice import add_price
+from ragmetrics.scoring.sampling.draw import FEWEST, comparable, known
+from ragmetrics.stats import rows_to_judge
+
+_95 = 1.96
+_JUDGED = (Status.SCORED, *UNSETTLED)
+_PRICE = "prices of the judge and of the embeddings (usd_per_million_prompt_tokens and the like)"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to get the mean of a metric."""
+
+    name: str
+    rows: int | None = None
+    """Rows that the judge would score; None: not known."""
+    usd: float | None = None
+    """Dollars per night; None: not known."""
+    half_width: float | None = None
+    """Half width of the interval: as wanted, or what all rows give; None: not known."""
+    needs: str = ""
+    """What is missing to know rows or dollars; empty if nothing is."""
+
+
+@dataclass(frozen=True)
+class MetricCosts:
+    """The ways of one metric, and its newest night."""
+
+    metric: str
+    paid_with: tuple[str, ...]
+    """The metrics whose requests are paid together: the metric alone, or those of a fused row."""
+    rows: int
+    """Rows of the newest night that the metric can score."""
+    judged: int
+    """Rows of the newest night that were judged."""
+    usd: float | None
+    """Dollars of the newest night, together with `paid_with`; None: no price is set."""
+    half_width: float | None
+    """Half width of the newest night's interval."""
+    ways: tuple[Way, ...]
+
+
+@dataclass(frozen=True)
+class CostPlan:
+    """What the newest night cost, and what each way would cost."""
+
+    dataset: str
+    night: date
+    nights: int
+    """Nights that were looked at."""
+    half_width: float
+    """Half width that is asked for."""
+    usd: float | None
+    """Dollars of the newest night; None: no price is set."""
+    metrics: tuple[MetricCosts, ...]
+    """The metrics that pay for requests of their own."""
+    free: tuple[str, ...]
+    """The other metrics: they ask no paid judge, or share the verdicts of others."""
+
+    @property
+    def way_names(self) -> tuple[str, ...]:
+        """The ways, in their order."""
+        return tuple(WAYS)
+
+    def total(self, way: str) -> float | None:
+        """Dollars of a way for all metrics together; None if they are not known for all."""
+        of_group: dict[tuple[str, ...], float] = {}
+        for one in self.metrics:
+            usd = next(own.usd for own in one.ways if own.name == way)
+            if usd is None:
+                return None
+            of_group[one.paid_with] = max(usd, of_group.get(one.paid_with, 0.0))
+        return sum(of_group.values()) if of_group else None
+
+    @property
+    def cheapest_sample(self) -> Way | None:
+        """The cheapest sample by which every metric gets the interval; None if none is known."""
+        reach = [
+            Way(name, usd=usd, half_width=self.half_width)
+            for name in WAYS
+            if name != ALL_ROWS and (usd := self.total(name)) is not None and self._reaches(name)
+        ]
+        return min(reach, key=lambda way: way.usd or 0.0, default=None)
+
+    def _reaches(self, way: str) -> bool:
+        widths = [own.half_width for one in self.metrics for own in one.ways if own.name == way]
+        return all(one is not None and one <= self.half_width for one in widths)
+
+
+@dataclass(frozen=True)
+class _Nights:
+    """What the last comparable nights show of one metric."""
+
+    rows: int
+    spread: float
+    summaries: Sequence[tuple[Manifest, Summary]]
+    half_width: float
+
+    def sampled(self, *, learned: bool, draw: str) -> list[tuple[Summary, SampledMean]]:
+        """The means of nights that were sampled this way."""
+        return [
+            (summary, summary.sample)
+            for night, summary in self.summaries
+            if night.sample and summary.sample
+            if night.sample.draw == draw and (draw == "active" or night.sample.learned == learned)
+        ]
+
+
+def plan_costs(
+    nights: Sequence[Manifest], half_width: float = 0.02, prices: Settings | None = None
+) -> CostPlan:
+    """The plan from the last nights of a store, oldest first.
+
+    `prices` are settings whose prices are used where a night has none. Raises InputError without a
+    night, and for a half width that is not between 0 and 1.
+    """
+    if not 0 < half_width < 1:
+        raise InputError(f"half width {half_width:g}: should be above 0 and below 1")
+    if not nights:
+        raise InputError("no night is published yet: there is nothing to plan from")
+    priced = [_priced(night, prices) for night in nights] if prices else list(nights)
+    newest = priced[-1]
+    together = _paid_together(newest)
+    return CostPlan(
+        dataset=newest.dataset,
+        night=newest.date,
+        nights=len(priced),
+        half_width=half_width,
+        usd=newest.usage.usd if newest.usage.tokens else 0.0,
+        metrics=tuple(
+            _metric_costs(priced, one, together[one.metric], half_width)
+            for one in newest.metrics
+            if one.metric in together
+        ),
+        free=tuple(one.metric for one in newest.metrics if one.metric not in together),
+    )
+
+
+def _paid_together(night: Manifest) -> dict[str, frozenset[str]]:
+    """The metrics that paid for requests, each with those that it paid together with."""
+    found: dict[str, frozenset[str]] = {}
+    for label, of in night.usage_by_metric.items():
+        if any(one.requests or one.answered_from_store or one.tokens for one in of.values()):
+            names = frozenset(label.split(" + "))
+            names = names.union(*(found[name] for name in names if name in found))
+            found |= dict.fromkeys(names, names)
+    return found
+
+
+def _paid(night: Manifest, metrics: frozenset[str]) -> Usage:
+    """What some metrics paid in a night, together."""
+    labels = night.usage_by_metric.items()
+    own = [of for label, of in labels if metrics & set(label.split(" + "))]
+    return sum((one for of in own for one in of.values()), Usage())
+
+
+def _priced(night: Manifest, settings: Settings) -> Manifest:
+    """The night with the prices of the settings, where its usage has no price."""
+    remote = [one for one in settings.panel if one.remote]
+    names = names_of([make_member(one, Corpus(), settings.fuse) for one in remote])
+    prices: dict[str, JudgeSettings | EmbeddingSettings] = dict(zip(names, remote, strict=True))
+    prices[EMBEDDINGS] = settings.embeddings
+
+    def priced(name: str, usage: Usage) -> Usage:
+        chosen = prices.get(name)
+        return usage if usage.usd is not None or chosen is None else add_price(chosen, usage)
+
+    by_metric = {
+        label: {name: priced(name, one) for name, one in of.items()}
+        for label, of in night.usage_by_metric.items()
+    }
+    parts = [one for of in by_metric.values() for one in of.values()]
+    update: dict[str, object] = {"usage_by_metric": by_metric}
+    if night.usage.usd is None and parts:
+        usd = sum(parts, Usage()).usd
+        update["usage"] = night.usage.model_copy(update={"usd": usd})
+    return night.model_copy(update=update)
+
+
+def _metric_costs(
+    nights: Sequence[Manifest], newest: Summary, together: frozenset[str], half_width: float
+) -> MetricCosts:
+    found = comparable(nights, newest.metric, newest.fingerprint)
+    own = [
+        (night, summary)
+        for night in nights
+        if (summary := night.summary(newest.metric)) and any(summary is one for one in found)
+    ]
+    rows = _scorable(newest)
+    usd = _paid(nights[-1], together)
+    each = _usd_per_row(own, together)
+    return MetricCosts(
+        metric=newest.metric,
+        paid_with=tuple(sorted(together)),
+        rows=rows,
+        judged=_judged(newest),
+        usd=usd.usd if usd.tokens else 0.0,
+        half_width=_half_width(newest),
+        ways=tuple(_way(name, plan, rows, own, each, half_width) for name, plan in WAYS.items()),
+    )
+
+
+def _way(
+    name: str,
+    plan: Callable[[_Nights], int | str],
+    rows: int,
+    own: Sequence[tuple[Manifest, Summary]],
+    each: float | str,
+    half_width: float,
+) -> Way:
+    if all(_half_width(summary) is None for _, summary in own):
+        # Without an interval the standard deviation is not known; all rows are all rows.
+        wanted: int | str = rows if name == ALL_ROWS else "a night with an interval of the mean"
+        reached = None
+    else:
+        spread = known([summary for _, summary in own]).spread
+        wanted = plan(_Nights(rows, spread, own, half_width))
+        whole = _95 * spread / math.sqrt(rows) if rows else None
+        reached = whole if wanted == rows else half_width
+    if isinstance(wanted, str):
+        return Way(name, needs=wanted)
+    if isinstance(each, str):
+        return Way(name, wanted, half_width=reached, needs=each)
+    return Way(name, wanted, wanted * each, reached)
+
+
+def _all_rows(nights: _Nights) -> int:
+    return nights.rows
+
+
+def _plain_sample(nights: _Nights) -> int:
+    return _rows_for(nights, 0.0)
+
+
+def _prediction_powered(nights: _Nights) -> int | str:
+    return _by_correlation(nights, learned=False, needs="a night with `sample:`")
+
+
+def _learned_judge(nights: _Nights) -> int | str:
+    return _by_correlation(nights, learned=True, needs="a night with `sample: {cheap: learned}`")
+
+
+def _by_correlation(nights: _Nights, *, learned: bool, needs: str) -> int | str:
+    """Rows to judge beside a cheap judge, from the mean correlation of the nights that had it."""
+    found = nights.sampled(learned=learned, draw="uniform")
+    seen = [sample.correlation for _, sample in found if sample.correlation is not None]
+    return _rows_for(nights, sum(seen) / len(seen)) if seen else needs
+
+
+def _active_sampling(nights: _Nights) -> int | str:
+    """Rows from the intervals of the nights that had it: the half width falls as 1 / sqrt(rows)."""
+    found = nights.sampled(learned=False, draw="active")
+    products = [
+        _judged(summary) * half**2 for summary, _ in found if (half := _half_width(summary))
+    ]
+    if not products:
+        return "a night with `sample: {draw: active}`"
+    wanted = math.ceil(sum(products) / len(products) / nights.half_width**2)
+    return min(max(wanted, FEWEST), nights.rows)
+
+
+ALL_ROWS = "all rows"
+WAYS: Mapping[str, Callable[[_Nights], int | str]] = {
+    ALL_ROWS: _all_rows,
+    "plain sample": _plain_sample,
+    "prediction-powered": _prediction_powered,
+    "learned judge": _learned_judge,
+    "active sampling": _active_sampling,
+}
+"""The ways. Each gives the rows to judge, or what is needed to know them."""
+
+
+def _rows_for(nights: _Nights, correlation: float) -> int:
+    wanted = rows_to_judge(nights.half_width, nights.spread, correlation, nights.rows)
+    return min(max(wanted, FEWEST), nights.rows)
+
+
+def _usd_per_row(own: Sequence[tuple[Manifest, Summary]], together: frozenset[str]) -> float | str:
+    """Dollars per judged row over the nights that asked a judge, or what is needed to know them."""
+    usd, rows = 0.0, 0
+    for night, summary in own:
+        paid = _paid(night, together)
+        if not paid.requests:
+            continue  # all its verdicts were in the store
+        if paid.usd is None:
+            return _PRICE
+        usd, rows = usd + paid.usd, rows + _judged(summary)
+    return usd / rows if rows else "a night whose verdicts are not all in the store already"
+
+
+def _judged(summary: Summary) -> int:
+    return sum(summary.status.get(status, 0) for status in _JUDGED)
+
+
+def _scorable(summary: Summary) -> int:
+    return sum(summary.status.values()) - summary.status.get(Status.NOT_APPLICABLE, 0)
+
+
+def _half_width(summary: Summary) -> float | None:
+    if summary.low is None or summary.high is None:
+        return None
+    return (summary.high - summary.low) / 2

@@ -1,0 +1,65 @@
+"""The prompt cache of the fake judge: it caches equal beginnings of prompts, as real servers do.
+
+    provider   from 1,024 tokens, in steps of 128, as OpenAI documents for its models
+    block      from 16 tokens, in steps of 16, as vLLM does with its default block size
+    off        nothing is cached
+
+A token is four characters. A prompt is in the cache once it was answered: requests in flight at
+the same time find nothing of each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+CHARS_PER_TOKEN = 4
+KINDS: Mapping[str, tuple[int, int]] = {"provider": (1_024, 128), "block": (16, 16)}
+"""Least tokens and tokens per step, by kind of cache."""
+
+
+class PromptCache:
+    """The beginnings of the prompts that were answered."""
+
+    def __init__(self) -> None:
+        self._known: set[bytes] = set()
+
+    def cached_tokens(self, messages: Sequence[Mapping[str, Any]], kind: str) -> int:
+        """Tokens at the beginning of a prompt that are in the cache."""
+        if kind not in KINDS:
+            return 0
+        least, step = KINDS[kind]
+        found = 0
+        for tokens, digest in _beginnings(messages, step):
+            if digest not in self._known:
+                break
+            found = tokens
+        return found if found >= least else 0
+
+    def add(self, messages: Sequence[Mapping[str, Any]], kind: str) -> None:
+        """Cache a prompt that was answered."""
+        if kind in KINDS:
+            self._known.update(digest for _, digest in _beginnings(messages, KINDS[kind][1]))
+
+    def clear(self) -> None:
+        """Forget all prompts."""
+        self._known.clear()
+
+
+def _beginnings(messages: Sequence[Mapping[str, Any]], step: int) -> Iterator[tuple[int, bytes]]:
+    """Length in tokens and digest of each beginning of whole steps, shortest first."""
+    text = "".join(one["content"] for one in messages)
+    # The roles are part of a prompt, and where one message ends and the next begins.
+    ends = [(one["role"], len(one["content"])) for one in messages]
+    characters = step * CHARS_PER_TOKEN
+    digest = hashlib.blake2b(digest_size=12)
+    end, place = 0, 0
+    for start in range(0, len(text) - characters + 1, characters):
+        while place < len(ends) and end <= start + characters:
+            role, length = ends[place]
+            digest.update(f"{role} from {end}\0".encode())
+            end, place = end + length, place + 1
+        piece = text[start : start + characters]
+        digest.update(piece.encode("utf-8", "surrogatepass"))
+        yield (start + characters) // CHARS_PER_TOKEN, digest.copy().digest()
