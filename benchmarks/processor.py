@@ -2,10 +2,11 @@
 
     python -m benchmarks processor
 
-Whole processes are timed as a user starts them. The embedded judge reads the labelled logs of
-`RAGMETRICS_DATA` (a folder), where there are any, else a log of made-up words. Processor time
-is that of all processes of a command, without the start that a log of ten rows takes. "Before" was
-measured by these functions on the machine of docs/explanation/performance.md.
+Whole processes are timed as a user starts them: modules are compiled, as by an installation. The
+embedded judge reads the labelled logs of `RAGMETRICS_DATA` (a folder), where there are any, else a
+log of made-up words. Processor time is that of all processes of a command, without the start that a
+log of ten rows takes. "Before" was measured by these functions on the machine of
+docs/explanation/performance.md.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ FOLDER = "RAGMETRICS_DATA"
 LOGS = ("azure_northwind", "chunkeval_bm25", "hotpot_multihop")
 _TURNS = 3
 _TEXTS = ("user_input", "response", "reference")
+_OTHERS = ("PREFECT_", "PYTHONDONTWRITEBYTECODE")
+"""Beginnings of variables that commands do not get."""
 _LLM = {"latency_ms": 400, "token_ms": 10}
 
 
@@ -203,7 +206,7 @@ def _score(folder: Path, log: Path, *options: str) -> Cost:
 def _run(folder: Path, *arguments: str | Path) -> Cost:
     """A whole Python process with its children. Exit code 1 says that an alert fires."""
     environment = {
-        **{key: one for key, one in os.environ.items() if not key.startswith("PREFECT_")},
+        **{key: one for key, one in os.environ.items() if not key.startswith(_OTHERS)},
         "PYTHONPATH": str(ROOT),
         "PREFECT_HOME": str(folder / "prefect"),
     }

@@ -6,11 +6,11 @@ python -m flows.nightly --settings ragmetrics.yaml --date 2026-11-19
 from __future__ import annotations
 
 if __name__ == "__main__":  # before Prefect is imported
-    from flows import temporary_server
+    from flows import published_night, temporary_server
 
-    temporary_server.start()
+    if temporary_server.start():
+        published_night.repeat()
 
-import argparse
 import datetime as dt
 import sys
 from collections import Counter
@@ -18,6 +18,7 @@ from collections import Counter
 from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
+from flows.published_night import exit_code, read_arguments
 from flows.run_state import (
     bound_starts,
     come_back,
@@ -30,12 +31,11 @@ from flows.runners import check_runner
 from flows.scoring import score_all
 from flows.temporary_server import without_heartbeat
 from ragmetrics.alerts import dashboard_link, incidents
-from ragmetrics.cli import err, is_firing, number, out, print_night
-from ragmetrics.config import load_settings
-from ragmetrics.errors import JudgePending, RagmetricsError
+from ragmetrics.cli import number
+from ragmetrics.config import Settings, load_settings
+from ragmetrics.errors import JudgePending
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import (
-    CoverageShort,
     NightResult,
     check_settings,
     coverage_short,
@@ -121,24 +121,16 @@ def _night() -> dt.date:
 
 def main() -> int:
     """Run one night from the command line: 0 fine, 1 findings, 2 input error."""
-    parser = argparse.ArgumentParser(prog="python -m flows.nightly", description=__doc__)
-    parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
-    parser.add_argument("--date", type=dt.date.fromisoformat, help="default: yesterday in UTC")
-    args = parser.parse_args()
-    try:
+    args = read_arguments()
+
+    def run() -> tuple[Settings, NightResult]:
         settings = load_settings(args.settings)
         check_settings(settings)  # before Prefect's server takes its seconds
         check_runner(settings)
         with without_heartbeat():
-            result = nightly(args.settings, args.date)
-    except CoverageShort as error:
-        err.print(str(error), style="red")
-        return 1
-    except RagmetricsError as error:
-        err.print(str(error), style="red")
-        return 2
-    print_night(out, settings, result)
-    return int(is_firing(result))
+            return settings, nightly(args.settings, args.date)
+
+    return exit_code(run)
 
 
 if __name__ == "__main__":

@@ -35,12 +35,14 @@ _END_WITH_PARENT = (
 """A run that is killed closes the server's standard input, and nothing else stops the server."""
 
 
-def start() -> None:
-    """Start the server of this process, unless Prefect's settings may name another one."""
+def start() -> bool:
+    """Start the server of this process, unless Prefect's settings may name another one. Returns
+    whether it was started.
+    """
     gc.set_threshold(100_000, 50, 100)
     helps = {"-h", "--help"} & set(sys.argv[1:])
     if helps or sys.platform == "win32" or may_be_set(os.environ, Path.cwd()):
-        return
+        return False
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/api"
         process = _run(listening.fileno())
@@ -49,6 +51,7 @@ def start() -> None:
     os.environ["PREFECT_UI_URL"] = ""  # it has no pages
     _started.append(url)
     atexit.register(_stop, process)
+    return True
 
 
 @contextmanager

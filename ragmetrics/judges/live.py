@@ -27,6 +27,7 @@ PATH = "/chat/completions"
 FORMATS = ("json_schema", "json_object", "text")
 """Formats of structured output, best first."""
 _END = '""}]}'  # end of a body with an empty user message
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class LiveJudge:
@@ -168,4 +169,4 @@ def _head(settings: JudgeSettings, prompt: Prompt[Any], form: str) -> dict[str, 
 
 def _bytes(value: Any) -> bytes:
     # ASCII, so that a lone surrogate of a broken log does not fail a request.
-    return json.dumps(value, separators=(",", ":")).encode("ascii")
+    return _ENCODER.encode(value).encode("ascii")

@@ -4,6 +4,7 @@ from .nightly import (
     alert_night as alert_night,
     check_settings as check_settings,
     coverage_short as coverage_short,
+    is_published as is_published,
     judge_drift_labels as judge_drift_labels,
     learn_after_night as learn_after_night,
     learns as learns,

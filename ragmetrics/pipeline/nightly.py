@@ -56,7 +56,7 @@ from ragmetrics.scoring import (
     stage_run,
     staged_runs,
 )
-from ragmetrics.storage import RunRef, open_store
+from ragmetrics.storage import RunRef, find_manifest, open_store
 from ragmetrics.topics import topics_of_night
 from ragmetrics.write_back import WriteBackReport, queue_night, send_waiting
 
@@ -126,6 +126,17 @@ def find_run(settings: Settings, day: date) -> RunRef:
     """The newest attempt of the run for the night's current logs. Nothing is written."""
     topics = topics_of_night(settings, open_store(settings), day, keep=False)
     return _planned(settings, day, *check_settings(settings), topics)[1]
+
+
+def is_published(settings: Settings, day: date) -> bool:
+    """Whether a run of the night is published and whole, for the same logs and settings, and
+    another attempt could get no verdict that is missing. Nothing is written.
+    """
+    files, now = open_store(settings), datetime.now(UTC)
+    topics = topics_of_night(settings, files, day, keep=False)
+    _, ref = _planned(settings, day, *check_settings(settings), topics, now)
+    manifest = find_manifest(files, ref)
+    return manifest is not None and not manifest.problems
 
 
 def _planned(

@@ -266,3 +266,14 @@ def test_an_answer_of_another_kind_is_a_bug_and_says_so() -> None:
     next(steps)
     with pytest.raises(TypeError, match="expected Colour, was sent ndarray"):
         steps.send([np.ones(2)])
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(st.characters()), st.lists, max_leaves=8
+    )
+)
+def test_json_of_requests_is_that_of_the_standard_library(value: Any) -> None:
+    """Keys of cached replies depend on every character, also on lone surrogates and NaN."""
+    expected = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    assert dump_json(value) == expected

@@ -1,0 +1,59 @@
+"""A night that is published already and is run by hand again.
+
+It scores nothing, so it needs no retries and no states of tasks: it runs without Prefect, whose
+import and temporary server take most of the time. All other steps are those of the flow: late files
+are looked for, messages that wait are sent, and pages are written. Prefect is not imported here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import sys
+from collections.abc import Callable
+
+from ragmetrics.cli import err, is_firing, out, print_night
+from ragmetrics.config import Settings, load_settings
+from ragmetrics.errors import RagmetricsError
+from ragmetrics.pipeline import CoverageShort, NightResult, is_published, run_night
+
+
+def read_arguments() -> argparse.Namespace:
+    """The arguments of `python -m flows.nightly`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m flows.nightly",
+        description="The nightly flow: from the night's logs to scores, a dashboard and an alert.",
+    )
+    parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
+    parser.add_argument("--date", type=dt.date.fromisoformat, help="default: yesterday in UTC")
+    return parser.parse_args()
+
+
+def repeat() -> None:
+    """Repeat the night of the arguments and end the process, if the night is published. Else, and
+    for wrong settings, do nothing: the flow says what is wrong.
+    """
+    args = read_arguments()
+    day = args.date or dt.datetime.now(dt.UTC).date() - dt.timedelta(days=1)
+    try:
+        settings = load_settings(args.settings)
+        published = is_published(settings, day)
+    except RagmetricsError:
+        return
+    if published:
+        sys.stderr.write(f"night {day} is published: it is repeated without Prefect\n")
+        sys.exit(exit_code(lambda: (settings, run_night(settings, day))))
+
+
+def exit_code(run: Callable[[], tuple[Settings, NightResult]]) -> int:
+    """Run a night, print its result or its error, and return the exit code."""
+    try:
+        settings, result = run()
+    except CoverageShort as error:
+        err.print(str(error), style="red")
+        return 1
+    except RagmetricsError as error:
+        err.print(str(error), style="red")
+        return 2
+    print_night(out, settings, result)
+    return int(is_firing(result))
