@@ -45,6 +45,7 @@ _HOW = {  # settings that do not change what a retriever is asked
     "variants",
     "lookup",
     "probe",
+    "reranker",
 }
 
 
