@@ -43,6 +43,7 @@ BOTH = frozenset(
     [
         "artifact",
         "artifacts",
+        "biased",  # as of a judge: the statistical term has one s
         "check",
         "checks",
         "draft",

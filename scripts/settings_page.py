@@ -79,7 +79,8 @@ def _table(place: str, model: Schema) -> str:
 def _key(key: str, value: Schema, above: str) -> str:
     """The key; that of a section leads there."""
     place = f"{above}-{key}" if above else key
-    return f"[`{key}`](#{place})" if _section(value) and key != "judges" else f"`{key}`"
+    leads = _section(value) and key not in ("judges", "from")
+    return f"[`{key}`](#{place})" if leads else f"`{key}`"
 
 
 def _default(required: bool, value: Schema) -> str:
