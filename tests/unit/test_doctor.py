@@ -17,7 +17,9 @@ from tests.fakes.slack import TOKEN, SlackServer
 
 REMOTE = {"name": "openai", "model": "judge"}
 RERANKER = {
-    **{"name": "rerank", "model": "a/m", "base_url": "http://127.0.0.1:9/v1"},
+    "name": "rerank",
+    "model": "a/m",
+    "base_url": "http://127.0.0.1:9/v1",
     "thresholds": [0.1, 0.2],
 }
 SEARCH = {"url": "http://127.0.0.1:9/query", "reranker": "m"}
