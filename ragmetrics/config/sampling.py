@@ -20,7 +20,7 @@ class SampleSettings(SettingsModel):
     strata: tuple[str, ...] = ()
     """Tags by which the sample is stratified: in proportion, at least two rows of each value."""
     draw: Literal["uniform", "active"] = "uniform"
-    """`active`: rows that the embedded judge predicts badly are drawn more often."""
+    """`active`: rows that the cheap judge predicts badly are drawn more often."""
     seed: int = 0
     """Seed of the random draw."""
     cheap: Literal["embedded", "learned"] = "embedded"

@@ -43,7 +43,7 @@ class Score:
     spread: float | None = None
     """Standard deviation over a judge's repeats."""
     cheap: float | None = None
-    """The embedded judge's value, on a sampled night."""
+    """The cheap judge's value, on a sampled night."""
     probability: float | None = None
     """Inclusion probability of a judged row, if active sampling is set."""
     compared: bool = True

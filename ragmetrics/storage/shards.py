@@ -69,7 +69,7 @@ SCORE_SCHEMA = pa.schema(
         ("votes", pa.list_(pa.float64())),  # values of a panel's judges, in the manifest's order
         ("failed", pa.list_(pa.string())),  # judges without a usable verdict
         ("spread", pa.float64()),
-        ("cheap", pa.float64()),  # the embedded judge's value, on sampled nights
+        ("cheap", pa.float64()),  # the cheap judge's value, on sampled nights
         ("probability", pa.float64()),  # of a judged row to be judged, with active sampling
         ("compared", pa.bool_()),  # false: judged, but outside the uniform part of the sample
     ]

@@ -202,7 +202,7 @@ class Known:
     spread: float = WIDEST
     """Standard deviation of the expensive judge's scores."""
     correlation: float = 0.0
-    """Correlation of the expensive judge's scores with the embedded judge's."""
+    """Correlation of the expensive judge's scores with the cheap judge's."""
 
 
 @dataclass

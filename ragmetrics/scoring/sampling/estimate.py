@@ -1,4 +1,4 @@
-"""The mean of a sampled night, from the judged rows and the embedded judge's scores of all rows."""
+"""The mean of a sampled night, from the judged rows and a cheap judge's scores of all rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _present(tags: Sequence[str], values: Sequence[object]) -> dict[str, str]:
 def sampled_mean(rows: pd.DataFrame) -> tuple[Mean | None, SampledMean | None]:
     """The mean of all rows that a judge can score, and the mean of the judged rows alone.
 
-    Rows on which the judge failed count as not judged. A row on which the embedded judge failed
+    Rows on which the judge failed count as not judged. A row on which the cheap judge failed
     gets the mean of its other scores; any constant would do. If the judge found that some rows
     cannot be scored (a response without a statement), the same is unknown for rows that it did not
     see: see `_scorable_share`. Returns None when no row is scored.
