@@ -60,7 +60,7 @@ def compose(
     `dashboard` and `run_url` become buttons where a browser can open them, else text.
     `redact` shows row ids in place of questions, and no text of a judge.
     """
-    hidden = redactions(manifest.source, manifest.problems) if redact else {}
+    hidden = redactions(manifest.source, manifest.quoting) if redact else {}
     found = incidents([_redacted(one, hidden) for one in findings if _is_news(one)], manifest)
     fired = sorted((one for one in found if one.transition in _DETAILED), key=_most_important_first)
     reminded = [one for one in found if one.transition == "reminded"]

@@ -18,8 +18,6 @@ from ragmetrics.model import Manifest, Summary, TagMean
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import Codes, StratifiedRows
 
-TagMeans = Mapping[str, Mapping[str, TagMean]]
-"""By tag and value."""
 SURE = 0.01
 """Significance level at which a tag explains scores."""
 _MOST_NIGHTS = 0.9

@@ -64,10 +64,10 @@ def _print(model: LearnedModel) -> None:
             table.add_row(
                 clean(one.name, 60),
                 f"{one.verdicts:,}",
-                _told(found.auc),
-                _told(found.embedded_auc),
-                _told(found.auc_gain),
-                _told(found.auc_within),
+                _figure_text(found.auc),
+                _figure_text(found.embedded_auc),
+                _figure_text(found.auc_gain),
+                _figure_text(found.auc_within),
                 number(found.brier),
                 "yes" if one.used else "no: no better",
             )
@@ -76,7 +76,7 @@ def _print(model: LearnedModel) -> None:
         out.print(f"No model of {clean(name, 60)}: {why}")
 
 
-def _told(figure: Figure) -> str:
+def _figure_text(figure: Figure) -> str:
     if figure.low is None:
         return number(figure.value)
     return f"{number(figure.value)}\n[{number(figure.low)}, {number(figure.high)}]"

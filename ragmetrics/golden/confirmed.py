@@ -23,9 +23,9 @@ from typing import Any
 
 from ragmetrics.errors import InputError
 from ragmetrics.golden.new_records import record_of
-from ragmetrics.logs import SINCE, GoldenRow
+from ragmetrics.logs import SINCE, GoldenRow, write_rows_for_people
 from ragmetrics.model import BadRow, Suggestion, question_key, read_row
-from ragmetrics.text import spreadsheet_safe, without_spreadsheet_signs
+from ragmetrics.text import without_spreadsheet_signs
 
 _COLUMNS = (
     "confirmed",
@@ -70,22 +70,7 @@ def suggestion_record(one: Suggestion) -> dict[str, Any]:
 
 def write_suggestions(path: Path, suggestions: Iterable[Suggestion]) -> None:
     """Write suggestions as .csv or .jsonl. Raises InputError for another ending."""
-    records = [suggestion_record(one) for one in suggestions]
-    if path.suffix == ".jsonl":
-        lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in records]
-        path.write_text("".join(lines), "utf-8", "backslashreplace")
-    elif path.suffix == ".csv":
-        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            writer = csv.DictWriter(file, _COLUMNS)
-            writer.writeheader()
-            writer.writerows({name: _cell(value) for name, value in one.items()} for one in records)
-    else:
-        raise InputError(f"{path}: the name should end in .csv, .jsonl or .html")
-
-
-def _cell(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
-    return spreadsheet_safe(text)
+    write_rows_for_people(path, [suggestion_record(one) for one in suggestions], _COLUMNS)
 
 
 def read_suggestions(path: Path) -> list[dict[str, Any]]:

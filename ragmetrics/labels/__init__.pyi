@@ -5,7 +5,6 @@ from .people_means import (
     with_people as with_people,
 )
 from .label_file import (
-    UNITS as UNITS,
     LabelSet as LabelSet,
     RowLabel as RowLabel,
     read_labels as read_labels,
@@ -13,7 +12,6 @@ from .label_file import (
 from .labelled_scores import (
     LabelledScore as LabelledScore,
     LabelledScores as LabelledScores,
-    join_scores as join_scores,
 )
 from .row_draw import (
     LabelDraw as LabelDraw,

@@ -4,7 +4,7 @@ A row is drawn with a known chance, by what the store says of it, metric by metr
 
     votes    how far the judges of a panel are apart
     spread   how far the judge's repeats are apart
-    cheap    how far the embedded judge is from the judge, on sampled nights
+    cheap    how far the cheap judge is from the judge, on sampled nights
     labels   how far people were from the judge on rows of about the same score, from 30 rows on
 
 Where the store says nothing, the draw is uniform. The weight that undoes the chance goes into the
@@ -97,24 +97,24 @@ def _signals(table: pd.DataFrame, labelled: Sequence[LabelledScore]) -> list[Flo
     """How uncertain each row is, by all that is known. Rows without a value count as the mean."""
     value = table["value"].to_numpy(dtype=np.float64)
     cheap = table["cheap"].to_numpy(dtype=np.float64)
-    votes = [_given(row) for row in table["votes"].tolist()]
+    votes = [_known_values(row) for row in table["votes"].tolist()]
     found = [
         np.array([float(one.std()) if len(one) > 1 else np.nan for one in votes]),
         table["spread"].to_numpy(dtype=np.float64),
         np.abs(cheap - value),
     ]
     if len(labelled) >= FEWEST_LABELS:
-        found.append(_learned(value, labelled))
+        found.append(_label_spread(value, labelled))
     return found
 
 
-def _given(votes: Sequence[float | None] | None) -> Floats:
+def _known_values(votes: Sequence[float | None] | None) -> Floats:
     """The values of the judges that gave one."""
     given = () if votes is None else votes
     return np.array([one for one in given if one is not None and one == one], dtype=np.float64)
 
 
-def _learned(value: Floats, labelled: Sequence[LabelledScore]) -> Floats:
+def _label_spread(value: Floats, labelled: Sequence[LabelledScore]) -> Floats:
     """Standard deviation of people minus judge among labelled rows of about the same score."""
     judge = np.array([one.judge for one in labelled])
     apart = np.array([one.value for one in labelled]) - judge

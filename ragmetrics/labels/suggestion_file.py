@@ -1,22 +1,18 @@
 """Rows to be labelled as a file for a person: a row of a labels file whose values are empty.
 
 Three more fields have the texts that a person needs: `contexts`, `reference_sentences` and
-`response`. In CSV, lists are JSON. A cell that a spreadsheet would run as a formula begins with an
-apostrophe, which is removed when the file is read.
+`response`.
 """
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.errors import InputError
 from ragmetrics.labels.label_file import UNITS
+from ragmetrics.logs import write_rows_for_people
 from ragmetrics.model import LabelSuggestion
-from ragmetrics.text import spreadsheet_safe
 
 COLUMNS: Mapping[str, str] = {metric: column for column, (metric, _) in UNITS.items()}
 """The column for the labels of a metric that has units."""
@@ -50,19 +46,4 @@ def write_label_suggestions(path: Path, suggestions: Iterable[LabelSuggestion]) 
         }
         for one in suggestions
     ]
-    if path.suffix == ".jsonl":
-        lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in records]
-        path.write_text("".join(lines), "utf-8", "backslashreplace")
-    elif path.suffix == ".csv":
-        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            columns = list(dict.fromkeys(name for one in records for name in one))
-            writer = csv.DictWriter(file, columns or ["user_input"])
-            writer.writeheader()
-            writer.writerows({name: _cell(value) for name, value in one.items()} for one in records)
-    else:
-        raise InputError(f"{path}: the name should end in .csv, .jsonl or .html")
-
-
-def _cell(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
-    return spreadsheet_safe(text)
+    write_rows_for_people(path, records, [] if records else ["user_input"])

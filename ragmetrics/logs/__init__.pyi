@@ -27,3 +27,4 @@ from .recognition import RecognisedLayout as RecognisedLayout
 from .field_mapping import find_path as find_path
 from .formats import EVERYTHING as EVERYTHING, FORMATS as FORMATS
 from .parquet_records import parquet_extent as parquet_extent
+from .rows_for_people import write_rows_for_people as write_rows_for_people

@@ -259,6 +259,12 @@ class Manifest(Record):
         """Whether it ran with `redact: true`: its texts are never published."""
         return self.settings.get("redact") is True
 
+    @property
+    def quoting(self) -> list[str]:
+        """Sentences that may quote a logged text or a label, and that findings may repeat."""
+        found = [*self.problems, self.labels.problem if self.labels else ""]
+        return [one for one in found if one]
+
     def summary(self, metric: str) -> Summary | None:
         """The summary of the metric over all rows, if this run scored it."""
         return next((s for s in self.metrics if s.metric == metric), None)

@@ -133,6 +133,8 @@ class NightSteps:
     def alert(self, run: NightRun | Mapping[str, Any]) -> NightResult:
         """Send the messages of a published night, write its pages, and write its scores back.
 
+        If the settings use a learned judge, it is then fitted again.
+
         Raises CoverageShort at the end if something could not be scored, sent or shown.
         """
         run = NightRun.model_validate(run)

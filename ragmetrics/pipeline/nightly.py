@@ -4,8 +4,8 @@ without Prefect.
     stage -> score (metric family x shard) -> publish -> alert -> show -> write back
 
 Alerts need only the findings. They come before the pages, because writing the pages may fail.
-Write-back comes late, because it may wait for other services. The learned judge, if
-the settings use one, is fitted at the very end: the next night needs it first.
+Write-back comes late, because it may wait for other services. If the settings use a learned judge,
+it is fitted at the very end: the next night needs it first.
 """
 
 from __future__ import annotations

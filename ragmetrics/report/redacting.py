@@ -17,6 +17,7 @@ from ragmetrics.model import (
     Comparison,
     FailedGate,
     Gate,
+    LabelReport,
     LogRow,
     LostPassages,
     Manifest,
@@ -57,7 +58,7 @@ def redacted(record: R, hide: bool = True) -> R:
     names = type(record).model_fields
     fields = {name: _field(record, name, getattr(record, name)) for name in names}
     if isinstance(record, Manifest):
-        hidden = redactions(record.source, record.problems)
+        hidden = redactions(record.source, record.quoting)
         fields["findings"] = [
             one.model_copy(update={"message": redact_quotes(one.message, hidden)})
             for one in record.findings
@@ -101,6 +102,7 @@ def _field(record: Record, name: str, value: Any) -> Any:
     if isinstance(value, str) and (
         name in _QUOTING
         or (name == "notes" and isinstance(record, LostPassages))
+        or (name == "problem" and isinstance(record, LabelReport))
         or (name == "reason" and isinstance(record, _QUOTING_REASONS))
     ):
         return hashed_quote(value)

@@ -54,7 +54,6 @@ from .night_movement import (
     FEWEST_STEPS as FEWEST_STEPS,
 )
 from .slow_decline import (
-    Decline as Decline,
     find_decline as find_decline,
     night_levels as night_levels,
 )
@@ -94,7 +93,6 @@ from .resampling import (
     SEED as SEED,
 )
 from .people_estimate import (
-    FEWEST_OF_A_NIGHT as FEWEST_OF_A_NIGHT,
     bias_difference as bias_difference,
     ErrorRates as ErrorRates,
     JudgedNight as JudgedNight,
@@ -102,5 +100,5 @@ from .people_estimate import (
     people_mean as people_mean,
     rogan_gladen as rogan_gladen,
 )
-from .unequal_draw import draw_order as draw_order, relative_chances as relative_chances
+from .sequential_poisson import draw_order as draw_order, relative_chances as relative_chances
 from .logistic import fit_logistic as fit_logistic, logistic_chance as logistic_chance

@@ -1,7 +1,8 @@
-"""Sampling with unequal probabilities: inclusion probabilities by uncertainty, and the draw.
+"""A sample of a fixed size with unequal probabilities: inclusion probabilities, and the draw.
 
 Rows whose score a cheap judge predicts badly are drawn more often. The estimate weighs each drawn
 row by 1 / pi (`prediction_powered`), so the probabilities change its error and not its expectation.
+A draw of any size is in `sequential_poisson`.
 """
 
 from __future__ import annotations

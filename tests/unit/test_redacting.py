@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.alerts.judge_bias import bias_finding
+from ragmetrics.alerts.slack import compose
 from ragmetrics.calibration import calibrate
 from ragmetrics.comparison import notify_failed_gate, run_gate
 from ragmetrics.config import make_settings
 from ragmetrics.model import (
     BrokenFile,
     IndexBuild,
+    LabelReport,
     MovedContext,
     Score,
     Source,
@@ -44,6 +47,22 @@ def test_reasons_of_metrics_are_hashed() -> None:
     """A metric of one's own may quote a row in them."""
     made = night(metrics=[summary("own", None, not_applicable={f"no {SECRET}": 3})])
     assert redacted(made).metrics[0].not_applicable == {hashed(f"no {SECRET}"): 3}
+
+
+def test_why_labels_could_not_be_read_is_hashed() -> None:
+    """In the manifest, in the finding that repeats it, and in the message of that finding."""
+    labels = LabelReport(place="labels.csv", problem=f"line 3: {SECRET}")
+    made = night(settings={"redact": True}).model_copy(update={"labels": labels})
+    found = bias_finding(made)
+    assert found is not None
+    assert SECRET in found.message
+    fired = found.model_copy(update={"level": "breach", "state": "firing", "transition": "fired"})
+    hidden = redacted(made.model_copy(update={"findings": [fired]}))
+    assert SECRET not in hidden.model_dump_json()
+    assert hidden.findings[0].message.endswith(f"line 3: {hashed(SECRET)}")
+    sent = compose(made, [fired], dashboard=None, redact=True)
+    assert sent is not None
+    assert SECRET not in str(sent)
 
 
 def test_a_hash_is_not_that_of_the_scores() -> None:

@@ -1,4 +1,4 @@
-"""The mean of a sampled night, from the judged rows and a cheap judge's scores of all rows."""
+"""The mean of a sampled night, from the judged rows and the cheap judge's scores of all rows."""
 
 from __future__ import annotations
 
