@@ -26,6 +26,7 @@ from .embeddings import (
     expected_of as expected_of,
 )
 from .factory import (
+    check_rerankers as check_rerankers,
     embedding_lexicon as embedding_lexicon,
     files_for as files_for,
     find_learned as find_learned,

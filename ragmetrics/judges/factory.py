@@ -37,7 +37,7 @@ _NO_KEY = SecretStr("none")  # of judges that send no request
 
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
     """The judges of the settings. Raises JudgeRefused if none of them has its key."""
-    _check_rerankers(settings)
+    check_rerankers(settings)
     made = [
         make_member(one, corpus, settings.fuse, files_for(settings, one, files))
         for one in settings.panel
@@ -46,7 +46,7 @@ def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) 
     return made
 
 
-def _check_rerankers(settings: Settings) -> None:
+def check_rerankers(settings: Settings) -> None:
     """Raise SettingsError for a judge that is the reranker of the retriever: it would judge itself,
     and find its own first contexts the best.
     """

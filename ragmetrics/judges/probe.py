@@ -47,11 +47,11 @@ async def _probe_reranker(judge: JudgeSettings, access: Access, *, ask: bool) ->
     from ragmetrics.judges.rerank import RerankJudge
     from ragmetrics.metrics import GRADE
 
-    brief = {"retries": 0, "deadline_seconds": _SECONDS, "thresholds": judge.thresholds or (0, 0)}
-    if not ask:
-        return f"{access.address} was not asked (--ask) for a score by {judge.model}"
+    brief = {"retries": 0, "deadline_seconds": _SECONDS}
     reranker = RerankJudge(access, judge.model_copy(update=brief))
     try:
+        if not ask:
+            return f"{access.address} was not asked (--ask) for a score by {judge.model}"
         await reranker.reply(Ask(GRADE, {"question": "word", "context": "word"}), 0)
     finally:
         await reranker.close()

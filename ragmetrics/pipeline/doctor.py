@@ -22,6 +22,7 @@ from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.judges import (
     Corpus,
     Embedder,
+    check_rerankers,
     files_for,
     make_embedder,
     make_member,
@@ -119,6 +120,7 @@ def _target(settings: Settings, name: str, problem: str) -> str:
 def _settings(settings: Settings) -> str:
     check_rules(settings)
     check_prices(settings)
+    check_rerankers(settings)
     rules = settings.alerts.rules
     text = "the default rules" if rules is None else f"{len(rules)} rules"
     return f"data set {settings.dataset}, {len(settings.metrics)} metrics, {text}"

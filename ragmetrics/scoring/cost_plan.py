@@ -254,11 +254,12 @@ def _plain_sample(nights: _Nights) -> int:
 
 
 def _prediction_powered(nights: _Nights) -> int | str:
-    return _by_correlation(nights, learned=False, needs="a night with `sample:`")
+    return _by_correlation(nights, learned=False, needs="a night with `sample:`, drawn uniformly")
 
 
 def _learned_judge(nights: _Nights) -> int | str:
-    return _by_correlation(nights, learned=True, needs="a night with `sample: {cheap: learned}`")
+    needs = "a night that used the learned judge (`sample: {cheap: learned}`, drawn uniformly)"
+    return _by_correlation(nights, learned=True, needs=needs)
 
 
 def _by_correlation(nights: _Nights, *, learned: bool, needs: str) -> int | str:

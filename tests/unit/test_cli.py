@@ -122,7 +122,7 @@ def test_score_tells_what_each_metric_cost(
     run: Run, logs: Path, judge_server: JudgeServer, tmp_path: Path
 ) -> None:
     """A line per metric and judge where several asked, what failed, and one in total."""
-    judge_server.faults(fail={"429": 1.0}, fail_attempts=1)
+    judge_server.faults(fail={"429": 1.0}, fail_attempts=1, prompt_cache="block")
     judge = {"name": "openai", "base_url": judge_server.base_url}
     prices = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2}
     settings = tmp_path / "ragmetrics.yaml"

@@ -81,8 +81,8 @@ def test_one_whole_night_prices_all_rows_and_a_plain_sample(
     plain = found["plain sample"]
     assert plain.rows is not None and 100 <= plain.rows < ROWS
     assert plain.usd == pytest.approx((usage.usd or 0) * plain.rows / ROWS)
-    assert found["prediction-powered"].needs == "a night with `sample:`"
-    assert found["learned judge"].needs == "a night with `sample: {cheap: learned}`"
+    assert found["prediction-powered"].needs == "a night with `sample:`, drawn uniformly"
+    assert found["learned judge"].needs.startswith("a night that used the learned judge (`sample:")
     assert found["active sampling"].needs == "a night with `sample: {draw: active}`"
     assert plan.free == ("context_precision",)
     assert plan.total("all rows") == pytest.approx(plan.usd)

@@ -16,6 +16,13 @@ from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.slack import TOKEN, SlackServer
 
 REMOTE = {"name": "openai", "model": "judge"}
+RERANKER = {
+    "name": "rerank",
+    "model": "a/m",
+    "base_url": "http://127.0.0.1:9/v1",
+    "thresholds": [0.1, 0.2],
+}
+SEARCH = {"url": "http://127.0.0.1:9/query", "reranker": "m"}
 
 
 def dataset(folder: Path, rows: list[dict[str, Any]] | None = None, **settings: Any) -> Path:
@@ -55,6 +62,12 @@ def test_a_night_that_works(run: Run, tmp_path: Path, slack_server: SlackServer)
         ({"judge": {"name": "openai"}}, "judge openai", "needs a key: set OPENAI_API_KEY"),
         ({"judge": "recorded:none.jsonl"}, "judge recorded:", "none.jsonl"),
         ({"metrics": ["context_recal"]}, "settings", "context_recal"),
+        (
+            {"judge": {**RERANKER, "thresholds": None}},
+            "judge rerank",
+            "needs the scores from which",
+        ),
+        ({"judge": RERANKER, "retriever": SEARCH}, "settings", "would judge itself"),
     ],
 )
 def test_what_is_missing_is_named(
