@@ -21,7 +21,7 @@ from ragmetrics.storage import Files, read_columns, ref_of
 
 UNDATED_DAYS = 14
 """Nights before tonight in which rows of labels without a date are looked for."""
-_COLUMNS = ["id", "question", "value", "status"]
+_COLUMNS = ["id", "question", "value", "status", "probability"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class LabelledScore:
     people: Mapping[str, float]
     """The values of each person."""
     weight: float
+    """Rows that stand behind this one: 1 / the chance of its label, and of its judge's score."""
 
     @property
     def value(self) -> float:
@@ -55,6 +56,8 @@ class _Row:
     id: str
     value: float | None
     """None where the judge has no score."""
+    probability: float
+    """Of being judged, with active sampling; else 1."""
 
 
 def join_scores(
@@ -79,14 +82,14 @@ def join_scores(
         nights, others = {}, set()
     nights[tonight.date] = tonight
     reader = _NightReader(files, metric, {one.question for one in labels})
-    people: dict[tuple[date, str, str], list[tuple[RowLabel, float]]] = defaultdict(list)
+    people: dict[tuple[date, str, str], list[tuple[RowLabel, _Row]]] = defaultdict(list)
     for one in labels:
         place = _find(one if dated else _undated(one), nights, others, tonight.date, reader)
         if isinstance(place, str):
             found.unused[place] += 1
             continue
         night, row = place
-        people[night, one.question, row.id].append((one, row.value or 0.0))
+        people[night, one.question, row.id].append((one, row))
     found.rows = [_labelled(*key, own) for key, own in people.items()]
     return found
 
@@ -103,7 +106,7 @@ def _compares(one: Manifest, tonight: Manifest, metric: str) -> bool:
 
 
 def _labelled(
-    night: date, question: str, name: str, own: Sequence[tuple[RowLabel, float]]
+    night: date, question: str, name: str, own: Sequence[tuple[RowLabel, _Row]]
 ) -> LabelledScore:
     """One row; a person who named it in two ways counts by the mean."""
     ordered = sorted(own, key=lambda pair: pair[0].person)
@@ -112,8 +115,9 @@ def _labelled(
         for person, pairs in groupby(ordered, key=lambda pair: pair[0].person)
         if (values := [label.value for label, _ in pairs])
     }
-    weight = min(label.weight for label, _ in own)
-    return LabelledScore(question, name, night, own[0][1], people, weight)
+    row = own[0][1]
+    weight = min(label.weight for label, _ in own) / row.probability
+    return LabelledScore(question, name, night, row.value or 0.0, people, weight)
 
 
 def _find(
@@ -205,4 +209,6 @@ def _rows(records: Iterable[Mapping[str, object]]) -> Iterator[tuple[str, _Row]]
     for one in records:
         value = one["value"]
         scored = one["status"] == Status.SCORED.value and isinstance(value, float)
-        yield str(one["question"]), _Row(str(one["id"]), value if scored else None)  # type: ignore[arg-type]
+        known = one.get("probability")  # scores of earlier versions have none
+        chance = known if isinstance(known, float) and known > 0 else 1.0
+        yield str(one["question"]), _Row(str(one["id"]), value if scored else None, chance)  # type: ignore[arg-type]

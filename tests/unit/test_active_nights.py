@@ -11,13 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.labels import RowLabel
+from ragmetrics.labels.labelled_scores import join_scores
 from ragmetrics.model import Manifest, Summary
 from ragmetrics.pipeline import run_night, stage_night
 from ragmetrics.report import active_text
 from ragmetrics.scoring import SamplePlan, list_parts, score_parts
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
 from ragmetrics.scoring.sampling.draw import load_sample
-from ragmetrics.storage import open_store, ref_of
+from ragmetrics.storage import open_store, read_columns, ref_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -162,3 +164,25 @@ def test_a_uniform_draw_stores_no_probability(active: Callable[..., Settings]) -
     assert (sampled.effective, sampled.bins) == (None, [])
     assert manifest.sample is not None
     assert active_text(manifest.sample, manifest.metrics) == ""
+
+
+def test_labels_are_weighted_by_the_chance_of_their_score(active: Callable[..., Settings]) -> None:
+    """Judged rows are those on which the judges differ; labels of them stand for all rows."""
+    settings = active()
+    _, second = nights(settings)
+    files, ref = open_store(settings), ref_of(second)
+    columns = ["id", "question", "status", "probability"]
+    judged = {
+        one["id"]: one
+        for shard in range(ref.shards)
+        for one in read_columns(files, ref.scores(RELEVANCE, shard), columns).to_pylist()
+        if one["status"] == "scored"
+    }
+    labels = [
+        RowLabel(one["question"], name, second.date, RELEVANCE, 0.5, "Ada", 2.0)
+        for name, one in judged.items()
+    ]
+    found = join_scores(files, RELEVANCE, labels, second, []).rows
+    assert len(found) == JUDGED
+    assert len({one.weight for one in found}) > 1
+    assert all(one.weight == 2.0 / judged[one.id]["probability"] for one in found)
