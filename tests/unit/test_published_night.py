@@ -51,8 +51,9 @@ def test_a_new_night_is_left_to_the_flow(monkeypatch: pytest.MonkeyPatch, settin
 def test_wrong_settings_are_left_to_the_flow(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The flow says what is wrong."""
+    """The flow says what is wrong; the process goes on, and nothing is written."""
     repeat(monkeypatch, tmp_path / "missing.yaml")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_published_night_ends_the_process_with_the_same_numbers_and_its_pages(

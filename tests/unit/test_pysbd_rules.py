@@ -57,6 +57,12 @@ def test_the_sentences_are_those_of_pysbd(text: str, code: str) -> None:
 
 
 @pytest.mark.parametrize("code", sorted(LANGUAGE_CODES))
+def test_an_empty_text_has_no_sentence(code: str) -> None:
+    """An empty list, in every language."""
+    assert pysbd_rules.split("", code) == []
+
+
+@pytest.mark.parametrize("code", sorted(LANGUAGE_CODES))
 def test_prose_is_split_as_by_pysbd(code: str) -> None:
     """Prose of several languages, by the rules of each."""
     for text in PROSE.values():
