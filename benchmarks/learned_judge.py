@@ -28,7 +28,7 @@ from ragmetrics.calibration.learned_fit import Examples, fit_folds, quality
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Corpus, EmbeddedJudge, Features, levels_of, top_level
 from ragmetrics.model import Figure, LearnedQuality
-from ragmetrics.scoring.sampling.draw import FEWEST
+from ragmetrics.scoring.sampling.sample_size import FEWEST
 from ragmetrics.stats import prediction_powered, rows_to_judge
 from ragmetrics.stats.intervals import Mean
 

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from ragmetrics.config import SampleSettings
 from ragmetrics.model import Summary
 from ragmetrics.scoring import MetricScores, summarise, wanted_rows
-from ragmetrics.scoring.sampling.draw import known
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean
 from ragmetrics.scoring.sampling.inclusion import draw
+from ragmetrics.scoring.sampling.sample_size import known
 from ragmetrics.stats import allocate, prediction_powered
 from ragmetrics.stats.prediction_powered_mean import Powered
 

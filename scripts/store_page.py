@@ -31,7 +31,7 @@ from ragmetrics.model import (
 )
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.reuse import Reuse
-from ragmetrics.scoring.sampling.draw import SamplePlan
+from ragmetrics.scoring.sampling.plan import SamplePlan
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.storage.shards import ROW_SCHEMA, SCORE_SCHEMA
 from ragmetrics.write_back.outbox import WaitingNight

@@ -52,8 +52,12 @@ from .reuse import (
     staged_runs as staged_runs,
 )
 from .sampling.draw import (
-    Known as Known,
-    SamplePlan as SamplePlan,
     plan_sample as plan_sample,
+)
+from .sampling.plan import (
+    SamplePlan as SamplePlan,
+)
+from .sampling.sample_size import (
+    Known as Known,
     wanted_rows as wanted_rows,
 )

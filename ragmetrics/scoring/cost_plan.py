@@ -20,7 +20,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus, make_member, names_of
 from ragmetrics.model import EMBEDDINGS, UNSETTLED, Manifest, SampledMean, Status, Summary, Usage
 from ragmetrics.scoring.metric_choice import add_price
-from ragmetrics.scoring.sampling.draw import FEWEST, comparable, known
+from ragmetrics.scoring.sampling.sample_size import FEWEST, comparable, known
 from ragmetrics.stats import rows_to_judge
 
 _95 = 1.96

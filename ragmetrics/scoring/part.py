@@ -42,8 +42,8 @@ from ragmetrics.scoring.reuse import reuse_part
 from ragmetrics.scoring.run_summary import MetricErrors
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges
 from ragmetrics.scoring.sampling.cheap_scores import load_cheap
-from ragmetrics.scoring.sampling.draw import SamplePlan, load_sample
 from ragmetrics.scoring.sampling.panel import SampledPanel
+from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.scoring.staging import load_corpus
 from ragmetrics.storage import (

@@ -37,7 +37,7 @@ from ragmetrics.scoring.metric_choice import (
     score_families,
 )
 from ragmetrics.scoring.sampling.cheap_scores import cheap_fingerprint
-from ragmetrics.scoring.sampling.draw import SamplePlan, load_sample
+from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
 from ragmetrics.storage import Files, RunRef, read_notes

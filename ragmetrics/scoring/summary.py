@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragmetrics.model import JudgeSummary, Segment, Status, Summary, question_key
-from ragmetrics.scoring.sampling.draw import Group, RowIds, SamplePlan
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean, strata_of
+from ragmetrics.scoring.sampling.plan import Group, RowIds, SamplePlan
 from ragmetrics.stats import Floats, krippendorff_alpha, mean_interval
 from ragmetrics.storage import Files, RunRef, read_columns
 

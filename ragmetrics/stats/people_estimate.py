@@ -89,7 +89,53 @@ def people_mean(
     count = int(question.max()) + 1 if len(f) else 0
     if count < _FEWEST:
         return None
-    w = _night_weights(given, of)
+    found = _estimate_bias(f, y, question, _night_weights(given, of), of, nights)
+    tonight = nights[0].mean
+    mean, corrected = tonight - found.bias, tonight - found.differences
+    if y.min() >= 0 and y.max() <= 1:
+        mean, corrected = min(max(mean, 0.0), 1.0), np.clip(corrected, 0.0, 1.0)
+    one = IntervalEstimate(mean, found.error, found.size, *extremes(corrected, question))
+    low, high = interval(one, found.freedom, confidence=CONFIDENCE)
+    bias = _with_guard(found, question)
+    return PeopleEstimate(
+        Mean(mean, low, high, len(f), count, found.error),
+        found.bias,
+        *bias.interval(CONFIDENCE),
+        bias.p_two_sided,
+        found.weight,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bias:
+    """The judge's bias on the labelled nights."""
+
+    bias: float
+    weight: float
+    """lambda"""
+    differences: Floats
+    """Of each labelled row, what it says of the bias."""
+    bias_error: float
+    error: float
+    """Standard error of tonight's mean less the bias."""
+    size: float
+    """Effective number of labelled questions (Kish)."""
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom, at least 1."""
+        return max(self.size - 1 - (self.weight > 0), 1.0)
+
+
+def _estimate_bias(
+    f: Floats,
+    y: Floats,
+    question: NDArray[np.int_],
+    w: Floats,
+    of: NDArray[np.int_],
+    nights: Sequence[JudgedNight],
+) -> _Bias:
+    """The bias of `people_mean`, from labelled rows with weights that sum to 1."""
     means = np.array([one.mean for one in nights])
     errors = np.array([one.error for one in nights])
     share = np.bincount(of, w, len(nights))
@@ -97,26 +143,14 @@ def people_mean(
     from_people = np.bincount(question, w * (mean_y - y)).astype(np.float64)
     from_judge = np.bincount(question, w * (f - mean_f)).astype(np.float64)
     weight, label_error = _best_weight(from_people, from_judge)
-    size = 1 / float(np.square(np.bincount(question, w)).sum())
-    freedom = max(size - 1 - (weight > 0), 1.0)
     rest = (1 - weight) * share
-    bias = float(rest @ means) + weight * mean_f - mean_y
-    bias_error = math.hypot(label_error, *(rest * errors))
-    error = math.hypot(label_error, *((np.eye(1, len(nights))[0] - rest) * errors))
-    differences = weight * f - y + float(rest @ means)
-    told = _bias(differences, question, bias, bias_error, size, freedom)
-    mean = float(means[0]) - bias
-    corrected = float(means[0]) - differences
-    if y.min() >= 0 and y.max() <= 1:
-        mean, corrected = min(max(mean, 0.0), 1.0), np.clip(corrected, 0.0, 1.0)
-    one = IntervalEstimate(mean, error, size, *extremes(corrected, question))
-    low, high = interval(one, freedom, confidence=CONFIDENCE)
-    return PeopleEstimate(
-        Mean(mean, low, high, len(f), count, error),
-        bias,
-        *told.interval(CONFIDENCE),
-        told.p_two_sided,
-        weight,
+    return _Bias(
+        bias=float(rest @ means) + weight * mean_f - mean_y,
+        weight=weight,
+        differences=weight * f - y + float(rest @ means),
+        bias_error=math.hypot(label_error, *(rest * errors)),
+        error=math.hypot(label_error, *((np.eye(1, len(nights))[0] - rest) * errors)),
+        size=1 / float(np.square(np.bincount(question, w)).sum()),
     )
 
 
@@ -142,17 +176,14 @@ def _best_weight(people: Floats, judge: Floats) -> tuple[float, float]:
     return (best, error(best)) if error(best) < error(0.0) else (0.0, error(0.0))
 
 
-def _bias(
-    differences: Floats,
-    question: NDArray[np.int_],
-    bias: float,
-    error: float,
-    size: float,
-    freedom: float,
-) -> MeanDifference:
-    rows, questions = extremes(differences, question)
-    estimate = IntervalEstimate(bias, error, size, rows, questions, (-1.0, 1.0))
-    return MeanDifference(bias, max(error, estimate.guarded_error), freedom)
+def _with_guard(found: _Bias, question: NDArray[np.int_]) -> MeanDifference:
+    """The bias with an error that is guarded where all differences are equal."""
+    rows, questions = extremes(found.differences, question)
+    estimate = IntervalEstimate(
+        found.bias, found.bias_error, found.size, rows, questions, (-1.0, 1.0)
+    )
+    error = max(found.bias_error, estimate.guarded_error)
+    return MeanDifference(found.bias, error, found.freedom)
 
 
 def bias_difference(

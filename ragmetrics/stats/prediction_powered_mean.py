@@ -124,27 +124,35 @@ def prediction_powered(
     question = np.unique(np.asarray(clusters), return_inverse=True)[1]
     stratum = _codes(strata, question, judged)
     found = _influence(f, y, judged, question, stratum, factor)
-    rows, questions = extremes(y[judged], question[judged])
-
-    def estimate(weight: float) -> Mean:
-        mean, error = found.plain + weight * found.shift, found.error(weight)
-        if rows[0] >= 0 and rows[1] <= 1:
-            mean = min(max(mean, 0.0), 1.0)
-        count, freedom = int(judged.sum()), found.size - found.strata - (weight > 0)
-        if freedom < FEWEST_QUESTIONS - 1 or not math.isfinite(error):
-            known = error if math.isfinite(error) else None
-            return Mean(mean, None, None, count, found.questions, known)
-        one = IntervalEstimate(mean, error, found.size, rows, questions)
-        mde = detectable(one.guarded_error, freedom)
-        bounds = interval(one, freedom, confidence=CONFIDENCE)
-        return Mean(mean, *bounds, count, found.questions, error, mde)
-
-    weight = found.best_weight()
-    best, plain = estimate(weight), estimate(0.0)
+    ends = extremes(y[judged], question[judged])
+    weight, count = found.best_weight(), int(judged.sum())
+    best, plain = (_mean(found, one, ends, count) for one in (weight, 0.0))
     effective = None
     if factor is not None and best.error:
         effective = found.row_variance / best.error**2
     return Powered(best, plain, weight, len(f), effective)
+
+
+def _mean(
+    found: _Influence, weight: float, ends: Sequence[tuple[float, float]], count: int
+) -> Mean:
+    """The mean with a weight of the cheap judge, and its interval where there are enough questions.
+
+    `ends` are the lowest and highest judged score of rows and of questions; `count` is the number
+    of judged rows.
+    """
+    rows, questions = ends
+    mean, error = found.plain + weight * found.shift, found.error(weight)
+    if rows[0] >= 0 and rows[1] <= 1:
+        mean = min(max(mean, 0.0), 1.0)
+    freedom = found.size - found.strata - (weight > 0)
+    if freedom < FEWEST_QUESTIONS - 1 or not math.isfinite(error):
+        known = error if math.isfinite(error) else None
+        return Mean(mean, None, None, count, found.questions, known)
+    one = IntervalEstimate(mean, error, found.size, rows, questions)
+    mde = detectable(one.guarded_error, freedom)
+    bounds = interval(one, freedom, confidence=CONFIDENCE)
+    return Mean(mean, *bounds, count, found.questions, error, mde)
 
 
 def row_spread(

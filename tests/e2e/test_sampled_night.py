@@ -14,7 +14,7 @@ import pytest
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.model import Finding, Manifest, Summary
 from ragmetrics.pipeline import run_night
-from ragmetrics.scoring.sampling.draw import load_sample
+from ragmetrics.scoring.sampling.plan import load_sample
 from ragmetrics.storage import open_store, ref_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -23,7 +23,7 @@ from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.model import LogRow, Score, Source, SpendLimits, Usage
 from ragmetrics.scoring import BudgetPlan, Staged, load_corpus, staged_runs
 from ragmetrics.scoring.budget.plan import load_plan
-from ragmetrics.scoring.sampling.draw import load_sample
+from ragmetrics.scoring.sampling.plan import load_sample
 from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,

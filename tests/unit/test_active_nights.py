@@ -18,7 +18,7 @@ from ragmetrics.pipeline import run_night, stage_night
 from ragmetrics.report import active_text
 from ragmetrics.scoring import SamplePlan, list_parts, score_parts
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
-from ragmetrics.scoring.sampling.draw import load_sample
+from ragmetrics.scoring.sampling.plan import load_sample
 from ragmetrics.storage import open_store, read_columns, ref_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -13,9 +13,10 @@ from hypothesis import given, strategies as st
 from ragmetrics.config import SampleSettings
 from ragmetrics.model import CheapBin, Segment, question_key
 from ragmetrics.scoring import MetricScores, summarise
-from ragmetrics.scoring.sampling.draw import RowIds, SamplingFrame, draw_all
+from ragmetrics.scoring.sampling.draw import SamplingFrame, draw_all
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM
 from ragmetrics.scoring.sampling.inclusion import choose_design, draw
+from ragmetrics.scoring.sampling.plan import RowIds
 from ragmetrics.scoring.sampling.uncertainty import (
     BINS,
     FEWEST_PAIRS,

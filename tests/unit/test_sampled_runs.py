@@ -30,8 +30,8 @@ from ragmetrics.report.night_status import find_night_status
 from ragmetrics.scoring import SamplePlan, list_parts, score_parts
 from ragmetrics.scoring.panel import Member
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges
-from ragmetrics.scoring.sampling.draw import Group, mark_of
 from ragmetrics.scoring.sampling.panel import SampledPanel
+from ragmetrics.scoring.sampling.plan import Group, mark_of
 from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

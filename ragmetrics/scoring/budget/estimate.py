@@ -32,7 +32,7 @@ from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.part import PartScorer, stream_rows
 from ragmetrics.scoring.run_summary import UsageReport
-from ragmetrics.scoring.sampling.draw import RowIds, SamplePlan, load_sample
+from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan, load_sample
 from ragmetrics.storage import Files, RunRef
 
 

@@ -1,6 +1,4 @@
-"""Draws the sample: how many rows of each metric are judged in a night, and which.
-
-    rows/dt=DATE/run=ID/sample.json      written once, before anything is judged
+"""Draws the sample: which rows of each metric are judged in a night.
 
 Each row has a uniform key: the hash of the seed, the question, and the row's rank among the rows of
 its question (ordered by the hash of the id, then by position). In each stratum the rows with the
@@ -11,24 +9,18 @@ lowest keys are judged. With `draw: active` a row's key is compared with its inc
 - a late row replaces at most one other row;
 - a question that occurs every night is judged every night, which suits paired tests;
 - the rows of a frequent question are drawn independently.
-
-The plan names the drawn rows by their marks and holds for all parts and retries. A mark is a hash
-of the question and the row's id, so it does not depend on the number of shards. Rows with equal
-question and id are numbered in their order; all rows of a question are in one shard.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import math
 import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from itertools import repeat
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -38,171 +30,30 @@ from numpy.typing import NDArray
 from ragmetrics.config import SampleSettings, Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.metrics import Metric
-from ragmetrics.model import FIELDS, Manifest, Record, Summary, question_key
+from ragmetrics.model import FIELDS, Manifest, question_key
 from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.sampling.cheap import choose_learned
 from ragmetrics.scoring.sampling.cheap_scores import cheap_fingerprint, load_cheap
 from ragmetrics.scoring.sampling.inclusion import Design, Drawn, choose_design, draw
+from ragmetrics.scoring.sampling.plan import (
+    Group,
+    SamplePlan,
+    load_sample,
+    mark_again,
+    mark_of,
+    save_sample,
+    stratum_of,
+)
+from ragmetrics.scoring.sampling.sample_size import Known, comparable, known, wanted_rows
 from ragmetrics.scoring.sampling.uncertainty import Uncertainty, fit_uncertainty
-from ragmetrics.stats import Floats, rows_to_judge
-from ragmetrics.storage import Files, RunRef, outlines, read_records, require_record
+from ragmetrics.stats import Floats
+from ragmetrics.storage import Files, RunRef, outlines, read_records
 
 log = logging.getLogger(__name__)
-LANGUAGE = "language"
-"""A row without a tag of this name uses its field `language`."""
-FEWEST = 100
-"""Smallest sample for a `half_width`: fewer rows give no reliable standard deviation."""
-WIDEST = 0.5
-"""Standard deviation that is assumed on the first night: the largest of scores in [0, 1]."""
-_NIGHTS = 7
 _LOOKED_THROUGH = 30
-_95 = 1.96
 _NO_PRINTS: Mapping[str, str] = MappingProxyType({})
 _ALWAYS = {"id", "user_input", "tags", "language"}
 Keys = NDArray[np.uint64]
-
-
-def mark_of(question_key: str, row_id: str) -> str:
-    """The mark of the first row with a question and an id: sixteen hex digits."""
-    return _digest(f"{question_key} {row_id}")
-
-
-def mark_again(mark: str, number: int) -> str:
-    """The mark of a further row with the same question and id; `number` starts at 1."""
-    return _digest(f"{mark} again {number}")
-
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-class RowIds:
-    """Computes the marks of a shard's rows. Call `of` once per row, in order."""
-
-    def __init__(self) -> None:
-        self._seen: Counter[str] = Counter()
-
-    def of(self, question_key: str, row_id: str) -> str:
-        """The mark of the next row."""
-        mark = mark_of(question_key, row_id)
-        number = self._seen[mark]
-        self._seen[mark] += 1
-        return mark_again(mark, number) if number else mark
-
-
-def stratum_of(tags: Mapping[str, str], language: str | None, names: Sequence[str]) -> str:
-    """A row's values of some tags as one text. A missing tag counts as a value of its own."""
-    own = {LANGUAGE: language, **tags} if language else tags
-    return "\x1f".join("\x1e" if (value := own.get(name)) is None else value for name in names)
-
-
-@dataclass(frozen=True, slots=True)
-class Chance:
-    """How a judged row was drawn."""
-
-    probability: float
-    """Its inclusion probability."""
-    compared: bool
-    """Whether it is in the uniform part of the sample."""
-
-
-_CERTAIN = Chance(1.0, compared=True)
-
-
-class Group(Record):
-    """Metrics with the same sample."""
-
-    metrics: tuple[str, ...]
-    rows: int
-    """Number of rows with all fields that these metrics need."""
-    judged: int
-    """Number of rows that are judged."""
-    strata: tuple[str, ...] = ()
-    """Strata that were sampled separately. All other rows are one more stratum."""
-    marks: tuple[str, ...] | None = None
-    """Marks of the rows that are judged; None: all rows are judged."""
-    weighted: bool = False
-    """Whether rows have an inclusion probability of their own: with active sampling."""
-    probabilities: tuple[float, ...] = ()
-    """The inclusion probability of each of these marks; empty where all are 1."""
-    compared: tuple[bool, ...] = ()
-    """Whether each of these marks is in the uniform part of the sample; empty where all are."""
-    uniform: str = ""
-    """Why rows had equal chances despite active sampling; empty otherwise."""
-
-    def chance(self, mark: str) -> Chance | None:
-        """How a judged row was drawn; None without active sampling."""
-        return self._chances.get(mark, _CERTAIN) if self.weighted and self.judges(mark) else None
-
-    @cached_property
-    def _chances(self) -> Mapping[str, Chance]:
-        """How each judged row was drawn, where its probability is not 1."""
-        pairs = zip(self.probabilities, self.compared or repeat(True), strict=False)
-        return {mark: Chance(*how) for mark, how in zip(self.marks or (), pairs, strict=False)}
-
-    @cached_property
-    def sample(self) -> frozenset[str] | None:
-        """The marks as a set."""
-        return None if self.marks is None else frozenset(self.marks)
-
-    @cached_property
-    def own_strata(self) -> frozenset[str]:
-        """The strata as a set."""
-        return frozenset(self.strata)
-
-    def judges(self, mark: str) -> bool:
-        """True when a row is judged."""
-        return self.sample is None or mark in self.sample
-
-    def stratum(self, name: str) -> str:
-        """The stratum in which rows with these tags were sampled."""
-        return name if name in self.own_strata else ""
-
-
-class SamplePlan(Record):
-    """The sample of a run. Metrics that use no judge are in no group."""
-
-    tags: tuple[str, ...] = ()
-    """Tags whose values define the strata."""
-    groups: tuple[Group, ...] = ()
-    cheap: str = ""
-    """Path of the learned judge that scores all rows; empty: the embedded judge does."""
-    cheap_note: str = ""
-    """A sentence on the judge of all rows, for people."""
-    draw: str = "uniform"
-    """How rows were drawn by the settings: `uniform` or `active`."""
-
-    def left_out(self, mark: str) -> set[str]:
-        """The metrics that do not judge a row."""
-        return {name for group in self.groups if not group.judges(mark) for name in group.metrics}
-
-    def group(self, metric: str) -> Group | None:
-        """The group of a metric; None when it uses no judge."""
-        return next((one for one in self.groups if metric in one.metrics), None)
-
-
-def _path(ref: RunRef) -> str:
-    return f"{ref.folder('rows')}/sample.json"
-
-
-def save_sample(files: Files, ref: RunRef, plan: SamplePlan) -> None:
-    """Write the plan of a run."""
-    files.write(_path(ref), plan.model_dump_json().encode())
-
-
-def load_sample(files: Files, ref: RunRef) -> SamplePlan | None:
-    """The plan of a run; None when all rows are judged. Raises StoreError."""
-    return require_record(files, _path(ref), SamplePlan)
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known about a metric from earlier nights."""
-
-    spread: float = WIDEST
-    """Standard deviation of the expensive judge's scores."""
-    correlation: float = 0.0
-    """Correlation of the expensive judge's scores with the cheap judge's."""
 
 
 @dataclass
@@ -416,49 +267,3 @@ def _most_wanted(
     """The largest sample size that one of some metrics needs."""
     pairs = zip(seen, ratios, strict=True)
     return max(wanted_rows(sample, rows, one, ratio) for one, ratio in pairs)
-
-
-def wanted_rows(sample: SampleSettings, rows: int, seen: Known, ratio: float = 1.0) -> int:
-    """The sample size for a metric that can be scored on so many rows. `ratio` is the variance of
-    unequal inclusion probabilities, compared with equal ones.
-    """
-    if sample.half_width is None:
-        return min(sample.rows or 0, rows)
-    wanted = rows_to_judge(sample.half_width, seen.spread, seen.correlation, rows, ratio)
-    return min(max(wanted, FEWEST), rows)
-
-
-def comparable(past: Sequence[Manifest], metric: str, fingerprint: str | None) -> list[Summary]:
-    """A metric's summaries of the last seven nights with the same fingerprint."""
-    found = [
-        summary
-        for night in past
-        if (summary := night.summary(metric)) and summary.fingerprint == fingerprint
-    ]
-    return found[-_NIGHTS:]
-
-
-def known(found: Sequence[Summary]) -> Known:
-    """Standard deviation and correlation of a metric, from summaries of earlier nights.
-
-        s^2 = mean of s_night^2,   r = mean of r_night
-
-    Nights without a sample have no correlation. Without any night s is the largest standard
-    deviation that scores in [0, 1] can have.
-    """
-    spreads = [one for summary in found if (one := _spread(summary)) is not None]
-    if not spreads:
-        return Known()
-    agreed = [one.sample.correlation for one in found if one.sample]
-    correlations = [one for one in agreed if one is not None]
-    spread = math.sqrt(sum(one**2 for one in spreads) / len(spreads))
-    return Known(spread, sum(correlations) / len(correlations) if correlations else 0.0)
-
-
-def _spread(summary: Summary) -> float | None:
-    """The standard deviation of a night's scores; without a sample it follows from the interval."""
-    if summary.sample:
-        return summary.sample.spread
-    if summary.low is None or summary.high is None:
-        return None
-    return (summary.high - summary.low) / 2 / _95 * math.sqrt(summary.scored)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.model import SampledMean, Status
-from ragmetrics.scoring.sampling.draw import Group, stratum_of
+from ragmetrics.scoring.sampling.plan import Group, stratum_of
 from ragmetrics.scoring.sampling.uncertainty import cheap_bins
 from ragmetrics.stats import Mean, prediction_powered, row_spread
 

@@ -21,7 +21,7 @@ from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.panel import Member, Panel
 from ragmetrics.scoring.sampling.cheap import CheapJudges
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer, Floats, Guess
-from ragmetrics.scoring.sampling.draw import RowIds, SamplePlan
+from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan
 
 _REASON = "not in the sample"
 
