@@ -21,7 +21,7 @@ from ragmetrics.logs.key_names import candidates, fits, is_question, other_conte
 from ragmetrics.logs.presets.base import Place
 from ragmetrics.logs.presets.interpreter import PRESETS, interpret
 from ragmetrics.logs.presets.values import plain_fields
-from ragmetrics.model import REQUIRED, BadRow, LogRow, read_row
+from ragmetrics.model import FIELDS, REQUIRED, BadRow, LogRow, read_row
 from ragmetrics.text import clean
 
 RowOf = Callable[[Any], LogRow | None]
@@ -67,7 +67,7 @@ def recognise(
     some = list(_first(records))
     row_of = partial(_row, golden=golden, separator=separator)
     if not some or any(map(row_of, some)):
-        return RecognisedLayout()
+        return RecognisedLayout(tags=_tags_of_own_layout(some))
     if any(str(value).endswith("not UTF-8") for value in some[0].values()):
         return RecognisedLayout(note=f"Convert the file to UTF-8, such as with:\n{_ICONV}")
     for preset in PRESETS:
@@ -75,6 +75,16 @@ def recognise(
             others = [name for name in PRESETS if name != preset and _rows_of_preset(name, some)]
             return _by_preset(preset, others, some)
     return _by_columns(some, row_of, golden)
+
+
+def _tags_of_own_layout(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The paths that can be tags beside our own fields, of which `tags` is one."""
+    paths = {
+        path: values
+        for path, values in _paths(records).items()
+        if path.partition(".")[0] not in FIELDS
+    }
+    return tag_paths(paths, ())
 
 
 def _first(records: Iterable[Any]) -> Iterator[Mapping[str, Any]]:

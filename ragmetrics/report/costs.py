@@ -98,7 +98,7 @@ def money_text(total: Usage, by_metric: Mapping[str, Mapping[str, Usage]]) -> st
     known = [one.usd for _, one in asked if one.usd is not None]
     if not missing:
         return "money not known: a price is not set" if total.tokens else ""
-    unknown = f"no price is set for {', '.join(one_line(name, 200) for name in missing)}"
+    unknown = f"not all prices are set for {', '.join(one_line(name, 200) for name in missing)}"
     return f"{money(sum(known))} and more: {unknown}" if known else f"money not known: {unknown}"
 
 

@@ -123,8 +123,14 @@ class _Nights:
             (summary, summary.sample)
             for night, summary in self.summaries
             if night.sample and summary.sample
-            if night.sample.draw == draw and (draw == "active" or night.sample.learned == learned)
+            if (night.sample.draw, night.sample.learned) == (draw, learned)
         ]
+
+    def newest_active(self) -> list[tuple[Summary, SampledMean]]:
+        """The means of active nights, with the cheap judge of the newest of them."""
+        active = [one.sample for one, _ in self.summaries if one.sample]
+        active = [one for one in active if one.draw == "active"]
+        return self.sampled(learned=active[-1].learned, draw="active") if active else []
 
 
 def plan_costs(
@@ -271,9 +277,10 @@ def _by_correlation(nights: _Nights, *, learned: bool, needs: str) -> int | str:
 
 def _active_sampling(nights: _Nights) -> int | str:
     """Rows from the intervals of the nights that had it: the half width falls as 1 / sqrt(rows)."""
-    found = nights.sampled(learned=False, draw="active")
     products = [
-        _judged(summary) * half**2 for summary, _ in found if (half := _half_width(summary))
+        _judged(summary) * half**2
+        for summary, _ in nights.newest_active()
+        if (half := _half_width(summary))
     ]
     if not products:
         return "a night with `sample: {draw: active}`"

@@ -20,7 +20,7 @@ from ragmetrics.pipeline import Question, init_settings
 from ragmetrics.pipeline.init.rule_limits import rule_limit
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Run
-from tests.fakes.logs import make_rows
+from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.processes import ROOT
 
 DAY = "2026-11-19"
@@ -233,6 +233,20 @@ def test_few_values_become_tags(run: Run) -> None:
     """A key with few values is a tag, so that scores are shown by it."""
     langchain_documents(Path.cwd())
     assert "these tags: section" in run("init", f"{DAY}.jsonl", "--yes").out
+
+
+def test_a_log_in_our_own_layout_gets_tags_too(run: Run) -> None:
+    """Its other keys with few values; those under `tags` are tags already."""
+    rows = [
+        {**row, "section": ("billing", "app")[number % 2]}
+        for number, row in enumerate(make_rows(40))
+    ]
+    write_jsonl(Path(f"{DAY}.jsonl"), rows)
+    said = run("init", f"{DAY}.jsonl", "--yes").out
+    written = yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))
+    assert written["columns"] == {"tags.section": "section"}
+    assert "channel" in said
+    assert "section" in said
 
 
 @pytest.mark.parametrize(

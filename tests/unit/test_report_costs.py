@@ -139,9 +139,9 @@ def test_judges_of_a_panel_stand_under_their_metric() -> None:
     assert lines == [("recall", 8, False), ("a", 4, True), ("b", 4, True), ("embeddings", 9, True)]
     assert [one.money for one in cost_lines(asked)] == ["≥ $0.50", "$0.50", "–", "$0.10"]
     assert all_costs(cost_lines(asked)).money == "≥ $0.60"
-    assert money_text(a + b, asked) == "$0.60 and more: no price is set for b"
+    assert money_text(a + b, asked) == "$0.60 and more: not all prices are set for b"
     assert money_text(a, {"recall": {"a": a}}) == "$0.50"
-    assert money_text(b, {"recall": {"b": b}}) == "money not known: no price is set for b"
+    assert money_text(b, {"recall": {"b": b}}) == "money not known: not all prices are set for b"
 
 
 def test_a_metric_that_only_embeds_has_a_line_of_zeros() -> None:

@@ -34,7 +34,9 @@ def find_layout(logs: LogSet, ask: Ask) -> LogLayout:
     """
     seen = logs.layout()
     if not seen.note:
-        return LogLayout({}, ["The log has the field names of ragmetrics and ragas."])
+        columns = {f"tags.{name}": path for name, path in seen.tags.items()}
+        found = ["The log has the field names of ragmetrics and ragas."]
+        return LogLayout({"columns": columns} if columns else {}, found)
     if names := seen.choices.get("preset"):
         preset = ask(Question(f"Which tool wrote the log? {', '.join(names)}", names[0], names))
         return LogLayout({"preset": preset}, [f"The log is read as one of {preset}."])
@@ -51,7 +53,8 @@ def _by_columns(seen: RecognisedLayout, ask: Ask) -> LogLayout:
         if not keys:
             first = seen.note.splitlines()[0].split(" Say in ")[0]
             raise InputError(
-                f"no key of the log can be `{name}`, {_MEANING.get(name, 'a field')}. {first}"
+                f"no key of the log can be `{name}`, {_MEANING.get(name, 'a field')}. {first} "
+                f"If one of them is, say so in ragmetrics.yaml: `columns: {{{name}: KEY}}`"
             )
         columns[name] = keys[0]
         if len(keys) > 1 or name not in seen.columns:
