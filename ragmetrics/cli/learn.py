@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -21,7 +22,7 @@ from ragmetrics.report import plural
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.model import Figure, LearnedModel
+    from ragmetrics.model import Figure, LearnedModel, LearnedPrompt
 
 
 def learn(
@@ -54,26 +55,26 @@ def _print(model: LearnedModel) -> None:
             f"Version {model.version}: {model.verdicts:,} verdicts of {judge}, "
             f"from {plural(len(model.nights), 'night')}."
         )
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("prompt", no_wrap=True)
-        for name in ("verdicts", "AUC", "embedded", "difference", "within row", "Brier"):
-            table.add_column(name, justify="right")
-        table.add_column("used")
-        for one in model.prompts:
-            found = one.quality
-            table.add_row(
-                clean(one.name, 60),
-                f"{one.verdicts:,}",
-                _figure_text(found.auc),
-                _figure_text(found.embedded_auc),
-                _figure_text(found.auc_gain),
-                _figure_text(found.auc_within),
-                number(found.brier),
-                "yes" if one.used else "no: no better",
-            )
-        out.print(table, soft_wrap=False)
+        out.print(_table(model.prompts), soft_wrap=False)
     for name, why in model.refused.items():
         out.print(f"No model of {clean(name, 60)}: {why}")
+
+
+def _table(prompts: Sequence[LearnedPrompt]) -> Table:
+    """A column per prompt, as `ragmetrics calibrate` has one per metric: it fits 80 columns."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("prompt", no_wrap=True)
+    for one in prompts:
+        table.add_column(clean(one.name, 60), justify="right")
+    table.add_row("verdicts", *(f"{one.verdicts:,}" for one in prompts))
+    found = [one.quality for one in prompts]
+    table.add_row("AUC", *(_figure_text(one.auc) for one in found))
+    table.add_row("AUC of the embedded judge", *(_figure_text(one.embedded_auc) for one in found))
+    table.add_row("difference", *(_figure_text(one.auc_gain) for one in found))
+    table.add_row("AUC within row", *(_figure_text(one.auc_within) for one in found))
+    table.add_row("Brier", *(number(one.brier) for one in found))
+    table.add_row("used", *("yes" if one.used else "no: no better" for one in prompts))
+    return table
 
 
 def _figure_text(figure: Figure) -> str:
