@@ -26,7 +26,7 @@ DAGSTER_VENV = .venv-dagster
 # Each process of a test would compile the product anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: reference docs docs-serve docs-check docs-version dist test-dist sbom help venv install phoenix airflow dagster demo test-fast test test-system test-lowest mutation fuzz check format bench parity \
+.PHONY: reference docs docs-serve docs-check docs-version dist test-dist sbom help venv install phoenix airflow dagster lowest demo test-fast test test-system test-lowest mutation fuzz check format bench parity \
 	screenshots lock clean
 
 help: ## list the targets
@@ -54,8 +54,11 @@ test: $(BIN)/.dev-installed ## run all tests but those of test-system
 test-system: $(BIN)/.dev-installed ## run the tests with clusters, containers, a year of nights, long waits
 	$(BIN)/python -m pytest $(SYSTEM_ARGS) tests/system
 
+lowest: $(LOWEST_VENV)/.installed ## make .venv-lowest with the lowest versions of all dependencies
+
+# With `nice`: CI runs it beside test-system, whose tests have time limits.
 test-lowest: $(LOWEST_VENV)/.installed ## run the fast tests with the lowest versions of all dependencies
-	CI= $(LOWEST_VENV)/bin/python -m pytest $(PYTEST_ARGS) $(FAST)
+	CI= nice $(LOWEST_VENV)/bin/python -m pytest $(PYTEST_ARGS) $(FAST)
 
 # A sample: all 8,800 mutants take a day. MUTANTS=0 tries all.
 mutation: $(MUTATION_VENV)/.installed ## change the code that decides, and count the changes that the fast tests notice
@@ -191,16 +194,16 @@ $(DEEPEVAL_VENV)/.installed: $(BIN)/python
 # In an environment of its own: it brings a plugin that every pytest would load, and 70 packages.
 $(PHOENIX_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(PHOENIX_VENV)
-	$(PHOENIX_VENV)/bin/pip install -q "arize-phoenix>=20.16,<21"
+	$(PHOENIX_VENV)/bin/pip install -q --no-compile "arize-phoenix>=20.16,<21"
 	touch $@
 
 # Without our constraints: schedulers and the product have to agree on versions by themselves.
 $(AIRFLOW_VENV)/.installed: pyproject.toml $(BIN)/python
 	$(BIN)/python -m venv $(AIRFLOW_VENV)
-	$(AIRFLOW_VENV)/bin/pip install -q "apache-airflow>=3.3,<3.4" -e .
+	$(AIRFLOW_VENV)/bin/pip install -q --no-compile "apache-airflow>=3.3,<3.4" -e .
 	touch $@
 
 $(DAGSTER_VENV)/.installed: pyproject.toml $(BIN)/python
 	$(BIN)/python -m venv $(DAGSTER_VENV)
-	$(DAGSTER_VENV)/bin/pip install -q "dagster>=1.13,<1.14" -e .
+	$(DAGSTER_VENV)/bin/pip install -q --no-compile "dagster>=1.13,<1.14" -e .
 	touch $@

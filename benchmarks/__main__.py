@@ -105,7 +105,7 @@ def _labels(options: Options) -> None:
 
 
 def _learned(options: Options) -> None:
-    _print(learned_judge.report(options.rows or learned_judge.DRAWS))
+    _print(learned_judge.report(options.rows or active_sampling.NIGHTS))
 
 
 def _active(options: Options) -> None:

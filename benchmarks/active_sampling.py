@@ -6,8 +6,9 @@ same with the embedded judge's scores of all rows (prediction-powered); and acti
 
 Synthetic cells: the expensive judge scores 0 or 1, the cheap judge's score f is the chance of 1
 that it sees. How much f says (`sure` rows near 0 and 1, or none), and whether the earlier nights
-said the truth about it, differ. Labelled cells: rows of the labelled sets (RAGMETRICS_DATA), drawn
-again and again; the dear judge's score is the mean of a row's labels.
+said the truth about it, differ. The last cell: rows that an LLM rated (RAGMETRICS_DATA), drawn
+again and again. The labelled sets are in `learned_judge`, with the learned judge beside the
+embedded one.
 """
 
 from __future__ import annotations
@@ -22,9 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.moving_world import data_folder
-from ragmetrics.calibration.labelled_sets import LabelledSet, read_sets
-from ragmetrics.config import SampleSettings, make_settings
-from ragmetrics.errors import InputError
+from ragmetrics.config import SampleSettings
 from ragmetrics.judges import (
     Corpus,
     EmbeddedJudge,
@@ -50,9 +49,8 @@ HALF_WIDTH = 0.02
 PLANNED_BY, PILOT = 3, 600
 """Nights before, and judged rows of each."""
 SEED = 20_071
-METRICS = ("context_relevance", "context_recall")
-FEWEST = 50
-"""Rows of a labelled set below which it is left out."""
+
+WAYS = ("plain", "powered", "active")
 
 Floats = NDArray[np.float64]
 
@@ -112,9 +110,11 @@ def plan_by(
         bins.append(cheap_bins(night.cheap[sample], night.value[sample], np.ones(len(sample))))
         strata = night.strata.astype(np.str_)
         spreads.append(row_spread(seen, night.questions, np.ones(rows), strata) or 0.0)
-        correlations.append(float(np.corrcoef(night.cheap[sample], night.value[sample])[0, 1]))
+        constant = min(np.ptp(night.cheap[sample]), np.ptp(night.value[sample])) < 1e-9
+        pairs = np.corrcoef(night.cheap[sample], night.value[sample]) if not constant else None
+        correlations.append(float(pairs[0, 1]) if pairs is not None else 0.0)
     spread = float(np.sqrt(np.mean(np.square(spreads))))
-    correlation = float(np.nan_to_num(np.mean(correlations)))
+    correlation = float(np.mean(correlations))
     fitted = fit_uncertainty(bins)
 
     def active(cheap: Floats) -> Design:
@@ -185,64 +185,29 @@ DRIFTED = {
 """Cells whose earlier nights were of another kind: tonight's truth, and that of before."""
 
 
-# Labelled worlds
-
-
-def labelled_worlds() -> Iterator[tuple[str, World]]:
-    """Each labelled set and metric with enough labels that differ between rows."""
-    if (rated := rated_night()) is not None:
-        yield "azure_northwind, relevance by GPT", partial(resampled, rated)
-    for path in sorted(data_folder().glob("*.jsonl")):
-        try:
-            (labelled,) = read_sets(make_settings({}), [str(path)])
-        except InputError:
-            continue  # no labels that a metric can be compared with
-        for metric in METRICS:
-            known = labelled_night(labelled, metric)
-            if known is not None:
-                yield f"{labelled.name}, {metric}", partial(resampled, known)
-
-
-def labelled_night(labelled: LabelledSet, metric: str) -> Night | None:
-    """The rows with labels: the embedded judge's score, and the mean of the labels."""
-    rows = [one for one in labelled.rows if one.questions.get(metric)]
-    if len(rows) < FEWEST:
-        return None
-    value = [
-        float(np.mean([label for asked in one.questions[metric] for label in asked.labels]))
-        for one in rows
-    ]
-    everything = [one.labelled.row for one in labelled.rows]
-    return _night(metric, everything, [one.labelled.row for one in rows], value)
+# Rated rows
 
 
 def rated_night() -> Night | None:
-    """Real ratings by an LLM, from 1 to 5, of the relevance of retrieved contexts."""
+    """Real ratings by an LLM, from 1 to 5, of the relevance of retrieved contexts, with the
+    embedded judge's scores. None without the file.
+    """
     path = data_folder() / "azure_northwind.jsonl"
     if not path.is_file():
         return None
     records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     fields = ("id", "user_input", "retrieved_contexts")
     rows = [row_of({name: record[name] for name in fields}) for record in records]
-    value = [(record["labels"]["judge"]["gpt_relevance"] - 1) / 4 for record in records]
-    return _night("context_relevance", rows, rows, value)
-
-
-def _night(
-    metric: str, everything: Sequence[LogRow], rows: Sequence[LogRow], value: Sequence[float]
-) -> Night | None:
-    """`rows` as a night, weighed by the words of `everything`. None if the values are equal."""
+    value = np.array([(record["labels"]["judge"]["gpt_relevance"] - 1) / 4 for record in records])
     corpus = Corpus()
-    for row in everything:
+    for row in rows:
         corpus.add(row.retrieved_contexts, row.user_input)
-    found = asyncio.run(_embedded(corpus, metric, rows))
+    found = asyncio.run(_embedded(corpus, "context_relevance", rows))
     cheap = np.array([np.nan if one is None else one for one in found])
     known = ~np.isnan(cheap)
-    if known.sum() < FEWEST or np.ptp(np.array(value)[known]) == 0:
-        return None
     names = np.array([row.question_key for row in rows])[known]
     questions = np.unique(names, return_inverse=True)[1]
-    return Night(cheap[known], np.array(value)[known], questions, np.zeros(int(known.sum()), int))
+    return Night(cheap[known], value[known], questions, np.zeros(int(known.sum()), int))
 
 
 async def _embedded(corpus: Corpus, metric: str, rows: Sequence[LogRow]) -> list[float | None]:
@@ -291,14 +256,15 @@ def measure(
     rows: int = ROWS,
     half_width: float = HALF_WIDTH,
     before: World | None = None,
+    ways: Sequence[str] = WAYS,
 ) -> dict[str, Found]:
     """Simulate a cell; `before` is the world of the earlier nights."""
     random = np.random.default_rng([SEED, *map(ord, name)])
     plans = plan_by(before or world, rows, half_width, random)
     truth = truth_of(world, random)
     found = {}
-    for way, plan in plans.items():
-        told = np.empty((nights, 2))
+    for way in ways:
+        plan, told = plans[way], np.empty((nights, 2))
         for number in range(nights):
             powered = estimate(world(rows, random), plan, random)
             one = powered.plain if way == "plain" else powered.best
@@ -322,8 +288,9 @@ def report(nights: int = NIGHTS) -> Iterator[str]:
     for name, (tonight, past) in DRIFTED.items():
         worlds = (partial(synthetic, sharp=0.3, truth=one) for one in (tonight, past))
         yield _line(name, measure(name, next(worlds), nights, before=next(worlds)))
-    for name, world in labelled_worlds():
-        yield _line(name, measure(name, world, nights))
+    if (rated := rated_night()) is not None:
+        name = "azure_northwind, relevance rated by an LLM"
+        yield _line(name, measure(name, partial(resampled, rated), nights))
 
 
 def _line(name: str, found: dict[str, Found]) -> str:

@@ -4,9 +4,10 @@ Labels stand for the verdicts of the dear judge. First the learned judge beside 
 each labelled set: models fitted on 200, 500 and 2,000 verdicts, each predicting the questions that
 it has not seen. Then the rows that the dear judge has to judge for a half width of 0.02 of a
 night's mean, by each way to estimate it, and how often the interval holds the truth. A night of
-20,000 rows is drawn from the rows of the set with replacement. Where every row of a set has the
-same score (two of ten contexts are relevant), a row gets a part of its contexts by chance.
-Last, nights that each fit the model to their own sample alone.
+20,000 rows is drawn from the rows of the set with replacement, and planned and estimated as in
+`active_sampling`. Where every row of a set has the same score (two of ten contexts are relevant), a
+row gets a part of its contexts by chance. Last, nights that each fit the model to their own sample
+alone.
 
 The sets are those of the folder in `RAGMETRICS_DATA`.
 """
@@ -16,23 +17,42 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.active_sampling import (
+    HALF_WIDTH,
+    NIGHTS,
+    ROWS,
+    SEED,
+    WAYS,
+    Floats,
+    Found,
+    Night,
+    World,
+    measure,
+    resampled,
+)
 from benchmarks.moving_world import data_folder
 from ragmetrics.calibration.labelled_sets import LabelledSet, LabelTarget, read_sets, targets
 from ragmetrics.calibration.learned_fit import Examples, fit_folds, quality
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Corpus, EmbeddedJudge, Features, levels_of, top_level
 from ragmetrics.model import Figure, LearnedQuality
-from ragmetrics.scoring.sampling.sample_size import FEWEST
-from ragmetrics.stats import prediction_powered, rows_to_judge
+from ragmetrics.stats import prediction_powered
 from ragmetrics.stats.intervals import Mean
 
-SETS = ("chunkeval_bm25", "hotpot_multihop", "selqa_sentences", "xquad_multilingual")
+SETS = (
+    "chunkeval_bm25",
+    "hotpot_multihop",
+    "nights_hotpot_subtle",
+    "selqa_sentences",
+    "wice_judge_replies",
+    "xquad_multilingual",
+)
 VERDICTS = (200, 500, 2_000)
 FEWEST_POSITIVE = 50
 NIGHTLY = ("context_relevance", "context_recall")
@@ -40,8 +60,12 @@ TAKEN, TIMES = 0.4, 20
 """Share of a row's contexts that a row with a constant score gets, and rows made of each."""
 REFITTED, REFIT_JUDGED = 500, 500
 """Nights that fit the model to their own sample, and rows that each of them judges."""
-ROWS, HALF_WIDTH, DRAWS, SEED = 20_000, 0.02, 2_000, 20_071
-Floats = NDArray[np.float64]
+_NAMES = {
+    "plain": "plain sample",
+    "powered": "with the {judge} judge",
+    "active": "with the {judge} judge, active",
+}
+"""The ways of `active_sampling` with a cheap judge, as the table names them."""
 
 
 @dataclass(frozen=True)
@@ -100,40 +124,41 @@ def _digest(text: str) -> int:
     return int.from_bytes(digest, "big")
 
 
-def measure(labelled: Labelled, verdicts: int) -> LearnedQuality:
+def quality_at(labelled: Labelled, verdicts: int) -> LearnedQuality:
     """Quality of models that were each fitted on so many verdicts."""
     fitted = fit_folds(labelled.examples, labelled.top, verdicts)
     return quality(labelled.examples, fitted.chances)
 
 
 @dataclass(frozen=True)
-class Night:
-    """Rows of a night: the dear judge's score, and that of each cheap judge."""
+class ScoredRows:
+    """Rows of a set: the dear judge's score, and that of each cheap judge."""
 
     dear: Floats
     cheap: dict[str, Floats]
 
-    def drawn(self, rows: int, random: np.random.Generator) -> Night:
-        """A night of rows drawn with replacement."""
-        chosen = random.integers(0, len(self.dear), rows)
-        return Night(self.dear[chosen], {name: one[chosen] for name, one in self.cheap.items()})
+    def world(self, judge: str) -> World:
+        """Nights of these rows, drawn with replacement, with the scores of a cheap judge."""
+        count = len(self.dear)
+        none = np.zeros(count, dtype=int)
+        return partial(resampled, Night(self.cheap[judge], self.dear, np.arange(count), none))
 
 
-def scored_rows(labelled: Labelled, verdicts: int) -> Night:
+def scored_rows(labelled: Labelled, verdicts: int) -> ScoredRows:
     """The mean level of each row's items, by labels and by both cheap judges."""
     examples, top = labelled.examples, labelled.top
     fitted = fit_folds(examples, top, verdicts)
     place = np.unique(examples.rows, return_inverse=True)[1]
 
-    def night(place: NDArray[np.int_], items: NDArray[np.int_]) -> Night:
+    def scored(place: NDArray[np.int_], items: NDArray[np.int_]) -> ScoredRows:
         count = np.bincount(place)
         dear, embedded, learned = (
             np.bincount(place, one[items]) / count / top
             for one in (examples.levels, labelled.embedded, fitted.chances.sum(axis=1))
         )
-        return Night(dear, {"embedded": embedded, "learned": learned})
+        return ScoredRows(dear, {"embedded": embedded, "learned": learned})
 
-    whole = night(place, np.arange(len(place)))
+    whole = scored(place, np.arange(len(place)))
     if whole.dear.std() > 1e-9:
         return whole
     random = np.random.default_rng([SEED, 1])
@@ -144,79 +169,20 @@ def scored_rows(labelled: Labelled, verdicts: int) -> Night:
         for _ in range(TIMES)
     ]
     sizes = [len(one) for one in parts]
-    return night(np.repeat(np.arange(len(parts)), sizes), np.concatenate(parts))
+    return scored(np.repeat(np.arange(len(parts)), sizes), np.concatenate(parts))
 
 
-class Design(Protocol):
-    """How rows are drawn for the dear judge, and how the mean follows."""
-
-    def needed(self, dear: Floats, cheap: Floats, half_width: float, rows: int) -> int:
-        """Number of rows that the dear judge has to judge in a night of `rows` rows."""
-        ...
-
-    def estimate(
-        self, dear: Floats, cheap: Floats, judged: int, random: np.random.Generator
-    ) -> Mean:
-        """The mean of a night of which about so many rows are judged."""
-        ...
-
-
-class EqualChances:
-    """Every row has the same chance to be judged, as in `sample:`."""
-
-    def needed(self, dear: Floats, cheap: Floats, half_width: float, rows: int) -> int:
-        """Number of rows, from spread and correlation."""
-        constant = min(dear.std(), cheap.std()) < 1e-9
-        correlation = 0.0 if constant else float(np.corrcoef(dear, cheap)[0, 1])
-        return max(FEWEST, rows_to_judge(half_width, float(dear.std()), correlation, rows))
-
-    def estimate(
-        self, dear: Floats, cheap: Floats, judged: int, random: np.random.Generator
-    ) -> Mean:
-        """The prediction-powered mean; with a constant cheap score the plain one."""
-        seen = np.full(len(dear), np.nan)
-        sample = random.choice(len(dear), judged, replace=False)
-        seen[sample] = dear[sample]
-        found = prediction_powered(cheap, seen, np.arange(len(dear)))
-        assert found is not None
-        return found.best
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One way to estimate the mean of a night, simulated."""
-
-    judged: int
-    half_width: float
-    coverage: float
-
-
-WAYS: dict[str, tuple[str, Design]] = {
-    "plain sample": ("none", EqualChances()),
-    "with the embedded judge": ("embedded", EqualChances()),
-    "with the learned judge": ("learned", EqualChances()),
-}
-"""The cheap judge and the design of each way."""
-
-
-def simulate(
-    source: Night, way: str, draws: int = DRAWS, rows: int = ROWS, half_width: float = HALF_WIDTH
-) -> Cell:
-    """Draw nights and samples; the truth is the mean of all rows of the set."""
-    name, design = WAYS[way]
-    random = np.random.default_rng([SEED, *map(ord, way)])
-    none = np.zeros(len(source.dear))
-    whole = Night(source.dear, {**source.cheap, "none": none})
-    judged = design.needed(whole.dear, whole.cheap[name], half_width, rows)
-    truth, found = float(source.dear.mean()), []
-    for _ in range(draws):
-        night = whole.drawn(rows, random)
-        one = design.estimate(night.dear, night.cheap[name], judged, random)
-        assert one.low is not None
-        assert one.high is not None
-        found.append(((one.high - one.low) / 2, one.low <= truth <= one.high))
-    width, held = np.mean(found, axis=0).tolist()
-    return Cell(judged, width, held)
+def compare_ways(
+    name: str, source: ScoredRows, draws: int, rows: int = ROWS, half_width: float = HALF_WIDTH
+) -> dict[str, Found]:
+    """What each way to sample needs, from `active_sampling`: with either cheap judge, and with
+    active sampling on top of it.
+    """
+    found: dict[str, Found] = {}
+    for judge, ways in (("embedded", WAYS), ("learned", WAYS[1:])):
+        cells = measure(f"{name} {judge}", source.world(judge), draws, rows, half_width, ways=ways)
+        found |= {_NAMES[way].format(judge=judge): cell for way, cell in cells.items()}
+    return found
 
 
 def simulate_refitted(
@@ -263,7 +229,7 @@ def read(folder: Path, sets: Sequence[str] = SETS) -> Iterator[Labelled]:
         yield from gather(one)
 
 
-def report(draws: int = DRAWS) -> Iterator[str]:
+def report(draws: int = NIGHTS) -> Iterator[str]:
     """All figures, line by line."""
     sets = list(read(data_folder()))
     yield (
@@ -275,19 +241,18 @@ def report(draws: int = DRAWS) -> Iterator[str]:
         for verdicts in VERDICTS:
             yield _line(one, verdicts)
     yield (
-        f"\n| half width {HALF_WIDTH} of {ROWS:,} rows | way | rows judged | of plain "
-        "| half width | coverage |"
+        f"\n| half width {HALF_WIDTH} of {ROWS:,} rows, {draws:,} draws | way | rows judged "
+        "| of plain | half width | coverage |"
     )
     yield "|---" * 6 + "|"
     nightly = [one for one in sets if one.name.endswith(NIGHTLY)]
     for one in nightly:
-        night = scored_rows(one, VERDICTS[-1])
-        cells = {way: simulate(night, way, draws) for way in WAYS}
+        found = compare_ways(one.name, scored_rows(one, VERDICTS[-1]), draws)
         yield f"| {one.name} | all rows | {ROWS:,} | | 0 | |"
-        for way, cell in cells.items():
-            of_plain = cell.judged / cells["plain sample"].judged
+        for way, cell in found.items():
             yield (
-                f"| {one.name} | {way} | {cell.judged:,} | {of_plain:.2f} "
+                f"| {one.name} | {way} | {cell.needed:,.0f} "
+                f"| {cell.needed / found['plain sample'].needed:.2f} "
                 f"| {cell.half_width:.4f} | {cell.coverage:.1%} |"
             )
 
@@ -301,7 +266,7 @@ def report(draws: int = DRAWS) -> Iterator[str]:
 
 
 def _line(one: Labelled, verdicts: int) -> str:
-    found = measure(one, verdicts)
+    found = quality_at(one, verdicts)
     cells = [
         one.name,
         f"{len(one.examples):,}",

@@ -116,7 +116,8 @@ def suggest(
     how = "uniformly" if found.uniform else "by the judge's uncertainty"
     console.print(f"{len(found.rows):,} rows of night {found.night}, drawn {how}")
     if out:
-        console.print(f"Written: {out}. Next: fill it in, and put it where `labels:` points to.")
+        place = "the folder of" if chosen.labels else "a folder, and name that in"
+        console.print(f"Written: {out}. Next: fill it in, and put it into {place} `labels:`.")
 
 
 def _print_rows(found: SuggestedLabels) -> None:

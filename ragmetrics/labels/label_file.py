@@ -26,7 +26,7 @@ from typing import Any
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs import EVERYTHING, LogSet, find_logs, log_of
+from ragmetrics.logs import EVERYTHING, LogSet, Place, find_logs, log_of
 from ragmetrics.model import BadRow, Rejected
 from ragmetrics.text import without_spreadsheet_signs
 
@@ -65,8 +65,15 @@ class LabelSet:
     place: str
     labels: list[RowLabel] = field(default_factory=list)
     rejected: Counter[str] = field(default_factory=Counter)
+    first: dict[str, Place] = field(default_factory=dict)
+    """Where the first label is that was rejected for a reason."""
     empty: int = 0
     problem: str = ""
+
+    def reject(self, reason: str, place: Place, count: int = 1) -> None:
+        """Count labels that cannot be read."""
+        self.rejected[reason] += count
+        self.first.setdefault(reason, place)
 
 
 def read_labels(
@@ -85,14 +92,15 @@ def read_labels(
     found = LabelSet(place)
     reader = _Reader(replace(log_of(settings, files, infos), also=EVERYTHING), metrics, found)
     given: dict[tuple[Any, ...], RowLabel | None] = {}
-    for one in reader.labels():
+    for where, one in reader.labels():
         key = (one.question, one.id, one.night, one.metric, one.person)
         before = given.get(key, one)
         if before is None or before.value != one.value:
-            found.rejected["the same person gave this row two values"] += 1 + (before is not None)
+            count = 1 + (before is not None)
+            found.reject("the same person gave this row two values", where, count)
             given[key] = None
         elif key in given:
-            found.rejected["the same label again"] += 1
+            found.reject("the same label again", where)
         else:
             given[key] = one
     found.labels = [one for one in given.values() if one]
@@ -105,8 +113,8 @@ class _Reader:
     def __init__(self, logs: LogSet, metrics: Mapping[str, bool], found: LabelSet) -> None:
         self._logs, self._metrics, self._found = logs, metrics, found
 
-    def labels(self) -> Iterator[RowLabel]:
-        """All labels; what is no label is counted in the set."""
+    def labels(self) -> Iterator[tuple[Place, RowLabel]]:
+        """All labels and their places; what is no label is counted in the set."""
         count = 0
         for place, item in self._logs.items():
             try:
@@ -117,13 +125,13 @@ class _Reader:
                     if count > MOST_LABELS:
                         self._found.problem = f"only the first {MOST_LABELS:,} labels were read"
                         return
-                    yield one
+                    yield place, one
             except _Broken as broken:
                 self._found.problem = str(broken)
             except BadRow as bad:
-                self._found.rejected[str(bad)] += 1
+                self._found.reject(str(bad), place)
 
-    def _of(self, place: Any, item: Any) -> list[RowLabel]:
+    def _of(self, place: Place, item: Any) -> list[RowLabel]:
         if isinstance(item, BadRow):
             raise BadRow("not a row: neither CSV nor JSON")
         if not isinstance(item, Mapping):

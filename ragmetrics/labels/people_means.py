@@ -87,11 +87,14 @@ def join_all(
 def report_of(read: LabelSet, joined: Mapping[str, LabelledScores]) -> LabelReport:
     """Which labels were used."""
     unused = sum((one.unused for one in joined.values()), start=type(read.rejected)())
+    rejected = dict(read.rejected.most_common(_MOST_REASONS))
+    places = {reason: read.first[reason] for reason in rejected}
     return LabelReport(
         place=read.place,
         labels=len(read.labels),
         empty=read.empty,
-        rejected=dict(read.rejected.most_common(_MOST_REASONS)),
+        rejected=rejected,
+        first={reason: f"{one.path}:{one.number}" for reason, one in places.items()},
         unused=dict(unused.most_common()),
         rows={metric: len(one.rows) for metric, one in joined.items()},
         problem=read.problem,

@@ -23,6 +23,7 @@ from .log_files import (
     log_files_of_day as log_files_of_day,
 )
 from .night_template import NightPlace as NightPlace, night_place as night_place
+from .presets.base import Place as Place
 from .recognition import RecognisedLayout as RecognisedLayout
 from .field_mapping import find_path as find_path
 from .formats import EVERYTHING as EVERYTHING, FORMATS as FORMATS

@@ -83,6 +83,8 @@ class LabelReport(Record):
     """Rows without a value."""
     rejected: dict[str, int] = Field(default_factory=dict)
     """Labels that could not be read, by reason."""
+    first: dict[str, str] = Field(default_factory=dict)
+    """The first label of each of these reasons: its file, and its line or its number in it."""
     unused: dict[str, int] = Field(default_factory=dict)
     """Labels that could be read and were not used, by reason."""
     rows: dict[str, int] = Field(default_factory=dict)

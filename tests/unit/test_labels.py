@@ -172,10 +172,12 @@ HOSTILE = [
 def test_a_bad_label_is_counted_with_its_reason(
     tmp_path: Path, record: Record, reason: str
 ) -> None:
-    """The reason quotes nothing of the file, and the labels around it are read."""
+    """The reason quotes nothing of the file; the first place is kept; the others are read."""
     good = {"user_input": "q", "context_recall": 1, "id": "g"}
-    found = read(tmp_path, f"{json.dumps({'user_input': 'q', **record})}\n{json.dumps(good)}\n")
-    assert dict(found.rejected) == {reason: 1}
+    bad = json.dumps({"user_input": "q", **record})
+    found = read(tmp_path, f"{json.dumps(good)}\n{bad}\n{bad}\n")
+    assert dict(found.rejected) == {reason: 2}
+    assert (found.first[reason].path, found.first[reason].number) == ("labels.jsonl", 2)
     assert [one.id for one in found.labels] == ["g"]
 
 

@@ -29,6 +29,8 @@ def print_label_report(console: Console, report: LabelReport) -> None:
         console.print(f"  {name}: {rows:,} labelled rows are used")
     for what, counts in (("not read", report.rejected), ("not used", report.unused)):
         for reason, count in list(counts.items())[:_REASONS]:
-            console.print(f"  {count:,} {what}: {clean(reason, 200)}")
+            first = report.first.get(reason) if what == "not read" else None
+            where = f" (first: {clean(first, 200)})" if first else ""
+            console.print(f"  {count:,} {what}: {clean(reason, 200)}{where}")
     if report.problem:
         console.print(f"Problem: {clean(report.problem, 300)}", style="red")

@@ -94,6 +94,7 @@ def init_settings(
         dated="{date" in logs,
         rows=min(check.rows, _MOST_ROWS),
         nights=len(days),
+        references=any(row.reference for row in rows),
     )
     path.write_text(settings_text(first), encoding="utf-8")
     check_rules(load_settings(path))

@@ -26,6 +26,8 @@ class FirstSettings:
     """True where the location of the logs has a date."""
     rows: int
     nights: int
+    references: bool
+    """True where rows of the log have right answers."""
 
 
 def settings_text(first: FirstSettings) -> str:
@@ -35,7 +37,7 @@ def settings_text(first: FirstSettings) -> str:
         _line("dataset", first.dataset, "name of what is evaluated; part of every alert"),
         *_logs(first),
         _line("store", first.store, "scores, replies, dashboard, alerts"),
-        "# golden: golden.jsonl    # right answers by question; context_recall needs them",
+        _golden(first.references),
         "",
         *_judge(first.judge),
         "",
@@ -47,6 +49,11 @@ def settings_text(first: FirstSettings) -> str:
 def _line(key: str, value: Any, comment: str = "") -> str:
     text = yaml.safe_dump({key: value}, width=10_000, allow_unicode=True).rstrip("\n")
     return f"{text}    # {comment}" if comment else text
+
+
+def _golden(references: bool) -> str:
+    use = "fills in what the log lacks" if references else "context_recall needs them"
+    return f"# golden: golden.jsonl    # right answers by question; {use}"
 
 
 def _logs(first: FirstSettings) -> list[str]:
