@@ -104,7 +104,9 @@ def _items(
             # A label between two levels counts as the lower one, as half support is no support.
             levels += [int(label * top) for label in asked.labels]
             embedded += levels_of(asked.ask, judge.verdict(asked.ask))
-            questions += [asked.ask.data["question"]] * len(asked.labels)
+            # A set without questions has claims, which stand for them.
+            question = asked.ask.data["question"] or " ".join(asked.ask.data["sentences"])
+            questions += [question] * len(asked.labels)
             rows += [str(row.number)] * len(asked.labels)
     positive = sum(level > 0 for level in levels)
     if min(positive, len(levels) - positive) < FEWEST_POSITIVE:

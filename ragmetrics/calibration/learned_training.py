@@ -41,11 +41,12 @@ REFIT_AFTER = 200
 
 
 def teacher(settings: Settings) -> JudgeSettings:
-    """The judge whose verdicts are learned: the first paid one of the settings.
+    """The judge whose verdicts are learned: the first paid one of the settings, or the last one of
+    a cascade.
 
     For `judge: learned` it is the judge named in `from`. Raises InputError without one.
     """
-    for judge in settings.panel:
+    for judge in settings.final_judges:
         if judge.remote:
             return judge
         if judge.learned_from is not None:

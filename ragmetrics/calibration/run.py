@@ -22,7 +22,7 @@ from ragmetrics.calibration.labelled_sets import (
 )
 from ragmetrics.calibration.run_judges import JudgedSet, Progress, judge_set
 from ragmetrics.calibration.store import load_calibrations, load_units, save_calibration
-from ragmetrics.calibration.thresholds import fit_thresholds
+from ragmetrics.calibration.thresholds import fit_certain_thresholds, fit_thresholds
 from ragmetrics.calibration.units import (
     Unit,
     agreement,
@@ -100,8 +100,7 @@ def record(
             skipped[target.metric] = reason
         else:
             one = _measured(target, units, judged.fingerprints.get(target.metric, ""))
-            fitted = fit_thresholds(units) if judged.reranks else None
-            measured.append(one.model_copy(update={"thresholds": fitted}))
+            measured.append(one.model_copy(update=_thresholds(units)) if judged.reranks else one)
     gold = gold_ranks(judged.gold)
     calibrated = {one.metric for one in measured} | {one.metric for one in gold}
     for name in () if judged.refused else wanted or ():
@@ -125,6 +124,16 @@ def record(
         refused=judged.refused,
         redact=redact,
     )
+
+
+def _thresholds(units: Sequence[Unit]) -> dict[str, object]:
+    """The thresholds of a reranker by itself, and in a cascade."""
+    found = fit_certain_thresholds(units)
+    return {
+        "thresholds": fit_thresholds(units),
+        "cascade_thresholds": found and found.thresholds,
+        "certain": found and found.certain,
+    }
 
 
 def _not_comparable(target: LabelTarget, units: Sequence[Unit]) -> str:

@@ -1,10 +1,15 @@
-"""Thresholds of a reranker: from which score on a context gets grade 1, and grade 2."""
+"""Thresholds of a reranker: from which score on a context gets grade 1, and grade 2.
+
+In a cascade grade 1 goes to the next judge, so there the thresholds enclose the doubtful scores.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize
 
 from ragmetrics.calibration.units import Unit
@@ -15,6 +20,10 @@ FEWEST = 50
 _GRADES = (0.25, 0.75)
 """Expected label, in [0, 1], from which a context gets grade 1 and grade 2: halfway between two."""
 _PROVISIONAL = (0.0, 0.0)
+_WRONG = 0.05
+"""Largest share of wrong grades among those that a reranker is certain of, at either end."""
+
+Floats = NDArray[np.float64]
 
 
 def with_thresholds(settings: Settings) -> Settings:
@@ -54,7 +63,47 @@ def fit_thresholds(units: Sequence[Unit]) -> tuple[float, float] | None:
     return first, second
 
 
-def _cut(scores: np.ndarray[tuple[int], np.dtype[np.float64]], place: int) -> float:
+@dataclass(frozen=True)
+class CertainThresholds:
+    """Thresholds for a cascade."""
+
+    thresholds: tuple[float, float]
+    certain: float
+    """Share of the contexts outside them."""
+
+
+def fit_certain_thresholds(units: Sequence[Unit]) -> CertainThresholds | None:
+    """The scores outside which at most 5% of the grades are wrong.
+
+        low  = the largest t with  share of label_i > 0 among score_i < t   at most 0.05
+        high = the smallest t with share of label_i < 1 among score_i >= t  at most 0.05
+
+    Labels lie in [0, 1]. Where both overlap, they meet in the middle, and no context is doubtful.
+    None where fewer than 50 units have a score, or where no score is certain.
+    """
+    scored = [(one.strength, one.label) for one in units if one.strength is not None]
+    if len(scored) < FEWEST:
+        return None
+    scores, place = np.unique([score for score, _ in scored], return_inverse=True)
+    labels, counts = np.array([label for _, label in scored]), np.bincount(place)
+    below = _certain_from_the_first(np.bincount(place, labels > 0), counts)
+    above = _certain_from_the_first(np.bincount(place, labels < 1)[::-1], counts[::-1])
+    first, second = below, len(scores) - above
+    if first > second:
+        first = second = (first + second) // 2
+    certain = 1 - float(counts[first:second].sum()) / len(scored)
+    if not certain:
+        return None
+    return CertainThresholds((_cut(scores, first), _cut(scores, second)), certain)
+
+
+def _certain_from_the_first(wrong: Floats, counts: NDArray[np.int_]) -> int:
+    """How many scores, from the first on, can be taken with at most 5% of wrong grades."""
+    good = np.flatnonzero(np.cumsum(wrong) <= _WRONG * np.cumsum(counts))
+    return int(good[-1]) + 1 if len(good) else 0
+
+
+def _cut(scores: Floats, place: int) -> float:
     """A short number between the score at a place and the one before it."""
     step = float(scores[-1] - scores[0]) / len(scores) or 1.0
     low = float(scores[place - 1]) if place else float(scores[0]) - step

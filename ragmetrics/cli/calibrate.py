@@ -204,6 +204,11 @@ def _print_details(console: Console, measured: MetricCalibration, overall: Agree
     if measured.thresholds:
         first, second = measured.thresholds
         console.print(f"Thresholds that fit these labels: `thresholds: [{first}, {second}]`")
+    if measured.cascade_thresholds:
+        first, second = measured.cascade_thresholds
+        console.print(
+            f"In a cascade: `thresholds: [{first}, {second}]`; certain of {measured.certain:.1%}"
+        )
     _show(console, _confusion(overall))
     if overall.reliability:
         _show(console, _reliability(overall))

@@ -23,6 +23,7 @@ from pydantic_settings import (
 )
 
 from ragmetrics.config.alerts import AlertSettings
+from ragmetrics.config.cascade import check_cascade
 from ragmetrics.config.gate import GateSettings
 from ragmetrics.config.judge import (
     Budget,
@@ -55,7 +56,7 @@ DEFAULT_METRICS: tuple[str, ...] = (
 )
 
 _TWO_LAYOUTS = "set either fuse or prompt_layout: a fused row is one request"
-Aggregate = Literal["mean", "median", "min", "max", "majority"]
+Aggregate = Literal["mean", "median", "min", "max", "majority", "cascade"]
 PresetName = Literal["ragas", "openinference", "langfuse", "otel", "langsmith"]
 MetricChoice = str | dict[str, dict[str, Any]]
 Judged = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
@@ -117,9 +118,11 @@ class Settings(BaseSettings):
     judge: Annotated[JudgeSettings, BeforeValidator(as_mapping)] = JudgeSettings()
     """The judge, by its name or with more settings."""
     judges: tuple[Annotated[JudgeSettings, BeforeValidator(as_mapping)], ...] = ()
-    """A panel, in place of `judge`: every judge scores every row."""
+    """A panel, in place of `judge`: every judge scores every row, or with `aggregate: cascade` as
+    many rows as it takes."""
     aggregate: Aggregate = "mean"
-    """How the values of a panel's judges become the value of the row."""
+    """How the values of a panel's judges become the value of the row. `cascade`: a judge answers
+    what it is certain of, and the next judge the rest."""
     fuse: Literal["row"] | None = None
     """`row`: one request contains the contexts of a row once and asks for the verdicts of all
     metrics. This is cheaper, but the verdicts of one request may influence each other."""
@@ -185,6 +188,17 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
+    def _cascade(self) -> Settings:
+        if self.aggregate == "cascade":
+            check_cascade(self.judges)
+            if self.alerts.drift_set:
+                raise ValueError(
+                    "alerts: drift_set: a cascade has no level on a labelled set; name the set "
+                    "under `labelled`, which calibrates its judges one by one"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _one_layout(self) -> Settings:
         if self.fuse and any(one.begins_with_row for one in self.panel):
             raise ValueError(_TWO_LAYOUTS)
@@ -194,6 +208,11 @@ class Settings(BaseSettings):
     def panel(self) -> tuple[JudgeSettings, ...]:
         """All judges: the panel, or the one judge."""
         return self.judges or (self.judge,)
+
+    @property
+    def final_judges(self) -> tuple[JudgeSettings, ...]:
+        """The judges whose verdicts are final: the last one of a cascade, else all."""
+        return self.panel[-1:] if self.aggregate == "cascade" else self.panel
 
     @property
     def asks_by_row(self) -> bool:
@@ -306,9 +325,16 @@ def judged_by(
     if not judges:
         raise SettingsError("judge: the list is empty")
     several = len(judges) > 1
+    cascades = settings.aggregate == "cascade"
+    if several and cascades:
+        try:
+            check_cascade(judges)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
     update = {
         "judge": settings.judge if several else judges[0],
         "judges": judges if several else (),
+        "aggregate": "mean" if cascades and not several else settings.aggregate,
     }
     return settings.model_copy(update=update)
 

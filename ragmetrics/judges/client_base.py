@@ -218,6 +218,8 @@ class UsageCounter:
     cached_tokens: int = 0
     completion_tokens: int = 0
     hedged: int = 0
+    certain: int = 0
+    escalated: int = 0
     failures: Counter[str] = field(default_factory=Counter)
 
     def add(self, reply: Reply) -> None:

@@ -111,6 +111,10 @@ class MetricCalibration(Record):
     segments: list[Agreement] = Field(default_factory=list)
     thresholds: tuple[float, float] | None = None
     """Of a reranker: the scores that fit these labels best as `judge: thresholds:`."""
+    cascade_thresholds: tuple[float, float] | None = None
+    """Of a reranker: the same for an earlier judge of a cascade, which is certain outside them."""
+    certain: float | None = None
+    """Share of the contexts outside the thresholds for a cascade."""
 
 
 class GoldRank(Record):

@@ -98,6 +98,10 @@ class Usage(Record):
     completion_tokens: int = 0
     hedged: int = 0
     """Requests that were sent a second time because they took long; they count as requests."""
+    certain: int = 0
+    """Verdicts of an earlier judge of a cascade that it was certain of."""
+    escalated: int = 0
+    """Verdicts that an earlier judge of a cascade left to the next judge."""
     usd: float | None = None
     """None where the model's price is not known."""
     usd_saved: float | None = None
@@ -126,6 +130,8 @@ class Usage(Record):
             cached_tokens=self.cached_tokens + other.cached_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
             hedged=self.hedged + other.hedged,
+            certain=self.certain + other.certain,
+            escalated=self.escalated + other.escalated,
             usd=round(sum(known), 6) if known and len(known) == len(spent) else None,
             usd_saved=round(sum(saved), 6) if saved else None,
             failures=dict(sorted(failures.items())),

@@ -14,6 +14,7 @@ from .costs import (
     money_text as money_text,
     budget_text as budget_text,
     cached_text as cached_text,
+    certain_text as certain_text,
     cost_lines as cost_lines,
     limits_text as limits_text,
     active_text as active_text,

@@ -117,6 +117,14 @@ def cached_text(usage: Usage) -> str:
     return f"{cached_share(usage)} cached{saved}"
 
 
+def certain_text(usage: Usage) -> str:
+    """`certain of 770 of 1,000 verdicts (77.0%)`, by an earlier judge of a cascade; else empty."""
+    asked = usage.certain + usage.escalated
+    if not asked:
+        return ""
+    return f"certain of {usage.certain:,} of {asked:,} verdicts ({share(usage.certain, asked)})"
+
+
 def money(usd: float | None) -> str:
     """`$12.34`, with up to four decimals below a dollar; a dash if no price is known."""
     if usd is None:

@@ -3,6 +3,8 @@
     rows of a way     what its interval needs (`stats.rows_to_judge`), from the standard deviation
                       and the correlation of the last comparable nights
     dollars per row   dollars of these nights / rows that were judged in them
+    cascade           the rows of a plain sample; dollars per row of the nights with a cascade. The
+                      other ways are priced as if its last judge gave every verdict
 
 Dollars per row include what these nights reused from the store: the plan expects as much reuse.
 Each metric is planned by itself. What the nights do not show is said, not guessed.
@@ -15,17 +17,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.judges import Corpus, make_member, names_of
-from ragmetrics.model import EMBEDDINGS, UNSETTLED, Manifest, SampledMean, Status, Summary, Usage
-from ragmetrics.scoring.metric_choice import add_price
+from ragmetrics.model import Manifest, SampledMean, Status, Summary
+from ragmetrics.scoring.row_costs import (
+    has_cascade,
+    judged,
+    paid_for,
+    paid_together,
+    priced,
+    usd_per_row,
+)
 from ragmetrics.scoring.sampling.sample_size import FEWEST, comparable, known
 from ragmetrics.stats import rows_to_judge
 
 _95 = 1.96
-_JUDGED = (Status.SCORED, *UNSETTLED)
-_PRICE = "prices of the judge and of the embeddings (usd_per_million_prompt_tokens and the like)"
+_NO_CASCADE = "a night with `aggregate: cascade`"
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,8 @@ class CostPlan:
         reach = [
             Way(name, usd=usd, half_width=self.half_width)
             for name in WAYS
-            if name != ALL_ROWS and (usd := self.total(name)) is not None and self._reaches(name)
+            if name not in (ALL_ROWS, CASCADE)
+            if (usd := self.total(name)) is not None and self._reaches(name)
         ]
         return min(reach, key=lambda way: way.usd or 0.0, default=None)
 
@@ -145,63 +153,22 @@ def plan_costs(
         raise InputError(f"half width {half_width:g}: should be above 0 and below 1")
     if not nights:
         raise InputError("no night is published yet: there is nothing to plan from")
-    priced = [_priced(night, prices) for night in nights] if prices else list(nights)
-    newest = priced[-1]
-    together = _paid_together(newest)
+    known_prices = [priced(night, prices) for night in nights] if prices else list(nights)
+    newest = known_prices[-1]
+    together = paid_together(newest)
     return CostPlan(
         dataset=newest.dataset,
         night=newest.date,
-        nights=len(priced),
+        nights=len(known_prices),
         half_width=half_width,
         usd=newest.usage.usd if newest.usage.tokens else 0.0,
         metrics=tuple(
-            _metric_costs(priced, one, together[one.metric], half_width)
+            _metric_costs(known_prices, one, together[one.metric], half_width)
             for one in newest.metrics
             if one.metric in together
         ),
         free=tuple(one.metric for one in newest.metrics if one.metric not in together),
     )
-
-
-def _paid_together(night: Manifest) -> dict[str, frozenset[str]]:
-    """The metrics that paid for requests, each with those that it paid together with."""
-    found: dict[str, frozenset[str]] = {}
-    for label, of in night.usage_by_metric.items():
-        if any(one.requests or one.answered_from_store or one.tokens for one in of.values()):
-            names = frozenset(label.split(" + "))
-            names = names.union(*(found[name] for name in names if name in found))
-            found |= dict.fromkeys(names, names)
-    return found
-
-
-def _paid(night: Manifest, metrics: frozenset[str]) -> Usage:
-    """What some metrics paid in a night, together."""
-    labels = night.usage_by_metric.items()
-    own = [of for label, of in labels if metrics & set(label.split(" + "))]
-    return sum((one for of in own for one in of.values()), Usage())
-
-
-def _priced(night: Manifest, settings: Settings) -> Manifest:
-    """The night with the prices of the settings, where its usage has no price."""
-    remote = [one for one in settings.panel if one.remote]
-    names = names_of([make_member(one, Corpus(), settings.fuse) for one in remote])
-    prices: dict[str, JudgeSettings | EmbeddingSettings] = dict(zip(names, remote, strict=True))
-    prices[EMBEDDINGS] = settings.embeddings
-
-    def priced(name: str, usage: Usage) -> Usage:
-        chosen = prices.get(name)
-        return usage if usage.usd is not None or chosen is None else add_price(chosen, usage)
-
-    by_metric = {
-        label: {name: priced(name, one) for name, one in of.items()}
-        for label, of in night.usage_by_metric.items()
-    }
-    parts = [one for of in by_metric.values() for one in of.values()]
-    update: dict[str, object] = {"usage_by_metric": by_metric}
-    if night.usage.usd is None and parts:
-        usd = sum(parts, Usage()).usd
-        update["usage"] = night.usage.model_copy(update={"usd": usd})
-    return night.model_copy(update=update)
 
 
 def _metric_costs(
@@ -214,16 +181,25 @@ def _metric_costs(
         if (summary := night.summary(newest.metric)) and any(summary is one for one in found)
     ]
     rows = _scorable(newest)
-    usd = _paid(nights[-1], together)
-    each = _usd_per_row(own, together)
+    usd = paid_for(nights[-1], together)
+    cascades = [
+        (night, summary)
+        for night in nights
+        if (summary := night.summary(newest.metric)) and has_cascade(night, together)
+    ]
+    each = usd_per_row(own, together, alone=True)
+    by_cascade = usd_per_row(cascades, together) if cascades else _NO_CASCADE
     return MetricCosts(
         metric=newest.metric,
         paid_with=tuple(sorted(together)),
         rows=rows,
-        judged=_judged(newest),
+        judged=judged(newest),
         usd=usd.usd if usd.tokens else 0.0,
         half_width=_half_width(newest),
-        ways=tuple(_way(name, plan, rows, own, each, half_width) for name, plan in WAYS.items()),
+        ways=tuple(
+            _way(name, plan, rows, own, by_cascade if name == CASCADE else each, half_width)
+            for name, plan in WAYS.items()
+        ),
     )
 
 
@@ -278,7 +254,7 @@ def _by_correlation(nights: _Nights, *, learned: bool, needs: str) -> int | str:
 def _active_sampling(nights: _Nights) -> int | str:
     """Rows from the intervals of the nights that had it: the half width falls as 1 / sqrt(rows)."""
     products = [
-        _judged(summary) * half**2
+        judged(summary) * half**2
         for summary, _ in nights.newest_active()
         if (half := _half_width(summary))
     ]
@@ -288,13 +264,14 @@ def _active_sampling(nights: _Nights) -> int | str:
     return min(max(wanted, FEWEST), nights.rows)
 
 
-ALL_ROWS = "all rows"
+ALL_ROWS, CASCADE = "all rows", "cascade"
 WAYS: Mapping[str, Callable[[_Nights], int | str]] = {
     ALL_ROWS: _all_rows,
     "plain sample": _plain_sample,
     "prediction-powered": _prediction_powered,
     "learned judge": _learned_judge,
     "active sampling": _active_sampling,
+    CASCADE: _plain_sample,
 }
 """The ways. Each gives the rows to judge, or what is needed to know them."""
 
@@ -302,23 +279,6 @@ WAYS: Mapping[str, Callable[[_Nights], int | str]] = {
 def _rows_for(nights: _Nights, correlation: float) -> int:
     wanted = rows_to_judge(nights.half_width, nights.spread, correlation, nights.rows)
     return min(max(wanted, FEWEST), nights.rows)
-
-
-def _usd_per_row(own: Sequence[tuple[Manifest, Summary]], together: frozenset[str]) -> float | str:
-    """Dollars per judged row over the nights that asked a judge, or what is needed to know them."""
-    usd, rows = 0.0, 0
-    for night, summary in own:
-        paid = _paid(night, together)
-        if not paid.requests:
-            continue  # all its verdicts were in the store
-        if paid.usd is None:
-            return _PRICE
-        usd, rows = usd + paid.usd, rows + _judged(summary)
-    return usd / rows if rows else "a night whose verdicts are not all in the store already"
-
-
-def _judged(summary: Summary) -> int:
-    return sum(summary.status.get(status, 0) for status in _JUDGED)
 
 
 def _scorable(summary: Summary) -> int:

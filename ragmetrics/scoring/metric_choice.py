@@ -76,7 +76,7 @@ def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
     """
     empty = Corpus()
     judges, embedder = make_judges(settings, empty), make_embedder(settings, empty)
-    _check_answerable(settings, judges)
+    _check_answerable(settings, judges[-len(settings.final_judges) :])
     repeats, own = [one.repeats for one in settings.panel], names_of(judges)
     names = [
         name if times == 1 else f"{name} ({times} times)"
@@ -93,7 +93,7 @@ def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
 
 
 def _check_answerable(settings: Settings, judges: Sequence[Judge]) -> None:
-    """Raise InputError for a metric whose prompts no judge can answer."""
+    """Raise InputError for a metric whose prompts none of the judges can answer."""
     able = {
         one.name: any(can_answer(j, one.prompts) for j in judges)
         for one in chosen_metrics(settings)

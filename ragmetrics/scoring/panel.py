@@ -5,6 +5,7 @@ Several scores of a row become one:
 
     each judge:  value is the mean over the repeats, spread their standard deviation
     the panel:   mean, median, min, max or majority of the judges' values
+    cascade:     no aggregate: each verdict is that of one judge (see `cascade`)
 
 A judge that fails is counted and left out of the row's value. A row without any value has failed.
 Rows are returned in input order. The number of rows in progress is bounded. Finished rows wait for
@@ -26,7 +27,8 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any
@@ -35,10 +37,12 @@ import numpy as np
 
 from ragmetrics.config import Aggregate
 from ragmetrics.errors import JudgeRefused, RagmetricsError, Unanswered, UnreadableReply
-from ragmetrics.judges import JudgeClient, MetricRequest, RowFirst, can_answer
+from ragmetrics.judges import MetricRequest, RowFirst
 from ragmetrics.metrics import Metric
 from ragmetrics.model import UNSETTLED, Answer, Ask, LogRow, Request, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
+from ragmetrics.scoring.cascade import CascadedRow, repeated
+from ragmetrics.scoring.member import Member
 from ragmetrics.storage import ScoredRow
 from ragmetrics.text import shorten, weight
 
@@ -51,6 +55,7 @@ loop would delay requests.
 _WAITING = 4
 """Rows that may be started and not yet returned, as a multiple of the rows in progress."""
 Rows = Iterable[LogRow] | AsyncIterable[LogRow]
+_Answers = Callable[[Sequence[MetricRequest]], Awaitable[list[Answer]]]
 
 
 def is_heavy(row: LogRow) -> bool:
@@ -71,15 +76,9 @@ class MetricRun:
         self._steps = metric.play(row)
         self._heavy = heavy
 
-    def asks(self, repeat: int = 0) -> list[Request]:
+    def asks(self) -> list[Request]:
         """The current requests, with the prompts of the row's language."""
-        asked = [self.metric.overridden(one, self._row.language) for one in self.requests]
-        if not repeat:  # the first needs no key of its own
-            return asked
-        return [
-            replace(one, repeat=(*one.repeat, repeat)) if isinstance(one, Ask) else one
-            for one in asked
-        ]
+        return [self.metric.overridden(one, self._row.language) for one in self.requests]
 
     async def advance(self, answers: Sequence[Answer] | None) -> None:
         """Send the answers (None at the start), and receive the next requests or the score.
@@ -144,32 +143,13 @@ def majority(values: Sequence[float]) -> float:
     return min(value for value in values if round(value, _DIGITS) == counts[0][0])
 
 
-_AGGREGATES: Mapping[Aggregate, Callable[[Sequence[float]], float]] = {
+_AGGREGATES: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": lambda values: float(np.mean(values)),
     "median": lambda values: float(np.median(values)),
     "min": min,
     "max": max,
     "majority": majority,
 }
-
-
-@dataclass
-class Member:
-    """A judge of the panel."""
-
-    client: JudgeClient
-    repeats: int = 1
-    layout: RowFirst | None = None
-    """The layout of its prompts. None: instructions first."""
-
-    @property
-    def name(self) -> str:
-        """The name of the judge."""
-        return self.client.name
-
-    def can_score(self, metric: Metric) -> bool:
-        """Whether the judge can answer all prompts of a metric."""
-        return can_answer(self.client.judge, metric.prompts)
 
 
 class Panel:
@@ -215,6 +195,8 @@ class Panel:
         return {one.name: scores.get(one.name, none) for one in metrics}
 
     async def _judged(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
+        if self._aggregate == "cascade":
+            return await self._cascaded(metrics, row)
         turns = [(one, number) for one in self.members for number in range(one.repeats)]
         if len(turns) == 1:
             return await self._turn(self.members[0], metrics, row, 0)
@@ -238,6 +220,16 @@ class Panel:
             return next(iter(score_of.values()))
         return combine(score_of, self._aggregate)
 
+    async def _cascaded(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
+        """The scores of one row, each verdict by the first judge that is certain of it."""
+        cascaded = CascadedRow(self.members, partial(self._send, row))
+        runs = await self._run(metrics, row, cascaded.answer)
+        return {
+            one.metric.name: cascaded.noted(one.metric.name, one.score)
+            for one in runs
+            if one.score is not None
+        }
+
     async def stop(self) -> None:
         """Cancel the requests in flight."""
         await asyncio.gather(*(one.client.stop() for one in self.members))
@@ -257,6 +249,16 @@ class Panel:
     async def run_metrics(
         self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int = 0
     ) -> list[MetricRun]:
+        """Run metrics on one row to their end, with the answers of one judge."""
+
+        def answers(wanted: Sequence[MetricRequest]) -> Awaitable[list[Answer]]:
+            return self._send(row, member, [repeated(one, repeat) for one in wanted])
+
+        return await self._run(metrics, row, answers)
+
+    async def _run(
+        self, metrics: Sequence[Metric], row: LogRow, answers: _Answers
+    ) -> list[MetricRun]:
         """Run metrics on one row to their end. All of them advance together, and their requests of
         one step are sent together.
         """
@@ -265,41 +267,47 @@ class Panel:
         for one in runs:
             await one.advance(None)
         while waiting := [one for one in runs if one.score is None]:
-            wanted = [
-                MetricRequest(r, one.metric.name) for one in waiting for r in one.asks(repeat)
-            ]
-            if member.layout:
-                wanted = await _arranged(member.layout, row, wanted, heavy=heavy)
-            answers = iter(await self._answers(member, row.question_key, wanted))
+            wanted = [MetricRequest(r, one.metric.name) for one in waiting for r in one.asks()]
+            found = iter(await answers(wanted))
             for one in waiting:
-                await one.advance([next(answers) for _ in one.requests])
+                await one.advance([next(found) for _ in one.requests])
         return runs
 
-    async def _answers(
-        self, member: Member, row_key: str, wanted: Sequence[MetricRequest]
+    async def _send(
+        self, row: LogRow, member: Member, wanted: Sequence[MetricRequest]
     ) -> list[Answer]:
         """The answers of one judge. When a judge refuses, the other judges go on.
 
         Raises JudgeRefused when all judges refuse and none of them has answered before. Otherwise
         the scores so far are worth storing, and only this row has no answers.
         """
+        if member.layout:
+            wanted = await _arranged(member.layout, row, wanted)
         try:
-            return await member.client.answer_all(row_key, wanted)
+            return await member.client.answer_all(row.question_key, wanted)
         except JudgeRefused as error:
-            all_refuse = len(self.members) == 1 or all(one.client.refusal for one in self.members)
-            if all_refuse and not any(one.client.can_continue for one in self.members):
+            if self._needs(member) and not any(one.client.can_continue for one in self.members):
                 raise
             return [Unanswered(Status.JUDGE_FAILED, str(error))] * len(wanted)
 
+    def _needs(self, member: Member) -> bool:
+        """Whether nothing can be judged without a judge that refuses. In a cascade that is the last
+        one: without it, only rows would be scored of which an earlier judge is certain.
+        """
+        if self._aggregate == "cascade":
+            return member is self.members[-1]
+        return len(self.members) == 1 or all(one.client.refusal for one in self.members)
+
 
 async def _arranged(
-    layout: RowFirst, row: LogRow, wanted: Sequence[MetricRequest], *, heavy: bool
+    layout: RowFirst, row: LogRow, wanted: Sequence[MetricRequest]
 ) -> list[MetricRequest]:
     """The requests of a row in a layout, in their order."""
     asks = [one.request for one in wanted if isinstance(one.request, Ask)]
-    found = (
-        await asyncio.to_thread(layout.arrange, row, asks) if heavy else layout.arrange(row, asks)
-    )
+    if is_heavy(row):
+        found = await asyncio.to_thread(layout.arrange, row, asks)
+    else:
+        found = layout.arrange(row, asks)
     arranged = iter(found)
     return [
         replace(one, request=next(arranged)) if isinstance(one.request, Ask) else one

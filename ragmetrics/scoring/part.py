@@ -36,8 +36,9 @@ from ragmetrics.metrics import Metric
 from ragmetrics.model import EMBEDDINGS, LogRow
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open, open_budget_pool
+from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.metric_choice import add_price, chosen_metrics
-from ragmetrics.scoring.panel import Member, Panel, drive
+from ragmetrics.scoring.panel import Panel, drive
 from ragmetrics.scoring.reuse import reuse_part
 from ragmetrics.scoring.run_summary import MetricErrors
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges

@@ -224,10 +224,10 @@ def _mean(values: Floats, weights: Floats | None) -> float | None:
 def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSummary], float | None]:
     """The mean of each judge of a panel, and the agreement of the judges."""
     voted = rows[rows["votes"].notna()]
-    if not panel or voted.empty:
-        return [], None
-    votes = np.array([list(row) for row in voted["votes"]], dtype=np.float64)  # None becomes NaN
     failed = Counter(name for row in rows["failed"].dropna() for name in row)
+    if voted.empty:
+        return _of_cascade(rows, failed, panel) if failed else [], None
+    votes = np.array([list(row) for row in voted["votes"]], dtype=np.float64)  # None becomes NaN
     weights, judges = _weights(voted), []
     for name, column in zip(panel, votes.T, strict=True):
         known = ~np.isnan(column)
@@ -243,6 +243,20 @@ def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSumma
     # The agreement is that of rows with equal weights.
     alike = votes[voted["compared"].ne(False).to_numpy()] if "compared" in voted else votes
     return judges, krippendorff_alpha(alike.T, level="interval") if len(alike) else None
+
+
+def _of_cascade(
+    rows: pd.DataFrame, failed: Counter[str], panel: Sequence[str]
+) -> list[JudgeSummary]:
+    """The judges of a cascade, some of which failed. They have no means of their own: each answers
+    other requests.
+    """
+    scored = rows[rows["status"] == Status.SCORED.value]["failed"]
+    without = Counter(name for row in scored.dropna() for name in row)
+    return [
+        JudgeSummary(name=name, mean=None, scored=len(scored) - without[name], failed=failed[name])
+        for name in panel
+    ]
 
 
 def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segment]:

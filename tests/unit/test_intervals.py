@@ -194,3 +194,29 @@ def test_the_interval_holds_the_truth_19_nights_of_20(kind: str, mean: str, layo
 def test_the_plain_t_interval_does_not() -> None:
     """Of thirty zeros and ones with a mean near 0.02, mostly zeros alone, it says "exactly 0"."""
     assert cover(Cell("binary", "0.02", 30, "one row each"), nights=500).t_share < 0.6
+
+
+def test_rare_low_scores_are_covered() -> None:
+    """Most rows score 0.5 and none more, as where each row has one relevant context of two: the
+    interval reaches further down, where the rare rows are. On the scale from 0 to 1 it held 91%.
+    """
+    random, held, nights = np.random.default_rng(5), 0, 1_000
+    scores, chances = np.array([0.0, 0.25, 0.5]), [0.03, 0.02, 0.95]
+    for _ in range(nights):
+        found = apart(random.choice(scores, 100, p=chances))
+        assert found.low is not None
+        assert found.high is not None
+        assert found.mean - found.low >= found.high - found.mean - 1e-9
+        held += found.low <= float(scores @ chances) <= found.high
+    assert 0.93 <= held / nights <= 0.975
+
+
+@given(st.lists(UNIT, min_size=80, max_size=120))
+def test_with_many_questions_the_interval_holds_the_mean_and_stays_on_the_scale(
+    values: list[float],
+) -> None:
+    """Whatever the values: from 80 questions on their range is the scale."""
+    found = apart(values)
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 <= found.low <= found.mean <= found.high <= 1

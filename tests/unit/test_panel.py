@@ -16,8 +16,9 @@ from ragmetrics.judges import EmbeddingClient, JudgeClient
 from ragmetrics.metrics import metric as declare, select
 from ragmetrics.model import Ask, LogRow, Score, Status, Steps
 from ragmetrics.scoring import majority
+from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.metric_choice import panel_fingerprint
-from ragmetrics.scoring.panel import Member, Panel, averaged, combine, drive
+from ragmetrics.scoring.panel import Panel, averaged, combine, drive
 from tests.fakes.scripted import CountingEmbedder, ScriptedJudge, a_broker
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=7)

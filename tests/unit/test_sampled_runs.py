@@ -28,7 +28,7 @@ from ragmetrics.model import Ask, Lexicon, LogRow, Prompt, Score, Status, Steps,
 from ragmetrics.pipeline import CoverageShort, estimate, publish_night, run_night, stage_night
 from ragmetrics.report.night_status import find_night_status
 from ragmetrics.scoring import SamplePlan, list_parts, score_parts
-from ragmetrics.scoring.panel import Member
+from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges
 from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sampling.plan import Group, mark_of

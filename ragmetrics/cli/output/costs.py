@@ -13,6 +13,7 @@ from ragmetrics.report import (
     active_text,
     budget_text,
     cached_text,
+    certain_text,
     cost_lines,
     limits_text,
     money_text,
@@ -55,6 +56,10 @@ def print_usage(console: Console, by_metric: ByMetric, usage: Usage) -> None:
         of_them = f" ({cached_text(usage)})" if usage.cached_tokens else ""
         asked += f"; tokens: {usage.prompt_tokens:,} in{of_them}, {usage.completion_tokens:,} out"
     console.print("; ".join(filter(None, (asked, money_text(usage, by_metric)))))
+    for name in dict.fromkeys(name for of in by_metric.values() for name in of):
+        own = sum((of[name] for of in by_metric.values() if name in of), Usage())
+        if certain := certain_text(own):
+            console.print(f"Cascade: {clean(name, 200)} was {certain}")
     if usage.hedged:
         console.print(f"Sent a second time, because they took long: {usage.hedged:,}")
     if usage.failures:
@@ -117,6 +122,7 @@ def print_estimate(console: Console, estimate: Estimate) -> None:
         return
     _print_table(console, estimate.by_metric)
     least = "at least " if estimate.at_least else "about " if estimate.about else ""
+    least = "at most " if estimate.cascades else least
     text = f"A run would send {least}{total.requests:,} requests: "
     text += f"{total.prompt_tokens:,} tokens in, {total.completion_tokens:,} out"
     console.print("; ".join(filter(None, (text, money_text(total, estimate.by_metric)))))
@@ -124,6 +130,8 @@ def print_estimate(console: Console, estimate: Estimate) -> None:
         f"In the store already: {total.answered_from_store:,}; "
         f"shared with an equal request: {total.shared:,}"
     )
+    if estimate.cascades:
+        console.print("Upper bound: as if no judge of the cascade were certain of anything")
     if estimate.at_least:
         names = ", ".join(estimate.at_least)
         console.print(f"Lower bound; follow-up requests cannot be estimated for: {names}")

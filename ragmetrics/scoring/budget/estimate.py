@@ -53,6 +53,8 @@ class Estimate:
     """The plan of the sample; None: all rows are judged."""
     whole: Usage | None = None
     """Estimated usage for all rows, in case of a sample."""
+    cascades: bool = False
+    """True for a cascade: the estimate is as if each judge had to answer every request."""
 
     def as_json(self) -> dict[str, Any]:
         """The output of `ragmetrics score --dry-run --json`."""
@@ -67,6 +69,7 @@ class Estimate:
             },
             "about": self.about,
             "at_least": list(self.at_least),
+            "at_most": self.cascades,
             "budget": {"limits": plan.limits.model_dump(), "share": plan.share} if plan else None,
             "sample": self._sample,
         }
@@ -135,7 +138,15 @@ async def _estimate(
             report.add(dry.end_part(clients, settings))
     by_metric = report.by_metric_without(dry.free)
     row_count = int(population[:, 1].sum())
-    found = Estimate(row_count, by_metric, dry.about, sorted(dry.open_ended), None, sample)
+    found = Estimate(
+        row_count,
+        by_metric,
+        dry.about,
+        sorted(dry.open_ended),
+        None,
+        sample,
+        cascades=settings.aggregate == "cascade",
+    )
     if not settings.budget.binds:
         return found
     limits = SpendLimits.model_validate(settings.budget.model_dump())

@@ -28,7 +28,7 @@ from ragmetrics.judges import (
     find_learned,
 )
 from ragmetrics.metrics import Metric
-from ragmetrics.scoring.panel import Member
+from ragmetrics.scoring.member import Member
 from ragmetrics.storage import Files, learned_path, load_learned
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def choose_learned(settings: Settings, files: Files) -> tuple[str, str]:
     """
     if settings.sample is None or settings.sample.cheap != "learned":
         return "", ""
-    judge = next((one for one in settings.panel if one.remote), None)
+    judge = next((one for one in settings.final_judges if one.remote), None)
     model = find_learned(judge, settings.fuse, files) if judge else None
     if model is None:
         note = "there is no learned judge yet: the embedded judge scores all rows"

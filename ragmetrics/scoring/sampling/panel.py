@@ -18,7 +18,8 @@ from ragmetrics.config import Aggregate
 from ragmetrics.metrics import Metric
 from ragmetrics.model import LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
-from ragmetrics.scoring.panel import Member, Panel
+from ragmetrics.scoring.member import Member
+from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.sampling.cheap import CheapJudges
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer, Floats, Guess
 from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan

@@ -1,0 +1,112 @@
+"""A cascade of judges: a cheap judge answers what it is certain of, the next judge the rest.
+
+    certain   all repeats of the judge give every item the same level, the lowest or the highest
+
+So a grade of 1 is never certain. What an earlier judge cannot answer, or fails to answer, goes to
+the next one, and so does a request whose verdict has no levels. The last judge answers all that is
+left. Source: Chen, Zaharia and Zou 2023, "FrugalGPT"; Jung, Brahman and Choi 2025, "Trust or
+Escalate", for agreement as certainty.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from pydantic import BaseModel
+
+from ragmetrics.judges import MetricRequest, can_answer, levels_of, top_level
+from ragmetrics.model import Answer, Ask, Score
+from ragmetrics.scoring.member import Member
+
+Send: TypeAlias = Callable[[Member, Sequence[MetricRequest]], Awaitable[list[Answer]]]
+"""Sends requests to one judge, and returns the answers in order."""
+
+
+def is_certain(request: Ask, answers: Sequence[Answer]) -> bool:
+    """Whether the answers of a judge's repeats are a verdict that the next judge need not see."""
+    top = top_level(request.prompt)
+    levels = [levels_of(request, one) for one in answers if isinstance(one, BaseModel)]
+    if top is None or len(levels) < len(answers):
+        return False
+    first, *others = levels
+    return all(one == first for one in others) and all(level in (0, top) for level in first)
+
+
+def repeated(request: MetricRequest, number: int) -> MetricRequest:
+    """A repeat of a request. The first one needs no key of its own."""
+    ask = request.request
+    if not number or not isinstance(ask, Ask):
+        return request
+    return replace(request, request=replace(ask, repeat=(*ask.repeat, number)))
+
+
+class CascadedRow:
+    """The requests of one row, answered by the judges of a cascade."""
+
+    def __init__(self, members: Sequence[Member], send: Send) -> None:
+        *self._earlier, self._last = members
+        self._send = send
+        self._answered_by: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._failed: defaultdict[str, dict[str, None]] = defaultdict(dict)
+
+    async def answer(self, wanted: Sequence[MetricRequest]) -> list[Answer]:
+        """The answers to requests of the row, in order."""
+        found: dict[int, Answer] = {}
+        for member in self._earlier:
+            left = {place: one for place, one in enumerate(wanted) if place not in found}
+            found |= await self._certain(member, left)
+        left = {place: one for place, one in enumerate(wanted) if place not in found}
+        if left:
+            answers = await self._send(self._last, list(left.values()))
+            for one, answer in zip(left.values(), answers, strict=True):
+                self._note(one, answer, self._last)
+            found |= dict(zip(left, answers, strict=True))
+        return [found[place] for place in range(len(wanted))]
+
+    def noted(self, metric: str, score: Score) -> Score:
+        """A metric's score, with the number of verdicts by judge in its details."""
+        by_judge = dict(self._answered_by[metric])
+        failed = tuple(self._failed[metric])
+        details = {**score.details, "answered_by": by_judge} if by_judge else score.details
+        return replace(score, details=details, failed=failed)
+
+    async def _certain(
+        self, member: Member, wanted: Mapping[int, MetricRequest]
+    ) -> dict[int, Answer]:
+        """The answers that an earlier judge is certain of."""
+        able = {place: one for place, one in wanted.items() if _can_be_certain(member, one)}
+        if not able:
+            return {}
+        repeats = [repeated(one, n) for one in able.values() for n in range(member.repeats)]
+        answers = iter(await self._send(member, repeats))
+        found = {}
+        for place, one in able.items():
+            own = [next(answers) for _ in range(member.repeats)]
+            certain = isinstance(one.request, Ask) and is_certain(one.request, own)
+            counter = member.client.counters[one.metric]
+            counter.certain += certain
+            counter.escalated += not certain
+            if certain:
+                found[place] = own[0]
+            self._note(one, own[0], member, used=certain)
+        return found
+
+    def _note(
+        self, request: MetricRequest, answer: Answer, member: Member, *, used: bool = True
+    ) -> None:
+        if not isinstance(request.request, Ask):
+            return
+        if isinstance(answer, BaseModel):
+            self._answered_by[request.metric][member.name] += used
+        else:
+            self._failed[request.metric][member.name] = None
+
+
+def _can_be_certain(member: Member, wanted: MetricRequest) -> bool:
+    ask = wanted.request
+    if not isinstance(ask, Ask) or top_level(ask.prompt) is None:
+        return False
+    return can_answer(member.client.judge, [ask.prompt])

@@ -1,0 +1,109 @@
+"""What a judged row cost, by the usage of the last nights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
+from ragmetrics.judges import Corpus, make_member, names_of
+from ragmetrics.model import EMBEDDINGS, UNSETTLED, Manifest, Status, Summary, Usage
+from ragmetrics.scoring.metric_choice import add_price
+
+_JUDGED = (Status.SCORED, *UNSETTLED)
+_PRICE = "prices of the judge and of the embeddings (usd_per_million_prompt_tokens and the like)"
+
+
+def paid_together(night: Manifest) -> dict[str, frozenset[str]]:
+    """The metrics that paid for requests, each with those that it paid together with."""
+    found: dict[str, frozenset[str]] = {}
+    for label, of in night.usage_by_metric.items():
+        if any(one.requests or one.answered_from_store or one.tokens for one in of.values()):
+            names = frozenset(label.split(" + "))
+            names = names.union(*(found[name] for name in names if name in found))
+            found |= dict.fromkeys(names, names)
+    return found
+
+
+def paid_for(night: Manifest, metrics: frozenset[str]) -> Usage:
+    """What some metrics paid in a night, together."""
+    return sum((one for of in _usages(night, metrics) for one in of.values()), Usage())
+
+
+def _usages(night: Manifest, metrics: frozenset[str]) -> list[Mapping[str, Usage]]:
+    """The usage by judge of some metrics."""
+    labels = night.usage_by_metric.items()
+    return [of for label, of in labels if metrics & set(label.split(" + "))]
+
+
+def priced(night: Manifest, settings: Settings) -> Manifest:
+    """The night with the prices of the settings, where its usage has no price."""
+    remote = [one for one in settings.panel if one.remote]
+    names = names_of([make_member(one, Corpus(), settings.fuse) for one in remote])
+    prices: dict[str, JudgeSettings | EmbeddingSettings] = dict(zip(names, remote, strict=True))
+    prices[EMBEDDINGS] = settings.embeddings
+
+    def priced(name: str, usage: Usage) -> Usage:
+        chosen = prices.get(name)
+        return usage if usage.usd is not None or chosen is None else add_price(chosen, usage)
+
+    by_metric = {
+        label: {name: priced(name, one) for name, one in of.items()}
+        for label, of in night.usage_by_metric.items()
+    }
+    parts = [one for of in by_metric.values() for one in of.values()]
+    update: dict[str, object] = {"usage_by_metric": by_metric}
+    if night.usage.usd is None and parts:
+        usd = sum(parts, Usage()).usd
+        update["usage"] = night.usage.model_copy(update={"usd": usd})
+    return night.model_copy(update=update)
+
+
+def usd_per_row(
+    own: Sequence[tuple[Manifest, Summary]], together: frozenset[str], *, alone: bool = False
+) -> float | str:
+    """Dollars per judged row over the nights that asked a judge, or what is needed to know them.
+
+    `alone`: what they would be if the last judge of a cascade gave every verdict.
+    """
+    usd, rows = 0.0, 0
+    for night, summary in own:
+        cascades = alone and has_cascade(night, together)
+        paid = _if_last_alone(night, together) if cascades else paid_for(night, together)
+        if not paid.requests:
+            continue  # all its verdicts were in the store
+        if paid.usd is None:
+            return _PRICE
+        usd, rows = usd + paid.usd, rows + judged(summary)
+    return usd / rows if rows else "a night whose verdicts are not all in the store already"
+
+
+def _if_last_alone(night: Manifest, metrics: frozenset[str]) -> Usage:
+    """What a night with a cascade would have paid for some metrics if its last judge had given
+    every verdict; what it paid for metrics that only this judge can score.
+    """
+    by_judge = _by_judge(night, metrics)
+    paid = by_judge.get(night.judge.panel[-1], Usage()) + by_judge.get(EMBEDDINGS, Usage())
+    verdicts = max((one.certain + one.escalated for one in by_judge.values()), default=0)
+    left = verdicts - sum(one.certain for one in by_judge.values())
+    if not (verdicts and left) or paid.usd is None:
+        return paid
+    return paid.model_copy(update={"usd": paid.usd * verdicts / left})
+
+
+def has_cascade(night: Manifest, metrics: frozenset[str]) -> bool:
+    """Whether an earlier judge of a cascade gave verdicts on some metrics."""
+    return any(one.certain or one.escalated for one in _by_judge(night, metrics).values())
+
+
+def _by_judge(night: Manifest, metrics: frozenset[str]) -> dict[str, Usage]:
+    """The usage of each judge, and of the embeddings, for some metrics."""
+    found: dict[str, Usage] = {}
+    for of in _usages(night, metrics):
+        for name, one in of.items():
+            found[name] = found.get(name, Usage()) + one
+    return found
+
+
+def judged(summary: Summary) -> int:
+    """Rows that a judge scored or tried to score."""
+    return sum(summary.status.get(status, 0) for status in _JUDGED)
