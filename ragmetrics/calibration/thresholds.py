@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
 from ragmetrics.calibration.units import Unit
@@ -20,8 +20,10 @@ FEWEST = 50
 _GRADES = (0.25, 0.75)
 """Expected label, in [0, 1], from which a context gets grade 1 and grade 2: halfway between two."""
 _PROVISIONAL = (0.0, 0.0)
-_WRONG = 0.05
-"""Largest share of wrong grades among those that a reranker is certain of, at either end."""
+_WRONG, _FEWEST_CERTAIN = 0.05, 20
+"""Largest share of wrong grades among those that a reranker is certain of, at either end; and how
+many contexts must show it.
+"""
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +81,8 @@ def fit_certain_thresholds(units: Sequence[Unit]) -> CertainThresholds | None:
         high = the smallest t with share of label_i < 1 among score_i >= t  at most 0.05
 
     Labels lie in [0, 1]. Where both overlap, they meet in the middle, and no context is doubtful.
-    None where fewer than 50 units have a score, or where no score is certain.
+    At either end 20 contexts must show it, else no score is certain there. None where fewer than 50
+    units have a score, or where no score is certain.
     """
     scored = [(one.strength, one.label) for one in units if one.strength is not None]
     if len(scored) < FEWEST:
@@ -97,9 +100,10 @@ def fit_certain_thresholds(units: Sequence[Unit]) -> CertainThresholds | None:
     return CertainThresholds((_cut(scores, first), _cut(scores, second)), certain)
 
 
-def _certain_from_the_first(wrong: Floats, counts: NDArray[np.int_]) -> int:
+def _certain_from_the_first(wrong: ArrayLike, counts: NDArray[np.int_]) -> int:
     """How many scores, from the first on, can be taken with at most 5% of wrong grades."""
-    good = np.flatnonzero(np.cumsum(wrong) <= _WRONG * np.cumsum(counts))
+    total = np.cumsum(counts)
+    good = np.flatnonzero((np.cumsum(wrong) <= _WRONG * total) & (total >= _FEWEST_CERTAIN))
     return int(good[-1]) + 1 if len(good) else 0
 
 

@@ -286,17 +286,18 @@ class Panel:
         try:
             return await member.client.answer_all(row.question_key, wanted)
         except JudgeRefused as error:
-            if self._needs(member) and not any(one.client.can_continue for one in self.members):
+            if self._ends(member):
                 raise
             return [Unanswered(Status.JUDGE_FAILED, str(error))] * len(wanted)
 
-    def _needs(self, member: Member) -> bool:
-        """Whether nothing can be judged without a judge that refuses. In a cascade that is the last
-        one: without it, only rows would be scored of which an earlier judge is certain.
+    def _ends(self, member: Member) -> bool:
+        """Whether the run ends because a judge refuses. A cascade needs its last judge: without it,
+        only rows would be scored of which an earlier judge is certain.
         """
         if self._aggregate == "cascade":
-            return member is self.members[-1]
-        return len(self.members) == 1 or all(one.client.refusal for one in self.members)
+            return member is self.members[-1] and not member.client.can_continue
+        refuse = len(self.members) == 1 or all(one.client.refusal for one in self.members)
+        return refuse and not any(one.client.can_continue for one in self.members)
 
 
 async def _arranged(

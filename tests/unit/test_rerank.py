@@ -236,7 +236,7 @@ def test_calibrate_prints_the_thresholds(
     place = write_jsonl(tmp_path / "labels.jsonl", labelled())
     options = ("--judge", "rerank", "--model", "bge", "--base-url", judge_server.base_url)
     ended = run("calibrate", place, *options, "--attacks", "0")
-    [line] = [one for one in ended.out.splitlines() if "thresholds: [" in one]
+    [line] = [one for one in ended.out.splitlines() if "fit these labels" in one]
     fitted = json.loads(line.partition("thresholds: ")[2].rstrip("`"))
     settings = make_settings({"judge": judge(judge_server, thresholds=fitted)})
     (found,) = calibrate(settings, [str(place)], ["context_relevance"])

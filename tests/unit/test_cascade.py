@@ -1,0 +1,337 @@
+"""A cascade of judges: a cheap judge answers what it is certain of, the next judge the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+import ragmetrics
+from ragmetrics.calibration.thresholds import fit_certain_thresholds
+from ragmetrics.calibration.units import Unit
+from ragmetrics.config import Settings, judged_by, make_settings
+from ragmetrics.errors import InputError, JudgeError, JudgeRefused, SettingsError, Unanswered
+from ragmetrics.metrics import GRADE, SUPPORT, Grade, Support, select
+from ragmetrics.model import Ask, LogRow, Score, Status
+from ragmetrics.pipeline import Result, run_night
+from ragmetrics.scoring import judge_info, plan_costs
+from ragmetrics.scoring.cascade import is_certain
+from ragmetrics.scoring.member import Member
+from ragmetrics.scoring.panel import Panel, drive
+from ragmetrics.storage import Files, nights
+from tests.fakes.clients import JudgeServer
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.scripted import ScriptedJudge, a_broker
+
+METRICS = ["context_relevance", "context_recall"]
+GRADED = Ask(GRADE, {"question": "Why?", "context": "Because."})
+CLAIMED = Ask(SUPPORT, {"question": "Why?", "contexts": ["Because."], "sentences": ["A.", "B."]})
+ROW = LogRow("1", "Why is the sky blue?", ("good one", "fair one", "bad one"))
+ASIDES = ["The tower is high.", "Nothing at all."]
+
+
+def by_context(name: str, grades: dict[str, Any]) -> ScriptedJudge:
+    """A judge that grades a context by its first word; a list has the grades of the repeats."""
+
+    def answer(request: Ask, attempt: int) -> str:
+        grade = grades[request.data["context"].split()[0]]
+        number = request.repeat[-1] if request.repeat else 0
+        return json.dumps({"grade": grade[number] if isinstance(grade, list) else grade})
+
+    return ScriptedJudge(answer, name=name)
+
+
+def score(*members: Member) -> Score:
+    """The context_relevance of a row with three contexts, by a cascade."""
+
+    async def main() -> Score:
+        panel = Panel(members, "cascade")
+        [found] = [one async for one in drive([ROW], select(["context_relevance"]), panel)]
+        return found.scores["context_relevance"]
+
+    return asyncio.run(main())
+
+
+def test_the_next_judge_is_asked_only_what_the_first_is_not_certain_of() -> None:
+    """Grades of 0 and 2 stand; a grade of 1 is the next judge's."""
+    first = by_context("first", {"good": 2, "fair": 1, "bad": 0})
+    last = by_context("last", {"good": 0, "fair": 2, "bad": 2})
+    one = Member(a_broker(first))
+    found = score(one, Member(a_broker(last)))
+    assert found.details["grades"] == [2, 2, 0]
+    assert found.details["answered_by"] == {"first": 2, "last": 1}
+    assert (sum(first.asked.values()), sum(last.asked.values())) == (3, 1)
+    counted = one.client.counters["context_relevance"]
+    assert (counted.certain, counted.escalated) == (2, 1)
+
+
+def test_repeats_that_differ_are_not_certain() -> None:
+    """Of two repeats both must agree, whatever grade the first gave."""
+    first = by_context("first", {"good": [2, 2], "fair": [2, 0], "bad": [0, 1]})
+    last = by_context("last", {"good": 1, "fair": 1, "bad": 1})
+    found = score(Member(a_broker(first), repeats=2), Member(a_broker(last)))
+    assert found.details["grades"] == [2, 1, 1]
+
+
+def test_three_judges_stand_in_line() -> None:
+    """Each is asked what all before it left."""
+    judges = [
+        by_context("a", {"good": 2, "fair": 1, "bad": 1}),
+        by_context("b", {"good": 0, "fair": 0, "bad": 1}),
+        by_context("c", {"good": 0, "fair": 2, "bad": 1}),
+    ]
+    found = score(*(Member(a_broker(one)) for one in judges))
+    assert found.details["grades"] == [2, 0, 1]
+    assert found.details["answered_by"] == {"a": 1, "b": 1, "c": 1}
+    assert [sum(one.asked.values()) for one in judges] == [3, 2, 1]
+
+
+def test_what_a_judge_fails_to_answer_goes_to_the_next_one_and_is_counted() -> None:
+    """The row is scored; the judge that failed is named."""
+
+    def answer(request: Ask, attempt: int) -> str:
+        raise JudgeError("it is down", transient=True)
+
+    last = by_context("last", {"good": 2, "fair": 2, "bad": 0})
+    found = score(Member(a_broker(ScriptedJudge(answer, name="first"))), Member(a_broker(last)))
+    assert (found.status, found.failed) == (Status.SCORED, ("first",))
+    assert found.details["answered_by"] == {"last": 3}
+
+
+def test_without_its_last_judge_the_run_ends() -> None:
+    """Otherwise only rows of which the first judge is certain would be in the mean."""
+
+    def refuse(request: Ask, attempt: int) -> str:
+        raise JudgeRefused("wrong key")
+
+    first = by_context("first", {"good": 2, "fair": 1, "bad": 0})
+    with pytest.raises(JudgeRefused, match="wrong key"):
+        score(Member(a_broker(first)), Member(a_broker(ScriptedJudge(refuse, name="last"))))
+
+
+@pytest.mark.parametrize(
+    ("request_", "answers", "certain"),
+    [
+        (GRADED, [Grade(grade=2)], True),
+        (GRADED, [Grade(grade=0)], True),
+        (GRADED, [Grade(grade=1)], False),
+        (GRADED, [Grade(grade=2), Grade(grade=1)], False),
+        (CLAIMED, [Support(supported=[1, 0]), Support(supported=[1, 0])], True),
+        (CLAIMED, [Support(supported=[1, 0]), Support(supported=[1, 1])], False),
+        (GRADED, [Grade(grade=2), Unanswered(Status.UNREADABLE, "no JSON")], False),
+    ],
+)
+def test_certain_is_the_same_level_at_either_end(
+    request_: Ask, answers: Sequence[Any], certain: bool
+) -> None:
+    """A missing answer is never certain."""
+    assert is_certain(request_, answers) is certain
+
+
+# Settings
+
+
+def judges(server: JudgeServer, **more: Any) -> list[dict[str, Any]]:
+    """A reranker, then a language model, on one server."""
+    place = {"base_url": server.base_url, "retries": 1}
+    reranker = {"name": "rerank", "model": "bge", "thresholds": [0.3, 0.7], **place}
+    model = {
+        "name": "openai",
+        "model": "large",
+        "usd_per_million_prompt_tokens": 2.0,
+        "usd_per_million_completion_tokens": 8.0,
+        **place,
+    }
+    return [reranker | more, model]
+
+
+def cascade(server: JudgeServer, **more: Any) -> Settings:
+    """Settings with a cascade of both."""
+    return make_settings({"judges": judges(server), "aggregate": "cascade", **more})
+
+
+@pytest.mark.parametrize(
+    ("panel", "message"),
+    [
+        (["openai"], "needs two `judges`"),
+        (["embedded", "openai"], "costs nothing; to use it first, set `sample: {draw: active}`"),
+        (["openai", "openai"], "needs `repeats: 2` or more"),
+        (
+            [{"name": "openai", "repeats": 2}, {"name": "openai", "repeats": 2}],
+            "no effect on the last judge",
+        ),
+    ],
+)
+def test_judges_that_cannot_be_a_cascade_are_named(panel: list[Any], message: str) -> None:
+    """The error says what to set."""
+    with pytest.raises(SettingsError, match=message):
+        make_settings({"judges": panel, "aggregate": "cascade"})
+
+
+def test_a_labelled_set_for_drift_needs_one_judge() -> None:
+    """A cascade has no level on a labelled set."""
+    panel = [{"name": "openai", "repeats": 2}, "openai"]
+    alerts = {"drift_set": "labels.jsonl"}
+    with pytest.raises(SettingsError, match="drift_set"):
+        make_settings({"judges": panel, "aggregate": "cascade", "alerts": alerts})
+
+
+def test_a_judge_named_on_the_command_line_replaces_the_cascade(
+    judge_server: JudgeServer,
+) -> None:
+    """One judge is no cascade; two are checked like those of the settings."""
+    settings = cascade(judge_server)
+    assert judged_by(settings, "embedded").aggregate == "mean"
+    with pytest.raises(SettingsError, match="costs nothing"):
+        judged_by(settings, ["embedded", "openai"])
+
+
+def test_a_metric_that_the_last_judge_cannot_score_is_refused(judge_server: JudgeServer) -> None:
+    """Two rerankers score no recall, in whatever order."""
+    one, _ = judges(judge_server)
+    settings = make_settings({"judges": [one, one], "aggregate": "cascade", "metrics": METRICS})
+    with pytest.raises(InputError, match="cannot score context_recall"):
+        judge_info(settings)
+
+
+def test_the_fingerprint_is_not_that_of_a_panel(judge_server: JudgeServer) -> None:
+    """Scores of a cascade are compared with no others."""
+    info, _ = judge_info(cascade(judge_server))
+    panel, _ = judge_info(make_settings({"judges": judges(judge_server)}))
+    assert info.name == "cascade of rerank:bge, openai:large"
+    assert info.fingerprint != panel.fingerprint
+
+
+# A night
+
+
+def rows(count: int = 60) -> list[dict[str, Any]]:
+    """Rows with three contexts each."""
+    made = make_rows(count, good=0.6)
+    return [one | {"retrieved_contexts": [*one["retrieved_contexts"], *ASIDES]} for one in made]
+
+
+def scored(server: JudgeServer, **more: Any) -> Result:
+    """The rows by the cascade."""
+    return ragmetrics.evaluate(rows(), METRICS, settings=cascade(server, **more))
+
+
+def test_a_reranker_before_a_language_model(judge_server: JudgeServer) -> None:
+    """The model grades the doubtful contexts and all claims; usage and price are by judge."""
+    manifest = scored(judge_server).manifest
+    of = manifest.usage_by_metric["context_relevance"]
+    first, last = of["rerank:bge"], of["openai:large"]
+    assert first.certain > 0 and first.escalated > 0
+    assert last.requests + last.shared == first.escalated
+    assert "rerank:bge" not in manifest.usage_by_metric["context_recall"]
+    assert last.usd is not None and first.usd is None
+    assert all(one.scored == 60 for one in manifest.metrics)
+
+
+def test_a_repeated_night_asks_for_nothing(judge_server: JudgeServer, tmp_path: Path) -> None:
+    """Whether a reranker is certain is read from its cached grade, so the same verdicts count."""
+    log = write_jsonl(tmp_path / "log.jsonl", rows())
+    settings = cascade(judge_server, logs=str(log), metrics=METRICS, store=str(tmp_path / "store"))
+    first = run_night(settings, NIGHT).manifest
+    asked = judge_server.stats()["requests"]
+    again = run_night(settings.model_copy(update={"shards": 3}), NIGHT).manifest
+    assert judge_server.stats()["requests"] == asked
+    assert [one.mean for one in again.metrics] == [one.mean for one in first.metrics]
+
+
+def test_a_reranker_that_is_down_costs_no_row_and_is_a_finding(
+    judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """The model answers everything, which costs more: a warning says so."""
+    log = write_jsonl(tmp_path / "log.jsonl", rows())
+    reranker, model = judges(judge_server)
+    reranker |= {"base_url": "http://127.0.0.1:9/v1", "retries": 0}
+    settings = make_settings(
+        {
+            "judges": [reranker, model],
+            "aggregate": "cascade",
+            "logs": str(log),
+            "metrics": METRICS,
+            "store": str(tmp_path / "store"),
+        }
+    )
+    night = run_night(settings, NIGHT).manifest
+    assert all(one.scored == 60 for one in night.metrics)
+    [finding] = [one for one in night.findings if "judge=rerank:bge" in one.key]
+    assert (finding.level, finding.severity) == ("breach", "warning")
+
+
+def test_the_plan_prices_both_ways(judge_server: JudgeServer, tmp_path: Path) -> None:
+    """`cascade` at what it cost, the other ways as if the last judge had given every verdict."""
+    log = write_jsonl(tmp_path / "log.jsonl", rows(160))
+    reranker, model = judges(judge_server)
+    reranker["usd_per_million_prompt_tokens"] = 0.0
+    settings = make_settings(
+        {
+            "judges": [reranker, model],
+            "aggregate": "cascade",
+            "logs": str(log),
+            "metrics": METRICS,
+            "store": str(tmp_path / "store"),
+        }
+    )
+    night = run_night(settings, NIGHT).manifest
+    plan = plan_costs(nights(Files(settings.store), last=7), 0.1)
+    graded, claimed = plan.metrics
+    ways = {one.name: one for one in graded.ways}
+    of = night.usage_by_metric["context_relevance"]["rerank:bge"]
+    left = of.escalated / (of.certain + of.escalated)
+    cheap, plain = ways["cascade"], ways["plain sample"]
+    assert cheap.usd is not None and plain.usd is not None and cheap.rows == plain.rows
+    assert cheap.usd == pytest.approx(plain.usd * left)
+    assert {one.name: one for one in claimed.ways}["cascade"].needs.startswith("a night with")
+    assert plan.cheapest_sample is None or plan.cheapest_sample.name != "cascade"
+
+
+# Thresholds
+
+
+def unit(strength: float, label: float) -> Unit:
+    """A labelled context with its score."""
+    return Unit("1", "q", "0", "c", label, None, strength=strength)
+
+
+def test_thresholds_enclose_the_doubtful_scores() -> None:
+    """Scores below 0.3 are always bad and those from 0.7 on always good; between, both occur."""
+    units = [unit(place / 100, 0.0) for place in range(30)]
+    units += [unit(place / 100, float(place % 2)) for place in range(30, 70)]
+    units += [unit(place / 100, 1.0) for place in range(70, 100)]
+    found = fit_certain_thresholds(units)
+    assert found is not None
+    assert found.thresholds == pytest.approx((0.315, 0.685), abs=0.02)
+    assert found.certain == pytest.approx(0.64, abs=0.03)
+
+
+def test_scores_that_say_nothing_have_none() -> None:
+    """Nor have fewer than 50 contexts."""
+    assert fit_certain_thresholds([unit(n, float(n % 2)) for n in range(100)]) is None
+    assert fit_certain_thresholds([unit(n, 1.0) for n in range(49)]) is None
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-20, 20), st.sampled_from([0.0, 0.5, 1.0])), min_size=50, max_size=120
+    )
+)
+def test_at_most_one_in_twenty_certain_grades_is_wrong(pairs: list[tuple[float, float]]) -> None:
+    """On the labels that they were fitted to, unless both ends meet."""
+    found = fit_certain_thresholds([unit(*pair) for pair in pairs])
+    if found is None:
+        return
+    low, high = found.thresholds
+    assert low <= high
+    below = [label > 0 for strength, label in pairs if strength < low]
+    above = [label < 1 for strength, label in pairs if strength >= high]
+    if low < high:
+        assert sum(below) <= 0.05 * len(below)
+        assert sum(above) <= 0.05 * len(above)
