@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from benchmarks import (
     active_sampling,
     all_year,
+    cascade,
     coverage,
     dask_scale,
     engine,
@@ -108,6 +109,10 @@ def _learned(options: Options) -> None:
     _print(learned_judge.report(options.rows or active_sampling.NIGHTS))
 
 
+def _cascade(options: Options) -> None:
+    _print(cascade.report())
+
+
 def _active(options: Options) -> None:
     _print(active_sampling.report(options.rows or active_sampling.NIGHTS))
 
@@ -146,6 +151,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "sampled": _sampled,
     "labels": _labels,
     "learned": _learned,
+    "cascade": _cascade,
     "active": _active,
     "lost": _lost,
     "topics": _topics,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
+from scipy import optimize, special
 
 from ragmetrics.calibration.units import Unit
 from ragmetrics.config import Settings
@@ -20,9 +20,9 @@ FEWEST = 50
 _GRADES = (0.25, 0.75)
 """Expected label, in [0, 1], from which a context gets grade 1 and grade 2: halfway between two."""
 _PROVISIONAL = (0.0, 0.0)
-_WRONG, _FEWEST_CERTAIN = 0.05, 20
-"""Largest share of wrong grades among those that a reranker is certain of, at either end; and how
-many contexts must show it.
+_WRONG, _CONFIDENCE = 0.05, 0.95
+"""Largest share of wrong grades among those that a reranker is certain of, at either end, and the
+confidence in it.
 """
 
 Floats = NDArray[np.float64]
@@ -80,9 +80,9 @@ def fit_certain_thresholds(units: Sequence[Unit]) -> CertainThresholds | None:
         low  = the largest t with  share of label_i > 0 among score_i < t   at most 0.05
         high = the smallest t with share of label_i < 1 among score_i >= t  at most 0.05
 
-    Labels lie in [0, 1]. Where both overlap, they meet in the middle, and no context is doubtful.
-    At either end 20 contexts must show it, else no score is certain there. None where fewer than 50
-    units have a score, or where no score is certain.
+    A share counts by its upper bound, at 95% (Clopper and Pearson 1934), which takes 59 contexts at
+    the least. Labels lie in [0, 1]. Where both overlap, they meet in the middle, and no context is
+    doubtful. None where fewer than 50 units have a score, or where no score is certain.
     """
     scored = [(one.strength, one.label) for one in units if one.strength is not None]
     if len(scored) < FEWEST:
@@ -102,8 +102,9 @@ def fit_certain_thresholds(units: Sequence[Unit]) -> CertainThresholds | None:
 
 def _certain_from_the_first(wrong: ArrayLike, counts: NDArray[np.int_]) -> int:
     """How many scores, from the first on, can be taken with at most 5% of wrong grades."""
-    total = np.cumsum(counts)
-    good = np.flatnonzero((np.cumsum(wrong) <= _WRONG * total) & (total >= _FEWEST_CERTAIN))
+    bad, total = np.cumsum(wrong), np.cumsum(counts)
+    upper = special.betaincinv(bad + 1, np.maximum(total - bad, 1e-9), _CONFIDENCE)
+    good = np.flatnonzero(upper <= _WRONG)
     return int(good[-1]) + 1 if len(good) else 0
 
 

@@ -51,6 +51,7 @@ class CascadedRow:
         self._send = send
         self._answered_by: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._failed: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._counted: set[tuple[str, str]] = set()
 
     async def answer(self, wanted: Sequence[MetricRequest]) -> list[Answer]:
         """The answers to requests of the row, in order."""
@@ -86,13 +87,20 @@ class CascadedRow:
         for place, one in able.items():
             own = [next(answers) for _ in range(member.repeats)]
             certain = isinstance(one.request, Ask) and is_certain(one.request, own)
-            counter = member.client.counters[one.metric]
-            counter.certain += certain
-            counter.escalated += not certain
+            self._count(member, one, certain=certain)
             if certain:
                 found[place] = own[0]
             self._note(one, own[0], member, used=certain)
         return found
+
+    def _count(self, member: Member, wanted: MetricRequest, *, certain: bool) -> None:
+        """Count a verdict, once for all metrics that ask for it."""
+        key = member.name, wanted.request.key
+        if key not in self._counted:
+            self._counted.add(key)
+            counter = member.client.counters[wanted.metric]
+            counter.certain += certain
+            counter.escalated += not certain
 
     def _note(
         self, request: MetricRequest, answer: Answer, member: Member, *, used: bool = True

@@ -185,7 +185,7 @@ def _metric_costs(
     cascades = [
         (night, summary)
         for night in nights
-        if (summary := night.summary(newest.metric)) and has_cascade(night, together)
+        if (summary := night.summary(newest.metric)) and has_cascade(night)
     ]
     each = usd_per_row(own, together, alone=True)
     by_cascade = usd_per_row(cascades, together) if cascades else _NO_CASCADE

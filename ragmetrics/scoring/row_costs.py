@@ -67,7 +67,7 @@ def usd_per_row(
     """
     usd, rows = 0.0, 0
     for night, summary in own:
-        cascades = alone and has_cascade(night, together)
+        cascades = alone and has_cascade(night)
         paid = _if_last_alone(night, together) if cascades else paid_for(night, together)
         if not paid.requests:
             continue  # all its verdicts were in the store
@@ -90,9 +90,10 @@ def _if_last_alone(night: Manifest, metrics: frozenset[str]) -> Usage:
     return paid.model_copy(update={"usd": paid.usd * verdicts / left})
 
 
-def has_cascade(night: Manifest, metrics: frozenset[str]) -> bool:
-    """Whether an earlier judge of a cascade gave verdicts on some metrics."""
-    return any(one.certain or one.escalated for one in _by_judge(night, metrics).values())
+def has_cascade(night: Manifest) -> bool:
+    """Whether a cascade judged a night, and an earlier judge of it was asked."""
+    usages = (one for of in night.usage_by_metric.values() for one in of.values())
+    return any(one.certain or one.escalated for one in usages)
 
 
 def _by_judge(night: Manifest, metrics: frozenset[str]) -> dict[str, Usage]:

@@ -289,7 +289,8 @@ def test_the_plan_prices_both_ways(judge_server: JudgeServer, tmp_path: Path) ->
     cheap, plain = ways["cascade"], ways["plain sample"]
     assert cheap.usd is not None and plain.usd is not None and cheap.rows == plain.rows
     assert cheap.usd == pytest.approx(plain.usd * left)
-    assert {one.name: one for one in claimed.ways}["cascade"].needs.startswith("a night with")
+    alone = {one.name: one for one in claimed.ways}  # only the model can score it
+    assert alone["cascade"].usd == pytest.approx(alone["plain sample"].usd)
     assert plan.cheapest_sample is None or plan.cheapest_sample.name != "cascade"
 
 
@@ -303,24 +304,25 @@ def unit(strength: float, label: float) -> Unit:
 
 def test_thresholds_enclose_the_doubtful_scores() -> None:
     """Scores below 0.3 are always bad and those from 0.7 on always good; between, both occur."""
-    units = [unit(place / 100, 0.0) for place in range(30)]
-    units += [unit(place / 100, float(place % 2)) for place in range(30, 70)]
-    units += [unit(place / 100, 1.0) for place in range(70, 100)]
+    units = [unit(place / 1000, 0.0) for place in range(300)]
+    units += [unit(place / 1000, float(place % 2)) for place in range(300, 700)]
+    units += [unit(place / 1000, 1.0) for place in range(700, 1000)]
     found = fit_certain_thresholds(units)
     assert found is not None
-    assert found.thresholds == pytest.approx((0.315, 0.685), abs=0.02)
-    assert found.certain == pytest.approx(0.64, abs=0.03)
+    assert found.thresholds == pytest.approx((0.31, 0.69), abs=0.015)
+    assert found.certain == pytest.approx(0.62, abs=0.03)
 
 
 def test_scores_that_say_nothing_have_none() -> None:
-    """Nor have fewer than 50 contexts."""
-    assert fit_certain_thresholds([unit(n, float(n % 2)) for n in range(100)]) is None
-    assert fit_certain_thresholds([unit(n, 1.0) for n in range(49)]) is None
+    """Nor have so few that chance may explain that all are good."""
+    assert fit_certain_thresholds([unit(n, float(n % 2)) for n in range(200)]) is None
+    assert fit_certain_thresholds([unit(n, 1.0) for n in range(58)]) is None
+    assert fit_certain_thresholds([unit(n, 1.0) for n in range(59)]) is not None
 
 
 @given(
     st.lists(
-        st.tuples(st.floats(-20, 20), st.sampled_from([0.0, 0.5, 1.0])), min_size=50, max_size=120
+        st.tuples(st.floats(-20, 20), st.sampled_from([0.0, 0.5, 1.0])), min_size=59, max_size=200
     )
 )
 def test_at_most_one_in_twenty_certain_grades_is_wrong(pairs: list[tuple[float, float]]) -> None:
