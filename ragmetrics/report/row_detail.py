@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from ragmetrics.model import LogRow, MovedContext, Score
-from ragmetrics.report.formatting import LONGEST, MarkedText, TextBudget, spans
+from ragmetrics.report.formatting import LONGEST, MarkedText, TextBudget, plural, spans
 from ragmetrics.report.row_selection import EarlierNight, KeptRow, became
 from ragmetrics.storage import ScoredRow
 from ragmetrics.text import NO_VALUE, sentences
@@ -69,7 +69,7 @@ class Opinion:
     value: float | None
     repeats: tuple[float | None, ...]
     problem: str
-    """Why there is no value."""
+    """Why there is no value, or in a cascade the number of verdicts."""
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,16 @@ def _relevant_to(scored: ScoredRow) -> dict[int, list[str]]:
 
 
 def _opinions(score: Score) -> list[Opinion]:
-    """What each judge of a panel said of a row; for a single judge, its repeats."""
+    """What each judge of a panel said of a row, or how many verdicts each of a cascade gave; for a
+    single judge, its repeats.
+    """
+    counts = score.details.get("answered_by")
+    if isinstance(counts, Mapping):
+        return [
+            Opinion(str(name), None, (), plural(count, "verdict"))
+            for name, count in counts.items()
+            if isinstance(count, int) and count
+        ]
     judges = score.details.get("judges")
     if isinstance(judges, Mapping):
         return [_opinion(str(name), said) for name, said in judges.items()]

@@ -294,6 +294,18 @@ def test_the_plan_prices_both_ways(judge_server: JudgeServer, tmp_path: Path) ->
     assert plan.cheapest_sample is None or plan.cheapest_sample.name != "cascade"
 
 
+def test_the_page_of_rows_says_which_judge_answered(
+    judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """Under each metric, a line for each judge with the number of its verdicts."""
+    log = write_jsonl(tmp_path / "log.jsonl", rows())
+    settings = cascade(judge_server, logs=str(log), metrics=METRICS, store=str(tmp_path / "store"))
+    run_night(settings, NIGHT)
+    page = (tmp_path / "store" / "dashboard" / str(NIGHT) / "rows.html").read_text("utf-8")
+    assert "<bdi>rerank:bge</bdi>" in page and "3 verdicts</bdi>" in page
+    assert "<bdi>openai:large</bdi>" in page and "<bdi>1 verdict</bdi>" in page
+
+
 # Thresholds
 
 
