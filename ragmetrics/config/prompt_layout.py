@@ -30,4 +30,6 @@ def needs_breakpoints(model: str) -> bool:
     request marks its end, and ours mark none.
     """
     found = _GPT.search(model)
-    return bool(found) and (int(found[1]), int(found[2] or 0)) >= _FIRST_WITH_BREAKPOINTS
+    if found is None:
+        return False
+    return (int(found[1]), int(found[2] or 0)) >= _FIRST_WITH_BREAKPOINTS

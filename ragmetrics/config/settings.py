@@ -76,6 +76,11 @@ def _switch(value: object) -> object:
     return ({} if value else None) if isinstance(value, bool) else value
 
 
+def _sets_row_first(panel: Sequence[JudgeSettings]) -> bool:
+    """True when a judge has `prompt_layout: row_first`. `auto` gives way to `fuse`."""
+    return any(one.prompt_layout == "row_first" and one.begins_with_row for one in panel)
+
+
 class Settings(BaseSettings):
     """Settings of one dataset."""
 
@@ -186,7 +191,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _one_layout(self) -> Settings:
-        if self.fuse and self.sets_row_first:
+        if self.fuse and _sets_row_first(self.panel):
             raise ValueError(_TWO_LAYOUTS)
         return self
 
@@ -194,11 +199,6 @@ class Settings(BaseSettings):
     def panel(self) -> tuple[JudgeSettings, ...]:
         """All judges: the panel, or the one judge."""
         return self.judges or (self.judge,)
-
-    @property
-    def sets_row_first(self) -> bool:
-        """True when a judge has `prompt_layout: row_first`. `auto` gives way to `fuse`."""
-        return any(one.prompt_layout == "row_first" and one.begins_with_row for one in self.panel)
 
     @property
     def asks_by_row(self) -> bool:
@@ -326,7 +326,7 @@ def bounded(settings: Settings, budget: Mapping[str, Any] | None, fuse: str | No
     if fuse is not None:
         if fuse != "row":
             raise SettingsError(f"fuse: unknown value {fuse!r}; the only value is: row")
-        if settings.sets_row_first:
+        if _sets_row_first(settings.panel):
             raise SettingsError(_TWO_LAYOUTS)
         update["fuse"] = fuse
     return settings.model_copy(update=update)

@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.calibration.stored_verdicts import stored_verdicts
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.judges import layout_of
 from ragmetrics.judges.factory import make_judge
 from ragmetrics.judges.live import FORMATS, Envelope, request_body
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.pipeline import evaluate
+from ragmetrics.pipeline import evaluate, run_night
 from ragmetrics.scoring import metric_fingerprints
+from ragmetrics.storage import open_store
 from tests.fakes.clients import JudgeServer
+from tests.fakes.logs import NIGHT, write_jsonl
 from tests.unit.test_prompt_layout import METRICS, arranged, asks_of, long_rows
 
 LOCAL = "http://127.0.0.1:8000/v1"
@@ -147,6 +150,33 @@ def test_requests_that_begin_with_the_row_have_no_schema() -> None:
         assert sent["response_format"]["type"] == kind
     plain = {one.prompt.name: one for one in asks_of()}["needed"]
     assert request_body(judge, plain, FORMATS[0])["response_format"]["type"] == "json_schema"
+
+
+def test_the_learned_judge_finds_the_verdicts_of_this_layout(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """They are in the store under what was sent, and are learned for the prompt by itself."""
+
+    def prompts(store: str, layout: str) -> set[str]:
+        judge = {
+            "name": "openai",
+            "base_url": judge_server.base_url,
+            "prompt_layout": layout,
+        }
+        write_jsonl(tmp_path / "logs" / f"{NIGHT}.jsonl", long_rows(4))
+        settings = make_settings(
+            {
+                "logs": f"{tmp_path}/logs/{{date}}.jsonl",
+                "store": str(tmp_path / store),
+                "metrics": METRICS,
+                "judge": judge,
+            }
+        )
+        run_night(settings, NIGHT)
+        found = stored_verdicts(settings, settings.judge, open_store(settings))
+        return {one.ask.prompt.digest for one in found}
+
+    assert prompts("a", "row_first") == prompts("b", "task_first") != set()
 
 
 @pytest.mark.parametrize("price", [None, 0.1])
