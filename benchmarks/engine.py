@@ -44,6 +44,15 @@ _FAULTS = {"429": 0.10, "500": 0.05, "drop": 0.03, "malformed": 0.03, "hang": 0.
 _FAULTY = {"latency_ms": 300, "fail": _FAULTS, "retry_after": 1}
 _ALLOWED = 20
 _BY_DEFAULT = JudgeSettings().concurrency
+_PRICES = {
+    "usd_per_million_prompt_tokens": 0.4,
+    "usd_per_million_cached_tokens": 0.1,
+    "usd_per_million_completion_tokens": 1.6,
+}
+_LAYOUTS: Mapping[str, Mapping[str, str]] = {
+    "default": {},
+    "task_first": {"prompt_layout": "task_first"},
+}
 
 
 @dataclass(frozen=True)
@@ -239,27 +248,29 @@ def same(bench: Bench) -> Iterator[Figure]:
 
 
 def caches(bench: Bench) -> Iterator[Figure]:
-    """Prompt tokens in the endpoint's cache by layout, and their price.
+    """Prompt tokens in the endpoint's cache by layout, as `score --json` says, and their price.
 
-    A cached token costs 0.5, 0.25 or 0.1 of another prompt token: what providers ask.
+    A cached token costs 0.5, 0.25 or 0.1 of another prompt token: what providers ask. The default
+    is measured as users have it who set the prices of their model, cached tokens included.
     """
     plain = engine_log.night(bench.rows)
     again = engine_log.night(bench.rows, asked_again=0.375, moved=1)
     for name, rows in (("no repeats", plain), ("30% repeat, 1 of 5 contexts moved", again)):
         log = bench.log(f"caches {name}", rows)
-        for layout in ("task_first", "row_first"):
+        for layout, judge in _LAYOUTS.items():
             for kind in ("provider", "block"):
                 run = bench.ours(
                     f"caches {name} {layout} {kind}",
                     log,
                     20,
                     behaviour={"prompt_cache": kind},
-                    judge={"prompt_layout": layout},
+                    judge={**_PRICES, **judge},
                     metrics=DEFAULT_METRICS,
                 )
                 told = run.told["usage"]
                 at = f"{name}, {layout}, {kind}"
-                yield from _priced(at, run.prompt_tokens, told["cached_tokens"], len(rows))
+                yield from _priced(at, told["prompt_tokens"], told["cached_tokens"], len(rows))
+                yield Figure(f"{at}: said to be saved, $", told["usd_saved"] or 0, "{:.4f}")
                 yield Figure(f"{at}: wall, seconds", run.wall)
         for layout, messages in prompt_layouts.NOT_BUILT.items():
             counted = prompt_layouts.count(messages, rows, DEFAULT_METRICS)

@@ -291,6 +291,7 @@ def report(draws: int = DRAWS) -> Iterator[str]:
                 yield _line(
                     f"{kind} | {form} | {design}", draws, measure(form, kind, design, draws)
                 )
+    yield from _ceiling()
     yield f"\n| yes or no, flips {_HEAD}"
     yield "|---" * 6 + "|"
     for labels in (100, 150, 200):
@@ -302,6 +303,23 @@ def report(draws: int = DRAWS) -> Iterator[str]:
     for name, world in real_worlds():
         bias = float((world.judge - world.people).mean())
         yield _line(f"{name} | {bias:+.3f}", draws, measure_real(name, world, draws))
+
+
+def _ceiling() -> Iterator[str]:
+    from benchmarks.label_ceiling import best_test, known_spread, labels_needed, rates_of
+
+    yield (
+        f"\n| yes or no, {LABELS} labels | draw | told by the best test | by a normal test that "
+        "knows the spread | labels for 90% by the best test |"
+    )
+    yield "|---" * 5 + "|"
+    for form in FORMS[:-1]:
+        for design in DESIGNS:
+            rates = rates_of(form, design)
+            yield (
+                f"| {form} | {design} | {best_test(rates, LABELS):.1%} "
+                f"| {known_spread(rates, LABELS):.1%} | {labels_needed(rates)} |"
+            )
 
 
 def _line(what: str, draws: int, one: Found) -> str:

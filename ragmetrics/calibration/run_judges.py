@@ -119,7 +119,8 @@ async def judge_set(
                 able = [
                     one for one in targets(wanted) if can_answer(judge, known[one.metric].prompts)
                 ]
-                session = _Session(client, known, able, wanted, layout_of(chosen))
+                layout = layout_of(chosen, settings.fuse, judge)
+                session = _Session(client, known, able, wanted, layout)
                 await session.judge_all(labelled, hostile, judged, progress)
             except JudgeRefused as error:
                 refusals.append(error)

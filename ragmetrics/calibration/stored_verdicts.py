@@ -16,9 +16,17 @@ from pydantic import BaseModel
 
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import StoreError, Unanswered, UnreadableReply
-from ragmetrics.judges import Corpus, ReplyCache, levels_of, make_member, top_level
+from ragmetrics.judges import (
+    Corpus,
+    ReplyCache,
+    RowFirst,
+    layout_of,
+    levels_of,
+    make_member,
+    top_level,
+)
 from ragmetrics.metrics import Metric
-from ragmetrics.model import Answer, Ask, LogRow, Manifest, Status
+from ragmetrics.model import Answer, Ask, LogRow, Manifest, Request, Status
 from ragmetrics.scoring import MetricRun, chosen_metrics, load_corpus, shard_range
 from ragmetrics.storage import Files, RunRef, outlines, question_keys, read_row_batches, ref_of
 
@@ -61,7 +69,8 @@ def stored_verdicts(
         for one in chosen_metrics(settings)
         if any(top_level(prompt) is not None for prompt in one.prompts)
     ]
-    reader = _Reader(metrics, judge_fingerprint(settings, judge), files)
+    layout = layout_of(judge, settings.fuse)
+    reader = _Reader(metrics, judge_fingerprint(settings, judge), layout, files)
     found: list[StoredVerdict] = []
     for manifest in reversed(outlines(files, last=nights)):
         try:
@@ -76,8 +85,11 @@ def stored_verdicts(
 class _Reader:
     """Reads runs, newest first, until there are enough verdicts of each prompt."""
 
-    def __init__(self, metrics: Sequence[Metric], fingerprint: str, files: Files) -> None:
+    def __init__(
+        self, metrics: Sequence[Metric], fingerprint: str, layout: RowFirst | None, files: Files
+    ) -> None:
         self._metrics, self._fingerprint, self._files = metrics, fingerprint, files
+        self._layout = layout
         self._prompts = sorted({prompt.name for one in metrics for prompt in one.prompts})
         self.since: dict[str, date] = {}
         """The earliest night so far of each request."""
@@ -118,11 +130,25 @@ class _Reader:
             while run.score is None:
                 answers: list[Answer] = []
                 for request in run.asks():
-                    verdict = _verdict(cache, row, request) if isinstance(request, Ask) else None
+                    verdict = self._verdict(cache, row, request)
                     answers.append(_UNKNOWN if verdict is None else verdict)
                     if isinstance(request, Ask) and verdict is not None:
                         yield from self._new(request, verdict, night)
                 run.step(answers)
+
+    def _verdict(self, cache: ReplyCache, row: LogRow, request: Request) -> BaseModel | None:
+        """The cached verdict on a request; None without one that can be read."""
+        if not isinstance(request, Ask):
+            return None
+        (sent,) = self._layout.arrange(row, [request]) if self._layout else (request,)
+        text = cache.find(row.question_key + sent.key)
+        if text is None:
+            return None
+        try:
+            verdict: BaseModel = request.prompt.parse(text, request.data)
+        except UnreadableReply:
+            return None
+        return verdict
 
     def _new(
         self, ask: Ask, verdict: BaseModel, night: date
@@ -138,18 +164,6 @@ class _Reader:
         self._counts[digest] += len(levels)
         if levels:
             yield ask, levels
-
-
-def _verdict(cache: ReplyCache, row: LogRow, request: Ask) -> BaseModel | None:
-    """The cached verdict on a request; None without one that can be read."""
-    text = cache.find(row.question_key + request.key)
-    if text is None:
-        return None
-    try:
-        verdict: BaseModel = request.prompt.parse(text, request.data)
-    except UnreadableReply:
-        return None
-    return verdict
 
 
 def corpus_of(files: Files, ref: RunRef) -> Corpus:

@@ -33,7 +33,11 @@ from .alerts import (
     least_name as least_name,
 )
 from .gate import GateRule as GateRule, GateSettings as GateSettings, BUILD as BUILD
-from .endpoints import fill_headers as fill_headers, usable_url as usable_url
+from .endpoints import (
+    fill_headers as fill_headers,
+    url_of_environment as url_of_environment,
+    usable_url as usable_url,
+)
 from .retriever import (
     Param as Param,
     RetrieverSettings as RetrieverSettings,

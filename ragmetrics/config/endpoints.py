@@ -5,12 +5,15 @@ An address contains no secret. A header with a secret names the environment vari
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
+
+from ragmetrics.errors import SettingsError
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 VARIABLES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -29,6 +32,15 @@ def usable_url(url: str) -> str:
             "environment variable (`api_key_env`)"
         )
     return url
+
+
+def url_of_environment() -> str | None:
+    """The address in OPENAI_BASE_URL, for judges without `base_url`. Raises SettingsError."""
+    url = os.getenv("OPENAI_BASE_URL")
+    try:
+        return usable_url(url) if url else None
+    except ValueError as error:
+        raise SettingsError(f"OPENAI_BASE_URL: {error}") from None
 
 
 def check_address(url: str, example: str, secrets: str) -> None:

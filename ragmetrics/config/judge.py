@@ -19,7 +19,12 @@ from pydantic import (
     model_validator,
 )
 
-from ragmetrics.config.endpoints import BaseUrl
+from ragmetrics.config.endpoints import BaseUrl, url_of_environment
+from ragmetrics.config.prompt_layout import (
+    PromptLayout,
+    caches_from_1024_tokens,
+    needs_breakpoints,
+)
 from ragmetrics.errors import SettingsError
 from ragmetrics.model import explain_validation_error
 
@@ -109,10 +114,11 @@ class JudgeSettings(SettingsModel):
     and a later run fetches the batches. None: no limit, but 60 s in a nightly of a deployment."""
     repeats: int = Field(1, ge=1, le=100)
     """Number of times that each row is judged. Its value is the mean; the spread is stored."""
-    prompt_layout: Literal["task_first", "row_first"] = "task_first"
+    prompt_layout: PromptLayout = "auto"
     """`row_first`: requests that hold all contexts of a row begin with question and contexts, so
-    that providers cache this part. `task_first`: they begin with the instructions. Judges that read
-    no prompts ignore it."""
+    that providers cache this part. `task_first`: they begin with the instructions. `auto`:
+    `row_first` at OpenAI, at Azure OpenAI or with a price of cached tokens, for models before
+    GPT-5.6; else `task_first`. Judges that read no prompts ignore it."""
     usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
     """Price of prompt tokens, to show and limit the cost. None: unknown."""
     usd_per_million_cached_tokens: float | None = Field(None, ge=0)
@@ -141,11 +147,25 @@ class JudgeSettings(SettingsModel):
 
     @property
     def begins_with_row(self) -> bool:
-        """True for a judge whose requests begin with question and contexts; a recording holds the
-        replies to such requests if it was made with them.
+        """True for a judge whose requests begin with question and contexts.
+
+        With `auto`, a recording itself says how its requests begin. Raises SettingsError if
+        OPENAI_BASE_URL is needed and not a URL.
         """
+        if self.prompt_layout == "auto":
+            return self._is_served_by_a_cache
         reads = self.reads_prompts or self.name.startswith("recorded:")
         return reads and self.prompt_layout == "row_first"
+
+    @property
+    def _is_served_by_a_cache(self) -> bool:
+        """True if the endpoint caches equal beginnings of 1,024 tokens. Batches are cached less,
+        but have the layout of live requests: both share their replies and their trend.
+        """
+        if not self.reads_prompts or needs_breakpoints(self.model):
+            return False
+        priced = self.usd_per_million_cached_tokens is not None
+        return priced or caches_from_1024_tokens(self.base_url or url_of_environment())
 
     @property
     def lexical(self) -> bool:

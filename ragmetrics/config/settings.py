@@ -77,6 +77,11 @@ def _switch(value: object) -> object:
     return ({} if value else None) if isinstance(value, bool) else value
 
 
+def _sets_row_first(panel: Sequence[JudgeSettings]) -> bool:
+    """True when a judge has `prompt_layout: row_first`. `auto` gives way to `fuse`."""
+    return any(one.prompt_layout == "row_first" and one.begins_with_row for one in panel)
+
+
 class Settings(BaseSettings):
     """Settings of one dataset."""
 
@@ -200,7 +205,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _one_layout(self) -> Settings:
-        if self.fuse and any(one.begins_with_row for one in self.panel):
+        if self.fuse and _sets_row_first(self.panel):
             raise ValueError(_TWO_LAYOUTS)
         return self
 
@@ -347,7 +352,7 @@ def bounded(settings: Settings, budget: Mapping[str, Any] | None, fuse: str | No
     if fuse is not None:
         if fuse != "row":
             raise SettingsError(f"fuse: unknown value {fuse!r}; the only value is: row")
-        if any(one.begins_with_row for one in settings.panel):
+        if _sets_row_first(settings.panel):
             raise SettingsError(_TWO_LAYOUTS)
         update["fuse"] = fuse
     return settings.model_copy(update=update)

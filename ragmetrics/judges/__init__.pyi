@@ -30,6 +30,7 @@ from .factory import (
     embedding_lexicon as embedding_lexicon,
     files_for as files_for,
     find_learned as find_learned,
+    layout_of as layout_of,
     similarity_model as similarity_model,
     expect_some as expect_some,
     make_embedder as make_embedder,
@@ -49,7 +50,7 @@ from .responses import (
     error_of as error_of,
     retry_after as retry_after,
 )
-from .row_first import RowFirst as RowFirst, layout_of as layout_of
+from .row_first import RowFirst as RowFirst
 from .run_limits import (
     MeteredJudge as MeteredJudge,
     Spend as Spend,

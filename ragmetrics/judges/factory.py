@@ -27,6 +27,7 @@ from ragmetrics.judges.local import (
     model_of,
 )
 from ragmetrics.judges.replayed import RecordedJudge
+from ragmetrics.judges.row_first import RowFirst
 from ragmetrics.judges.transport import find_access
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.model import Ask, LearnedModel, Lexicon, Vector
@@ -118,6 +119,19 @@ def make_judge(
     return _remote(judge, fuse, files, api_key(judge.api_key_env, os.environ))
 
 
+def layout_of(
+    chosen: JudgeSettings, fuse: str | None, made: Judge | None = None
+) -> RowFirst | None:
+    """The layout of a judge's prompts. None: instructions first, or fused.
+
+    With `prompt_layout: auto`, a recording is replayed in the layout in which it was `made`.
+    """
+    row_first = chosen.begins_with_row
+    if chosen.prompt_layout == "auto" and isinstance(made, RecordedJudge):
+        row_first = made.row_first
+    return RowFirst() if row_first and not fuse else None
+
+
 def _learned(
     judge: JudgeSettings, corpus: Corpus, fuse: str | None, files: Files | None
 ) -> LearnedJudge:
@@ -154,6 +168,8 @@ def _remote(
     from ragmetrics.judges.live import LiveJudge
 
     access = find_access(judge, judge.base_url, key)
+    if fuse:  # a fused row is one request
+        judge = judge.model_copy(update={"prompt_layout": "task_first"})
     made: Judge
     if judge.name == "rerank":
         from ragmetrics.judges.rerank import RerankJudge

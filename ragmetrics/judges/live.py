@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.responses import RequestRejected, tokens_of
-from ragmetrics.judges.row_first import ROW_FIRST
+from ragmetrics.judges.row_first import ROW_FIRST, RowFirstPrompt
 from ragmetrics.model import Ask, Prompt
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Envelope:
     """Template of a prompt's requests: all but the data, serialised once."""
 
     def __init__(self, settings: JudgeSettings, prompt: Prompt[Any], form: int) -> None:
-        self.form = form
+        self.form = max(form, FORMATS.index(format_for(prompt, FORMATS[0])))
         """Index of the requested format."""
         self.settled = False
         """Whether the endpoint has accepted that format."""
@@ -121,15 +121,22 @@ def chat_fingerprint(settings: JudgeSettings, base_url: str) -> str:
     """Fingerprint of the model, its parameters and the layout of prompts; the rest of the way of
     asking is not part of it.
     """
-    layout = () if settings.prompt_layout == "task_first" else (settings.prompt_layout, ROW_FIRST)
+    layout = ("row_first", ROW_FIRST) if settings.begins_with_row else ()
     return fingerprint(
         "openai", settings.model, base_url, settings.temperature, settings.max_tokens, *layout
     )
 
 
+def format_for(prompt: Prompt[Any], form: str) -> str:
+    """The format for a prompt, if the endpoint supports `form`. A provider reads a schema before
+    the first message, so requests with an equal beginning have no schema.
+    """
+    return FORMATS[1] if form == FORMATS[0] and isinstance(prompt, RowFirstPrompt) else form
+
+
 def request_body(settings: JudgeSettings, request: Ask, form: str) -> dict[str, Any]:
     """The body of a request: the prompt, then the data as the user's message."""
-    return _head(settings, request.prompt, form) | {
+    return _head(settings, request.prompt, format_for(request.prompt, form)) | {
         "messages": request.prompt.messages(request.data)
     }
 

@@ -5,7 +5,8 @@ One line per reply, as `ragmetrics score --record` writes it:
     {"key": ..., "prompt": ..., "judge": ..., "reply": ...}
 
 Lines with equal keys are the replies to successive attempts. `"as_is": true` marks a verdict of a
-built-in judge, which has no text. `PATH#JUDGE` chooses one judge of a panel's recording.
+built-in judge, which has no text; `"row_first": true` a reply to a request that began with the row.
+`PATH#JUDGE` chooses one judge of a panel's recording.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 from ragmetrics.config import file_and_judge
 from ragmetrics.errors import InputError, JudgeError
 from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.row_first import RowFirstPrompt
 from ragmetrics.model import Ask, dump_json
 
 _LONGEST_LINE = 100_000_000  # bytes
@@ -34,7 +36,7 @@ class RecordedJudge:
 
     def __init__(self, path: str) -> None:
         self.name = f"recorded:{path}"
-        self._replies = _load(path)
+        self._replies, self.row_first = _load(path)
         self.fingerprint = fingerprint("recorded", sorted(self._replies.items()))
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
@@ -101,6 +103,8 @@ class Recorder:
                 "prompt": request.prompt.name,
                 "judge": judge,
             }
+            if isinstance(request.prompt, RowFirstPrompt):
+                record["row_first"] = True
             if reply.verdict is None:
                 record["reply"] = reply.text
             else:
@@ -136,9 +140,11 @@ def _lines(path: Path) -> Iterator[bytes]:
         raise InputError(f"recording {path}: {error.strerror or error}") from error
 
 
-def _load(place: str) -> dict[str, list[tuple[str, bool]]]:
+def _load(place: str) -> tuple[dict[str, list[tuple[str, bool]]], bool]:
+    """The replies of a judge by key, and whether its requests began with the row."""
     path, chosen = file_and_judge(place)
     by_judge: dict[str, dict[str, list[tuple[str, bool]]]] = {}
+    row_first: set[str] = set()
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
@@ -146,12 +152,16 @@ def _load(place: str) -> dict[str, list[tuple[str, bool]]]:
             record = json.loads(line.decode())
             if not (isinstance(record["key"], str) and isinstance(record["reply"], str)):
                 raise TypeError("a key is text, and so is a reply, as the judge wrote it")
-            replies = by_judge.setdefault(str(record.get("judge", "")), {})
+            judge = str(record.get("judge", ""))
+            replies = by_judge.setdefault(judge, {})
             reply = (record["reply"], record.get("as_is") is True)
             replies.setdefault(record["key"], []).append(reply)
+            if record.get("row_first") is True:
+                row_first.add(judge)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(f"recording {path}, line {number}: not a recorded reply") from error
     if (chosen and chosen not in by_judge) or (not chosen and len(by_judge) > 1):
         offered = ", ".join(f"{path}#{name}" for name in by_judge)
         raise InputError(f"recording {place}: say which judge: {offered}")
-    return by_judge[chosen] if chosen else next(iter(by_judge.values()), {})
+    judge = chosen or next(iter(by_judge), "")
+    return by_judge.get(judge, {}), judge in row_first

@@ -5,8 +5,9 @@
              the task: its instruction, how to reply, its examples, and the rest of its data
 
 All requests of a row that hold all of its contexts have one beginning, which a provider caches from
-1,024 tokens. The first line is JSON without line breaks, so nothing in a log can end it. The
-layout changes no request that holds a single context, or other contexts than those of the row.
+1,024 tokens. They ask for JSON without a schema, which a provider would read before the row. The
+first line is JSON without line breaks, so nothing in a log can end it. The layout changes no
+request that holds a single context, or other contexts than those of the row.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ragmetrics.config import JudgeSettings
 from ragmetrics.model import Ask, Data, LogRow, Prompt, dump_json
 from ragmetrics.text import neutralise, sentences
 
@@ -127,11 +127,6 @@ class RowFirst:
             )
             self._prompts[task.digest] = prompt
         return replace(ask, prompt=prompt, data={**ask.data, _ROW: shown})
-
-
-def layout_of(judge: JudgeSettings) -> RowFirst | None:
-    """The layout of a judge's prompts. None: instructions first."""
-    return RowFirst() if judge.begins_with_row else None
 
 
 def number_sentences(row: LogRow) -> list[Mapping[str, str]]:

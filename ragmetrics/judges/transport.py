@@ -26,8 +26,8 @@ from urllib.request import getproxies, proxy_bypass
 
 from pydantic import SecretStr
 
-from ragmetrics.config import JudgeSettings, usable_url
-from ragmetrics.errors import JudgeRefused, SettingsError
+from ragmetrics.config import JudgeSettings, url_of_environment
+from ragmetrics.errors import JudgeRefused
 from ragmetrics.version import __version__
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | 
     Raises JudgeRefused for a key that is missing or malformed, SettingsError if OPENAI_BASE_URL is
     not a URL.
     """
-    base_url = base_url or _url_of_environment()
+    base_url = base_url or url_of_environment()
     if key is None and base_url is None:
         raise JudgeRefused(
             f"the judge openai needs a key: set {settings.api_key_env}, or `judge: base_url:` to a "
@@ -85,14 +85,6 @@ def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | 
     if not (secret.isascii() and secret.isprintable()):
         raise JudgeRefused(f"the key in {settings.api_key_env} holds characters that no key has")
     return Access((base_url or _OPENAI).rstrip("/") + "/", secret)
-
-
-def _url_of_environment() -> str | None:
-    url = os.getenv("OPENAI_BASE_URL")
-    try:
-        return usable_url(url) if url else None
-    except ValueError as error:
-        raise SettingsError(f"OPENAI_BASE_URL: {error}") from None
 
 
 class Unreachable(Exception):

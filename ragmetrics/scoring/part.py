@@ -261,7 +261,7 @@ class PartScorer:
                     else None,
                 ),
                 one.chosen.repeats,
-                None if self.settings.fuse else layout_of(one.chosen),
+                layout_of(one.chosen, self.settings.fuse, one.judge),
             )
             for one, cache in zip(judges.judges, caches, strict=True)
         ]

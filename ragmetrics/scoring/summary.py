@@ -223,6 +223,8 @@ def _mean(values: Floats, weights: Floats | None) -> float | None:
 
 def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSummary], float | None]:
     """The mean of each judge of a panel, and the agreement of the judges."""
+    if not panel:
+        return [], None
     voted = rows[rows["votes"].notna()]
     failed = Counter(name for row in rows["failed"].dropna() for name in row)
     if voted.empty:

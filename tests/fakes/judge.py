@@ -254,10 +254,10 @@ class Judge:
         ]
         lengths = [len(message["content"]) for message in body["messages"]]
         messages, kind = body["messages"], self.behaviour.prompt_cache
-        cached = self.prompts.cached_tokens(messages, kind)
+        cached = self.prompts.cached_tokens(messages, kind, schema)
         usage = self.use(sum(lengths), sum(map(len, contents)), cached)
         await self.wait(usage["completion_tokens"])
-        self.prompts.add(messages, kind)
+        self.prompts.add(messages, kind, schema)
         choices = [
             {
                 "index": index,

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.label_ceiling import best_test, labels_needed, rates_of
 from benchmarks.people_labels import DESIGNS, FORMS, measure
 from ragmetrics.stats import ErrorRates, JudgedNight, rogan_gladen
 
@@ -47,3 +48,13 @@ def test_error_rates_cover_the_truth() -> None:
         assert found.high is not None
         covered += found.low <= truth <= found.high
     assert 0.93 <= covered / 1_000 <= 0.98
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_no_test_of_60_labels_tells_it_nine_times_in_ten(design: str) -> None:
+    """The best possible one cannot, and ours is at most 12 points below it."""
+    rates = rates_of("flips", design)
+    most = best_test(rates, 60)
+    assert 0.65 < most < 0.8
+    assert measure("flips", "yes or no", design, DRAWS).told > most - 0.12
+    assert 80 <= labels_needed(rates) <= 100

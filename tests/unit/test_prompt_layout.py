@@ -204,10 +204,10 @@ def test_a_fused_row_has_nothing_to_share() -> None:
         bounded(
             make_settings({"judge": {"name": "openai", "prompt_layout": "row_first"}}), None, "row"
         )
-    assert layout_of(JudgeSettings(name="openai-batch", prompt_layout="row_first"))
-    assert layout_of(JudgeSettings(name="embedded", prompt_layout="row_first")) is None
-    assert layout_of(JudgeSettings(name="openai")) is None
-    assert layout_of(JudgeSettings(name="recorded:a.jsonl", prompt_layout="row_first"))
+    assert layout_of(JudgeSettings(name="openai-batch", prompt_layout="row_first"), None)
+    assert layout_of(JudgeSettings(name="embedded", prompt_layout="row_first"), None) is None
+    assert layout_of(JudgeSettings(name="openai", prompt_layout="task_first"), None) is None
+    assert layout_of(JudgeSettings(name="recorded:a.jsonl", prompt_layout="row_first"), None)
 
 
 def long_rows(count: int) -> list[dict[str, Any]]:
@@ -238,16 +238,11 @@ def test_a_night_finds_its_rows_in_the_cache_and_says_what_that_saved(
 ) -> None:
     """Verdicts of a judge that reads by meaning are the same; the manifest has share and money."""
     judge_server.faults(**behaviour)
-    plain = night(tmp_path, judge_server, "plain", usd_per_million_cached_tokens=0.1)
+    cached_price = {"usd_per_million_cached_tokens": 0.1}
+    plain = night(tmp_path, judge_server, "plain", prompt_layout="task_first", **cached_price)
     judge_server.reset()
     judge_server.faults(**behaviour)
-    found = night(
-        tmp_path,
-        judge_server,
-        "row-first",
-        usd_per_million_cached_tokens=0.1,
-        prompt_layout="row_first",
-    )
+    found = night(tmp_path, judge_server, "by-default", **cached_price)
     assert plain.usage.cached_tokens == 0 and plain.usage.usd_saved is None
     cached = found.usage.cached_tokens
     assert cached == judge_server.stats()["cached_tokens"]
@@ -280,6 +275,15 @@ def test_the_fake_caches_as_providers_do() -> None:
     assert cache.cached_tokens([head, fewer], "provider") == 1_024
     too_few = {"role": "user", "content": text[:4_000] + "?" * 4_000}
     assert cache.cached_tokens([head, too_few], "provider") == 0
+
+
+def test_the_fake_reads_a_schema_before_the_prompt() -> None:
+    """Requests with other schemas have no common beginning at a provider; blocks have no schema."""
+    cache, user = PromptCache(), [{"role": "user", "content": "".join(map(str, range(3_000)))}]
+    for kind, cached in (("provider", 0), ("block", 2_720)):
+        cache.add(user, kind, {"type": "object"})
+        assert cache.cached_tokens(user, kind, {"type": "array"}) == cached
+        assert cache.cached_tokens(user, kind, {"type": "object"}) > 2_500
 
 
 def test_the_fake_caches_as_servers_with_blocks_do() -> None:
