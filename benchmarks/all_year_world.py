@@ -17,10 +17,18 @@ from scipy import special
 
 from ragmetrics.alerts.level_series import EARLY, SPREAD_DAYS, level_steps
 from ragmetrics.alerts.slow_decline import DAYS
-from ragmetrics.stats import estimate_movement, find_decline, night_levels
+from ragmetrics.stats import (
+    chance_of_any,
+    estimate_movement,
+    find_decline,
+    night_levels,
+    rule_links,
+)
 
 Numbers: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
+Found: TypeAlias = tuple[Numbers, Numbers]
+"""p and size of the decline on each night: years x metrics x nights."""
 
 NIGHTS = 365
 WOBBLE, CYCLE, SEASON, DRIFT = 0.01, 0.42, 0.42, 0.03
@@ -28,6 +36,7 @@ WOBBLE, CYCLE, SEASON, DRIFT = 0.01, 0.42, 0.42, 0.03
 by the season, and from night to night."""
 MISSING = 0.02
 MAX_DROP, LEAST_DECLINE, BASELINE, COMPARISONS = 0.05, 0.03, 7, 3
+LINKS = rule_links(2, BASELINE)
 KEPT = 0.05
 """Level at which a firing decline goes on firing."""
 SECTIONS = np.array(
@@ -88,7 +97,7 @@ def years(
     return Years(day, questions.astype(float), hits / np.maximum(questions, 1))
 
 
-def declines(simulated: Years, first: int = 0) -> tuple[Numbers, Numbers]:
+def declines(simulated: Years, first: int = 0) -> Found:
     """p and size of the decline on each night from `first` on, by metric; p is 1 before."""
     shape = simulated.questions.shape[:3]
     chances, falls = np.ones(shape), np.zeros(shape)
@@ -103,7 +112,7 @@ def declines(simulated: Years, first: int = 0) -> tuple[Numbers, Numbers]:
     return chances, falls
 
 
-def decline_alarms(found: tuple[Numbers, Numbers], level: float) -> Flags:
+def decline_alarms(found: Found, level: float) -> Flags:
     """The nights on which the alert of a decline fires that did not fire before, by metric."""
     chances, falls = found
     fires = (chances < level / chances.shape[1]) & (falls > LEAST_DECLINE)
@@ -163,11 +172,12 @@ def drops(simulated: Years, level: float, *, count_nights: bool) -> DropAlarms:
         suspect = np.zeros_like(firing)
         if night >= BASELINE:
             before = _together(usual)
-            beyond, chance = _chance(before, tonight, waiting, pending, np.zeros(shape[:2]))
-            near = chance < level
-            if count_nights and near.any():
-                spread = _spreads(simulated, night, near)
-                beyond, chance = _chance(before, tonight, waiting, pending, spread)
+            beyond, single = _chance(before, tonight, waiting, pending, np.zeros(shape[:2]))
+            chance = np.minimum(1.0, COMPARISONS * single)
+            if count_nights:
+                spread = _spreads(simulated, night, chance_of_any(single, LINKS) < level)
+                beyond, single = _chance(before, tonight, waiting, pending, spread)
+                chance = chance_of_any(single, LINKS)
             adjusted = _adjusted(chance)
             best[:, night] = adjusted.min(axis=1)
             fires = beyond & (adjusted < level)
@@ -183,13 +193,12 @@ def drops(simulated: Years, level: float, *, count_nights: bool) -> DropAlarms:
 def _chance(
     before: _Rows, tonight: _Rows, waiting: _Rows, pending: Flags, spread: Numbers
 ) -> tuple[Flags, Numbers]:
-    """Whether tonight is beyond the limit, and p as the rules count it."""
+    """Whether tonight is beyond the limit, and the smaller p of its comparisons."""
     drop, alone = _compared(before, tonight, spread * np.sqrt(1 + 1 / BASELINE))
     both, pooled = _compared(before, tonight + waiting, spread * np.sqrt(1 / 2 + 1 / BASELINE))
     better = pending & (both > MAX_DROP) & (pooled < alone)
     beyond: Flags = drop > MAX_DROP
-    chance = np.minimum(1.0, COMPARISONS * np.where(better, pooled, alone))
-    return beyond, np.where(beyond, chance, 1.0)
+    return beyond, np.where(beyond, np.where(better, pooled, alone), 1.0)
 
 
 def _spreads(simulated: Years, night: int, wanted: Flags) -> Numbers:
