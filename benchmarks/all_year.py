@@ -35,8 +35,8 @@ BUDGETS: Mapping[str, AlertSettings] = {
     "4 per year": AlertSettings(false_alarms="4 per year"),
     "0.01": AlertSettings(),
 }
-RATES = tuple(f"{rate} per year" for rate in range(1, 16))
-"""Budgets among which one has as many false alarms as 0.01."""
+MOST = 15.0
+"""Largest budget, in false alarms a year, that is compared with 0.01."""
 ROWS = (100, 300, 1000)
 START, LENGTH = 120, 30
 """First night of a fall, and the nights of a slow one."""
@@ -111,17 +111,19 @@ def sudden_drops(
 
 
 def equal_budget(simulated: Years) -> tuple[str, AlertSettings]:
-    """The budget in time, in whole false alarms a year, that has as many of them in these years as
-    a share of nights of 0.01, as nearly as may be; with its name.
+    """The budget in time that has as many false alarms in these years as a share of nights of 0.01,
+    to a tenth a year, at most 15; with its name.
     """
     found = declines(simulated)
     most = false_alarms(simulated, BUDGETS["0.01"], found)[2]
-    budgets = {name: AlertSettings(false_alarms=name) for name in RATES}
-    apart = {
-        name: abs(false_alarms(simulated, one, found)[2] - most) for name, one in budgets.items()
-    }
-    name = min(apart, key=apart.__getitem__)
-    return name, budgets[name]
+    low, high = 1.0, MOST
+    while high - low > 0.1:
+        middle = (low + high) / 2
+        budget = AlertSettings(false_alarms=f"{middle:.2f} per year")
+        more = false_alarms(simulated, budget, found)[2] > most
+        low, high = (low, middle) if more else (middle, high)
+    name = f"{(low + high) / 2:.1f} per year"
+    return name, AlertSettings(false_alarms=name)
 
 
 def _batches(
