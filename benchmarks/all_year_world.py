@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ragmetrics.alerts.level_series import EARLY, SPREAD_DAYS, level_steps
+from ragmetrics.alerts.level_series import APART, EARLY, SPREAD_DAYS, level_steps
 from ragmetrics.alerts.slow_decline import DAYS
 from ragmetrics.stats import (
     chance_of_any,
+    degrees_of_freedom,
     estimate_movement,
     find_decline,
     night_levels,
@@ -172,11 +173,11 @@ def drops(simulated: Years, level: float, *, count_nights: bool) -> DropAlarms:
         suspect = np.zeros_like(firing)
         if night >= BASELINE:
             before = _together(usual)
-            beyond, single = _chance(before, tonight, waiting, pending, np.zeros(shape[:2]))
+            beyond, single = _chance(before, tonight, waiting, pending, _STILL)
             chance = np.minimum(1.0, COMPARISONS * single)
             if count_nights:
-                spread = _spreads(simulated, night, chance_of_any(single, LINKS) < level)
-                beyond, single = _chance(before, tonight, waiting, pending, spread)
+                moving = _movement(simulated, night, chance_of_any(single, LINKS) < level)
+                beyond, single = _chance(before, tonight, waiting, pending, moving)
                 chance = chance_of_any(single, LINKS)
             adjusted = _adjusted(chance)
             best[:, night] = adjusted.min(axis=1)
@@ -190,18 +191,33 @@ def drops(simulated: Years, level: float, *, count_nights: bool) -> DropAlarms:
     return DropAlarms(begun, best)
 
 
+@dataclass(frozen=True)
+class _Movement:
+    """How far each series moves from night to night, and the degrees of freedom of that."""
+
+    sd: Numbers
+    freedom: float
+
+    def between(self, before: int, now: int) -> _Movement:
+        """The error that it adds to a drop between the means of so many nights."""
+        return _Movement(self.sd * np.sqrt(1 / before + 1 / now), self.freedom)
+
+
+_STILL = _Movement(np.zeros(()), 1.0)
+
+
 def _chance(
-    before: _Rows, tonight: _Rows, waiting: _Rows, pending: Flags, spread: Numbers
+    before: _Rows, tonight: _Rows, waiting: _Rows, pending: Flags, moving: _Movement
 ) -> tuple[Flags, Numbers]:
     """Whether tonight is beyond the limit, and the smaller p of its comparisons."""
-    drop, alone = _compared(before, tonight, spread * np.sqrt(1 + 1 / BASELINE))
-    both, pooled = _compared(before, tonight + waiting, spread * np.sqrt(1 / 2 + 1 / BASELINE))
+    drop, alone = _compared(before, tonight, moving.between(BASELINE, 1))
+    both, pooled = _compared(before, tonight + waiting, moving.between(BASELINE, 2))
     better = pending & (both > MAX_DROP) & (pooled < alone)
     beyond: Flags = drop > MAX_DROP
     return beyond, np.where(beyond, np.where(better, pooled, alone), 1.0)
 
 
-def _spreads(simulated: Years, night: int, wanted: Flags) -> Numbers:
+def _movement(simulated: Years, night: int, wanted: Flags) -> _Movement:
     """The movement of the nights before, for the wanted series; else 0."""
     found = np.zeros(wanted.shape)
     own = slice(int(np.searchsorted(simulated.days, simulated.days[night] - SPREAD_DAYS)), night)
@@ -214,7 +230,7 @@ def _spreads(simulated: Years, night: int, wanted: Flags) -> Numbers:
         levels = night_levels(questions, means, EARLY)
         steps = level_steps(simulated.days[own], levels, errors)
         found[year, metric] = estimate_movement(steps) or 0.0
-    return found
+    return _Movement(found, degrees_of_freedom(max(1, own.stop - own.start - APART)))
 
 
 def _together(nights: list[_Rows]) -> _Rows:
@@ -230,8 +246,10 @@ def _with(usual: list[_Rows], one: _Rows, chosen: Flags) -> list[_Rows]:
     return [new.where(chosen, old) for new, old in zip(later, usual, strict=True)]
 
 
-def _compared(before: _Rows, now: _Rows, moved: Numbers) -> tuple[Numbers, Numbers]:
-    """The standardised drop, and its one-sided p with an error that the nights add."""
+def _compared(before: _Rows, now: _Rows, moved: _Movement) -> tuple[Numbers, Numbers]:
+    """The standardised drop, and its one-sided p with an error that the nights add, by the degrees
+    of freedom of both (Satterthwaite).
+    """
     count = now.questions.sum(axis=-1)
     share = now.questions / count[..., None]
     held, means = before.means, now.means
@@ -240,8 +258,10 @@ def _compared(before: _Rows, now: _Rows, moved: Numbers) -> tuple[Numbers, Numbe
     spread = means * (1 - means) + (left - drop[..., None]) ** 2
     own = (share * spread).sum(axis=-1) / (count - 1)
     old = (share**2 * held * (1 - held) / np.maximum(before.questions - 1, 1)).sum(axis=-1)
-    error = np.sqrt(own + old + moved**2 + 1e-12)
-    chance: Numbers = special.stdtr(count - 1, -drop / error)
+    square = own + old + moved.sd**2 + 1e-12
+    part = moved.sd**2 / square
+    freedom = 1 / ((1 - part) ** 2 / (count - 1) + part**2 / moved.freedom)
+    chance: Numbers = special.stdtr(freedom, -drop / np.sqrt(square))
     return drop, chance
 
 

@@ -17,6 +17,7 @@ from ragmetrics.alerts.tag_means import standardising_tag
 from ragmetrics.model import Manifest, Summary
 from ragmetrics.stats import (
     CONFIDENCE,
+    FEWEST_STEPS,
     Codes,
     LevelError,
     NightStep,
@@ -96,7 +97,7 @@ def _levels(summaries: Sequence[Summary], tag: str | None) -> Numbers:
 
 def spread_of_nights(night: NightContext, metric: str) -> LevelError | None:
     """How far a night's level moves by more than its questions explain, from the nights of the 90
-    days before; None where it is 0 or less than ten nights are known.
+    days before; None where it is 0 or less than eight nights are known.
 
     It is `stats.estimate_movement` of steps over three nights, without the days of the week. Unlike
     the judge's own movement it needs no question that recurs.
@@ -110,9 +111,9 @@ def spread_of_nights(night: NightContext, metric: str) -> LevelError | None:
 
 
 def level_steps(days: Codes, levels: Numbers, errors: Numbers) -> list[NightStep]:
-    """The steps between levels three nights apart. Where the nights cover each day of the week
-    twice or more, the levels are without the mean of their day, which takes a degree of freedom
-    each.
+    """The steps between levels three nights apart; of the first ten nights, closer ones. Where the
+    nights cover each day of the week twice or more, the levels are without the mean of their day,
+    which takes a degree of freedom each.
     """
     weekdays = np.unique(days % _WEEK, return_inverse=True)[1]
     count = int(weekdays.max(initial=-1)) + 1
@@ -120,7 +121,8 @@ def level_steps(days: Codes, levels: Numbers, errors: Numbers) -> list[NightStep
         sums = np.bincount(weekdays, weights=levels, minlength=count)
         means = sums / np.bincount(weekdays, minlength=count)
         levels = (levels - means[weekdays]) * np.sqrt(len(days) / (len(days) - count))
-    changes, both = levels[APART:] - levels[:-APART], np.hypot(errors[APART:], errors[:-APART])
+    apart = max(1, min(APART, len(levels) - FEWEST_STEPS))
+    changes, both = levels[apart:] - levels[:-apart], np.hypot(errors[apart:], errors[:-apart])
     pairs = zip(changes, both, strict=True)
     return [NightStep(float(step), float(error)) for step, error in pairs]
 
