@@ -18,6 +18,7 @@ from benchmarks.all_year_world import (
     WOBBLE,
     Fall,
     Flags,
+    Found,
     Numbers,
     Years,
     decline_alarms,
@@ -34,6 +35,8 @@ BUDGETS: Mapping[str, AlertSettings] = {
     "4 per year": AlertSettings(false_alarms="4 per year"),
     "0.01": AlertSettings(),
 }
+MOST = 15.0
+"""Largest budget, in false alarms a year, that is compared with 0.01."""
 ROWS = (100, 300, 1000)
 START, LENGTH = 120, 30
 """First night of a fall, and the nights of a slow one."""
@@ -49,10 +52,14 @@ CORRELATIONS = (0.5, 0.8)
 """Correlation of the judge's levels on successive nights, which the test does not assume."""
 
 
-def false_alarms(simulated: Years, budget: AlertSettings) -> tuple[float, float, float]:
-    """False alarms a year: by the drop rules, by slow declines, and nights with either."""
+def false_alarms(
+    simulated: Years, budget: AlertSettings, found: Found | None = None
+) -> tuple[float, float, float]:
+    """False alarms a year: by the drop rules, by slow declines, and nights with either. `found` are
+    the declines, where they are known.
+    """
     rules = _by_rules(simulated, budget)
-    slow = decline_alarms(declines(simulated), budget.decline_level)
+    slow = decline_alarms(found or declines(simulated), budget.decline_level)
     return _a_year(rules), _a_year(slow), _a_year(rules | slow)
 
 
@@ -79,24 +86,44 @@ def slow_declines(random: np.random.Generator, count: int, rows: int) -> Mapping
 
 
 def sudden_drops(
-    random: np.random.Generator, count: int, rows: int, by: float
+    random: np.random.Generator,
+    count: int,
+    rows: int,
+    by: float,
+    budgets: Mapping[str, AlertSettings] = BUDGETS,
 ) -> Mapping[str, tuple[Numbers, Numbers]]:
     """By budget: the share of drops that the rules told on the first night, by the third and by the
     seventh, and that rules or slow declines told by the 14th and the 21st; and the median numbers
     of nights.
     """
-    fired: dict[str, list[Numbers]] = {name: [] for name in BUDGETS}
-    either: dict[str, list[Numbers]] = {name: [] for name in BUDGETS}
+    fired: dict[str, list[Numbers]] = {name: [] for name in budgets}
+    either: dict[str, list[Numbers]] = {name: [] for name in budgets}
     for simulated in _batches(random, count, rows, Fall(by, START), START + 28):
         slow = declines(simulated, START)
-        for name, one in BUDGETS.items():
+        for name, one in budgets.items():
             own = _first_night(_by_rules(simulated, one)[:, 0], simulated)
             begun = decline_alarms(slow, one.decline_level)[:, 0]
             fired[name].append(own)
             either[name].append(np.minimum(own, _first_night(begun, simulated)))
     return {
-        name: (_told(fired[name], (1, 3, 7)), _told(either[name], (14, 21))) for name in BUDGETS
+        name: (_told(fired[name], (1, 3, 7)), _told(either[name], (14, 21))) for name in budgets
     }
+
+
+def equal_budget(simulated: Years) -> tuple[str, AlertSettings]:
+    """The budget in time that has as many false alarms in these years as a share of nights of 0.01,
+    to a tenth a year, at most 15; with its name.
+    """
+    found = declines(simulated)
+    most = false_alarms(simulated, BUDGETS["0.01"], found)[2]
+    low, high = 1.0, MOST
+    while high - low > 0.1:
+        middle = (low + high) / 2
+        budget = AlertSettings(false_alarms=f"{middle:.2f} per year")
+        more = false_alarms(simulated, budget, found)[2] > most
+        low, high = (low, middle) if more else (middle, high)
+    name = f"{(low + high) / 2:.1f} per year"
+    return name, AlertSettings(false_alarms=name)
 
 
 def _batches(
@@ -190,6 +217,7 @@ def report(count: int, seed: int = 22) -> Iterator[str]:
             )
             for name, (fired, either) in seen.items():
                 yield f"  {name}: {_shares(fired)}; {_shares(either)}"
+    yield from _equal(count, seed)
     yield from _ways(count, seed)
     yield from _real(seed)
 
@@ -198,17 +226,40 @@ def _quiet(count: int, seed: int) -> Iterator[str]:
     for rows in ROWS:
         start = time.perf_counter()
         simulated = years(np.random.default_rng(seed), count, rows)
+        found = declines(simulated)
         for name, one in BUDGETS.items():
-            rules, slow, both = false_alarms(simulated, one)
+            rules, slow, both = false_alarms(simulated, one, found)
             yield (
                 f"{rows} rows, {count} quiet years, false_alarms {name}: {both:.2f} false alarms "
                 f"a year, {rules:.2f} by drop rules, {slow:.2f} by slow declines"
             )
         yield f"  ({time.perf_counter() - start:.0f} s)"
     for correlation in CORRELATIONS:
-        simulated = years(np.random.default_rng(seed), count, 300, correlation=correlation)
-        _, slow, _ = false_alarms(simulated, BUDGETS["1 per year"])
-        yield f"300 rows, judge correlated by {correlation}: {slow:.2f} slow declines a year"
+        for rows in ROWS:
+            simulated = years(np.random.default_rng(seed), count, rows, correlation=correlation)
+            found = declines(simulated)
+            for name in ("1 per year", "4 per year"):
+                rules, slow, both = false_alarms(simulated, BUDGETS[name], found)
+                yield (
+                    f"{rows} rows, judge correlated by {correlation}, {name}: {both:.2f} false "
+                    f"alarms a year, {rules:.2f} by drop rules, {slow:.2f} by slow declines"
+                )
+
+
+def _equal(count: int, seed: int) -> Iterator[str]:
+    """Sudden drops at equal false alarms: what the delay of a budget owes to its method."""
+    for rows in ROWS:
+        quiet = years(np.random.default_rng(seed), count, rows)
+        found, budgets = declines(quiet), {"0.01": BUDGETS["0.01"]}
+        budgets.update([equal_budget(quiet)])
+        yield f"{rows} rows, at equal false alarms: drops told by the rules on night 1, by 3"
+        seen = {
+            by: sudden_drops(np.random.default_rng(seed), count, rows, by, budgets) for by in SUDDEN
+        }
+        for name, one in budgets.items():
+            alarms = false_alarms(quiet, one, found)[2]
+            told = (f"of {by} {_shares(own[name][0][[0, 1, -1]])}" for by, own in seen.items())
+            yield f"  {name}: {alarms:.2f} false alarms a year; {'; '.join(told)} (median)"
 
 
 def _ways(count: int, seed: int) -> Iterator[str]:

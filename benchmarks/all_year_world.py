@@ -15,12 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ragmetrics.alerts.level_series import EARLY, SPREAD_DAYS, level_steps
+from ragmetrics.alerts.level_series import APART, EARLY, SPREAD_DAYS, level_steps
 from ragmetrics.alerts.slow_decline import DAYS
-from ragmetrics.stats import estimate_movement, find_decline, night_levels
+from ragmetrics.stats import (
+    chance_of_any,
+    degrees_of_freedom,
+    estimate_movement,
+    find_decline,
+    night_levels,
+    rule_links,
+)
 
 Numbers: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
+Found: TypeAlias = tuple[Numbers, Numbers]
+"""p and size of the decline on each night: years x metrics x nights."""
 
 NIGHTS = 365
 WOBBLE, CYCLE, SEASON, DRIFT = 0.01, 0.42, 0.42, 0.03
@@ -28,6 +37,7 @@ WOBBLE, CYCLE, SEASON, DRIFT = 0.01, 0.42, 0.42, 0.03
 by the season, and from night to night."""
 MISSING = 0.02
 MAX_DROP, LEAST_DECLINE, BASELINE, COMPARISONS = 0.05, 0.03, 7, 3
+LINKS = rule_links(2, BASELINE)
 KEPT = 0.05
 """Level at which a firing decline goes on firing."""
 SECTIONS = np.array(
@@ -88,7 +98,7 @@ def years(
     return Years(day, questions.astype(float), hits / np.maximum(questions, 1))
 
 
-def declines(simulated: Years, first: int = 0) -> tuple[Numbers, Numbers]:
+def declines(simulated: Years, first: int = 0) -> Found:
     """p and size of the decline on each night from `first` on, by metric; p is 1 before."""
     shape = simulated.questions.shape[:3]
     chances, falls = np.ones(shape), np.zeros(shape)
@@ -103,7 +113,7 @@ def declines(simulated: Years, first: int = 0) -> tuple[Numbers, Numbers]:
     return chances, falls
 
 
-def decline_alarms(found: tuple[Numbers, Numbers], level: float) -> Flags:
+def decline_alarms(found: Found, level: float) -> Flags:
     """The nights on which the alert of a decline fires that did not fire before, by metric."""
     chances, falls = found
     fires = (chances < level / chances.shape[1]) & (falls > LEAST_DECLINE)
@@ -163,11 +173,12 @@ def drops(simulated: Years, level: float, *, count_nights: bool) -> DropAlarms:
         suspect = np.zeros_like(firing)
         if night >= BASELINE:
             before = _together(usual)
-            beyond, chance = _chance(before, tonight, waiting, pending, np.zeros(shape[:2]))
-            near = chance < level
-            if count_nights and near.any():
-                spread = _spreads(simulated, night, near)
-                beyond, chance = _chance(before, tonight, waiting, pending, spread)
+            beyond, single = _chance(before, tonight, waiting, pending, _STILL)
+            chance = np.minimum(1.0, COMPARISONS * single)
+            if count_nights:
+                moving = _movement(simulated, night, chance_of_any(single, LINKS) < level)
+                beyond, single = _chance(before, tonight, waiting, pending, moving)
+                chance = chance_of_any(single, LINKS)
             adjusted = _adjusted(chance)
             best[:, night] = adjusted.min(axis=1)
             fires = beyond & (adjusted < level)
@@ -180,19 +191,33 @@ def drops(simulated: Years, level: float, *, count_nights: bool) -> DropAlarms:
     return DropAlarms(begun, best)
 
 
+@dataclass(frozen=True)
+class _Movement:
+    """How far each series moves from night to night, and the degrees of freedom of that."""
+
+    sd: Numbers
+    freedom: float
+
+    def between(self, before: int, now: int) -> _Movement:
+        """The error that it adds to a drop between the means of so many nights."""
+        return _Movement(self.sd * np.sqrt(1 / before + 1 / now), self.freedom)
+
+
+_STILL = _Movement(np.zeros(()), 1.0)
+
+
 def _chance(
-    before: _Rows, tonight: _Rows, waiting: _Rows, pending: Flags, spread: Numbers
+    before: _Rows, tonight: _Rows, waiting: _Rows, pending: Flags, moving: _Movement
 ) -> tuple[Flags, Numbers]:
-    """Whether tonight is beyond the limit, and p as the rules count it."""
-    drop, alone = _compared(before, tonight, spread * np.sqrt(1 + 1 / BASELINE))
-    both, pooled = _compared(before, tonight + waiting, spread * np.sqrt(1 / 2 + 1 / BASELINE))
+    """Whether tonight is beyond the limit, and the smaller p of its comparisons."""
+    drop, alone = _compared(before, tonight, moving.between(BASELINE, 1))
+    both, pooled = _compared(before, tonight + waiting, moving.between(BASELINE, 2))
     better = pending & (both > MAX_DROP) & (pooled < alone)
     beyond: Flags = drop > MAX_DROP
-    chance = np.minimum(1.0, COMPARISONS * np.where(better, pooled, alone))
-    return beyond, np.where(beyond, chance, 1.0)
+    return beyond, np.where(beyond, np.where(better, pooled, alone), 1.0)
 
 
-def _spreads(simulated: Years, night: int, wanted: Flags) -> Numbers:
+def _movement(simulated: Years, night: int, wanted: Flags) -> _Movement:
     """The movement of the nights before, for the wanted series; else 0."""
     found = np.zeros(wanted.shape)
     own = slice(int(np.searchsorted(simulated.days, simulated.days[night] - SPREAD_DAYS)), night)
@@ -205,7 +230,7 @@ def _spreads(simulated: Years, night: int, wanted: Flags) -> Numbers:
         levels = night_levels(questions, means, EARLY)
         steps = level_steps(simulated.days[own], levels, errors)
         found[year, metric] = estimate_movement(steps) or 0.0
-    return found
+    return _Movement(found, degrees_of_freedom(max(1, own.stop - own.start - APART)))
 
 
 def _together(nights: list[_Rows]) -> _Rows:
@@ -221,8 +246,10 @@ def _with(usual: list[_Rows], one: _Rows, chosen: Flags) -> list[_Rows]:
     return [new.where(chosen, old) for new, old in zip(later, usual, strict=True)]
 
 
-def _compared(before: _Rows, now: _Rows, moved: Numbers) -> tuple[Numbers, Numbers]:
-    """The standardised drop, and its one-sided p with an error that the nights add."""
+def _compared(before: _Rows, now: _Rows, moved: _Movement) -> tuple[Numbers, Numbers]:
+    """The standardised drop, and its one-sided p with an error that the nights add, by the degrees
+    of freedom of both (Satterthwaite).
+    """
     count = now.questions.sum(axis=-1)
     share = now.questions / count[..., None]
     held, means = before.means, now.means
@@ -231,8 +258,10 @@ def _compared(before: _Rows, now: _Rows, moved: Numbers) -> tuple[Numbers, Numbe
     spread = means * (1 - means) + (left - drop[..., None]) ** 2
     own = (share * spread).sum(axis=-1) / (count - 1)
     old = (share**2 * held * (1 - held) / np.maximum(before.questions - 1, 1)).sum(axis=-1)
-    error = np.sqrt(own + old + moved**2 + 1e-12)
-    chance: Numbers = special.stdtr(count - 1, -drop / error)
+    square = own + old + moved.sd**2 + 1e-12
+    part = moved.sd**2 / square
+    freedom = 1 / ((1 - part) ** 2 / (count - 1) + part**2 / moved.freedom)
+    chance: Numbers = special.stdtr(freedom, -drop / np.sqrt(square))
     return drop, chance
 
 

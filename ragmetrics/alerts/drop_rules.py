@@ -31,7 +31,7 @@ from ragmetrics.model import (
     mix_text,
     movement_text,
 )
-from ragmetrics.stats import Drop, QuestionValues
+from ragmetrics.stats import Drop, QuestionValues, rule_links
 
 _SHOWN_UNMATCHED = 0.05
 """From this share on, the message shows the share of questions without similar earlier ones."""
@@ -83,6 +83,17 @@ def measure_drop(
     case = RuleCheck(rule, found, measured.drop, beyond=beyond, baseline=measured.baseline)
     case = without_judge_drift(case, night, measured.alone, line)
     return without_stale_labels(case, night, segment, line)
+
+
+def with_links(case: RuleCheck) -> RuleCheck:
+    """The check of a drop with the correlations of its comparisons. With `serving` they are not
+    known: another build may be the baseline while an incident lasts.
+    """
+    rule, baseline = case.rule, case.baseline
+    if case.drop is None or baseline is None or rule.versus == "serving":
+        return case
+    before = len(baseline.nights)
+    return replace(case, links=rule_links(rule.for_, before, fixed=baseline.fixed))
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from ragmetrics.alerts.tag_means import standardising_tag
 from ragmetrics.model import Manifest, Summary
 from ragmetrics.stats import (
     CONFIDENCE,
+    FEWEST_STEPS,
     Codes,
     LevelError,
     NightStep,
@@ -29,7 +30,11 @@ from ragmetrics.storage import trailing_nights
 
 EARLY = 14
 """First nights, in which a value of a tag has to occur to have a level of its own."""
-SPREAD_DAYS = 56
+SPREAD_DAYS = 90
+"""Days before tonight whose nights show the movement: those of slow declines."""
+APART = 3
+"""Nights from one level to the other in a step. What a judge keeps from one night to the next is
+not seen in successive levels."""
 _WEEK = 7
 _ERRORS = float(special.ndtri(0.5 + CONFIDENCE / 2))
 
@@ -91,13 +96,14 @@ def _levels(summaries: Sequence[Summary], tag: str | None) -> Numbers:
 
 
 def spread_of_nights(night: NightContext, metric: str) -> LevelError | None:
-    """How far a night's level moves by more than its questions explain, from the nights of the
-    eight weeks before; None where it is 0 or less than eight nights are known.
+    """How far a night's level moves by more than its questions explain, from the nights of the 90
+    days before; None where it is 0 or less than eight nights are known.
 
-    It is `stats.estimate_movement` of the steps from night to night, without the days of the week.
-    Unlike the judge's own movement it needs no question that recurs.
+    It is `stats.estimate_movement` of steps over three nights, without the days of the week. Unlike
+    the judge's own movement it needs no question that recurs.
     """
-    past = trailing_nights(night.comparable(metric), night.manifest.date, SPREAD_DAYS)
+    past = trailing_nights(night.history or night.earlier, night.manifest.date, SPREAD_DAYS)
+    past = [one for one in past if night.compares(one, metric)]
     series = level_series(night, metric, past)
     steps = level_steps(series.days, series.levels, series.errors)
     sd = estimate_movement(steps)
@@ -105,8 +111,9 @@ def spread_of_nights(night: NightContext, metric: str) -> LevelError | None:
 
 
 def level_steps(days: Codes, levels: Numbers, errors: Numbers) -> list[NightStep]:
-    """The steps between successive levels. Where the nights cover each day of the week twice or
-    more, the levels are without the mean of their day, which takes a degree of freedom each.
+    """The steps between levels three nights apart; of the first ten nights, closer ones. Where the
+    nights cover each day of the week twice or more, the levels are without the mean of their day,
+    which takes a degree of freedom each.
     """
     weekdays = np.unique(days % _WEEK, return_inverse=True)[1]
     count = int(weekdays.max(initial=-1)) + 1
@@ -114,7 +121,9 @@ def level_steps(days: Codes, levels: Numbers, errors: Numbers) -> list[NightStep
         sums = np.bincount(weekdays, weights=levels, minlength=count)
         means = sums / np.bincount(weekdays, minlength=count)
         levels = (levels - means[weekdays]) * np.sqrt(len(days) / (len(days) - count))
-    pairs = zip(np.diff(levels), np.hypot(errors[1:], errors[:-1]), strict=True)
+    apart = max(1, min(APART, len(levels) - FEWEST_STEPS))
+    changes, both = levels[apart:] - levels[:-apart], np.hypot(errors[apart:], errors[:-apart])
+    pairs = zip(changes, both, strict=True)
     return [NightStep(float(step), float(error)) for step, error in pairs]
 
 

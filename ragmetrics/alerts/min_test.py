@@ -1,10 +1,11 @@
 """The test of a `min` where false alarms have a budget in time: is the mean below the limit?
 
-    z = sum_i (limit - m_i) / sqrt(sum_i e_i^2),   p' = min(1, for * min(p_tonight, p_incident))
+    z = sum_i (limit - m_i) / sqrt(sum_i e_i^2),   p' = P(any p <= min(p_tonight, p_incident))
 
 i are tonight, or tonight and the pending nights of the incident, at most `for` nights. m is the
 mean, without what judge drift and stale labels explain. e is its error by the upper end of its
-interval, with the movement of the nights. Without such a budget a `min` is not tested: it is a line
+interval, with the movement of the nights. p' counts the correlated tests of one to `for` nights
+(`stats.chance_of_any`). Without such a budget a `min` is not tested: it is a line
 that somebody drew, and `for` nights below it fire.
 """
 
@@ -14,13 +15,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 from scipy import special
 
 from ragmetrics.alerts.context import NightContext, incident_start
 from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.config import least_name
 from ragmetrics.model import Finding
-from ragmetrics.stats import CONFIDENCE
+from ragmetrics.stats import CONFIDENCE, chance_of_any, rule_links
 
 _ERRORS = float(special.ndtri(0.5 + CONFIDENCE / 2))
 
@@ -45,7 +47,8 @@ def with_min_chance(case: RuleCheck, night: NightContext) -> RuleCheck:
     spread = night.spreads.get(rule.metric)
     moved = spread.error if spread else 0.0
     least = min(_p_value(own, rule.min, moved) for own in ([finding], [*spell, finding]))
-    return replace(case, chance=min(1.0, rule.for_ * least))
+    links = rule_links(rule.for_, 0, fixed=True)
+    return replace(case, chance=float(chance_of_any(np.array(least), links)))
 
 
 def _p_value(findings: Sequence[Finding], limit: float, moved: float) -> float:

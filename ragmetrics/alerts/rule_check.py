@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ragmetrics.alerts.context import Baseline, NightContext, was_firing
 from ragmetrics.config import Rule
 from ragmetrics.model import Finding, Level, Segment, Status, Summary
-from ragmetrics.stats import Drop, adjust_p_values
+from ragmetrics.stats import Drop, adjust_p_values, chance_of_any
 from ragmetrics.storage import trailing_nights
 from ragmetrics.text import clean
 
@@ -30,6 +32,8 @@ class RuleCheck:
     """Tonight's drop, or that of all nights of the incident together: the one with smaller p."""
     comparisons: int = 1
     """Number of comparisons that can make the rule fire; this drop is one of them."""
+    links: tuple[float, ...] | None = None
+    """The correlations of these comparisons (`stats.rule_links`); None: not counted."""
     beyond: bool = False
     """Whether tonight alone is beyond the line."""
     was_firing: bool = False
@@ -135,7 +139,8 @@ def decide(cases: Sequence[RuleCheck], false_alarms: float) -> list[Finding]:
     A rule's history selects one of several comparisons each night, so p is multiplied by their
     number (Bonferroni). A check that is not beyond its line cannot fire, so its p' is 1: otherwise
     small drops of many rules would let false alarms of others pass. Where false alarms have a
-    budget in time, a `min` is tested too (`min_test`).
+    budget in time, p' is the chance that any of the comparisons has a p so small, by their
+    correlations (`stats.chance_of_any`), and a `min` is tested too (`min_test`).
     """
     tested = [_chance(case) for case in cases]
     adjusted, family = adjust_p_values(tested), sum(one is not None for one in tested)
@@ -179,8 +184,15 @@ def _in_words(finding: Finding) -> Finding:
 
 
 def chance_of(case: RuleCheck, drop: Drop) -> float:
-    """The p value of a check's drop, multiplied by the number of possible comparisons."""
-    return min(1.0, drop.p_value * case.comparisons) if case.beyond else 1.0
+    """The p value of a check's drop, counting the possible comparisons."""
+    return _counted(case, drop.p_value) if case.beyond else 1.0
+
+
+def _counted(case: RuleCheck, p_value: float) -> float:
+    """The chance that any of a check's possible comparisons has a p so small."""
+    if case.links is None:
+        return min(1.0, p_value * case.comparisons)
+    return float(chance_of_any(np.array(p_value), case.links))
 
 
 def _decided(
@@ -203,6 +215,9 @@ def _decided(
         level = "suspect"
     elif case.beyond:
         message += "; the nights since do not confirm the alarm"
-    mde = drop.detectable(false_alarms / (family * case.comparisons), limit)
+    each = false_alarms / (family * case.comparisons)
+    if case.links is not None:
+        each *= case.comparisons * each / _counted(case, each)
+    mde = drop.detectable(each, limit)
     update = {"level": level, "p_value": p_value, "mde": mde, "message": message}
     return case.finding.model_copy(update=update)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.data_quality import check_health
-from ragmetrics.alerts.drop_rules import check_drop, check_min
+from ragmetrics.alerts.drop_rules import check_drop, check_min, with_links
 from ragmetrics.alerts.escalation import escalate
 from ragmetrics.alerts.judge_bias import bias_finding
 from ragmetrics.alerts.judge_drift import level_finding
@@ -59,7 +59,7 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
         for case in _hold(rule, segment, night)
     ]
     if settings.per_time:
-        cases = [with_min_chance(case, night) for case in cases]
+        cases = [with_links(with_min_chance(case, night)) for case in cases]
     alpha = settings.rules_level
     found = escalate(cases, decide(cases, alpha), night, alpha)
     declines = find_slow_declines(settings, rules, night, found)

@@ -53,6 +53,10 @@ from .night_movement import (
     with_movement as with_movement,
     FEWEST_STEPS as FEWEST_STEPS,
 )
+from .dependent_tests import (
+    chance_of_any as chance_of_any,
+    rule_links as rule_links,
+)
 from .slow_decline import (
     find_decline as find_decline,
     night_levels as night_levels,

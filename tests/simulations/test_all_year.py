@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.all_year import BUDGETS, SLOW, false_alarms, real_years, slow_declines
+from benchmarks.all_year import (
+    BUDGETS,
+    SLOW,
+    equal_budget,
+    false_alarms,
+    real_years,
+    slow_declines,
+    sudden_drops,
+)
 from benchmarks.all_year_world import Fall, years
 
 
@@ -18,6 +26,20 @@ def test_a_budget_holds_in_quiet_years() -> None:
     _, slow, both = false_alarms(simulated, BUDGETS["1 per year"])
     assert both <= 1
     assert slow <= 0.5
+
+
+def test_a_budget_holds_where_the_judge_keeps_its_level() -> None:
+    """Levels correlated by 0.5 from night to night, which steps over three nights show."""
+    simulated = years(np.random.default_rng(1), 20, 1000, correlation=0.5)
+    assert false_alarms(simulated, BUDGETS["1 per year"])[2] <= 1
+
+
+def test_a_budget_is_as_fast_as_a_share_of_nights_at_equal_false_alarms() -> None:
+    """Of drops of 0.1 in 300 rows on the first night; 0.1 is left for chance."""
+    name, budget = equal_budget(years(np.random.default_rng(1), 40, 300))
+    budgets = {"0.01": BUDGETS["0.01"], name: budget}
+    told = sudden_drops(np.random.default_rng(2), 100, 300, 0.1, budgets)
+    assert told[name][0][0] >= told["0.01"][0][0] - 0.1
 
 
 def test_slow_declines_are_told_within_the_month() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import Finding
+from ragmetrics.stats import chance_of_any, rule_links
 from tests.fakes.past import a_night, fallen, metric_findings, recall, scores, story, uneven
 
 YEAR = "1 per year"
@@ -60,6 +62,21 @@ def test_a_certain_drop_fires_under_any_budget() -> None:
     tonight, before = a_night(scores(fallen(0.3))), a_night(scores(fallen(0.0)), ago=1)
     (found,) = metric_findings(recall(max_drop=0.05), tonight, before, false_alarms=YEAR)
     assert found.level == "breach"
+
+
+@pytest.mark.parametrize("nights", [1, 2, 3])
+def test_comparisons_count_by_their_correlation_under_a_budget(nights: int) -> None:
+    """Their number multiplies p only where false alarms are a share of nights."""
+    tonight, before = a_night(scores(uneven(0.2))), a_night(scores(uneven(0.0, shift=1)), ago=1)
+
+    def p_value(count: int, false_alarms: float | str) -> float:
+        rule = recall(max_drop=0.05, **{"for": count})
+        return _p(metric_findings(rule, tonight, before, false_alarms=false_alarms)[0])
+
+    alone = p_value(1, 0.01)
+    assert p_value(nights, 0.01) == pytest.approx((2 * nights - 1) * alone)
+    expected = chance_of_any(np.array(alone), rule_links(nights, 1))
+    assert p_value(nights, YEAR) == pytest.approx(float(expected))
 
 
 def low(spread: float = 0.2) -> list[float]:
