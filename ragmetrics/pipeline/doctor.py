@@ -229,7 +229,9 @@ def _store(settings: Settings) -> str:
 
 def _judge(settings: Settings, judge: JudgeSettings, ask: bool) -> str:
     if judge.remote:
-        return loop.run(probe_judge(judge, ask=ask))
+        found = loop.run(probe_judge(judge, ask=ask))
+        row_first = judge.begins_with_row and not settings.fuse
+        return f"{found}; prompts begin with the row (prompt_layout)" if row_first else found
     made = make_member(judge, Corpus(), settings.fuse, files_for(settings, judge, None))
     return f"{made.name} runs on this machine"
 

@@ -132,6 +132,15 @@ def test_a_judge_is_asked_for_its_models(
     assert "gave a vector of" in found["embeddings"][1]
 
 
+def test_a_layout_that_the_provider_chose_is_said(
+    run: Run, tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """With a price of cached tokens, prompts begin with the row."""
+    judge = {**REMOTE, "base_url": judge_server.base_url, "usd_per_million_cached_tokens": 0.1}
+    _, text = checks(run, dataset(tmp_path, judge=judge))["judge openai"]
+    assert text.endswith("; prompts begin with the row (prompt_layout)")
+
+
 @pytest.mark.parametrize(
     ("faults", "said"),
     [
