@@ -328,8 +328,23 @@ def test_thresholds_enclose_the_doubtful_scores() -> None:
 def test_scores_that_say_nothing_have_none() -> None:
     """Nor have so few that chance may explain that all are good."""
     assert fit_certain_thresholds([unit(n, float(n % 2)) for n in range(200)]) is None
-    assert fit_certain_thresholds([unit(n, 1.0) for n in range(58)]) is None
-    assert fit_certain_thresholds([unit(n, 1.0) for n in range(59)]) is not None
+    bad = [unit(-n - 1, 0.0) for n in range(29)]
+    assert fit_certain_thresholds([*bad, *(unit(n, 1.0) for n in range(58))]) is None
+    assert fit_certain_thresholds([*bad, *(unit(n, 1.0) for n in range(59))]) is not None
+
+
+@pytest.mark.parametrize("usual", [0.0, 1.0])
+def test_one_grade_for_all_is_never_certain(usual: float) -> None:
+    """Where nearly all labels are equal, few grades would be wrong, and no night would differ."""
+    side = 1.0 if usual else -1.0
+    units = [unit(side * (n + 1), usual) for n in range(970)]
+    assert fit_certain_thresholds(units) is None
+    rare = [unit(-side * (n + 1), 1 - usual) for n in range(30)]
+    found = fit_certain_thresholds([*units, *rare])
+    assert found is not None
+    low, high = found.thresholds
+    strengths = [one.strength or 0.0 for one in rare]
+    assert not any(one >= high if usual else one < low for one in strengths)
 
 
 @given(
