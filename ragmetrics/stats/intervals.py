@@ -121,6 +121,10 @@ def interval(
     For zeros and ones k_eff is k. So the interval stays in [0, 1], holds the mean, has a width if
     all values are equal, reaches further to the side of rare values, and is not too narrow for a
     few questions that agree by chance. For other values it is m +/- t * se.
+
+    If all values are within 0.01 of each other, rarer ones may lie at either end of [0, 1].
+    Wilson's bound of a share that no question shows is u = t^2 / (k + t^2), so the interval is at
+    least that from m (1 - u) to m + (1 - m) u.
     Sources: Wilson 1927; Korn and Graubard 1998 for the effective size; Agresti and Coull 1998 for
     added observations.
     """
@@ -134,8 +138,17 @@ def interval(
     size = estimate.size * centre * (1 - centre) * (end - start) ** 2 / variance
     bounds = _wilson(mean, size, t)
     low, high = (start + one * (end - start) for one in bounds)
+    if _alike(estimate):
+        # The error may contain more than the spread of the rows: the wider bound counts.
+        unseen = t * t / (estimate.size + t * t)
+        low = min(low, estimate.mean * (1 - unseen))
+        high = max(high, estimate.mean + (1 - estimate.mean) * unseen)
     # Rounding must not push the interval off the mean.
     return min(low, estimate.mean), max(high, estimate.mean)
+
+
+def _alike(one: IntervalEstimate) -> bool:
+    return one.rows[1] - one.rows[0] < ALIKE
 
 
 def _scale(one: IntervalEstimate) -> tuple[float, float]:
@@ -164,7 +177,7 @@ def _ends(one: IntervalEstimate) -> tuple[float, float]:
     may have more such rows). If one end is further from the mean than the other, it is extended by
     (twice its share of both) ^ 3/4, because samples of skewed values lack the extremes.
     """
-    if one.rows[1] - one.rows[0] < ALIKE:
+    if _alike(one):
         return one.scale
     low, high = (
         (3 * question + row) / 4 for question, row in zip(one.questions, one.rows, strict=True)

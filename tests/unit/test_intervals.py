@@ -196,6 +196,19 @@ def test_the_plain_t_interval_does_not() -> None:
     assert cover(Cell("binary", "0.02", 30, "one row each"), nights=500).t_share < 0.6
 
 
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_equal_middle_scores_leave_room_for_rarer_ones(end: float) -> None:
+    """Two rows in a hundred differ: one night in seven shows none of them, and must cover it."""
+    rng = np.random.default_rng(7)
+    truth, covered = 0.5 + 0.02 * (end - 0.5), 0
+    for _ in range(500):
+        found = apart(np.where(rng.random(100) < 0.02, end, 0.5))
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= truth <= found.high
+    assert covered >= 0.93 * 500
+
+
 def test_rare_low_scores_are_covered() -> None:
     """Most rows score 0.5 and none more, as where each row has one relevant context of two: the
     interval reaches further down, where the rare rows are. On the scale from 0 to 1 it held 91%.
