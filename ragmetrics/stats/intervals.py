@@ -117,7 +117,9 @@ def interval(
         k_eff = k * (c - a) (b - c) / v,   bounds p: (m - p)^2 = t^2 (p - a) (b - p) / k_eff
 
     where c and v are mean and variance of the k questions and of half a question more at either
-    end of the observed range (`_ends`). The scale is this range from 80 questions on, else [0, 1].
+    end of the observed range (`_ends`). The scale is [0, 1]; from 80 questions on it is also this
+    range, and the further one of both bounds counts: the range alone would exclude all means beyond
+    the usual score where the night shows rare ones on its other side only.
     For zeros and ones k_eff is k. So the interval stays in [0, 1], holds the mean, has a width if
     all values are equal, reaches further to the side of rare values, and is not too narrow for a
     few questions that agree by chance. For other values it is m +/- t * se.
@@ -132,12 +134,9 @@ def interval(
     if estimate.rows[0] < 0 or estimate.rows[1] > 1:
         half = t * estimate.error
         return estimate.mean - half, estimate.mean + half
-    centre, variance = _guarded(estimate)
-    start, end = _scale(estimate)
-    mean, centre = ((one - start) / (end - start) for one in (estimate.mean, centre))
-    size = estimate.size * centre * (1 - centre) * (end - start) ** 2 / variance
-    bounds = _wilson(mean, size, t)
-    low, high = (start + one * (end - start) for one in bounds)
+    scales = {(0.0, 1.0), _scale(estimate)}
+    lows, highs = zip(*(_on_scale(estimate, one, t) for one in scales), strict=True)
+    low, high = min(lows), max(highs)
     if _alike(estimate):
         # The error may contain more than the spread of the rows: the wider bound counts.
         unseen = t * t / (estimate.size + t * t)
@@ -145,6 +144,16 @@ def interval(
         high = max(high, estimate.mean + (1 - estimate.mean) * unseen)
     # Rounding must not push the interval off the mean.
     return min(low, estimate.mean), max(high, estimate.mean)
+
+
+def _on_scale(one: IntervalEstimate, ends: tuple[float, float], t: float) -> tuple[float, float]:
+    """Wilson's interval of values between two ends."""
+    start, end = ends
+    centre, variance = _guarded(one)
+    mean, centre = ((value - start) / (end - start) for value in (one.mean, centre))
+    size = one.size * centre * (1 - centre) * (end - start) ** 2 / variance
+    low, high = (start + bound * (end - start) for bound in _wilson(mean, size, t))
+    return low, high
 
 
 def _alike(one: IntervalEstimate) -> bool:
