@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from rich.console import Console
 
 import ragmetrics
 from ragmetrics.calibration.thresholds import fit_certain_thresholds
 from ragmetrics.calibration.units import Unit
+from ragmetrics.cli.output.summary import print_summary
 from ragmetrics.config import Settings, judged_by, make_settings
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused, SettingsError, Unanswered
 from ragmetrics.metrics import GRADE, SUPPORT, Grade, Support, select
@@ -264,6 +267,24 @@ def test_a_reranker_that_is_down_costs_no_row_and_is_a_finding(
     assert all(one.scored == 60 for one in night.metrics)
     [finding] = [one for one in night.findings if "judge=rerank:bge" in one.key]
     assert (finding.level, finding.severity) == ("breach", "warning")
+
+
+def test_a_mean_of_easy_rows_is_said_to_be_one(
+    judge_server: JudgeServer, start_judge: Callable[[], JudgeServer]
+) -> None:
+    """Where the last judge answers nothing usable, only rows without a doubtful context count."""
+    broken = start_judge()
+    broken.faults(nonsense=True)
+    reranker, model = judges(judge_server)
+    panel = [reranker, model | {"base_url": broken.base_url, "reasks": 0}]
+    settings = make_settings({"judges": panel, "aggregate": "cascade"})
+    log = [*rows(), *(one | {"retrieved_contexts": ["Nothing."]} for one in make_rows(20))]
+    for settings_, said in ((settings, True), (cascade(judge_server), False)):
+        found = ragmetrics.evaluate(log, ["context_relevance"], settings=settings_)
+        console = Console(file=StringIO(), width=400)
+        print_summary(console, found.manifest)
+        text = console.file.getvalue()  # type: ignore[attr-defined]
+        assert ("the mean is one of easier rows" in text) is said
 
 
 def test_the_plan_prices_both_ways(judge_server: JudgeServer, tmp_path: Path) -> None:
