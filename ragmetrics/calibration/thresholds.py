@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import optimize, special
 
 from ragmetrics.calibration.units import Unit
@@ -20,12 +20,13 @@ FEWEST = 50
 _GRADES = (0.25, 0.75)
 """Expected label, in [0, 1], from which a context gets grade 1 and grade 2: halfway between two."""
 _PROVISIONAL = (0.0, 0.0)
-_WRONG, _CONFIDENCE = 0.05, 0.95
-"""Largest share of wrong grades among those that a reranker is certain of, at either end, and the
-confidence in it.
+_WRONG, _MISSED, _CONFIDENCE = 0.05, 0.10, 0.95
+"""Largest share of wrong grades among those that a reranker is certain of, at either end; largest
+share of the contexts of other grades that are among them; and the confidence in both.
 """
 
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int_]
 
 
 def with_thresholds(settings: Settings) -> Settings:
@@ -78,34 +79,47 @@ def fit_certain_thresholds(units: Sequence[Unit]) -> CertainThresholds | None:
     """The scores outside which at most 5% of the grades are wrong.
 
         low  = the largest t with  share of label_i > 0 among score_i < t   at most 0.05
+                             and   share of score_i < t among label_i > 0   at most 0.10
         high = the smallest t with share of label_i < 1 among score_i >= t  at most 0.05
+                             and   share of score_i >= t among label_i < 1  at most 0.10
 
     A share counts by its upper bound, at 95% (Clopper and Pearson 1934), which takes 59 contexts at
-    the least. Labels lie in [0, 1]. Where both overlap, they meet in the middle, and no context is
-    doubtful. None where fewer than 50 units have a score, or where no score is certain.
+    the least, and 29 of other grades. Without the second share, one grade for all contexts would
+    be certain where 97% have the same label, and no night would show a change.
+
+    Labels lie in [0, 1]. Where both overlap, they meet where the fewest grades are wrong, and no
+    context is doubtful. None where fewer than 50 units have a score, or where no score is certain.
     """
     scored = [(one.strength, one.label) for one in units if one.strength is not None]
     if len(scored) < FEWEST:
         return None
     scores, place = np.unique([score for score, _ in scored], return_inverse=True)
     labels, counts = np.array([label for _, label in scored]), np.bincount(place)
-    below = _certain_from_the_first(np.bincount(place, labels > 0), counts)
-    above = _certain_from_the_first(np.bincount(place, labels < 1)[::-1], counts[::-1])
-    first, second = below, len(scores) - above
+    good, bad = (np.bincount(place[one], minlength=len(scores)) for one in (labels > 0, labels < 1))
+    first = _certain_from_the_first(good, counts)
+    second = len(scores) - _certain_from_the_first(bad[::-1], counts[::-1])
     if first > second:
-        first = second = (first + second) // 2
+        wrong = np.cumsum(np.r_[0, good]) + np.cumsum(np.r_[0, bad[::-1]])[::-1]
+        first = second = second + int(np.argmin(wrong[second : first + 1]))
     certain = 1 - float(counts[first:second].sum()) / len(scored)
     if not certain:
         return None
     return CertainThresholds((_cut(scores, first), _cut(scores, second)), certain)
 
 
-def _certain_from_the_first(wrong: ArrayLike, counts: NDArray[np.int_]) -> int:
-    """How many scores, from the first on, can be taken with at most 5% of wrong grades."""
-    bad, total = np.cumsum(wrong), np.cumsum(counts)
-    upper = special.betaincinv(bad + 1, np.maximum(total - bad, 1e-9), _CONFIDENCE)
-    good = np.flatnonzero(upper <= _WRONG)
+def _certain_from_the_first(wrong: Counts, counts: Counts) -> int:
+    """How many scores, from the first on, can be taken with few wrong grades."""
+    bad, total = (np.cumsum(one, dtype=np.float64) for one in (wrong, counts))
+    few = (_upper(bad, total) <= _WRONG) & (_upper(bad, bad[-1:]) <= _MISSED)
+    good = np.flatnonzero(few)
     return int(good[-1]) + 1 if len(good) else 0
+
+
+def _upper(count: Floats, of: Floats) -> Floats:
+    """Clopper and Pearson's upper bound of a share."""
+    return np.asarray(
+        special.betaincinv(count + 1, np.maximum(of - count, 1e-9), _CONFIDENCE), np.float64
+    )
 
 
 def _cut(scores: Floats, place: int) -> float:

@@ -117,10 +117,16 @@ def interval(
         k_eff = k * (c - a) (b - c) / v,   bounds p: (m - p)^2 = t^2 (p - a) (b - p) / k_eff
 
     where c and v are mean and variance of the k questions and of half a question more at either
-    end of the observed range (`_ends`). The scale is this range from 80 questions on, else [0, 1].
+    end of the observed range (`_ends`). The scale is [0, 1]; from 80 questions on it is also this
+    range, and the further one of both bounds counts: the range alone would exclude all means beyond
+    the usual score where the night shows rare ones on its other side only.
     For zeros and ones k_eff is k. So the interval stays in [0, 1], holds the mean, has a width if
     all values are equal, reaches further to the side of rare values, and is not too narrow for a
     few questions that agree by chance. For other values it is m +/- t * se.
+
+    If all values are within 0.01 of each other, rarer ones may lie at either end of [0, 1].
+    Wilson's bound of a share that no question shows is u = t^2 / (k + t^2), so the interval is at
+    least that from m (1 - u) to m + (1 - m) u.
     Sources: Wilson 1927; Korn and Graubard 1998 for the effective size; Agresti and Coull 1998 for
     added observations.
     """
@@ -128,14 +134,30 @@ def interval(
     if estimate.rows[0] < 0 or estimate.rows[1] > 1:
         half = t * estimate.error
         return estimate.mean - half, estimate.mean + half
-    centre, variance = _guarded(estimate)
-    start, end = _scale(estimate)
-    mean, centre = ((one - start) / (end - start) for one in (estimate.mean, centre))
-    size = estimate.size * centre * (1 - centre) * (end - start) ** 2 / variance
-    bounds = _wilson(mean, size, t)
-    low, high = (start + one * (end - start) for one in bounds)
+    scales = {(0.0, 1.0), _scale(estimate)}
+    lows, highs = zip(*(_on_scale(estimate, one, t) for one in scales), strict=True)
+    low, high = min(lows), max(highs)
+    if _alike(estimate):
+        # The error may contain more than the spread of the rows: the wider bound counts.
+        unseen = t * t / (estimate.size + t * t)
+        low = min(low, estimate.mean * (1 - unseen))
+        high = max(high, estimate.mean + (1 - estimate.mean) * unseen)
     # Rounding must not push the interval off the mean.
     return min(low, estimate.mean), max(high, estimate.mean)
+
+
+def _on_scale(one: IntervalEstimate, ends: tuple[float, float], t: float) -> tuple[float, float]:
+    """Wilson's interval of values between two ends."""
+    start, end = ends
+    centre, variance = _guarded(one)
+    mean, centre = ((value - start) / (end - start) for value in (one.mean, centre))
+    size = one.size * centre * (1 - centre) * (end - start) ** 2 / variance
+    low, high = (start + bound * (end - start) for bound in _wilson(mean, size, t))
+    return low, high
+
+
+def _alike(one: IntervalEstimate) -> bool:
+    return one.rows[1] - one.rows[0] < ALIKE
 
 
 def _scale(one: IntervalEstimate) -> tuple[float, float]:
@@ -164,7 +186,7 @@ def _ends(one: IntervalEstimate) -> tuple[float, float]:
     may have more such rows). If one end is further from the mean than the other, it is extended by
     (twice its share of both) ^ 3/4, because samples of skewed values lack the extremes.
     """
-    if one.rows[1] - one.rows[0] < ALIKE:
+    if _alike(one):
         return one.scale
     low, high = (
         (3 * question + row) / 4 for question, row in zip(one.questions, one.rows, strict=True)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from rich.console import Console
 
 import ragmetrics
 from ragmetrics.calibration.thresholds import fit_certain_thresholds
 from ragmetrics.calibration.units import Unit
+from ragmetrics.cli.output.summary import print_summary
 from ragmetrics.config import Settings, judged_by, make_settings
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused, SettingsError, Unanswered
 from ragmetrics.metrics import GRADE, SUPPORT, Grade, Support, select
@@ -266,6 +269,24 @@ def test_a_reranker_that_is_down_costs_no_row_and_is_a_finding(
     assert (finding.level, finding.severity) == ("breach", "warning")
 
 
+def test_a_mean_of_easy_rows_is_said_to_be_one(
+    judge_server: JudgeServer, start_judge: Callable[[], JudgeServer]
+) -> None:
+    """Where the last judge answers nothing usable, only rows without a doubtful context count."""
+    broken = start_judge()
+    broken.faults(nonsense=True)
+    reranker, model = judges(judge_server)
+    panel = [reranker, model | {"base_url": broken.base_url, "reasks": 0}]
+    settings = make_settings({"judges": panel, "aggregate": "cascade"})
+    log = [*rows(), *(one | {"retrieved_contexts": ["Nothing."]} for one in make_rows(20))]
+    for settings_, said in ((settings, True), (cascade(judge_server), False)):
+        found = ragmetrics.evaluate(log, ["context_relevance"], settings=settings_)
+        console = Console(file=StringIO(), width=400)
+        print_summary(console, found.manifest)
+        text = console.file.getvalue()  # type: ignore[attr-defined]
+        assert ("the mean is one of easier rows" in text) is said
+
+
 def test_the_plan_prices_both_ways(judge_server: JudgeServer, tmp_path: Path) -> None:
     """`cascade` at what it cost, the other ways as if the last judge had given every verdict."""
     log = write_jsonl(tmp_path / "log.jsonl", rows(160))
@@ -328,8 +349,23 @@ def test_thresholds_enclose_the_doubtful_scores() -> None:
 def test_scores_that_say_nothing_have_none() -> None:
     """Nor have so few that chance may explain that all are good."""
     assert fit_certain_thresholds([unit(n, float(n % 2)) for n in range(200)]) is None
-    assert fit_certain_thresholds([unit(n, 1.0) for n in range(58)]) is None
-    assert fit_certain_thresholds([unit(n, 1.0) for n in range(59)]) is not None
+    bad = [unit(-n - 1, 0.0) for n in range(29)]
+    assert fit_certain_thresholds([*bad, *(unit(n, 1.0) for n in range(58))]) is None
+    assert fit_certain_thresholds([*bad, *(unit(n, 1.0) for n in range(59))]) is not None
+
+
+@pytest.mark.parametrize("usual", [0.0, 1.0])
+def test_one_grade_for_all_is_never_certain(usual: float) -> None:
+    """Where nearly all labels are equal, few grades would be wrong, and no night would differ."""
+    side = 1.0 if usual else -1.0
+    units = [unit(side * (n + 1), usual) for n in range(970)]
+    assert fit_certain_thresholds(units) is None
+    rare = [unit(-side * (n + 1), 1 - usual) for n in range(30)]
+    found = fit_certain_thresholds([*units, *rare])
+    assert found is not None
+    low, high = found.thresholds
+    strengths = [one.strength or 0.0 for one in rare]
+    assert not any(one >= high if usual else one < low for one in strengths)
 
 
 @given(

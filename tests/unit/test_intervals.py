@@ -196,6 +196,33 @@ def test_the_plain_t_interval_does_not() -> None:
     assert cover(Cell("binary", "0.02", 30, "one row each"), nights=500).t_share < 0.6
 
 
+@pytest.mark.parametrize("rare", [0.01, 0.02])
+def test_rare_scores_on_either_side_are_covered(rare: float) -> None:
+    """A night shows some of them on one side only: the other side stays possible. On the observed
+    range alone it held 53% and 76%.
+    """
+    random, held, nights = np.random.default_rng(5), 0, 500
+    for _ in range(nights):
+        found = apart(random.choice([0.0, 0.5, 1.0], 100, p=[rare, 1 - 2 * rare, rare]))
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= 0.5 <= found.high
+    assert held >= 0.93 * nights
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_equal_middle_scores_leave_room_for_rarer_ones(end: float) -> None:
+    """Two rows in a hundred differ: one night in seven shows none of them, and must cover it."""
+    rng = np.random.default_rng(7)
+    truth, covered = 0.5 + 0.02 * (end - 0.5), 0
+    for _ in range(500):
+        found = apart(np.where(rng.random(100) < 0.02, end, 0.5))
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= truth <= found.high
+    assert covered >= 0.93 * 500
+
+
 def test_rare_low_scores_are_covered() -> None:
     """Most rows score 0.5 and none more, as where each row has one relevant context of two: the
     interval reaches further down, where the rare rows are. On the scale from 0 to 1 it held 91%.
@@ -208,7 +235,7 @@ def test_rare_low_scores_are_covered() -> None:
         assert found.high is not None
         assert found.mean - found.low >= found.high - found.mean - 1e-9
         held += found.low <= float(scores @ chances) <= found.high
-    assert 0.93 <= held / nights <= 0.975
+    assert 0.93 <= held / nights <= 0.985
 
 
 @given(st.lists(UNIT, min_size=80, max_size=120))

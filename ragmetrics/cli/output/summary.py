@@ -137,8 +137,29 @@ def _print_panel(console: Console, manifest: Manifest) -> None:
     if spreads:
         steady = ", ".join(f"{metric} {spread:.3f}" for metric, spread in spreads.items())
         console.print(f"Spread over repeats: {steady}")
+    _print_easy_rows(console, manifest)
     for problem in manifest.problems:
         console.print(f"Problem: {clean(problem, 300)}", style="red")
+
+
+def _print_easy_rows(console: Console, manifest: Manifest) -> None:
+    """Say where the last judge of a cascade failed: rows with a score are the easy ones."""
+    certain = {
+        metric
+        for label, of in manifest.usage_by_metric.items()
+        if any(one.certain for one in of.values())
+        for metric in label.split(" + ")
+    }
+    for one in manifest.metrics:
+        if one.metric not in certain or not one.scored:
+            continue
+        last = manifest.judge.panel[-1]
+        if failed := sum(judge.failed for judge in one.judges if judge.name == last):
+            console.print(
+                f"{one.metric}: {clean(last, 60)} failed on {failed:,} rows of which no earlier "
+                "judge was certain: the mean is one of easier rows",
+                style="yellow",
+            )
 
 
 def print_source(console: Console, rows: int, quarantined: int, reasons: dict[str, int]) -> None:
