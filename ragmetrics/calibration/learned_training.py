@@ -41,12 +41,13 @@ REFIT_AFTER = 200
 
 
 def teacher(settings: Settings) -> JudgeSettings:
-    """The judge whose verdicts are learned: the first paid one of the settings, or the last one of
-    a cascade.
+    """The judge whose verdicts are learned: the first paid one of the settings.
 
     For `judge: learned` it is the judge named in `from`. Raises InputError without one.
     """
-    for judge in settings.final_judges:
+    if settings.aggregate == "cascade":
+        raise InputError("a cascade has verdicts of several judges, which cannot be learned as one")
+    for judge in settings.panel:
         if judge.remote:
             return judge
         if judge.learned_from is not None:

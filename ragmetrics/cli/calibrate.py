@@ -209,6 +209,11 @@ def _print_details(console: Console, measured: MetricCalibration, overall: Agree
         console.print(
             f"In a cascade: `thresholds: [{first}, {second}]`; certain of {measured.certain:.1%}"
         )
+    elif measured.thresholds:
+        console.print(
+            "In a cascade: none; by these labels it is certain of no context (it takes 59 of one "
+            "kind that it ranks above nearly all others, and 29 of the other kind)"
+        )
     _show(console, _confusion(overall))
     if overall.reliability:
         _show(console, _reliability(overall))

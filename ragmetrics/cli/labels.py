@@ -117,7 +117,9 @@ def suggest(
     console.print(f"{len(found.rows):,} rows of night {found.night}, drawn {how}")
     if out:
         place = "the folder of" if chosen.labels else "a folder, and name that in"
-        console.print(f"Written: {out}. Next: fill it in, and put it into {place} `labels:`.")
+        fill = "open it, label the rows, and put the file that it saves"
+        fill = fill if out.suffix == ".html" else "fill it in, and put it"
+        console.print(f"Written: {out}. Next: {fill} into {place} `labels:`.")
 
 
 def _print_rows(found: SuggestedLabels) -> None:

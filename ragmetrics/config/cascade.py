@@ -21,7 +21,7 @@ def check_cascade(judges: Sequence[JudgeSettings]) -> None:
                 f"aggregate: cascade: the judge {one.name} costs nothing; to use it first, set "
                 "`sample: {draw: active}`, whose means stay valid where it is wrong"
             )
-        if one.name != "rerank" and one.repeats == 1:
+        if one.reads_prompts and one.repeats == 1:
             raise ValueError(
                 f"aggregate: cascade: the judge {one.name} needs `repeats: 2` or more, unless it "
                 "is the last one: it is certain where its repeats agree"

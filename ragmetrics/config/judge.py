@@ -208,7 +208,10 @@ class JudgeSettings(SettingsModel):
         if self.base_url is None:
             raise ValueError("base_url: the judge rerank needs the address of its server")
         if self.thresholds and not -math.inf < self.thresholds[0] <= self.thresholds[1] < math.inf:
-            raise ValueError("thresholds: should be two numbers that rise, such as [0.2, 0.6]")
+            raise ValueError(
+                "thresholds: should be two numbers, the second not below the first, such as "
+                "[0.2, 0.6]"
+            )
         return self
 
     @field_validator("name")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 PromptLayout = Literal["auto", "task_first", "row_first"]
 _HOSTS = ("openai.com", "openai.azure.com")
-_GPT = re.compile(r"\bgpt-(\d+)(?:\.(\d+))?")
+_GPT = re.compile(r"\bgpt-(\d)(?:\.?(\d+))?")  # Azure's names have no dot: gpt-41
 _FIRST_WITH_BREAKPOINTS = (5, 6)
 
 
@@ -29,7 +29,7 @@ def needs_breakpoints(model: str) -> bool:
     """True for OpenAI's models from GPT-5.6: their cache finds an equal beginning only where a
     request marks its end, and ours mark none.
     """
-    found = _GPT.search(model)
+    found = _GPT.search(model.casefold())
     if found is None:
         return False
     return (int(found[1]), int(found[2] or 0)) >= _FIRST_WITH_BREAKPOINTS

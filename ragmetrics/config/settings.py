@@ -196,6 +196,11 @@ class Settings(BaseSettings):
     def _cascade(self) -> Settings:
         if self.aggregate == "cascade":
             check_cascade(self.judges)
+            if self.sample and self.sample.cheap == "learned":
+                raise ValueError(
+                    "sample: cheap: learned: a cascade has verdicts of several judges, and its "
+                    "last one only those on doubtful requests; use `embedded`"
+                )
             if self.alerts.drift_set:
                 raise ValueError(
                     "alerts: drift_set: a cascade has no level on a labelled set; name the set "

@@ -47,8 +47,9 @@ class Score:
     probability: float | None = None
     """Inclusion probability of a judged row, if active sampling is set."""
     compared: bool = True
-    """False for a judged row outside the uniform part of the sample: comparisons of nights, which
-    give each row the same weight, leave it out."""
+    """False for a judged row that comparisons of nights leave out: outside the uniform part of a
+    sample, as they give each row the same weight, or with a verdict by another judge of a cascade
+    than usual."""
 
     def __post_init__(self) -> None:
         if isinstance(self.value, float) and not math.isfinite(self.value):

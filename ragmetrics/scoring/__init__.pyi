@@ -37,6 +37,7 @@ from .metric_choice import (
     add_price as add_price,
 )
 from .cost_plan import (
+    CASCADE as CASCADE,
     CostPlan as CostPlan,
     MetricCosts as MetricCosts,
     Way as Way,

@@ -68,11 +68,16 @@ class CascadedRow:
         return [found[place] for place in range(len(wanted))]
 
     def noted(self, metric: str, score: Score) -> Score:
-        """A metric's score, with the number of verdicts by judge in its details."""
+        """A metric's score, with the number of verdicts by judge in its details.
+
+        Where an earlier judge failed, another one answered in its place than on other nights, so
+        the score is in no comparison.
+        """
         by_judge = dict(self._answered_by[metric])
         failed = tuple(self._failed[metric])
         details = {**score.details, "answered_by": by_judge} if by_judge else score.details
-        return replace(score, details=details, failed=failed)
+        compared = not any(one.name in failed for one in self._earlier)
+        return replace(score, details=details, failed=failed, compared=compared)
 
     async def _certain(
         self, member: Member, wanted: Mapping[int, MetricRequest]
@@ -114,7 +119,9 @@ class CascadedRow:
 
 
 def _can_be_certain(member: Member, wanted: MetricRequest) -> bool:
+    """Whether an earlier judge is asked. A single yes or no shows no certainty."""
     ask = wanted.request
-    if not isinstance(ask, Ask) or top_level(ask.prompt) is None:
+    top = top_level(ask.prompt) if isinstance(ask, Ask) else None
+    if not isinstance(ask, Ask) or top is None or (top == 1 and member.repeats == 1):
         return False
     return can_answer(member.client.judge, [ask.prompt])

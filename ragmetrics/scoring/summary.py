@@ -44,7 +44,7 @@ class MetricScores:
     """Columns: question, value, status, reason (of rows that are not applicable), votes, failed,
     spread, cheap, index_build, shard, position, and one column `tag:NAME` per tag, also for the
     language. A sampled night has `stratum` too, and with active sampling `probability` and
-    `compared`."""
+    `compared`, which a cascade may have too."""
     higher_is_better: bool = True
 
     @property
@@ -54,10 +54,8 @@ class MetricScores:
 
     @property
     def compared(self) -> pd.DataFrame:
-        """The rows with a value that are in the uniform part of their sample.
-
-        All rows with a value, but for active sampling. Comparisons of nights, which give each row
-        the same weight, read these.
+        """The rows with a value that comparisons of nights read (see `Score.compared`): all, but
+        for active sampling and for a cascade whose earlier judge failed.
         """
         rows = self.scored
         return rows[rows["compared"].ne(False)] if "compared" in rows else rows

@@ -71,7 +71,7 @@ SCORE_SCHEMA = pa.schema(
         ("spread", pa.float64()),
         ("cheap", pa.float64()),  # the cheap judge's value, on sampled nights
         ("probability", pa.float64()),  # of a judged row to be judged, with active sampling
-        ("compared", pa.bool_()),  # false: judged, but outside the uniform part of the sample
+        ("compared", pa.bool_()),  # false: judged, but in no comparison of nights
     ]
 )
 
@@ -204,7 +204,7 @@ def score_record(row: LogRow, score: Score) -> dict[str, Any]:
         "spread": score.spread,
         "cheap": score.cheap,
         "probability": score.probability,
-        "compared": None if score.probability is None else score.compared,
+        "compared": None if score.probability is None and score.compared else score.compared,
     }
 
 

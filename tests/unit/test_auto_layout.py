@@ -80,6 +80,9 @@ def test_a_price_of_cached_tokens_chooses_the_row_first() -> None:
         ("gpt-5.6-terra", False),
         ("openai/gpt-5.10", False),
         ("gpt-6", False),
+        ("GPT-5.6", False),
+        ("gpt-41-of-azure", True),
+        ("gpt-35-turbo", True),
     ],
 )
 def test_a_model_whose_cache_needs_breakpoints_gets_the_task_first(

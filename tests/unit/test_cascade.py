@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import given, strategies as st
 from rich.console import Console
 
 import ragmetrics
+from ragmetrics.calibration import learn
 from ragmetrics.calibration.thresholds import fit_certain_thresholds
 from ragmetrics.calibration.units import Unit
 from ragmetrics.cli.output.summary import print_summary
@@ -285,6 +287,63 @@ def test_a_mean_of_easy_rows_is_said_to_be_one(
         print_summary(console, found.manifest)
         text = console.file.getvalue()  # type: ignore[attr-defined]
         assert ("the mean is one of easier rows" in text) is said
+
+
+def test_a_night_without_its_first_judge_is_no_regression(
+    judge_server: JudgeServer, start_judge: Callable[[], JudgeServer], tmp_path: Path
+) -> None:
+    """The model grades all contexts then, and lower ones; no rule compares that with other nights,
+    on that night or later."""
+    reranker, model = judges(judge_server)
+    first = start_judge()
+    # Certain that every context answers.
+    reranker |= {"thresholds": [-1.0, -1.0], "base_url": first.base_url, "retries": 0}
+    rule = {"metric": "context_relevance", "max_drop": 0.05, "versus": "trailing:7"}
+    night: list[Any] = []
+    for number in range(5):
+        when = NIGHT + timedelta(days=number)
+        new = [one | {"user_input": f"{one['user_input'][:-1]} {number}?"} for one in rows()]
+        write_jsonl(tmp_path / "logs" / f"{when}.jsonl", new)
+        first.faults(fail={"500": 1.0} if number == 3 else {})
+        settings = make_settings(
+            {
+                "judges": [reranker, model],
+                "aggregate": "cascade",
+                "logs": f"{tmp_path}/logs/{{date}}.jsonl",
+                "metrics": ["context_relevance"],
+                "store": str(tmp_path / "store"),
+                "alerts": {"rules": [rule]},
+            }
+        )
+        night.append(run_night(settings, when).manifest)
+    assert night[2].metrics[0].mean - night[3].metrics[0].mean > 0.2
+    [without] = [one for one in night[3].findings if one.kind == "metric"]
+    [after] = [one for one in night[4].findings if one.kind == "metric"]
+    assert (without.level, without.drop) == ("ok", None)
+    assert "nothing to compare" in without.message
+    assert (after.level, after.drop) == ("ok", 0.0)
+
+
+def test_a_recorded_cascade_is_replayed(judge_server: JudgeServer, tmp_path: Path) -> None:
+    """Each judge from its part of the recording, with the same scores."""
+    place = tmp_path / "recording.jsonl"
+    settings = cascade(judge_server)
+    log = write_jsonl(tmp_path / "log.jsonl", rows())
+    first = ragmetrics.evaluate(str(log), METRICS, settings=settings, record=place)
+    names = [f"recorded:{place}#{name}" for name in ("rerank:bge", "openai:large")]
+    played = make_settings({"judges": names, "aggregate": "cascade"})
+    again = ragmetrics.evaluate(str(log), METRICS, settings=played)
+    assert [one.mean for one in again.manifest.metrics] == [
+        one.mean for one in first.manifest.metrics
+    ]
+
+
+def test_a_cascade_teaches_no_learned_judge(judge_server: JudgeServer, tmp_path: Path) -> None:
+    """Its last judge gives verdicts on doubtful requests alone."""
+    with pytest.raises(SettingsError, match="cheap: learned"):
+        cascade(judge_server, sample={"rows": 100, "cheap": "learned"})
+    with pytest.raises(InputError, match="several judges"):
+        learn(cascade(judge_server), Files(str(tmp_path)))
 
 
 def test_the_plan_prices_both_ways(judge_server: JudgeServer, tmp_path: Path) -> None:

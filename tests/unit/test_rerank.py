@@ -180,7 +180,7 @@ def test_a_metric_that_it_cannot_score_is_named_at_once(judge_server: JudgeServe
     ("more", "message"),
     [
         ({"thresholds": None}, "ragmetrics calibrate"),
-        ({"thresholds": [0.7, 0.3]}, "two numbers that rise"),
+        ({"thresholds": [0.7, 0.3]}, "the second not below the first"),
         ({"base_url": None}, "address of its server"),
         ({"name": "openai"}, "on the judge rerank only"),
     ],

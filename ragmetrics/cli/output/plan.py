@@ -6,7 +6,7 @@ from rich.console import Console
 
 from ragmetrics.cli.table import print_grid
 from ragmetrics.report import money
-from ragmetrics.scoring import CostPlan, MetricCosts
+from ragmetrics.scoring import CASCADE, CostPlan, MetricCosts
 from ragmetrics.text import NO_VALUE, clean
 
 
@@ -26,6 +26,8 @@ def print_plan(console: Console, plan: CostPlan) -> None:
         known = [(way, "", "", money(usd)) for way, usd in totals if usd is not None]
         lines += [("all metrics" if not place else "", *one) for place, one in enumerate(known)]
     print_grid(console, ("metric", "way", "rows", "±", "money"), lines, names=(0, 1))
+    if any(way.name == CASCADE and way.usd is not None for one in plan.metrics for way in one.ways):
+        console.print("cascade: ± of its own mean, which may differ from that of its last judge")
     for needs, ways in _missing(plan).items():
         console.print(f"{', '.join(ways)}: not known yet: needs {needs}")
     if plan.free:

@@ -67,7 +67,7 @@ def choose_learned(settings: Settings, files: Files) -> tuple[str, str]:
     """
     if settings.sample is None or settings.sample.cheap != "learned":
         return "", ""
-    judge = next((one for one in settings.final_judges if one.remote), None)
+    judge = next((one for one in settings.panel if one.remote), None)
     model = find_learned(judge, settings.fuse, files) if judge else None
     if model is None:
         note = "there is no learned judge yet: the embedded judge scores all rows"

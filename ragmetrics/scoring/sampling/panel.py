@@ -90,7 +90,9 @@ class SampledPanel(Panel):
         chance = group.chance(mark) if group else None
         if chance is None:
             return score
-        return replace(score, probability=chance.probability, compared=chance.compared)
+        return replace(
+            score, probability=chance.probability, compared=score.compared and chance.compared
+        )
 
 
 def _with_cheap_score(score: Score | None, guess: Guess | None, known: float | None) -> Score:
