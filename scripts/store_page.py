@@ -144,7 +144,8 @@ _COLUMNS: Mapping[str, tuple[pa.Schema, Mapping[str, str]]] = {
             "spread": "Standard deviation of a judge's `repeats`; for a panel, their mean.",
             "cheap": "On a [sampled](../how-to/sampling.md) night, the cheap judge's score.",
             "probability": "With active sampling: the inclusion probability of a judged row.",
-            "compared": "With active sampling, or where an earlier judge of a cascade failed: false for a judged row that rules do not compare.",
+            "compared": "With active sampling, or where an earlier judge of a cascade failed: "
+            "false for a judged row that rules do not compare.",
         },
     ),
     "Rows": (ROW_SCHEMA, dict.fromkeys(ROW_SCHEMA.names, "")),
