@@ -10,19 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.tag_means import standardising_tag
 from ragmetrics.model import Manifest, Summary
 from ragmetrics.stats import (
-    CONFIDENCE,
     FEWEST_STEPS,
     Codes,
     LevelError,
     NightStep,
     Numbers,
     degrees_of_freedom,
+    error_of,
     estimate_movement,
     night_levels,
 )
@@ -36,7 +35,6 @@ APART = 3
 """Nights from one level to the other in a step. What a judge keeps from one night to the next is
 not seen in successive levels."""
 _WEEK = 7
-_ERRORS = float(special.ndtri(0.5 + CONFIDENCE / 2))
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class LevelSeries:
 
     def _error(self, one: Summary) -> float:
         if self.tag is None:
-            return ((one.high or 0.0) - (one.low or 0.0)) / (2 * _ERRORS)
+            return error_of(one.mde or 0.0, max(one.questions - 1, 1))
         cells = one.by_tag[self.tag].values()
         count = sum(cell.questions for cell in cells)
         return float(np.sqrt(sum(cell.scatter for cell in cells) / max(1.0, count - 1) / count))

@@ -70,6 +70,7 @@ from .t_test import (
     MeanDifference as MeanDifference,
     Numbers as Numbers,
     detectable as detectable,
+    error_of as error_of,
     smallest_enough as smallest_enough,
     POWER as POWER,
 )

@@ -345,13 +345,14 @@ def test_dates_in_names(paths: Sequence[str], logs: str) -> None:
     assert night_place("here", paths).logs == logs
 
 
-def summary(mean: float, half: float, rows: int) -> Summary:
-    """A mean with its interval."""
+def summary(mean: float, mde: float, rows: int) -> Summary:
+    """A mean with its detectable drop."""
     return Summary(
         metric="context_relevance",
         mean=mean,
-        low=mean - half,
-        high=mean + half,
+        low=None,
+        high=None,
+        mde=mde,
         scored=rows,
         questions=rows,
         status={"scored": rows},
@@ -359,11 +360,11 @@ def summary(mean: float, half: float, rows: int) -> Summary:
     )
 
 
-@given(half=st.floats(0.0, 0.3), rows=st.integers(20, 50_000), share=st.floats(0.001, 0.05))
-def test_limits_follow_from_the_variance(half: float, rows: int, share: float) -> None:
+@given(mde=st.floats(0.0, 0.3), rows=st.integers(20, 50_000), share=st.floats(0.001, 0.05))
+def test_limits_follow_from_the_variance(mde: float, rows: int, share: float) -> None:
     """A rule never promises more false alarms than the settings allow, and detects more than its
     limit."""
-    found = rule_limit(summary(0.6, half, rows), rows, false_alarms=share)
+    found = rule_limit(summary(0.6, mde, rows), rows, false_alarms=share)
     assert found is not None
     assert found.false_alarms <= 365 * share + 1e-9
     assert found.detects >= found.max_drop >= 0.03

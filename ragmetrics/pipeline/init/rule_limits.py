@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from scipy import special
 
 from ragmetrics.model import Summary
-from ragmetrics.stats import CONFIDENCE, POWER
+from ragmetrics.stats import POWER, error_of
 
 NIGHTS_BEFORE = 7
 """A rule compares a night with so many nights before."""
@@ -38,7 +38,7 @@ class RuleLimit:
 def rule_limit(summary: Summary, rows_a_night: float, *, false_alarms: float) -> RuleLimit | None:
     """The limits of one metric; None without an interval.
 
-        se_night = (high - low) / (2 z_(0.5 + confidence/2)) * sqrt(scored / rows a night)
+        se_night = se of the log's mean * sqrt(scored / rows a night)
         se       = se_night * sqrt(1 + 1/7)
         max_drop = z_(1-a) se, rounded up to a hundredth, from 0.03 to 0.3
         detects  = max(max_drop, z_(1-a) se) + z_0.8 se
@@ -48,9 +48,9 @@ def rule_limit(summary: Summary, rows_a_night: float, *, false_alarms: float) ->
     each night's questions for new ones; where questions return, nights are compared in pairs, and
     smaller drops are found. `min` is four drops below the mean, rounded down to 0.05.
     """
-    if summary.mean is None or summary.low is None or summary.high is None or not summary.scored:
+    if summary.mean is None or summary.mde is None or not summary.scored:
         return None
-    spread = (summary.high - summary.low) / (2 * _z(0.5 + CONFIDENCE / 2))
+    spread = error_of(summary.mde, summary.questions - 1)
     night = spread * math.sqrt(summary.scored / max(rows_a_night, 1.0))
     error = night * math.sqrt(1 + 1 / NIGHTS_BEFORE)
     noise = _z(1 - false_alarms) * error
