@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ragmetrics.judges.row_first import REST, ROW_FIRST, number_sentences
 from ragmetrics.metrics import select
 from ragmetrics.model import Ask, LogRow, dump_json, read_row
-from ragmetrics.scoring.panel import MetricRun
+from ragmetrics.scoring.metric_run import MetricRun
 from tests.fakes.prompt_cache import CHARS_PER_TOKEN, PromptCache
 
 Messages: TypeAlias = Sequence[Mapping[str, str]]

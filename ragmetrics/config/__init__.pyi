@@ -1,13 +1,15 @@
 from .settings import (
     Aggregate as Aggregate,
-    Judged as Judged,
     ReadLimits as ReadLimits,
     MetricChoice as MetricChoice,
     Settings as Settings,
-    bounded as bounded,
-    judged_by as judged_by,
     load_settings as load_settings,
     make_settings as make_settings,
+)
+from .overrides import (
+    Judged as Judged,
+    bounded as bounded,
+    judged_by as judged_by,
     with_preset as with_preset,
 )
 from .prometheus import PushSettings as PushSettings

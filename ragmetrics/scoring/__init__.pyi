@@ -44,7 +44,8 @@ from .cost_plan import (
     plan_costs as plan_costs,
 )
 from .garbage import collect_seldom as collect_seldom
-from .panel import MetricRun as MetricRun, majority as majority, run_metric as run_metric
+from .metric_run import MetricRun as MetricRun, run_metric as run_metric
+from .panel import majority as majority
 from .sharding import shard_range as shard_range
 from .reuse import (
     find_attempt as find_attempt,

@@ -1,6 +1,5 @@
 """The panel: scores rows by metrics, with one judge or several.
 
-A metric runs on a row by turns: it makes requests, a judge answers them, until there is a score.
 Several scores of a row become one:
 
     each judge:  value is the mean over the repeats, spread their standard deviation
@@ -8,131 +7,31 @@ Several scores of a row become one:
     cascade:     no aggregate: each verdict is that of one judge (see `cascade`)
 
 A judge that fails is counted and left out of the row's value. A row without any value has failed.
-Rows are returned in input order. The number of rows in progress is bounded. Finished rows wait for
-slower rows before them; their number is bounded too.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections import Counter, deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from traceback import extract_tb
 from typing import Any
 
 import numpy as np
 
 from ragmetrics.config import Aggregate
-from ragmetrics.errors import JudgeRefused, RagmetricsError, Unanswered, UnreadableReply
+from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges import MetricRequest, RowFirst
 from ragmetrics.metrics import Metric
-from ragmetrics.model import UNSETTLED, Answer, Ask, LogRow, Request, Score, Status
+from ragmetrics.model import UNSETTLED, Answer, Ask, LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.cascade import CascadedRow, repeated
 from ragmetrics.scoring.member import Member
-from ragmetrics.storage import ScoredRow
-from ragmetrics.text import shorten, weight
+from ragmetrics.scoring.metric_run import MetricRun, is_heavy
 
-log = logging.getLogger(__name__)
 _DIGITS = 9  # values that differ by rounding alone are one vote
-_HEAVY = 50_000
-"""Microseconds of splitting from which on a row is split in a thread: a longer wait of the event
-loop would delay requests.
-"""
-_WAITING = 4
-"""Rows that may be started and not yet returned, as a multiple of the rows in progress."""
-Rows = Iterable[LogRow] | AsyncIterable[LogRow]
 _Answers = Callable[[Sequence[MetricRequest]], Awaitable[list[Answer]]]
-
-
-def is_heavy(row: LogRow) -> bool:
-    """True when a metric may block the event loop on this row."""
-    return weight(row.texts) > _HEAVY
-
-
-class MetricRun:
-    """The generator of one metric on one row."""
-
-    def __init__(self, metric: Metric, row: LogRow, *, heavy: bool = False) -> None:
-        self.metric = metric
-        self.requests: Sequence[Request] = ()
-        self.score: Score | None = None
-        self.asked = False
-        """True when the metric has sent a request. Otherwise every judge gives the same score."""
-        self._row = row
-        self._steps = metric.play(row)
-        self._heavy = heavy
-
-    def asks(self) -> list[Request]:
-        """The current requests, with the prompts of the row's language."""
-        return [self.metric.overridden(one, self._row.language) for one in self.requests]
-
-    async def advance(self, answers: Sequence[Answer] | None) -> None:
-        """Send the answers (None at the start), and receive the next requests or the score.
-
-        When the metric's own code raises an error, the row gets the status `metric_failed`.
-        """
-        if self._heavy:
-            await asyncio.to_thread(self.step, answers)
-        else:
-            self.step(answers)
-
-    def step(self, answers: Sequence[Answer] | None) -> None:
-        """The same without an event loop."""
-        try:
-            self.requests = next(self._steps) if answers is None else self._steps.send(answers)
-        except StopIteration as stop:
-            self.score = self._checked(stop.value)
-        except Unanswered as error:
-            self.score = Score.unanswered(error)
-        except UnreadableReply as error:
-            self.score = Score(None, str(error), status=Status.UNREADABLE)
-        except RagmetricsError:
-            raise
-        except Exception as error:
-            log.debug("metric %s, row %s", self.metric.name, self._row.id, exc_info=error)
-            self.score = _metric_failed(f"{shorten(repr(error))}{_error_location(error)}")
-        else:
-            self.asked = self.asked or bool(self.requests)
-
-    def _checked(self, value: object) -> Score:
-        if not isinstance(value, Score):
-            return _metric_failed(f"a metric returns a Score, not {shorten(repr(value))}")
-        return value
-
-
-def _metric_failed(reason: str) -> Score:
-    return Score(None, reason, status=Status.METRIC_FAILED)
-
-
-def _error_location(error: Exception) -> str:
-    """The file and line that raised the error, for the author of the metric."""
-    frames = extract_tb(error.__traceback__)
-    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-
-
-async def run_metric(
-    metric: Metric, row: LogRow, answer: Callable[[Request], Awaitable[Answer]]
-) -> Score:
-    """Run one metric on one row; `answer` answers one request."""
-    one = MetricRun(metric, row)
-    await one.advance(None)
-    while one.score is None:
-        await one.advance(await asyncio.gather(*(answer(request) for request in one.asks())))
-    return one.score
 
 
 def majority(values: Sequence[float]) -> float:
@@ -372,84 +271,3 @@ def _judge_details(score: Score) -> dict[str, Any]:
     if "repeats" in score.details:
         details["repeats"] = score.details["repeats"]
     return details
-
-
-async def drive(
-    rows: Rows, metrics: Sequence[Metric], panel: Panel
-) -> AsyncGenerator[ScoredRow, None]:
-    """Score rows by metrics, in order. Raises JudgeRefused when no request can succeed."""
-    queue = _OrderedTaskQueue(metrics, panel)
-    try:
-        async for row in _each(rows):
-            await queue.put(row)
-            for scored in queue.finished():
-                yield scored
-        for scored in await queue.wait_for_all():
-            yield scored
-    finally:
-        await queue.stop()
-
-
-class _OrderedTaskQueue:
-    """The rows in progress, in input order."""
-
-    def __init__(self, metrics: Sequence[Metric], panel: Panel) -> None:
-        self._metrics, self._panel = metrics, panel
-        self._running: deque[asyncio.Task[ScoredRow]] = deque()
-        self._free = asyncio.Semaphore(panel.rows_in_play)
-        self._most = _WAITING * panel.rows_in_play
-        self._error: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-
-    async def put(self, row: LogRow) -> None:
-        """Start a row as soon as there is room for it. Raises the first error of another row."""
-        await self._free.acquire()
-        if len(self._running) >= self._most:
-            first: list[asyncio.Future[Any]] = [self._running[0], self._error]
-            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-        self._raise()
-        task = asyncio.create_task(self._score(row))
-        task.add_done_callback(self._done)
-        self._running.append(task)
-
-    def finished(self) -> list[ScoredRow]:
-        """The finished rows at the head of the queue."""
-        done = []
-        while self._running and self._running[0].done():
-            done.append(self._running.popleft().result())
-        return done
-
-    async def wait_for_all(self) -> list[ScoredRow]:
-        """Wait for the remaining rows. Raises the first error of any of them at once."""
-        if self._running:
-            await asyncio.wait(self._running, return_when=asyncio.FIRST_EXCEPTION)
-        self._raise()
-        return self.finished()
-
-    async def stop(self) -> None:
-        """Cancel the rows in progress."""
-        for task in self._running:
-            task.cancel()
-        await self._panel.stop()
-        await asyncio.gather(*self._running, return_exceptions=True)
-
-    def _done(self, task: asyncio.Task[ScoredRow]) -> None:
-        self._free.release()
-        error = None if task.cancelled() else task.exception()
-        if error and not self._error.done():
-            self._error.set_result(error)
-
-    def _raise(self) -> None:
-        if self._error.done():
-            raise self._error.result()
-
-    async def _score(self, row: LogRow) -> ScoredRow:
-        return ScoredRow(row, await self._panel.score(self._metrics, row))
-
-
-async def _each(rows: Rows) -> AsyncIterator[LogRow]:
-    if isinstance(rows, AsyncIterable):
-        async for row in rows:
-            yield row
-    else:
-        for row in rows:
-            yield row

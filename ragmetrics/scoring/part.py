@@ -35,10 +35,11 @@ from ragmetrics.judges import (
 from ragmetrics.metrics import Metric
 from ragmetrics.model import EMBEDDINGS, LogRow
 from ragmetrics.scoring.budget.plan import BudgetPlan
+from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open, open_budget_pool
 from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.metric_choice import add_price, chosen_metrics
-from ragmetrics.scoring.panel import Panel, drive
+from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.reuse import reuse_part
 from ragmetrics.scoring.run_summary import MetricErrors
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges

@@ -26,8 +26,9 @@ from ragmetrics.model import Ask, LogRow, Score, Status
 from ragmetrics.pipeline import Result, run_night
 from ragmetrics.scoring import judge_info, plan_costs
 from ragmetrics.scoring.cascade import is_certain
+from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.member import Member
-from ragmetrics.scoring.panel import Panel, drive
+from ragmetrics.scoring.panel import Panel
 from ragmetrics.storage import Files, nights
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -22,7 +22,7 @@ from ragmetrics.judges.run_limits import Deadline, seconds_left
 from ragmetrics.metrics import select
 from ragmetrics.model import Ask, LogRow, ReplayIncomplete, Status
 from ragmetrics.pipeline import CoverageShort, run_night
-from ragmetrics.scoring.panel import drive
+from ragmetrics.scoring.driver import drive
 from ragmetrics.storage import ScoredRow, open_store, run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.instant import instantly

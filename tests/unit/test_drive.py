@@ -17,7 +17,7 @@ from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.metrics import select
 from ragmetrics.model import Ask, LogRow, Status
 from ragmetrics.model.manifest import Usage
-from ragmetrics.scoring.panel import drive
+from ragmetrics.scoring.driver import drive
 from ragmetrics.storage import Files, ScoredRow
 from tests.fakes.scripted import BAD, GOOD, CountingEmbedder, ScriptedJudge, a_broker, alone
 

@@ -16,8 +16,9 @@ from ragmetrics.judges.base import Reply
 from ragmetrics.metrics import select
 from ragmetrics.model import Ask, LogRow, Score, Status
 from ragmetrics.model.manifest import Usage
+from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.member import Member
-from ragmetrics.scoring.panel import Panel, drive
+from ragmetrics.scoring.panel import Panel
 from ragmetrics.storage import Files
 from tests.fakes.instant import instantly
 from tests.fakes.scripted import ScriptedJudge, a_broker, alone

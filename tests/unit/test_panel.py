@@ -16,9 +16,10 @@ from ragmetrics.judges import EmbeddingClient, JudgeClient
 from ragmetrics.metrics import metric as declare, select
 from ragmetrics.model import Ask, LogRow, Score, Status, Steps
 from ragmetrics.scoring import majority
+from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.metric_choice import panel_fingerprint
-from ragmetrics.scoring.panel import Panel, averaged, combine, drive
+from ragmetrics.scoring.panel import Panel, averaged, combine
 from tests.fakes.scripted import CountingEmbedder, ScriptedJudge, a_broker
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=7)

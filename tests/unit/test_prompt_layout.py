@@ -25,7 +25,7 @@ from ragmetrics.metrics import GRADE, NEEDED, select
 from ragmetrics.model import Ask, LogRow, Manifest, Prompt, Text
 from ragmetrics.pipeline import estimate, evaluate, run_night
 from ragmetrics.scoring import chosen_metrics, metric_fingerprints, score_families
-from ragmetrics.scoring.panel import MetricRun
+from ragmetrics.scoring.metric_run import MetricRun
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prompt_cache import PromptCache

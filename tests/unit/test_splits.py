@@ -10,7 +10,7 @@ import pytest
 
 from ragmetrics.metrics import select
 from ragmetrics.model import LogRow
-from ragmetrics.scoring.panel import MetricRun, is_heavy
+from ragmetrics.scoring.metric_run import MetricRun, is_heavy
 from ragmetrics.text import SizedCache, sentence_splitter as module, sentences
 
 PROSE = "The plug gets hot. Pull it out and wait for an hour. Then call Dr. No."

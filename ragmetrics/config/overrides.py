@@ -1,0 +1,89 @@
+"""Settings that were named on the command line or in Python, in place of those of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from ragmetrics.config.cascade import check_cascade
+from ragmetrics.config.judge import Budget, JudgeSettings, make_section
+from ragmetrics.config.settings import TWO_LAYOUTS, PresetName, Settings, sets_row_first
+from ragmetrics.errors import SettingsError
+
+Judged = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
+"""A judge as users write it: a name, a mapping of settings, or a list of these."""
+
+
+def judged_by(
+    settings: Settings, judge: Judged, model: str | None = None, base_url: str | None = None
+) -> Settings:
+    """The settings with another judge, or with another model or URL for their judge. A list is a
+    panel.
+    """
+    more = {name: value for name, value in (("model", model), ("base_url", base_url)) if value}
+    if judge is None and settings.judges:
+        if more:
+            raise SettingsError(
+                f"{next(iter(more))}: the settings name several judges; name the judge too"
+            )
+        return settings
+    chosen = [judge] if judge is None or isinstance(judge, str | Mapping) else list(judge)
+    judges = tuple(_judge_like(settings.judge, one, more) for one in chosen)
+    if not judges:
+        raise SettingsError("judge: the list is empty")
+    several = len(judges) > 1
+    cascades = settings.aggregate == "cascade"
+    if several and cascades:
+        try:
+            check_cascade(judges)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+    update = {
+        "judge": settings.judge if several else judges[0],
+        "judges": judges if several else (),
+        "aggregate": "mean" if cascades and not several else settings.aggregate,
+    }
+    return settings.model_copy(update=update)
+
+
+def bounded(settings: Settings, budget: Mapping[str, Any] | None, fuse: str | None) -> Settings:
+    """The settings with another budget, or with fused requests. None: no change."""
+    update: dict[str, Any] = {}
+    if budget is not None:
+        update["budget"] = make_section(Budget, "budget", budget)
+    if fuse is not None:
+        if fuse != "row":
+            raise SettingsError(f"fuse: unknown value {fuse!r}; the only value is: row")
+        if sets_row_first(settings.panel):
+            raise SettingsError(TWO_LAYOUTS)
+        update["fuse"] = fuse
+    return settings.model_copy(update=update)
+
+
+def with_preset(settings: Settings, preset: str | None) -> Settings:
+    """The settings with the preset that was named on the command line or in Python. None: no
+    change.
+    """
+    if preset is None:
+        return settings
+    if preset not in get_args(PresetName):
+        names = ", ".join(get_args(PresetName))
+        raise SettingsError(f"preset: unknown preset {preset!r}; the presets are: {names}")
+    return settings.model_copy(update={"preset": preset})
+
+
+def _judge_like(
+    base: JudgeSettings, judge: str | Mapping[str, Any] | None, more: Mapping[str, str]
+) -> JudgeSettings:
+    own = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
+    known = base.model_dump()
+    if own.get("name", base.name) != base.name:  # `from` belongs to the judge `learned` alone
+        known["learned_from"] = base if own["name"] == "learned" and base.remote else None
+    if "from" in own:
+        known.pop("learned_from")
+    found = make_section(JudgeSettings, "judge", {**known, **own, **more})
+    if more and not found.remote:
+        raise SettingsError(
+            f"{next(iter(more))}: has no effect on the judge {found.name}; choose the judge openai"
+        )
+    return found

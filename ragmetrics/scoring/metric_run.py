@@ -1,0 +1,97 @@
+"""The run of a metric on one row: it makes requests, is sent the answers, and gives a score."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from traceback import extract_tb
+
+from ragmetrics.errors import RagmetricsError, Unanswered, UnreadableReply
+from ragmetrics.metrics import Metric
+from ragmetrics.model import Answer, LogRow, Request, Score, Status
+from ragmetrics.text import shorten, weight
+
+log = logging.getLogger(__name__)
+_HEAVY = 50_000
+"""Microseconds of splitting from which on a row is split in a thread: a longer wait of the event
+loop would delay requests.
+"""
+
+
+def is_heavy(row: LogRow) -> bool:
+    """True when a metric may block the event loop on this row."""
+    return weight(row.texts) > _HEAVY
+
+
+class MetricRun:
+    """The generator of one metric on one row."""
+
+    def __init__(self, metric: Metric, row: LogRow, *, heavy: bool = False) -> None:
+        self.metric = metric
+        self.requests: Sequence[Request] = ()
+        self.score: Score | None = None
+        self.asked = False
+        """True when the metric has sent a request. Otherwise every judge gives the same score."""
+        self._row = row
+        self._steps = metric.play(row)
+        self._heavy = heavy
+
+    def asks(self) -> list[Request]:
+        """The current requests, with the prompts of the row's language."""
+        return [self.metric.overridden(one, self._row.language) for one in self.requests]
+
+    async def advance(self, answers: Sequence[Answer] | None) -> None:
+        """Send the answers (None at the start), and receive the next requests or the score.
+
+        When the metric's own code raises an error, the row gets the status `metric_failed`.
+        """
+        if self._heavy:
+            await asyncio.to_thread(self.step, answers)
+        else:
+            self.step(answers)
+
+    def step(self, answers: Sequence[Answer] | None) -> None:
+        """The same without an event loop."""
+        try:
+            self.requests = next(self._steps) if answers is None else self._steps.send(answers)
+        except StopIteration as stop:
+            self.score = self._checked(stop.value)
+        except Unanswered as error:
+            self.score = Score.unanswered(error)
+        except UnreadableReply as error:
+            self.score = Score(None, str(error), status=Status.UNREADABLE)
+        except RagmetricsError:
+            raise
+        except Exception as error:
+            log.debug("metric %s, row %s", self.metric.name, self._row.id, exc_info=error)
+            self.score = _metric_failed(f"{shorten(repr(error))}{_error_location(error)}")
+        else:
+            self.asked = self.asked or bool(self.requests)
+
+    def _checked(self, value: object) -> Score:
+        if not isinstance(value, Score):
+            return _metric_failed(f"a metric returns a Score, not {shorten(repr(value))}")
+        return value
+
+
+def _metric_failed(reason: str) -> Score:
+    return Score(None, reason, status=Status.METRIC_FAILED)
+
+
+def _error_location(error: Exception) -> str:
+    """The file and line that raised the error, for the author of the metric."""
+    frames = extract_tb(error.__traceback__)
+    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+
+
+async def run_metric(
+    metric: Metric, row: LogRow, answer: Callable[[Request], Awaitable[Answer]]
+) -> Score:
+    """Run one metric on one row; `answer` answers one request."""
+    one = MetricRun(metric, row)
+    await one.advance(None)
+    while one.score is None:
+        await one.advance(await asyncio.gather(*(answer(request) for request in one.asks())))
+    return one.score
