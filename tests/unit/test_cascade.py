@@ -239,10 +239,16 @@ def test_a_reranker_before_a_language_model(judge_server: JudgeServer) -> None:
     assert all(one.scored == 60 for one in manifest.metrics)
 
 
+def of_night(panel: list[Any], log: Path, folder: Path) -> Settings:
+    """Settings of nights of one log, with a store in a folder."""
+    place = {"logs": str(log), "store": str(folder / "store")}
+    return make_settings({"judges": panel, "aggregate": "cascade", "metrics": METRICS, **place})
+
+
 def test_a_repeated_night_asks_for_nothing(judge_server: JudgeServer, tmp_path: Path) -> None:
     """Whether a reranker is certain is read from its cached grade, so the same verdicts count."""
     log = write_jsonl(tmp_path / "log.jsonl", rows())
-    settings = cascade(judge_server, logs=str(log), metrics=METRICS, store=str(tmp_path / "store"))
+    settings = of_night(judges(judge_server), log, tmp_path)
     first = run_night(settings, NIGHT).manifest
     asked = judge_server.stats()["requests"]
     again = run_night(settings.model_copy(update={"shards": 3}), NIGHT).manifest
@@ -257,15 +263,7 @@ def test_a_reranker_that_is_down_costs_no_row_and_is_a_finding(
     log = write_jsonl(tmp_path / "log.jsonl", rows())
     reranker, model = judges(judge_server)
     reranker |= {"base_url": "http://127.0.0.1:9/v1", "retries": 0}
-    settings = make_settings(
-        {
-            "judges": [reranker, model],
-            "aggregate": "cascade",
-            "logs": str(log),
-            "metrics": METRICS,
-            "store": str(tmp_path / "store"),
-        }
-    )
+    settings = of_night([reranker, model], log, tmp_path)
     night = run_night(settings, NIGHT).manifest
     assert all(one.scored == 60 for one in night.metrics)
     [finding] = [one for one in night.findings if "judge=rerank:bge" in one.key]
@@ -352,15 +350,7 @@ def test_the_plan_prices_both_ways(judge_server: JudgeServer, tmp_path: Path) ->
     log = write_jsonl(tmp_path / "log.jsonl", rows(160))
     reranker, model = judges(judge_server)
     reranker["usd_per_million_prompt_tokens"] = 0.0
-    settings = make_settings(
-        {
-            "judges": [reranker, model],
-            "aggregate": "cascade",
-            "logs": str(log),
-            "metrics": METRICS,
-            "store": str(tmp_path / "store"),
-        }
-    )
+    settings = of_night([reranker, model], log, tmp_path)
     night = run_night(settings, NIGHT).manifest
     plan = plan_costs(nights(Files(settings.store), last=7), 0.1)
     graded, claimed = plan.metrics
@@ -380,7 +370,7 @@ def test_the_page_of_rows_says_which_judge_answered(
 ) -> None:
     """Under each metric, a line for each judge with the number of its verdicts."""
     log = write_jsonl(tmp_path / "log.jsonl", rows())
-    settings = cascade(judge_server, logs=str(log), metrics=METRICS, store=str(tmp_path / "store"))
+    settings = of_night(judges(judge_server), log, tmp_path)
     run_night(settings, NIGHT)
     page = (tmp_path / "store" / "dashboard" / str(NIGHT) / "rows.html").read_text("utf-8")
     assert "<bdi>rerank:bge</bdi>" in page and "3 verdicts</bdi>" in page
