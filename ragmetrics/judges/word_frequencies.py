@@ -197,5 +197,7 @@ def _fill(table: NDArray[np.float64], numbers: NDArray[np.float64]) -> NDArray[n
     """Fill a table from the leading slots and counts; return the rest of the numbers."""
     used = int(numbers[0])
     places, counts = numbers[1 : 1 + used], numbers[1 + used : 1 + 2 * used]
+    if not ((places >= 0) & (places < len(table))).all():
+        raise ValueError("a slot is outside the table")
     table[places.astype(np.int64)] = counts
     return numbers[1 + 2 * used :]

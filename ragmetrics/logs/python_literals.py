@@ -16,7 +16,7 @@ from pydantic_core import from_json, to_json
 # The escapes that repr writes.
 _ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-f]{{2}}|u[0-9a-f]{{4}}|U00(?:0[0-9a-f]|10)[0-9a-f]{{4}})"
 _VALUE = rf"""
-      (?P<text{{0}}> '(?:[^'\\\n]|{_ESCAPE})*+' | "(?:[^"\\\n]|{_ESCAPE})*+" )
+      (?P<text{{0}}> '(?:[^'\\\n\0]|{_ESCAPE})*+' | "(?:[^"\\\n\0]|{_ESCAPE})*+" )
     | (?P<number{{0}}> [-+]? (?: [0-9]++ (?:\.[0-9]*+)? | \.[0-9]++ ) (?: [eE][-+]?[0-9]++ )? )
     | (?P<name{{0}}> True | False | None | nan | NaN )
 """

@@ -487,6 +487,12 @@ def test_what_python_writes_is_read(value: Any) -> None:
     assert read_literal(json.dumps(value)) == value
 
 
+def test_a_zero_byte_in_a_text_of_python_is_an_error() -> None:
+    """Python refuses such a source, by an error of another kind in some versions."""
+    with pytest.raises(ValueError, match="neither JSON nor a Python list"):
+        read_literal("['a\0b']")
+
+
 @given(texts=st.lists(_TEXT, max_size=5))
 def test_an_array_of_texts_keeps_its_items(texts: list[str]) -> None:
     """numpy puts no comma between texts, and Python would join them."""
