@@ -211,8 +211,8 @@ def _print_details(console: Console, measured: MetricCalibration, overall: Agree
         )
     elif measured.thresholds:
         console.print(
-            "In a cascade: none; by these labels it is certain of no context (it takes 59 of one "
-            "kind that it ranks above nearly all others, and 29 of the other kind)"
+            "In a cascade: no thresholds; these labels do not show that it is certain of any "
+            "context (that takes 59 contexts beyond a score, and 29 of other grades)"
         )
     _show(console, _confusion(overall))
     if overall.reliability:

@@ -18,8 +18,8 @@ FEWEST_QUESTIONS = 2.0
 ALIKE = 0.01
 """Range below which values count as equal: they give no information on rarer values."""
 RANGE_FROM = 80
-"""Effective questions from which the observed range stands for the scale. The range of fewer
-questions says too little of rarer values: at five, coverage was 91%."""
+"""Effective questions from which the observed range is a second scale. That of fewer questions says
+too little of rarer values, and would only make their intervals wider."""
 _HALVINGS = 40
 """Iterations for 12 digits of a bound in [-1, 1]."""
 
