@@ -1,12 +1,14 @@
 """One event loop for all judging of this process, in a thread of its own.
 
 So all scoring threads, of Prefect or of a notebook, share clients, limits and pending answers. A
-forked child starts a new loop, because threads are not forked.
+forked child starts a new loop, because threads are not forked. The loop ends before the interpreter
+does: native code that runs while the interpreter is taken down can crash the process.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
 import uuid
@@ -19,7 +21,7 @@ from weakref import WeakSet
 T = TypeVar("T")
 
 _PARTING_SECONDS = 5.0
-"""Most seconds that an interrupted thread waits for its cancelled work."""
+"""Most seconds that an interrupted thread, or the end of the process, waits for cancelled work."""
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -35,8 +37,26 @@ class _Background:
 
     def __init__(self) -> None:
         self.loop = _new_loop()
-        self.thread = threading.Thread(target=self.loop.run_forever, name="ragmetrics", daemon=True)
+        self.thread = threading.Thread(target=self._serve, name="ragmetrics", daemon=True)
         self.thread.start()
+
+    def _serve(self) -> None:
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+    def stop(self) -> None:
+        """Cancel the work that is left and end the thread. Work that blocks the loop is left."""
+        asyncio.run_coroutine_threadsafe(self._end(), self.loop)
+        self.thread.join(_PARTING_SECONDS)
+
+    async def _end(self) -> None:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        self.loop.stop()
 
 
 _lock = threading.Lock()
@@ -99,6 +119,15 @@ def _running() -> _Background:
         if _background is None:
             _background = _Background()
         return _background
+
+
+@atexit.register
+def _stop() -> None:
+    global _background
+    with _lock:
+        ended, _background = _background, None
+    if ended is not None:
+        ended.stop()
 
 
 @dataclass

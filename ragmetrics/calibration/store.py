@@ -102,7 +102,8 @@ def load_units(files: Files, calibration: Calibration) -> dict[str, list[Unit]]:
         raise InputError(f"the calibration of {calibration.name} at {calibration.at} is not stored")
     units: dict[str, list[Unit]] = {}
     with reading_part(files, path):
-        for record in pq.read_table(pa.BufferReader(data)).to_pylist():
+        part = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
+        for record in part.read(use_threads=False).to_pylist():
             metric = record.pop("metric")
             unit = Unit(**{**record, "status": Status(record["status"])})
             units.setdefault(metric, []).append(unit)

@@ -181,7 +181,7 @@ def outdated_replies(files: Files, before: datetime) -> Iterator[FileInfo]:
             continue
         try:
             with files.open(one.path) as file:
-                newest = _newest_reply(pq.ParquetFile(_Source(file, files.uri(one.path))).metadata)
+                newest = _newest_reply(_open(_Source(file, files.uri(one.path))).metadata)
         except pa.ArrowException:
             continue  # a damaged file, which the next night reports
         if newest is not None and newest < before:
@@ -324,11 +324,16 @@ def _reply(line: Any) -> bytes:
 def _parquet(files: Files, one: ReplyFile, wanted: WantedReply) -> Iterator[pa.Table]:
     with files.open(one.path) as file:
         source = _Source(file, files.uri(one.path))
-        parquet = pq.ParquetFile(source, page_checksum_verification=True)
+        parquet = _open(source)
         for number in range(parquet.num_row_groups):
             if _meets(parquet.metadata.row_group(number), wanted):
                 table = parquet.read_row_group(number, columns=SCHEMA.names, use_threads=False)
                 yield table.cast(SCHEMA)
+
+
+def _open(source: _Source) -> pq.ParquetFile:
+    """An open file, whose data no thread of Arrow reads: see `storage.shards.open_part`."""
+    return pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False)
 
 
 def _meets(group: pq.RowGroupMetaData, wanted: WantedReply) -> bool:

@@ -249,7 +249,7 @@ def read_columns(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
 def read_notes(files: Files, path: str) -> dict[str, Any]:
     """The notes of a part. Only its footer is fetched."""
     with reading_part(files, path):
-        metadata = pq.ParquetFile(_footer(files, path)).metadata.metadata or {}
+        metadata = pq.ParquetFile(_footer(files, path), pre_buffer=False).metadata.metadata or {}
         ours = (key for key in metadata if not key.startswith((b"ARROW:", b"pandas")))
         return {key.decode(): json.loads(metadata[key]) for key in ours}
 
@@ -317,9 +317,10 @@ def open_part(files: Files, path: str) -> Iterator[pq.ParquetFile]:
 
     Read it with `use_threads=False`: threads of Arrow that hold a file of Python may crash the
     process when it ends (https://github.com/apache/arrow/issues/50482). They are no faster here.
+    `pre_buffer` would read in such threads too.
     """
     with files.open_as_is(path) as file, reading_part(files, path):
-        yield pq.ParquetFile(file)
+        yield pq.ParquetFile(file, pre_buffer=False)
 
 
 @contextmanager

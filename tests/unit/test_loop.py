@@ -95,6 +95,42 @@ def test_ctrl_c_ends_the_work_and_lets_it_put_things_in_order() -> None:
     assert (told, process.returncode) == (b"in order\ninterrupted\n", 0)
 
 
+LEFT_BEHIND = """
+import asyncio, atexit, threading
+
+def threads():
+    print([one.name for one in threading.enumerate() if one.name == "ragmetrics"], flush=True)
+
+atexit.register(threads)  # what is registered last runs first
+from ragmetrics import event_loop as loop
+
+kept = []
+
+async def linger():
+    try:
+        await asyncio.sleep(60)
+    finally:
+        print("cancelled", flush=True)
+
+async def begin():
+    kept.append(asyncio.ensure_future(linger()))
+    await asyncio.sleep(0.01)
+
+loop.run(begin())
+threads()
+"""
+
+
+@pytest.mark.process
+def test_the_loop_ends_before_the_interpreter() -> None:
+    """With what is left on it: native code in a thread of a dying interpreter can crash it."""
+    ended = subprocess.run(
+        [sys.executable, "-c", LEFT_BEHIND], capture_output=True, cwd=ROOT, timeout=60, check=False
+    )
+    assert ended.stdout.decode().splitlines() == ["['ragmetrics']", "cancelled", "[]"]
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 FORKED = """
 import asyncio, multiprocessing, threading
 from ragmetrics import event_loop as loop
