@@ -24,6 +24,9 @@ from ragmetrics.scoring.member import Member
 Send: TypeAlias = Callable[[Member, Sequence[MetricRequest]], Awaitable[list[Answer]]]
 """Sends requests to one judge, and returns the answers in order."""
 
+Certain: TypeAlias = Callable[[Member, MetricRequest, Sequence[Answer]], bool]
+"""Whether a judge is certain of its answers to a request and to its repeats."""
+
 
 def is_certain(request: Ask, answers: Sequence[Answer]) -> bool:
     """Whether the answers of a judge's repeats are a verdict that the next judge need not see."""
@@ -33,6 +36,11 @@ def is_certain(request: Ask, answers: Sequence[Answer]) -> bool:
         return False
     first, *others = levels
     return all(one == first for one in others) and all(level in (0, top) for level in first)
+
+
+def by_agreement(member: Member, wanted: MetricRequest, answers: Sequence[Answer]) -> bool:
+    """Whether a judge is certain, by its answers alone."""
+    return isinstance(wanted.request, Ask) and is_certain(wanted.request, answers)
 
 
 def repeated(request: MetricRequest, number: int) -> MetricRequest:
@@ -46,9 +54,11 @@ def repeated(request: MetricRequest, number: int) -> MetricRequest:
 class CascadedRow:
     """The requests of one row, answered by the judges of a cascade."""
 
-    def __init__(self, members: Sequence[Member], send: Send) -> None:
+    def __init__(
+        self, members: Sequence[Member], send: Send, certain: Certain = by_agreement
+    ) -> None:
         *self._earlier, self._last = members
-        self._send = send
+        self._send, self._is_certain = send, certain
         self._answered_by: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._failed: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._counted: set[tuple[str, str]] = set()
@@ -91,7 +101,7 @@ class CascadedRow:
         found = {}
         for place, one in able.items():
             own = [next(answers) for _ in range(member.repeats)]
-            certain = isinstance(one.request, Ask) and is_certain(one.request, own)
+            certain = self._is_certain(member, one, own)
             self._count(member, one, certain=certain)
             if certain:
                 found[place] = own[0]

@@ -26,7 +26,7 @@ from ragmetrics.judges import MetricRequest, RowFirst
 from ragmetrics.metrics import Metric
 from ragmetrics.model import UNSETTLED, Answer, Ask, LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
-from ragmetrics.scoring.cascade import CascadedRow, repeated
+from ragmetrics.scoring.cascade import CascadedRow, Certain, by_agreement, repeated
 from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.metric_run import MetricRun, is_heavy
 
@@ -59,10 +59,12 @@ class Panel:
         members: Sequence[Member],
         aggregate: Aggregate = "mean",
         budget: BudgetPlan | None = None,
+        certain: Certain = by_agreement,
     ) -> None:
         self.members = tuple(members)
         self._aggregate = aggregate
         self._budget = budget
+        self._certain = certain
 
     @property
     def rows_in_play(self) -> int:
@@ -121,7 +123,7 @@ class Panel:
 
     async def _cascaded(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
         """The scores of one row, each verdict by the first judge that is certain of it."""
-        cascaded = CascadedRow(self.members, partial(self._send, row))
+        cascaded = CascadedRow(self.members, partial(self._send, row), self._certain)
         runs = await self._run(metrics, row, cascaded.answer)
         return {
             one.metric.name: cascaded.noted(one.metric.name, one.score)

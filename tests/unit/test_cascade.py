@@ -365,6 +365,30 @@ def test_the_plan_prices_both_ways(judge_server: JudgeServer, tmp_path: Path) ->
     assert plan.cheapest_sample is None or plan.cheapest_sample.name != "cascade"
 
 
+def test_an_estimate_takes_the_judges_for_as_certain_as_last_night(
+    judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """Without such a night they count as certain of nothing; cached grades are read as they are. A
+    claim costs no request of the reranker, which cannot judge it."""
+    store = str(tmp_path / "store")
+    settings = of_night(judges(judge_server), write_jsonl(tmp_path / "1.jsonl", rows()), tmp_path)
+    before = ragmetrics.estimate(rows(), METRICS, settings=settings, store=store)
+    night = run_night(settings, NIGHT).manifest
+    assert before.at_most
+    assert before.total.requests > night.usage.requests
+    claims = before.by_metric["context_recall"]["openai:large"]
+    assert claims.requests == night.usage_by_metric["context_recall"]["openai:large"].requests
+    assert "rerank:bge" not in before.by_metric["context_recall"]
+
+    other = [one | {"user_input": f"{one['user_input'][:-1]} today?"} for one in rows()]
+    after = ragmetrics.estimate(other, METRICS, settings=settings, store=store)
+    asked = ragmetrics.evaluate(other, METRICS, settings=settings).manifest.usage
+    assert not after.at_most and after.about
+    assert after.total.requests == pytest.approx(asked.requests, rel=0.1)
+    again = ragmetrics.estimate(rows(), METRICS, settings=settings, store=store)
+    assert again.total.requests == 0 and not again.at_most
+
+
 def test_the_page_of_rows_says_which_judge_answered(
     judge_server: JudgeServer, tmp_path: Path
 ) -> None:

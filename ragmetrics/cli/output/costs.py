@@ -122,7 +122,7 @@ def print_estimate(console: Console, estimate: Estimate) -> None:
         return
     _print_table(console, estimate.by_metric)
     least = "at least " if estimate.at_least else "about " if estimate.about else ""
-    least = "at most " if estimate.cascades else least
+    least = "at most " if estimate.at_most else least
     text = f"A run would send {least}{total.requests:,} requests: "
     text += f"{total.prompt_tokens:,} tokens in, {total.completion_tokens:,} out"
     console.print("; ".join(filter(None, (text, money_text(total, estimate.by_metric)))))
@@ -130,8 +130,11 @@ def print_estimate(console: Console, estimate: Estimate) -> None:
         f"In the store already: {total.answered_from_store:,}; "
         f"shared with an equal request: {total.shared:,}"
     )
-    if estimate.cascades:
-        console.print("Upper bound: as if no judge of the cascade were certain of anything")
+    if estimate.at_most:
+        console.print(
+            "Upper bound: no night of this cascade is in the store, so its earlier judges count as "
+            "certain of nothing that they were not asked before"
+        )
     if estimate.at_least:
         names = ", ".join(estimate.at_least)
         console.print(f"Lower bound; follow-up requests cannot be estimated for: {names}")

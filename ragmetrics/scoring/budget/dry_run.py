@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from ragmetrics.judges import (
     Embedded,
     Embedder,
     Judge,
+    MetricRequest,
     Reply,
     ReplyCache,
     SingleFlight,
@@ -54,8 +55,11 @@ from ragmetrics.model import (
     Vector,
     dump_json,
 )
+from ragmetrics.scoring.budget.certain_share import ExpectedCertainty, certain_shares
 from ragmetrics.scoring.budget.plan import Costs, no_costs, unpaid
+from ragmetrics.scoring.cascade import by_agreement
 from ragmetrics.scoring.judge_pool import JudgePool, PooledJudge
+from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.part import Clients
 from ragmetrics.storage import Files
 
@@ -81,17 +85,19 @@ class NullLexicon:
         return 0.0
 
 
-class _Unknown(BaseModel):
-    """The verdict on a request whose prompt has no baseline."""
+class _Guess(BaseModel):
+    """The verdict of a prompt's baseline; None when the prompt has no baseline."""
+
+    verdict: BaseModel | None
 
 
 class _DryPrompt(Prompt[Any]):
-    """A prompt that reads the reply of a counting judge as the verdict of its baseline."""
+    """A prompt that reads the reply of a counting judge as a guess."""
 
     def parse(self, text: str, data: Data) -> Any:
         """The verdict. Other replies are read as in a real run. Raises UnreadableReply."""
         if _MARK in text:
-            return guess(self, data) or _Unknown()
+            return _Guess(verdict=guess(self, data))
         return super().parse(text, data)
 
 
@@ -132,6 +138,7 @@ class DryRun:
         ]
         self.pool = JudgePool(judges, self.embedder, SingleFlight())
         self.free = unpaid(settings, list(self._by_name))
+        self.certainty = ExpectedCertainty(certain_shares(settings, kept))
 
     def begin_part(self, clients: Clients) -> Costs:
         """Prepare for the rows of a part. Returns its costs, which its requests add to."""
@@ -158,6 +165,12 @@ class DryRun:
         """Note the length of a cached reply of a judge."""
         if _MARK not in reply.text:
             self._by_name[name].learn(ask, reply.text)
+
+    def is_certain(self, member: Member, wanted: MetricRequest, answers: Sequence[Answer]) -> bool:
+        """Whether a judge of a cascade is certain: by its cached replies, else as expected."""
+        if any(isinstance(one, _Guess) for one in answers):
+            return self.certainty.of(member.name, wanted)
+        return by_agreement(member, wanted, answers)
 
     def metric(self, metric: Metric) -> Metric:
         """The metric with prompts that read the replies of counting judges."""
@@ -194,8 +207,10 @@ class DryRun:
         return replace(request, prompt=self._prompts[prompt.digest])
 
     def _answer(self, metric: str, answer: Answer) -> Answer:
-        if not isinstance(answer, _Unknown):
+        if not isinstance(answer, _Guess):
             return answer
+        if answer.verdict is not None:
+            return answer.verdict
         self.open_ended.add(metric)
         return Unanswered(Status.UNREADABLE, "not requested: this is an estimate")
 

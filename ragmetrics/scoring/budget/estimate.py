@@ -53,8 +53,9 @@ class Estimate:
     """The plan of the sample; None: all rows are judged."""
     whole: Usage | None = None
     """Estimated usage for all rows, in case of a sample."""
-    cascades: bool = False
-    """True for a cascade: the estimate is as if each judge had to answer every request."""
+    at_most: bool = False
+    """True for a cascade without a night in the store: its earlier judges count as certain of
+    nothing that they were not asked before."""
 
     def as_json(self) -> dict[str, Any]:
         """The output of `ragmetrics score --dry-run --json`."""
@@ -69,7 +70,7 @@ class Estimate:
             },
             "about": self.about,
             "at_least": list(self.at_least),
-            "at_most": self.cascades,
+            "at_most": self.at_most,
             "budget": {"limits": plan.limits.model_dump(), "share": plan.share} if plan else None,
             "sample": self._sample,
         }
@@ -126,7 +127,8 @@ async def _estimate(
             part = PartScorer(settings, files, kept, ref, family, shard, cache=DryRunCache)
             clients = await part.open_clients(dry.pool, dry.learn)
             costs[part_key(names, shard)] = dry.begin_part(clients)
-            panel, marks = Panel(clients.members), RowIds()
+            panel = Panel(clients.members, settings.aggregate, certain=dry.is_certain)
+            marks = RowIds()
             async with aclosing(stream_rows(files, ref.rows(shard))) as rows:
                 async for row in rows:  # one at a time, so that each cost belongs to a question
                     dry.bucket = bucket_of(row.question_key)
@@ -141,11 +143,11 @@ async def _estimate(
     found = Estimate(
         row_count,
         by_metric,
-        dry.about,
+        dry.about or dry.certainty.is_used,
         sorted(dry.open_ended),
         None,
         sample,
-        cascades=settings.aggregate == "cascade",
+        at_most=dry.certainty.is_unknown,
     )
     if not settings.budget.binds:
         return found
