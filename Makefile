@@ -56,7 +56,7 @@ test-system: $(BIN)/.dev-installed ## run the tests with clusters, containers, a
 
 lowest: $(LOWEST_VENV)/.installed ## make .venv-lowest with the lowest versions of all dependencies
 
-# With `nice`: CI runs it beside test-system, whose tests have time limits.
+# With `nice`: CI runs it beside tests that have time limits.
 test-lowest: $(LOWEST_VENV)/.installed ## run the fast tests with the lowest versions of all dependencies
 	CI= nice $(LOWEST_VENV)/bin/python -m pytest $(PYTEST_ARGS) $(FAST)
 
