@@ -2,7 +2,8 @@
 
     share = verdicts that the judge was certain of / verdicts that it was asked for
 
-The nights are those of the same cascade: one with other judges, thresholds or repeats is another.
+Of the last seven nights, those of the same cascade count: one with other judges, thresholds or
+repeats is another.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ def certain_shares(settings: Settings, files: Files) -> dict[tuple[str, str], fl
     if settings.aggregate != "cascade":
         return {}
     fingerprint = judge_info(settings)[0].fingerprint
-    own = [one for one in nights(files) if one.judge.fingerprint == fingerprint]
+    own = [one for one in nights(files, last=_NIGHTS) if one.judge.fingerprint == fingerprint]
     found: defaultdict[tuple[str, str], Usage] = defaultdict(Usage)
-    for night in own[-_NIGHTS:]:
+    for night in own:
         for label, by_judge in night.usage_by_metric.items():
             for metric in label.split(" + "):
                 for judge, usage in by_judge.items():
