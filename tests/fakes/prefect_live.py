@@ -30,6 +30,8 @@ from tests.fakes.processes import ROOT
 T = TypeVar("T")
 PREFECT = [sys.executable, "-m", "prefect"]
 _MARK = "PREFECT_LIVE_MARK"
+_ANSWER_SECONDS = 120
+"""A server that shares two cores with two flow runs and other tests may take half a minute."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def _patient(request: urllib.request.Request) -> bytes:
     """
     for pause in (0.5, 1, 2, 4, None):
         try:
-            with urllib.request.urlopen(request, timeout=30) as response:
+            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as response:
                 body: bytes = response.read()
                 return body
         except urllib.error.HTTPError as error:
