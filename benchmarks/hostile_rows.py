@@ -17,8 +17,8 @@ from unittest.mock import patch
 
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Corpus, word_frequencies as word_counts
-from ragmetrics.judges.lexical_judge import Overlap
 from ragmetrics.judges.word_frequencies import words
+from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.logs import log_set
 from ragmetrics.metrics.bundled.context_relevance import ANSWERS_FROM, HELPS_FROM
 from ragmetrics.model import LogRow

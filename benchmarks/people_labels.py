@@ -30,7 +30,7 @@ from benchmarks.moving_world import data_folder
 from ragmetrics.calibration.labelled_sets import TARGETS, LabelledSet, LabelTarget, read_sets
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Corpus
-from ragmetrics.judges.lexical_judge import TUNING, Overlap
+from ragmetrics.judges.word_overlap import TUNING, Overlap
 from ragmetrics.model import Lexicon
 from ragmetrics.stats import (
     JudgedNight,

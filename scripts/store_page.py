@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ragmetrics.alerts.alert_store import AlertStore, Threads, Undelivered
+from ragmetrics.alerts.alert_store import AlertStore, Undelivered
+from ragmetrics.alerts.slack_threads import Threads
 from ragmetrics.calibration.store import PART_SCHEMA
 from ragmetrics.judges.batch_lifecycle import BatchRecord
 from ragmetrics.judges.reply_files import SCHEMA as REPLY_SCHEMA

@@ -19,19 +19,19 @@ from .delivery import (
     page_link as page_link,
     message_composer as message_composer,
 )
-from .alert_store import (
+from .alert_list import (
     Alert as Alert,
     all_alerts as all_alerts,
     find_alert as find_alert,
     open_alerts as open_alerts,
-    alert_id as alert_id,
+)
+from .alert_store import AlertStore as AlertStore, Message as Message, alert_id as alert_id
+from .silence_store import (
     silence as silence,
     silences as silences,
     remove_expired_silences as remove_expired_silences,
     unsilence as unsilence,
     with_silences as with_silences,
-    AlertStore as AlertStore,
-    Message as Message,
 )
 from .incident_grouping import Incident as Incident, incidents as incidents
 from .dashboard_failure import notify_dashboard_failure as notify_dashboard_failure

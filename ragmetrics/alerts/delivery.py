@@ -18,10 +18,11 @@ from functools import partial
 from time import monotonic
 
 from ragmetrics.alerts import outbox
-from ragmetrics.alerts.alert_store import AlertStore, Message, Undelivered, silences
+from ragmetrics.alerts.alert_store import AlertStore, Message, Undelivered
 from ragmetrics.alerts.missed_nights import find_earlier, with_missed_nights
 from ragmetrics.alerts.notification_channels import SLACK, Channel, ComposeMessage, channels
 from ragmetrics.alerts.outbox import deliver
+from ragmetrics.alerts.silence_store import silences
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import advance_states
 from ragmetrics.alerts.timeouts import CHANNEL_TIMEOUT, with_timeout

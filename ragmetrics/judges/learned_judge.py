@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel
 
 from ragmetrics.judges.base import Reply, fingerprint
-from ragmetrics.judges.lexical_judge import VERSION as OVERLAP_VERSION, BaselineJudge, Overlap
+from ragmetrics.judges.lexical_judge import BaselineJudge
 from ragmetrics.judges.verdict_features import VERSION as FEATURES_VERSION, Features
 from ragmetrics.judges.verdict_items import verdict_of
 from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.judges.word_overlap import VERSION as OVERLAP_VERSION, Overlap
 from ragmetrics.model import Ask, LearnedModel, LearnedPrompt, Lexicon, question_key
 from ragmetrics.stats import logistic_chance
 

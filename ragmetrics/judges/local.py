@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Reply, fingerprint
-from ragmetrics.judges.lexical_judge import VERSION as OVERLAP_VERSION, BaselineJudge, Overlap
+from ragmetrics.judges.lexical_judge import BaselineJudge
 from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.judges.word_overlap import VERSION as OVERLAP_VERSION, Overlap
 from ragmetrics.model import Ask, Vector
 from ragmetrics.version import install_extra
 

@@ -15,9 +15,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.judges.lexical_judge import Overlap
 from ragmetrics.judges.verdict_items import Item, items_of
 from ragmetrics.judges.word_frequencies import Corpus, is_unspaced, words
+from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.model import Ask, Lexicon
 
 VERSION = 1

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ragmetrics.judges import Corpus
-from ragmetrics.judges.lexical_judge import TUNING
 from ragmetrics.judges.word_frequencies import is_unspaced, words
+from ragmetrics.judges.word_overlap import TUNING
 from ragmetrics.model import Vector
 
 START = "\0"

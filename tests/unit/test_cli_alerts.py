@@ -21,8 +21,9 @@ from ragmetrics.alerts import (
     outbox,
     silences,
 )
-from ragmetrics.alerts.alert_store import FOLDER, Undelivered
+from ragmetrics.alerts.alert_store import Undelivered
 from ragmetrics.alerts.delivery import STATE_FILE
+from ragmetrics.alerts.silence_store import FOLDER
 from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Finding

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges import Corpus, EmbeddedJudge, HashedEmbedder
-from ragmetrics.judges.lexical_judge import Overlap
 from ragmetrics.judges.word_frequencies import words
+from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT
 from ragmetrics.model import Ask, Data, Prompt
 from tests.fakes.plain_lexicon import PlainLexicon, vector_of
@@ -175,7 +175,7 @@ def test_both_are_equal_to_the_last_bit_in_every_process() -> None:
     """The order of sets differs between processes; numbers must not."""
     code = (
         "from ragmetrics.judges.word_frequencies import Corpus\n"
-        "from ragmetrics.judges.lexical_judge import Overlap\n"
+        "from ragmetrics.judges.word_overlap import Overlap\n"
         f"corpus = Corpus(); corpus.add([{CLAIM!r}, {PASSAGE!r}, 'the town'], {CLAIM!r})\n"
         f"judge = Overlap(corpus)\n"
         f"print(judge.coverage({CLAIM!r}, {PASSAGE!r}), judge.relevance({CLAIM!r}, {PASSAGE!r}))"

@@ -16,8 +16,8 @@ from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.errors import JudgeRefused, SettingsError
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.factory import make_judge
-from ragmetrics.judges.lexical_judge import Overlap
 from ragmetrics.judges.local import EmbeddingLexicon, LocalJudge, load_encoder, windows
+from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics import GRADE, NEEDED
 from ragmetrics.model import Ask, Prompt
 from tests.fakes.local import install_sentence_transformers, need_the_extra, remove

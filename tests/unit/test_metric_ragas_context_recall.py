@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus
-from ragmetrics.judges.lexical_judge import Overlap
+from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics.bundled.ragas_context_recall import ATTRIBUTION, ragas_context_recall
 from ragmetrics.model import Ask, LogRow, Score, Status, Steps, Text
 

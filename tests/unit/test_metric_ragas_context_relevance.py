@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus
-from ragmetrics.judges.lexical_judge import Overlap
+from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics.bundled.ragas_context_relevance import (
     FIRST,
     SECOND,

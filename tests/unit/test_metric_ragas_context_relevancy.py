@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from ragmetrics.errors import Unanswered
 from ragmetrics.judges import Corpus
-from ragmetrics.judges.lexical_judge import Overlap
+from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics.bundled.ragas_context_relevancy import EXTRACTION, ragas_context_relevancy
 from ragmetrics.model import Ask, LogRow, Score, Status, Steps, Text
 from ragmetrics.text import sentences

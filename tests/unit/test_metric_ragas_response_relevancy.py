@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus
-from ragmetrics.judges.lexical_judge import Overlap
+from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics.bundled.ragas_response_relevancy import GENERATION, ragas_response_relevancy
 from ragmetrics.model import Ask, Embed, LogRow, Score, Status, Steps, Text
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ragmetrics.alerts import delivery as deliver, notify_channels, outbox
-from ragmetrics.alerts.alert_store import THREADS
 from ragmetrics.alerts.notification_channels import MOST_THREADS
 from ragmetrics.alerts.slack_bot import API
+from ragmetrics.alerts.slack_threads import THREADS
 from ragmetrics.comparison import notify_failed_gate
 from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
