@@ -18,6 +18,7 @@ from collections import Counter
 from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
+from flows.planned_night import planned_night
 from flows.published_night import exit_code, read_arguments
 from flows.run_state import (
     bound_starts,
@@ -50,15 +51,16 @@ from tasks.nightly import alert, fit_learned, publish, show_or_tell, stage, writ
 
 
 def _run_name() -> str:
-    return f"nightly {flow_run.parameters.get('date') or _night()}"
+    return f"nightly {flow_run.parameters.get('date') or planned_night()}"
 
 
 @flow(name="nightly", flow_run_name=_run_name)
 def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> NightResult:
     """Score one night's retrieval logs, publish the dashboard, alert on regressions.
 
-    Parameters: the path of a settings file, and the night. The default is the day (UTC) before the
-    scheduled start; a run that is late, retried or started again has the same night. Returns the
+    Parameters: the path of a settings file, and the night. The default is the day before the
+    planned start, in the zone of the schedule, or in UTC; a run that is late, retried or started
+    again has the same night. Returns the
     manifest and the delivery of the messages, or the state `Waiting` if batches are open and the
     deployment will run the night again. A run may be repeated: finished parts, replies and batches
     are in the store, numbers do not change, and no message is sent twice. Judges get requests until
@@ -68,7 +70,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     StartedTooOften if the run crashed three times.
     """
     log = get_run_logger()
-    day = date or _night()
+    day = date or planned_night()
     bound_starts(f"run the night again: prefect deployment run nightly/nightly --param date={day}")
     chosen = leaving(load_settings(settings))
     check_runner(chosen)
@@ -112,11 +114,6 @@ def _outcome(manifest: Manifest, dashboard: str) -> str:
         f"night {manifest.date}: {scored:,} of {manifest.source.rows:,} rows scored{means}; "
         f"rules: {rules}; dashboard: {dashboard}"
     )
-
-
-def _night() -> dt.date:
-    planned: dt.datetime = flow_run.scheduled_start_time
-    return planned.astimezone(dt.UTC).date() - dt.timedelta(days=1)
 
 
 def main() -> int:
