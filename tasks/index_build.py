@@ -68,13 +68,15 @@ def replay(
     After `until` it gets no request.
     """
     with use_deadline(deadline_at(until)):
-        return replay_missing(settings, build)
+        return replay_missing(settings, build, announced=True)
 
 
 @task(name="stage gate", task_run_name="stage · {build.build}", **RETRIES)
 def stage(settings: Settings, build: IndexBuild) -> StagedGate:
-    """Stage the logs of both builds, unless they are staged already."""
-    return stage_gate(settings, build)
+    """Stage the logs of both builds, unless they are staged already. An event may name no log
+    outside the folder of `gate: logs:`.
+    """
+    return stage_gate(settings, build, announced=True)
 
 
 @task(name="decide", task_run_name="verdict · {staged.build.build}", **RETRIES)

@@ -23,7 +23,8 @@ class GateSettings(SettingsModel):
     """How a new index build is compared with the serving one."""
 
     logs: str = "builds/{build}/"
-    """Location of the log of a build, unless the event of the build names one."""
+    """Location of the log of a build. An event may name another one below the same folder, which is
+    what stands before `{build}`."""
     rules: tuple[GateRule, ...] | None = None
     """None: a drop of 0.05 in context_relevance and in context_recall. A metric that cannot be
     scored has no rule."""

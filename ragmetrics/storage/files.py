@@ -19,7 +19,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, Protocol, TypeVar, cast
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import fsspec
 from fsspec.core import url_to_fs
@@ -125,6 +125,17 @@ class Files:
         """The folder of the files; None for a bucket."""
         fs, path = self._fs
         return Path(path) if isinstance(fs, LocalFileSystem) else None
+
+    def lie_below(self, folder: Files) -> bool:
+        """Whether these files lie in a folder, links and `..` followed. In a bucket there are
+        neither: an address with a step `..`, written as it is or in per cent, lies nowhere.
+        """
+        if self.local and folder.local:
+            return Path(os.path.realpath(self.local)).is_relative_to(os.path.realpath(folder.local))
+        (fs, path), (other, base) = self._fs, folder._fs
+        steps = unquote(self.root).split("/")
+        leads_on = "::" in self.root or not {".", ".."}.isdisjoint(steps)
+        return fs == other and not leads_on and f"{path}/".startswith(f"{base.rstrip('/')}/")
 
     def uri(self, path: str = "") -> str:
         """The address of a file, for messages and manifests."""

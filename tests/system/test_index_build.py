@@ -283,13 +283,31 @@ def mrkdwn_of(slack: SlackServer) -> list[str]:
 
 def test_a_log_that_is_not_there_is_told(plant: Plant) -> None:
     """The payload can be followed, but leads nowhere: inconclusive, and somebody hears of it."""
-    payload = {"dataset": "plant", "build": "lost", "serving": "serving", "logs": "nowhere/"}
+    nowhere = f"{plant.bucket.uri}/builds/nowhere/"
+    payload = {"dataset": "plant", "build": "lost", "serving": "serving", "logs": nowhere}
     assert plant.ended(plant.announce(payload))["state_type"] == "COMPLETED"
     gate = load_gate(plant.store, "lost")
     assert gate is not None
     assert gate.verdict == "inconclusive"
     assert len(plant.told("index build lost cannot be judged")) == 1
     assert len(plant.emitted("rag.index.inconclusive", "lost")) == 1
+
+
+def test_an_event_publishes_no_file_of_the_worker(plant: Plant) -> None:
+    """A log outside the folder of `gate: logs:` is not opened: no verdict, no row of it on the
+    dashboard, and a message that says why.
+    """
+    private = plant.folder / "builds/damaged/log.jsonl"
+    payload = {"dataset": "plant", "build": "leaked", "serving": "serving"}
+    for place in (str(private), private.as_uri(), f"{plant.bucket.uri}/builds/../private/"):
+        event = plant.announce({**payload, "logs": place})
+        run = plant.ended(event)
+        assert (run["state_type"], run["state_name"]) == ("FAILED", "FailedAndTold"), place
+        assert "is not below" in run["state"]["message"]
+        (message,) = plant.told(event)
+        assert "is not below" in message
+    assert load_gate(plant.store, "leaked") is None
+    assert not plant.store.find("dashboard/builds/leaked.html")
 
 
 def damaged_again(plant: Plant, build: str) -> dict[str, str]:

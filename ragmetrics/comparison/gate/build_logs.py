@@ -28,14 +28,18 @@ class BuildLog:
     problem: str = ""
 
 
-def find_build_log(settings: Settings, build: str) -> BuildLog:
+def find_build_log(settings: Settings, build: str, *, announced: bool = False) -> BuildLog:
     """The log of a build at the place of the settings, or at the place that its gate used.
 
-    Where there is none, the result has the problem of the first place. Raises transient
-    StoreErrors, and errors of the golden set.
+    `announced`: for an event, which is not led to a place of an earlier gate outside the folder of
+    `gate: logs:`. Where there is no log, the result has the problem of the first place. Raises
+    transient StoreErrors, and errors of the golden set.
     """
     gated, found = load_gate(open_store(settings), build), []
-    for logs in dict.fromkeys([settings.gate.logs, *([gated.logs] if gated else [])]):
+    earlier = (
+        [gated.logs] if gated and not (announced and _is_elsewhere(settings, gated.logs)) else []
+    )
+    for logs in dict.fromkeys([settings.gate.logs, *earlier]):
         found.append(find_log(settings, logs, build))
         if found[-1].inputs:
             return found[-1]
@@ -118,21 +122,40 @@ def check_dataset(settings: Settings, build: IndexBuild) -> None:
         )
 
 
+def check_announced(settings: Settings, build: IndexBuild) -> None:
+    """Raise InputError where an event names a log outside the folder of `gate: logs:`: questions
+    and answers of a log are published, and whoever may post events is not the worker's operator.
+    """
+    place = (build.logs or "").replace(BUILD, build.build)
+    if place and _is_elsewhere(settings, place):
+        raise InputError(
+            f"index build {build.build}: logs: {place} is not below {_folder(settings)}, the "
+            "folder of `gate: logs:` in the settings: the log that an event names is read from "
+            "there only (by hand: ragmetrics gate --logs)"
+        )
+
+
 def replay_missing(
-    settings: Settings, build: IndexBuild, progress: Progress | None = None
+    settings: Settings,
+    build: IndexBuild,
+    progress: Progress | None = None,
+    *,
+    announced: bool = False,
 ) -> ReplayReport | None:
     """Ask a build the golden questions, and write its log.
 
     None where the build has a log, or the settings name no retriever. `progress` is called for
-    each question.
+    each question. `announced`: by an event, as in `check_announced`.
 
     Raises InputError for a build of another data set, and for a place outside the folder of
-    `gate: logs:`: an event must not decide where the worker writes. Raises what `run_replay`
+    `gate: logs:`: a gate must not decide where the worker writes. Raises what `run_replay`
     raises: InputError, and a transient ReplayIncomplete where too many questions have no answer.
     """
     if settings.retriever is None:
         return None
     check_dataset(settings, build)
+    if announced:
+        check_announced(settings, build)
     place = (build.logs or settings.gate.logs).replace(BUILD, build.build)
     _, infos = find_logs(place, settings.storage_options)
     if infos:
@@ -144,20 +167,20 @@ def replay_missing(
 
 def check_below(settings: Settings, place: str) -> None:
     """Raise InputError where the place is not below the folder of `gate: logs:`."""
-    head = settings.gate.logs.partition(BUILD)[0]
-    folder = head[: head.rfind("/") + 1] or "./"
-    base, there = (Files(one, settings.storage_options) for one in (folder, place))
-    if base.local and there.local:  # links and `..` followed
-        below = there.local.resolve().is_relative_to(base.local.resolve())
-    else:
-        below = "://" in folder and place.startswith(folder) and not _leads_elsewhere(place)
-    if not below:
+    if _is_elsewhere(settings, place):
         raise InputError(
-            f"no log at {place}, and a gate writes logs below {folder} only, the folder of "
-            "`gate: logs:`: name a place there, or none, or write it with `ragmetrics replay --out`"
+            f"no log at {place}, and a gate writes logs below {_folder(settings)} only, the folder "
+            "of `gate: logs:`: name a place there, or none, or write it with `ragmetrics replay "
+            "--out`"
         )
 
 
-def _leads_elsewhere(place: str) -> bool:
-    """Whether an address may lead outside the folder that it begins with."""
-    return "::" in place or ".." in place.split("/")
+def _is_elsewhere(settings: Settings, place: str) -> bool:
+    options = settings.storage_options
+    return not Files(place, options).lie_below(Files(_folder(settings), options))
+
+
+def _folder(settings: Settings) -> str:
+    """The folder of `gate: logs:`, up to the step that names the build."""
+    head = settings.gate.logs.partition(BUILD)[0]
+    return head[: head.rfind("/") + 1] or "./"

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from ragmetrics.comparison.gate.build_logs import (
     BuildLog,
+    check_announced,
     check_dataset,
     content_of,
     find_build_log,
@@ -99,14 +100,19 @@ class StagedGate(Record):
         return [side.staged for side in sides if side and side.staged]
 
 
-def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
+def stage_gate(settings: Settings, build: IndexBuild, *, announced: bool = False) -> StagedGate:
     """Find both builds' logs and stage them as runs, or find the runs staged before.
 
+    `announced`: by an event, whose logs have to lie below the folder of `gate: logs:`.
+
     A missing or unreadable log is a problem of the gate and no error; the gate is then
-    inconclusive. Raises InputError for a build of another data set, an invalid rule, or a name
-    that is taken; JudgeRefused for a judge without its key; a transient StoreError.
+    inconclusive. Raises InputError for a build of another data set, a place where an event's log
+    may not be, an invalid rule, or a name that is taken; JudgeRefused for a judge without its key;
+    a transient StoreError.
     """
     check_dataset(settings, build)
+    if announced:
+        check_announced(settings, build)
     started_at = datetime.now(UTC)
     run = gate_run_settings(settings)
     check_prices(run)
@@ -114,7 +120,7 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
     known, content = _known(settings, build), content_of(ours)
     serving = build.serving or (known.serving if known and known.content == content else None)
     serving = serving or _find_serving(settings, build.build)
-    before, lacking = _stage_before(settings, run, serving)
+    before, lacking = _stage_before(settings, run, serving, announced)
     problems = [f"build {build.build}: {ours.problem}"] if ours.problem else []
     problems += [lacking] if lacking else _troubles(before)
     now = BuildSide(build=build.build, logs=ours.place)
@@ -160,14 +166,14 @@ def _find_serving(settings: Settings, build: str) -> str | None:
 
 
 def _stage_before(
-    settings: Settings, run: Settings, serving: str | None
+    settings: Settings, run: Settings, serving: str | None, announced: bool
 ) -> tuple[BuildSide | None, str]:
     """The serving build's run from its log, or the nights that it served; else the problem."""
     if serving is None:
         return None, (
             "the serving build is not known: name it, by `serving` in the event or --against"
         )
-    found = find_build_log(settings, serving)
+    found = find_build_log(settings, serving, announced=announced)
     if found.inputs:
         return _stage(settings, run, serving, found), ""
     if by_nights := find_build_nights(settings, run, serving):
