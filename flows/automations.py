@@ -202,6 +202,7 @@ def _wanted(args: argparse.Namespace, block: uuid.UUID | None) -> list[Automatio
         "SLACK_BLOCK_ID": str(block or uuid.UUID(int=0)),
         "MISSING_AFTER_SECONDS": args.missing_after,
         "ZOMBIE_AFTER_SECONDS": args.zombie_after,
+        "CRASHED_AFTER_SECONDS": args.crashed_after,
     }
     read = read_automations(args.file, values)
     return without_telling(read) if args.no_slack else read
@@ -278,6 +279,7 @@ def _arguments() -> argparse.Namespace:
     add("--no-slack", action="store_true", help="tell nobody; crashed runs are still run again")
     add("--missing-after", type=seconds, default="26h", help="default: %(default)s")
     add("--zombie-after", type=seconds, default="10m", help="default: %(default)s")
+    add("--crashed-after", type=seconds, default="45s", help="default: %(default)s")
     return parser.parse_args()
 
 

@@ -83,10 +83,15 @@ class Live:
 
     @contextmanager
     def worker(
-        self, pool: str = "ragmetrics", *, cwd: Path = ROOT, **environment: str
+        self,
+        pool: str = "ragmetrics",
+        *,
+        cwd: Path = ROOT,
+        python: str = sys.executable,
+        **environment: str,
     ) -> Iterator[subprocess.Popen[bytes]]:
         """A worker of a pool, in a process group of its own; output goes to a file of `folder`."""
-        command = [*PREFECT, "worker", "start", "--pool", pool]
+        command = [python, "-m", "prefect", "worker", "start", "--pool", pool]
         with started(command, cwd, {**self.environment, **environment}, self._log("worker")) as it:
             yield it
 
@@ -207,6 +212,17 @@ def end(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def kill_flow(run: str) -> int:
+    """Kill -9 the process that a worker started for a flow run, with what that one started; return
+    how many processes were killed. The worker lives on.
+    """
+    pids = list(_marked(f"PREFECT__FLOW_RUN_ID={run}".encode()))
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return len(pids)
 
 
 def _end_marked(mark: str) -> None:

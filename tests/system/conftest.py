@@ -12,6 +12,7 @@ LONG = (
     "test_index_build.py",
     "test_deployments.py",
     "test_zombie.py",
+    "test_killed_flow.py",
     "test_year.py",
     "test_two_at_once.py",
     "test_dask.py",

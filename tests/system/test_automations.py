@@ -42,7 +42,8 @@ def automations(live: Live, slack: SlackServer) -> Automations:
 
     def run(*arguments: str, code: int = 0, **changes: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "flows.automations", *arguments],
+            # The shortest wait that Prefect takes: here nobody reports a crash a second time.
+            [sys.executable, "-m", "flows.automations", *arguments, "--crashed-after", "10s"],
             cwd=ROOT,
             env={**live.environment, "SLACK_WEBHOOK_URL": slack.url, **changes},
             capture_output=True,

@@ -32,7 +32,7 @@ PLANNED = "2026-11-20T05:30:00+00:00"
 """When the schedule wanted the night of NIGHT to run."""
 HEARTBEAT = "30"
 """Seconds, the least that Prefect allows;"""
-ZOMBIE_AFTER = "60s"
+SOON = ("--zombie-after", "60s", "--crashed-after", "10s")
 """and how long a run may be silent."""
 NIGHT_BY_HAND = ["flows.nightly", "--date", str(NIGHT)]
 GATE_BY_HAND = ["ragmetrics", "gate", "--build", "green", "--against", "blue"]
@@ -170,7 +170,8 @@ def install(live: Live, slack: SlackServer) -> None:
     live.cli("work-pool", "create", "ragmetrics", "--type", "process")
     live.cli("deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
     subprocess.run(
-        [sys.executable, "-m", "flows.automations", "apply", "--zombie-after", ZOMBIE_AFTER],
+        # No worker lives that could report the crash as well.
+        [sys.executable, "-m", "flows.automations", "apply", *SOON],
         cwd=ROOT,
         env={**live.environment, "SLACK_WEBHOOK_URL": slack.url},
         check=True,

@@ -28,6 +28,7 @@ VALUES = {
     "SLACK_BLOCK_ID": str(BLOCK_ID),
     "MISSING_AFTER_SECONDS": 26 * 3600.0,
     "ZOMBIE_AFTER_SECONDS": 600.0,
+    "CRASHED_AFTER_SECONDS": 45.0,
 }
 SLACK_LIMIT = 3_000
 RUN = uuid.uuid4()
@@ -92,11 +93,13 @@ def state_event(
 
 
 def interested(event: ReceivedEvent) -> set[str]:
-    """Names of the automations that a state fires at once."""
+    """Names of the automations that a state fires, at once or if nothing follows for a minute."""
     found = set()
-    for name, one in automations().items():
-        assert isinstance(one.trigger, EventTrigger)
-        if one.trigger.immediate and one.trigger.covers(event):
+    for name, automation in automations().items():
+        trigger = automation.trigger
+        assert isinstance(trigger, EventTrigger)
+        soon = trigger.within.total_seconds() < 60 and trigger.starts_after(event.event)
+        if trigger.covers(event) and (trigger.immediate or soon):
             found.add(short(name))
     return found
 
@@ -123,6 +126,21 @@ def test_each_bad_end_fires_one_automation(
     """A failure is told, but not where the run has told it itself; a crash is told once too, and by
     its number says if it is run again."""
     assert interested(state_event(state, kind, starts=starts)) == fired
+
+
+def test_a_crash_is_left_alone_until_all_have_reported_it() -> None:
+    """Whatever the run does next ends the wait, a second report of the same crash begins it anew:
+    a run that is started at once would be crashed by that report, and be started twice."""
+    crashed = trigger("run crashed")
+    assert not crashed.immediate
+    assert crashed.for_each == {"prefect.resource.id"}
+    assert crashed.within.total_seconds() > 3 * 13  # the worker reports 13 s after the runner
+    kinds = {"Crashed": "CRASHED", "AwaitingRetry": "SCHEDULED", "Running": "RUNNING"}
+    for state, kind in kinds.items():
+        event = state_event(state, kind, starts=2)
+        assert crashed.covers(event)
+        assert crashed.expects(event.event)
+        assert crashed.starts_after(event.event) == (state == "Crashed")
 
 
 def test_other_peoples_runs_are_not_touched() -> None:
@@ -238,7 +256,7 @@ def test_a_night_with_gaps_and_a_broken_run_are_told_apart() -> None:
 
 
 def test_the_file_is_what_prefects_own_command_takes() -> None:
-    """With the three names filled in as text, `prefect automation create` reads it too."""
+    """With the names filled in as text, `prefect automation create` reads it too."""
     text = FILE.read_text("utf-8")
     for name, value in VALUES.items():
         text = text.replace(f"${{{name}}}", str(value))
@@ -276,7 +294,7 @@ def write(folder: Path, **changes: Any) -> Path:
         ({"actions": [{"type": "do-nothing", "boddy": "x"}]}, "Prefect knows no 'actions.boddy'"),
         ({"trigger": {"posture": "Proactive", "within": 5}}, "10 seconds"),
         ({"actions": [{"type": "ring-a-bell"}]}, "actions"),
-        ({"trigger": {"within": "${SOON}"}}, r"\$\{SOON\} has no value; there are: MISSING_AFTER"),
+        ({"trigger": {"within": "${SOON}"}}, r"\$\{SOON\} has no value; there are: CRASHED_AFTER"),
     ],
 )
 def test_a_mistake_in_the_file_is_named(
