@@ -18,7 +18,7 @@ from flows.scoring import score_all
 from ragmetrics.comparison import StagedGate, gate_parts, gate_run_settings
 from ragmetrics.config import Settings, load_settings
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError
-from ragmetrics.model import Gate, make_index_build
+from ragmetrics.model import Gate, IndexBuild, make_index_build
 from ragmetrics.storage import RunRef
 from ragmetrics.text import clean
 from tasks import index_build as gate_tasks
@@ -42,12 +42,16 @@ def _run_name() -> str:
 
 @flow(name="index-build", flow_run_name=_run_name)
 def index_build(
-    build: Payload, settings: str = "ragmetrics.yaml", event_id: str | None = None
+    build: Payload,
+    settings: str = "ragmetrics.yaml",
+    event_id: str | None = None,
+    occurred: dt.datetime | None = None,
 ) -> Gate:
     """Compare an index build with the one that serves, store the verdict, notify people.
 
     Parameters: the payload of the event (dataset, build; logs and serving if they differ from the
-    settings), the path of a settings file, and the id of the event. Returns the gate as in
+    settings; when it was built), the path of a settings file, the id of the event, and its time,
+    which is that of a build that names none. Returns the gate as in
     gates/BUILD.json. A run may be repeated: finished parts and replies are in the store, the
     verdict does not change, and no message is sent twice.
     Raises NoVerdict, after notifying people, if the payload is wrong or the store or judge fails;
@@ -59,13 +63,14 @@ def index_build(
     chosen = leaving(load_settings(settings))
     until = run_deadline(chosen.deadline)
     try:
-        wanted = make_index_build(_read(build))
+        wanted = _wanted(build, occurred)
         if chosen.retriever:
             gate_tasks.replay(chosen, wanted, until)
         staged = gate_tasks.stage(chosen, wanted)
         errors = _score(chosen, staged, until)
         pending = [error for error in errors if isinstance(error, JudgePending)]
         parameters = {"build": build, "settings": settings, "event_id": event_id}
+        parameters |= {"occurred": occurred.isoformat()} if occurred else {}
         if waiting := run_again(pending, parameters, _since(staged), f"gate of {wanted.build}"):
             return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
         gate = gate_tasks.decide(chosen, staged, [str(error) for error in errors])
@@ -134,6 +139,14 @@ def _without_verdict(
     except RagmetricsError as unshown:
         said += f"; and the dashboard does not show it: {unshown}"
     return failed_state(NoVerdict(said), notified=notified)
+
+
+def _wanted(payload: Payload, occurred: dt.datetime | None) -> IndexBuild:
+    """The build of a payload. Builds are ordered by when they were made, not by when their gates
+    come to run.
+    """
+    build = make_index_build(_read(payload))
+    return build if build.built else build.model_copy(update={"built": occurred})
 
 
 def _read(payload: Payload) -> Any:

@@ -14,7 +14,15 @@ import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from ragmetrics.errors import InputError
 from ragmetrics.model.base import Record
@@ -69,6 +77,8 @@ class IndexBuild(BaseModel):
     """Place of its log; None: the place of `gate: logs:` in the settings."""
     serving: Name | None = None
     """The build in service; None: the last promoted build, or the build of the newest night."""
+    built: Annotated[AwareDatetime, Field(strict=False)] | None = None
+    """When it was built, with its zone; None: when the event occurred."""
 
     @model_validator(mode="after")
     def _two_builds(self) -> IndexBuild:
@@ -186,12 +196,21 @@ class Gate(Record):
     started_at: datetime
     finished_at: datetime
     """Time of the first decision with this result."""
+    built_at: datetime | None = None
+    """When the index was built, or first announced; None: not known."""
     told: bool = False
     """Whether all channels confirmed the message."""
     heard: list[str] = Field(default_factory=list)
     """The channels that confirmed the message."""
     redact: bool = False
     """Whether its texts are never published."""
+
+    @property
+    def order(self) -> datetime:
+        """The build's place among all: builds may be evaluated in another order than they were
+        made. Without a time of the build, and for one in the future, it is the decision's.
+        """
+        return min(self.built_at or self.finished_at, self.finished_at)
 
     @property
     def scored_metrics(self) -> list[str]:

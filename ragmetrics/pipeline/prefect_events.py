@@ -118,7 +118,7 @@ def built_event(build: IndexBuild) -> dict[str, Any]:
             "prefect.resource.name": build.build,
             "rag.dataset": build.dataset,
         },
-        "payload": build.model_dump(exclude_none=True),
+        "payload": build.model_dump(mode="json", exclude_none=True),
     }
 
 

@@ -40,16 +40,16 @@ def load_gate(files: Files, build: str) -> Gate | None:
 
 
 def load_gates(files: Files) -> Iterator[Gate]:
-    """The verdicts on all builds, newest first. Each is read when it is needed.
+    """The verdicts on all builds, the build made last first. Each is read when it is needed.
 
     A verdict that cannot be read is logged and left out; its build can be gated again.
     """
     infos = files.glob(f"{GATES}/*.json")
-    return newest_first(infos, partial(_find, files), lambda gate: gate.finished_at)
+    return newest_first(infos, partial(_find, files), lambda gate: gate.order)
 
 
 def find_serving(files: Files, dataset: str, day: date) -> list[str]:
-    """The build that was promoted last, on a day or before it, and the build that served before.
+    """Of the builds promoted on a day or before it the one made last, and the one it replaced.
 
     Empty if none was promoted. Then the rows of the nights show which build serves.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,14 @@ from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, StoreError
 from ragmetrics.model import Gate, IndexBuild
 from ragmetrics.pipeline import run_night
-from ragmetrics.storage import Files, load_gate, load_gates, open_store, save_gate
+from ragmetrics.storage import (
+    Files,
+    find_serving,
+    load_gate,
+    load_gates,
+    open_store,
+    save_gate,
+)
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, healthy, write_build
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, write_jsonl
@@ -193,6 +200,40 @@ def test_the_build_that_was_promoted_last_serves(tmp_path: Path) -> None:
         found = gate(settings, "b3", serving=None)
         assert (found.serving, found.verdict) == ("b2", "promote")
     assert [one.build for one in load_gates(open_store(settings))] == ["b3", "b2"]
+
+
+@pytest.mark.parametrize("order", [("good", "bad", "other"), ("bad", "other", "good")])
+def test_builds_serve_in_the_order_in_which_they_were_made(
+    tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    """Whatever order their gates run in: a queue, a retry or a slow worker changes nothing."""
+    settings = two_builds(tmp_path, ROWS, gate=loose(tmp_path))
+    made = {"other": 1, "bad": 2, "good": 3}
+    for build in order:
+        write_build(tmp_path, build, damaged(ROWS, 0.5, seed=1) if build == "bad" else ROWS)
+        gate(settings, build, built=datetime(2026, 11, 20, made[build], tzinfo=UTC))
+    files = open_store(settings)
+    assert [one.build for one in load_gates(files)] == ["good", "bad", "other"]
+    assert find_serving(files, settings.dataset, datetime.now(UTC).date())[0] == "good"
+    write_build(tmp_path, "next", ROWS)
+    assert gate(settings, "next", serving=None).serving == "good"
+
+
+def test_a_build_announced_again_was_made_when_it_was(tmp_path: Path) -> None:
+    """A later event of the same log changes no time; that of another log is of another build."""
+    settings = two_builds(tmp_path, ROWS, gate=loose(tmp_path))
+    first, later = (datetime(2026, 11, 20, hour, tzinfo=UTC) for hour in (1, 7))
+    assert gate(settings, "b2", built=first).built_at == first
+    assert gate(settings, "b2", built=later).built_at == first
+    write_build(tmp_path, "b2", ROWS[1:])
+    assert gate(settings, "b2", built=later).built_at == later
+
+
+def test_a_build_of_the_future_was_made_when_it_was_decided(tmp_path: Path) -> None:
+    """A clock that is wrong by a year lets no build serve for a year."""
+    settings = two_builds(tmp_path, ROWS, gate=loose(tmp_path))
+    found = gate(settings, "b2", built=datetime(2999, 1, 1, tzinfo=UTC))
+    assert found.order == found.finished_at
 
 
 def test_an_old_build_announced_again_does_not_come_to_serve(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ def test_dataset_and_build_are_enough() -> None:
         ({"logs": "s3://b/\x1b[2J"}, "logs: "),
         ({"serving": "/"}, "serving: "),
         ({"serving": "2026-11-19.1"}, "serving: 2026-11-19.1 cannot be compared with itself"),
+        ({"built": "yesterday"}, "built: "),
+        ({"built": "2026-11-20T05:30:00"}, "built: should have timezone info"),
         ({"biuld": "b2"}, "biuld: there is no such key"),
         ({"logs": "simplecache::s3://b/log/"}, "logs: contains `::`"),
         ({"logs": "zip://log.jsonl::builds/b2.zip"}, "logs: contains `::`"),

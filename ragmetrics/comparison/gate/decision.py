@@ -279,6 +279,7 @@ def _undecided(settings: Settings, staged: StagedGate) -> Gate:
         serving_source=staged.before.source if staged.before else None,
         started_at=staged.started_at,
         finished_at=datetime.now(UTC),
+        built_at=staged.build.built,
         redact=settings.redact,
     )
 
@@ -292,6 +293,8 @@ def _as_known(gate: Gate, known: Gate | None) -> Gate:
     """
     if known is None:
         return gate
+    if gate.content and known.content == gate.content:  # the same build, announced once more
+        gate = gate.model_copy(update={"built_at": _first(known.built_at, gate.built_at)})
     times = {"started_at": gate.started_at, "finished_at": gate.finished_at}
     messages = {"told": gate.told, "heard": gate.heard}
     if known.model_copy(update=times | messages) == gate:
@@ -303,6 +306,11 @@ def _as_known(gate: Gate, known: Gate | None) -> Gate:
         not _dropped_more(known, gate) if gate.verdict == "hold" else known.reasons == gate.reasons
     )
     return gate.model_copy(update={"told": known.told, "heard": known.heard}) if same else gate
+
+
+def _first(known: datetime | None, now: datetime | None) -> datetime | None:
+    """The earlier of two times of a build, of which either may be unknown."""
+    return min((moment for moment in (known, now) if moment), default=None)
 
 
 def _dropped_more(known: Gate, gate: Gate) -> bool:

@@ -156,7 +156,9 @@ def _known(settings: Settings, build: IndexBuild) -> Gate | None:
 
 
 def _find_serving(settings: Settings, build: str) -> str | None:
-    """The build promoted last, or the first build of the newest night; never `build` itself."""
+    """Of the promoted builds the one made last, or the first build of the newest night; never
+    `build` itself.
+    """
     files = open_store(settings)
     for gate in load_gates(files):
         if (gate.verdict, gate.dataset) == ("promote", settings.dataset) and gate.build != build:
