@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ragmetrics.alerts.judge_drift import SURE
 from ragmetrics.config import AlertSettings
 from ragmetrics.model import (
-    UNSETTLED,
     Drift,
     Figure,
     Finding,
@@ -64,15 +63,14 @@ def _quarantine(settings: AlertSettings, manifest: Manifest) -> Finding:
 
 
 def _judge_failures(settings: AlertSettings, manifest: Manifest, summary: Summary) -> Finding:
-    failed = sum(summary.status.get(one, 0) for one in UNSETTLED)
-    asked = failed + summary.scored
+    failed, asked = summary.unanswered_rows
     share = failed / asked if asked else 0.0
     level: Level = "breach" if share > settings.max_judge_failures else "ok"
     text = f"{summary.metric}: {failed:,} of {asked:,} rows got no usable verdict ({share:.1%})"
     if refused := summary.status.get(Status.REFUSED, 0):
         text += f", {refused:,} of them refused by the judge"
-    if level != "ok" and manifest.problems:
-        text += f": {manifest.problems[0]}"
+    if level != "ok" and (why := summary.why_unanswered or next(iter(manifest.problems), "")):
+        text += f": {why}"
     rule = f"{summary.metric}: at most {settings.max_judge_failures:.0%} of the rows unanswered"
     finding = _health(manifest, "judge_failures", level, rule, text)
     return finding.model_copy(

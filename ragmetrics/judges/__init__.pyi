@@ -4,6 +4,7 @@ from .base import (
     Judge as Judge,
     Reply as Reply,
     can_answer as can_answer,
+    changed_parameters as changed_parameters,
     fingerprint as fingerprint,
     only_of as only_of,
 )

@@ -74,6 +74,25 @@ class TracksRequests(Protocol):
 
 
 @runtime_checkable
+class ChangesParameters(Protocol):
+    """A judge that replaces parameters which its endpoint refuses by name."""
+
+    @property
+    def changed_parameters(self) -> str:
+        """What was sent in place of what; empty if nothing was refused."""
+        ...
+
+
+def changed_parameters(judges: Mapping[str, Judge]) -> dict[str, str]:
+    """What judges were sent in place of parameters that they refused; only of those that did."""
+    return {
+        name: judge.changed_parameters
+        for name, judge in judges.items()
+        if isinstance(judge, ChangesParameters) and judge.changed_parameters
+    }
+
+
+@runtime_checkable
 class AnswersOnly(Protocol):
     """A judge that can answer some prompts only."""
 

@@ -39,6 +39,7 @@ from ragmetrics.judges.batch_lifecycle import (
     ProgressDeadline,
 )
 from ragmetrics.judges.live import FORMATS, chat_fingerprint, request_body
+from ragmetrics.judges.request_parameters import REPLACEMENTS, RequestParameters
 from ragmetrics.judges.responses import no_model
 from ragmetrics.judges.run_limits import SpendLimiter, budget_in_use
 from ragmetrics.model import Ask
@@ -92,6 +93,7 @@ class BatchJudge:
         self._progress = ProgressDeadline(settings.wait_seconds)
         self._sequential: asyncio.Semaphore | None = None
         self._form = 0
+        self._parameters = RequestParameters()
         self._last_request = 0.0
         self._items: dict[str, Item] = {}
         self._queue: list[Item] = []
@@ -99,6 +101,11 @@ class BatchJudge:
         self._collecting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def changed_parameters(self) -> str:
+        """What the endpoint refused by name, and what it was sent in its place."""
+        return self._parameters.changes
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """Wait for the answer of a batch.
@@ -189,9 +196,7 @@ class BatchJudge:
         if not fresh:
             return
         form = FORMATS[self._form]
-        bodies = [
-            (item.name, partial(request_body, self._settings, item.request, form)) for item in fresh
-        ]
+        bodies = [(item.name, partial(self._body, item.request, form)) for item in fresh]
         limits = {"most_requests": self._most_requests, "most_bytes": self._most_bytes}
         with temporary_file():
             self._folder = self._folder or tempfile.TemporaryDirectory(prefix="ragmetrics-batches-")
@@ -202,6 +207,9 @@ class BatchJudge:
         self._fail([by_name[name] for name in too_long], JudgeError(message))
         for file in files:
             await self._send(file, form, [by_name[name] for name in file.ids])
+
+    def _body(self, request: Ask, form: str) -> dict[str, Any]:
+        return self._parameters.fit(request_body(self._settings, request, form))
 
     async def _send(self, file: InputFile, form: str, items: Sequence[Item]) -> None:
         record = BatchRecord(requests=file.ids, form=form).claimed()
@@ -285,7 +293,7 @@ class BatchJudge:
 
     def _handle_fault(self, item: Item, fault: Fault, form: str) -> None:
         """Handle a failed request: send it again, or give it up."""
-        if fault.then is FaultAction.ASK_OTHERWISE and self._switch_format(form):
+        if fault.then is FaultAction.ASK_OTHERWISE and self._turn(item, fault, form):
             self._enqueue(item)
             return
         item.failures[fault.kind] += 1
@@ -298,6 +306,14 @@ class BatchJudge:
         message = no_model(self._settings.model, message) if fault.of_model else message
         again = fault.then is FaultAction.ASK_AGAIN
         self._fail([item], kind(message, transient=again, failures=dict(item.failures)))
+
+    def _turn(self, item: Item, fault: Fault, form: str) -> bool:
+        """Learn what the endpoint refuses; whether to send the request again without it."""
+        if fault.parameter not in REPLACEMENTS:
+            return self._switch_format(form)
+        sent = REPLACEMENTS.keys() - item.refused
+        item.refused.add(fault.parameter)
+        return self._parameters.turn(fault.parameter, sent)
 
     def _switch_format(self, form: str) -> bool:
         """Switch to the next output format, unless another batch did; whether there is one."""
@@ -352,6 +368,8 @@ class Item:
     request: Ask
     answer: asyncio.Future[Reply]
     failures: Counter[str] = field(default_factory=Counter)
+    refused: set[str] = field(default_factory=set)
+    """Parameters that it was sent again without."""
     budget: SpendLimiter | None = field(default_factory=budget_in_use)
     """Budget of the part that asked first."""
 

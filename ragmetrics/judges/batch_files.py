@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.live import PATH, read_reply
+from ragmetrics.judges.request_parameters import REPLACEMENTS, refused_parameter
 from ragmetrics.judges.responses import UNREADABLE, is_filter, mapping
 from ragmetrics.text import shorten
 
@@ -56,6 +57,8 @@ class Fault:
     then: FaultAction
     of_model: bool = False
     """Whether the model is unavailable."""
+    parameter: str = ""
+    """The parameter that the endpoint refuses by name."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +175,15 @@ def fault(status: int, error: Mapping[str, Any]) -> Fault:
     if status in (0, 408, 409) or status >= 500:
         kind = "timeout" if status == 408 or code == "request_timeout" else "server_error"
         return Fault(kind, said, FaultAction.ASK_AGAIN)
-    if "response_format" in message:
-        return Fault("refused", said, FaultAction.ASK_OTHERWISE)
-    return Fault("refused", said, FaultAction.GIVE_UP)
+    return _rejected(said, [error])
+
+
+def _rejected(said: str, errors: Iterable[Mapping[str, Any]]) -> Fault:
+    """The fault of a rejected request: it may be sent in another form, or by other parameters."""
+    parameter = next(filter(None, map(refused_parameter, errors)), "")
+    otherwise = parameter in REPLACEMENTS or "response_format" in said
+    then = FaultAction.ASK_OTHERWISE if otherwise else FaultAction.GIVE_UP
+    return Fault("refused", said, then, parameter=parameter)
 
 
 def failed(errors: Iterable[tuple[str | None, str | None]]) -> Fault:
@@ -187,9 +196,7 @@ def failed(errors: Iterable[tuple[str | None, str | None]]) -> Fault:
     if any(is_refusing(code) for code, _ in found):
         of_model = any(code.startswith(_OF_MODEL) for code, _ in found)
         return Fault("refused", said, FaultAction.REFUSE, of_model)
-    if any("response_format" in message for _, message in found):
-        return Fault("refused", said, FaultAction.ASK_OTHERWISE)
-    return Fault("refused", said, FaultAction.GIVE_UP)
+    return _rejected(said, [{"code": code, "message": message} for code, message in found])
 
 
 def is_refusing(code: str) -> bool:

@@ -31,6 +31,7 @@ from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared
 from ragmetrics.judges.responses import (
     UNREADABLE,
     Oversized,
+    RequestRejected,
     RetryableError,
     error_from_response,
     error_of,
@@ -371,6 +372,20 @@ class Endpoint:
         seconds = self._settings.deadline_seconds
         message = f"{what} within {seconds:g} s (`deadline_seconds`)"
         return self._note_given_up(JudgeError(message, transient=True))
+
+    def note_rejected(self, error: RequestRejected) -> JudgeError:
+        """The error to raise for a rejected request that cannot be sent in another way.
+
+        JudgeRefused if no request can succeed: the endpoint refuses a parameter by name, or it has
+        rejected a hundred requests and answered none.
+        """
+        if self._proven or isinstance(error, Oversized):
+            return error
+        if not error.parameter or error.parameter.startswith("messages"):
+            return self._note_given_up(error)
+        message = f"{error} (nothing else can be sent in place of {shorten(error.parameter)!r})"
+        self._refusal = JudgeRefused(message, failures=error.failures)
+        return self._refusal
 
     def _note_given_up(self, error: JudgeError) -> JudgeError:
         """Report the error to the breaker and return it. Raises JudgeRefused if that opens it."""

@@ -5,13 +5,17 @@ The batch judge sends the same bodies, and reads the same answers.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.request_parameters import RequestParameters
 from ragmetrics.judges.responses import RequestRejected, tokens_of
 from ragmetrics.judges.row_first import ROW_FIRST, RowFirstPrompt
 from ragmetrics.model import Ask, Prompt
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 _REQUESTS_PER_SLOT = 4
 """Requests per slot: while one waits before a retry, another one uses its slot."""
+_FIRST_SECONDS = 5.0  # for which other requests wait for the first one
 PATH = "/chat/completions"
 FORMATS = ("json_schema", "json_object", "text")
 """Formats of structured output, best first."""
@@ -44,21 +49,35 @@ class LiveJudge:
         self._settings = settings
         self._envelopes: dict[str, Envelope] = {}
         self._form = 0  # first format to try: the last one that another prompt turned to
+        self._parameters = RequestParameters()
+        self._first = FirstAlone()
+
+    @property
+    def changed_parameters(self) -> str:
+        """What the endpoint refused by name, and what it was sent in its place."""
+        return self._parameters.changes
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
-        """The text of the reply, in the best format that the endpoint supports."""
+        """The text of the reply, in the best format and by the parameters that the endpoint
+        supports.
+        """
+        async with self._first.passage():
+            return await self._reply(request)
+
+    async def _reply(self, request: Ask) -> Reply:
         envelope = self._envelope(request.prompt)
         failures: Counter[str] = Counter()
         while True:
-            form = envelope.form
-            call = Call(PATH, request.prompt.name, envelope.fill(request), read_reply)
+            body, form, sent = envelope.fill(request), envelope.form, envelope.parameters
+            call = Call(PATH, request.prompt.name, body, read_reply)
             try:
                 reply, met = await self._endpoint.ask(call)
             except RequestRejected as error:
                 failures.update(error.failures)
-                if not envelope.turn(form, str(error)):
+                turned = self._parameters.turn(error.parameter, sent)
+                if not (turned or envelope.turn(form, str(error))):
                     error.failures = dict(failures)
-                    raise
+                    raise self._endpoint.note_rejected(error) from error
                 self._form = max(self._form, envelope.form)
                 continue
             envelope.settled = True
@@ -75,26 +94,65 @@ class LiveJudge:
     def _envelope(self, prompt: Prompt[Any]) -> Envelope:
         envelope = self._envelopes.get(prompt.digest)
         if envelope is None:
-            envelope = Envelope(self._settings, prompt, self._form)
+            envelope = Envelope(self._settings, prompt, self._form, self._parameters)
             self._envelopes[prompt.digest] = envelope
         return envelope
+
+
+class FirstAlone:
+    """Lets the first request of a run pass alone, until it has its answer.
+
+    It finds out what the endpoint refuses by name: a first wave would be refused as a whole. The
+    others wait for a few seconds at most, as the first one may hang.
+    """
+
+    def __init__(self) -> None:
+        self._is_sent = False
+        self._answered = asyncio.Event()
+
+    @asynccontextmanager
+    async def passage(self) -> AsyncIterator[None]:
+        """Let a request pass, in its turn."""
+        if self._is_sent:
+            if not self._answered.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._answered.wait(), _FIRST_SECONDS)
+            yield
+            return
+        self._is_sent = True
+        try:
+            yield
+        finally:
+            self._answered.set()
 
 
 class Envelope:
     """Template of a prompt's requests: all but the data, serialised once."""
 
-    def __init__(self, settings: JudgeSettings, prompt: Prompt[Any], form: int) -> None:
+    def __init__(
+        self,
+        settings: JudgeSettings,
+        prompt: Prompt[Any],
+        form: int,
+        parameters: RequestParameters | None = None,
+    ) -> None:
         self.form = max(form, FORMATS.index(format_for(prompt, FORMATS[0])))
         """Index of the requested format."""
         self.settled = False
         """Whether the endpoint has accepted that format."""
+        self.parameters: frozenset[str] = frozenset()
+        """Names of the parameters that were sent last."""
         self._settings, self._prompt = settings, prompt
+        self._known = parameters or RequestParameters()
         self._start = self._write()
 
     def fill(self, request: Ask) -> bytes:
         """The body of one request."""
+        if self._version != self._known.version:
+            self._start = self._write()
         if self._prompt.verbatim:
-            return _bytes(request_body(self._settings, request, FORMATS[self.form]))
+            body = request_body(self._settings, request, FORMATS[self.form])
+            return _bytes(self._known.fit(body))
         return self._start + _bytes(request.text) + b"}]}"
 
     def turn(self, form: int, said: str) -> bool:
@@ -113,7 +171,9 @@ class Envelope:
             {"role": "system", "content": self._prompt.system},
             {"role": "user", "content": ""},
         ]
-        body = _head(self._settings, self._prompt, FORMATS[self.form]) | {"messages": messages}
+        head = _head(self._settings, self._prompt, FORMATS[self.form])
+        body = self._known.fit(head) | {"messages": messages}
+        self._version, self.parameters = self._known.version, frozenset(body)
         return _bytes(body).removesuffix(_END.encode())
 
 

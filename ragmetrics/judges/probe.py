@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from ragmetrics.config import JudgeSettings, api_key
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.batch_api import make_client
+from ragmetrics.judges.request_parameters import RequestParameters, refused_parameter
+from ragmetrics.judges.responses import mapping
 from ragmetrics.judges.transport import Access, find_access
 from ragmetrics.model import Ask
 from ragmetrics.text import clean
@@ -59,13 +61,27 @@ async def _probe_reranker(judge: JudgeSettings, access: Access, *, ask: bool) ->
 
 
 async def _one_token(client: AsyncOpenAI, access: Access, judge: JudgeSettings) -> str:
-    await client.chat.completions.create(
-        model=judge.model,
-        messages=[{"role": "user", "content": "Reply with OK."}],
-        max_tokens=1,
-        temperature=judge.temperature,
-    )
-    return f"{access.address} answered with {judge.model}"
+    """Ask as the judge does, without what the endpoint refuses by name. A model that reasons needs
+    more than one token to say OK, so it gets the limit of the settings.
+    """
+    from openai import BadRequestError
+
+    known = RequestParameters()
+    while True:
+        limit = judge.max_tokens if known.changes else 1
+        body = known.fit({"max_tokens": limit, "temperature": judge.temperature})
+        try:
+            await client.chat.completions.create(
+                model=judge.model,
+                messages=[{"role": "user", "content": "Reply with OK."}],
+                extra_body=body,
+            )
+        except BadRequestError as error:
+            if not known.turn(refused_parameter(mapping(error.body)), body):
+                raise
+        else:
+            sent = f" ({known.changes})" if known.changes else ""
+            return f"{access.address} answered with {judge.model}{sent}"
 
 
 async def _find_model(client: AsyncOpenAI, access: Access, model: str) -> str:

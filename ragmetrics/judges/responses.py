@@ -14,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from ragmetrics.errors import Declined, JudgeError, JudgeRefused
+from ragmetrics.judges.request_parameters import refused_parameter
 from ragmetrics.judges.transport import Answer
 from ragmetrics.text import shorten
 
@@ -41,6 +42,9 @@ class RetryableError(Exception):
 
 class RequestRejected(JudgeError):
     """The endpoint rejects this request; it may accept others."""
+
+    parameter = ""
+    """The parameter that it refuses by name; empty if it names none."""
 
 
 class Oversized(RequestRejected):
@@ -73,7 +77,9 @@ def error_from_response(
         )
     if status in (404, 408, 409) or 300 <= status < 400 or status >= 500:
         return RetryableError("server_error", f"the judge answered {status}: {said}", wait=wait)
-    return RequestRejected(f"the judge answered {status}: {said}")
+    rejected = RequestRejected(f"the judge answered {status}: {said}")
+    rejected.parameter = refused_parameter(error)
+    return rejected
 
 
 def no_model(model: str, said: str) -> str:

@@ -252,7 +252,11 @@ class Manifest(Record):
     labels: LabelReport | None = None
     """The labels of people that were read; None without `labels:` in the settings."""
     problems: list[str] = Field(default_factory=list)
-    """Why parts have no score, or lack a judge. Rows of missing parts are `judge_failed`."""
+    """Why parts have no score, or lack a judge, and why many rows have no verdict. Rows of missing
+    parts are `judge_failed`."""
+    changed_parameters: dict[str, str] = Field(default_factory=dict)
+    """Parameters of requests that an endpoint refuses by name, and what was sent in their place, by
+    name of the judge."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Settings of the run without secrets: the main ones, and those that differ from defaults."""
     flow_run: str = ""
@@ -269,6 +273,7 @@ class Manifest(Record):
     def quoting(self) -> list[str]:
         """Sentences that may quote a logged text or a label, and that findings may repeat."""
         found = [*self.problems, self.labels.problem if self.labels else ""]
+        found += [reason for summary in self.metrics for reason in summary.unanswered]
         return [one for one in found if one]
 
     def summary(self, metric: str) -> Summary | None:

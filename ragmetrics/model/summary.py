@@ -7,7 +7,15 @@ from pydantic import Field
 from ragmetrics.model.base import Record
 from ragmetrics.model.changes import JudgeMovement
 from ragmetrics.model.people import PeopleMean
-from ragmetrics.model.score import Status
+from ragmetrics.model.score import UNSETTLED, Status
+
+_ADVICE = {
+    "cut off: max_tokens": "raise `judge: max_tokens:`",
+    "context length": "choose a model that reads longer prompts (`judge: model:`)",
+    "answered 4": "`ragmetrics doctor --ask` sends one request and says what the endpoint takes",
+    "no free slot": "raise `judge: deadline_seconds:`, or ask for a higher rate limit",
+}
+"""What to do where a reason has these words, the most specific first."""
 
 
 class Segment(Record):
@@ -103,6 +111,9 @@ class Summary(Record):
     status: dict[str, int]
     not_applicable: dict[str, int] = Field(default_factory=dict)
     """The rows to which the metric does not apply, by the most frequent reasons."""
+    unanswered: dict[str, int] = Field(default_factory=dict)
+    """The rows without a usable verdict, by the most frequent reasons in the judge's own words.
+    Errors of a metric's code and the rows of missing parts are no part of it."""
     fingerprint: str
     """Fingerprint of judge, prompts, metric version and parameters. Numbers compare only where it
     is equal."""
@@ -125,6 +136,22 @@ class Summary(Record):
     empty for rows without the tag. Only for metrics whose slow decline is watched."""
     people: PeopleMean | None = None
     """What people would say; None without enough labels."""
+
+    @property
+    def unanswered_rows(self) -> tuple[int, int]:
+        """Number of rows without a usable verdict, and of all rows that were to get one."""
+        failed = sum(self.status.get(one, 0) for one in UNSETTLED)
+        return failed, failed + self.scored
+
+    @property
+    def why_unanswered(self) -> str:
+        """The most frequent reasons why rows have no usable verdict, with their rows, and what to
+        do: `the judge answered 400: ... (300); raise ...`. Empty if there is no such row.
+        """
+        counted = [f"{why} ({rows:,})" for why, rows in self.unanswered.items()]
+        said = " ".join(self.unanswered)
+        todo = next((advice for sign, advice in _ADVICE.items() if sign in said), "")
+        return "; ".join(filter(None, (*counted, todo)))
 
     def status_text(self, status: str, words: str) -> str:
         """A status in `words`, with the reason where the metric does not apply to rows:

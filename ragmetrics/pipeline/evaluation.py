@@ -149,6 +149,7 @@ class Result:
                     "questions": one.questions,
                     "status": one.status,
                     "not_applicable": one.not_applicable,
+                    "unanswered": one.unanswered,
                     "spread": one.spread,
                     "agreement": one.agreement,
                     "sample": one.sample.model_dump(exclude={"bins"}) if one.sample else None,
@@ -169,6 +170,7 @@ class Result:
             "sample": manifest.sample.model_dump() if manifest.sample else None,
             "labels": manifest.labels.model_dump() if manifest.labels else None,
             "problems": manifest.problems,
+            "changed_parameters": manifest.changed_parameters,
             "splits": manifest.splits,
         }
 

@@ -40,6 +40,7 @@ _ORDER: tuple[MetricState, ...] = ("firing", "pending", "fell", "no_data", "unco
 
 _MOST_NOTES = 8
 _ALIKE = 200
+_LEAST = 20  # characters of a reason that is recognised
 """Characters that identify a problem."""
 
 
@@ -294,4 +295,7 @@ def _notes(
 
 
 def _is_in(said: str, problem: str) -> bool:
-    return " ".join(problem.split())[:_ALIKE] in said
+    """Whether a problem is said already: its beginning, or its reason after the first colon."""
+    line = " ".join(problem.split())
+    reason = line.partition(": ")[2]
+    return line[:_ALIKE] in said or (len(reason) > _LEAST and reason[:_ALIKE] in said)

@@ -113,6 +113,8 @@ def _field(record: Record, name: str, value: Any) -> Any:
         return dict(counts)
     if isinstance(value, dict) and name == "not_applicable":  # as the reasons of rows
         return {hashed(reason): count for reason, count in value.items()}
+    if isinstance(value, dict) and name == "unanswered":
+        return {hashed_quote(reason): count for reason, count in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(_field(record, name, one) for one in value)
     return value

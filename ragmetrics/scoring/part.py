@@ -26,6 +26,7 @@ from ragmetrics.judges import (
     ReplyCache,
     UsageCounters,
     budget_in_use,
+    changed_parameters,
     deadline_at,
     layout_of,
     leave_quota,
@@ -48,6 +49,7 @@ from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.scoring.staging import load_corpus
+from ragmetrics.scoring.unanswered import UnansweredRows
 from ragmetrics.storage import (
     SCORE_SCHEMA,
     Files,
@@ -297,13 +299,15 @@ class PartScorer:
         with workspace() as folder, counting_splits() as counter:
             writers = {metric.name: PartWriter(folder, SCORE_SCHEMA) for metric in self.family}
             rows = stream_rows(self.files, self.ref.rows(self.shard))
-            errors = MetricErrors()
+            errors, unanswered = MetricErrors(), UnansweredRows()
             async with aclosing(rows), aclosing(drive(rows, self.family, panel)) as driven:
                 async for scored in driven:
                     for name, score in scored.scores.items():
                         errors.note(name, scored.row.id, score)
+                        unanswered.note(name, score)
                         writers[name].add(score_record(scored.row, score), size=300)
-            notes = {**self._notes(clients, counter), "metric_errors": errors.notes()}
+            notes = self._notes(clients, counter)
+            notes |= {"metric_errors": errors.notes(), "unanswered": unanswered.notes()}
             if await asyncio.to_thread(_is_done, self.files, self.ref, self.family, self.shard):
                 return next(iter(writers.values())).rows  # another process was faster
             for number, (name, writer) in enumerate(writers.items()):
@@ -324,6 +328,9 @@ class PartScorer:
             "refused": {name: str(error) for name, error in refused.items() if error},
             "overdue": next((str(one.overdue) for one in asked if one.overdue), ""),
             "splits": dict(counter.counts().fallback),
+            "changed_parameters": changed_parameters(
+                {one.name: one.client.judge for one in clients.members}
+            ),
         }
 
 

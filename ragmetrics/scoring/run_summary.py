@@ -40,6 +40,7 @@ from ragmetrics.scoring.sampling.cheap_scores import cheap_fingerprint
 from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
+from ragmetrics.scoring.unanswered import UnansweredRows
 from ragmetrics.storage import Files, RunRef, read_notes
 from ragmetrics.version import __version__
 
@@ -67,7 +68,14 @@ def summarise_run(
     costs = read_usage_report(settings, files, ref)
     free = unpaid(settings, info.panel or [name for name in costs.usage if name != EMBEDDINGS])
     spent = sum((one for name, one in costs.usage.items() if name not in free), Usage())
-    summaries = [summarise(scores[name], prints[name], None, info.panel) for name in scores]
+    summaries = [
+        summarise(scores[name], prints[name], None, info.panel).model_copy(
+            update={"unanswered": costs.unanswered.reasons(name)}
+        )
+        for name in scores
+    ]
+    told = [*staged.problems, *costs.problems()]
+    failures = costs.unanswered.problems(summaries, settings.alerts.max_judge_failures, told)
     by_metric = costs.by_metric_without(free)
     manifest = Manifest(
         dataset=settings.dataset,
@@ -94,7 +102,8 @@ def summarise_run(
         usage_by_metric=by_metric,
         budget=_budget(load_plan(files, ref), spent, scores),
         sample=sample_report(settings.sample, plan, scores, summaries, by_metric),
-        problems=[*staged.problems, *costs.problems()],
+        problems=[*told, *failures],
+        changed_parameters=costs.changed_parameters,
         settings=public_settings(settings),
         splits=dict(costs.splits),
     )
@@ -181,6 +190,9 @@ class UsageReport:
     overdue: str = ""
     """Message if the deadline of the run passed before all requests were sent."""
     metric_errors: MetricErrors = field(default_factory=MetricErrors)
+    unanswered: UnansweredRows = field(default_factory=UnansweredRows)
+    changed_parameters: dict[str, str] = field(default_factory=dict)
+    """What judges were sent in place of parameters that they refused, by name of the judge."""
     taken_over: int = 0
     """Number of parts that were reused from an earlier run of the night."""
 
@@ -227,6 +239,8 @@ def read_usage_report(settings: Settings, files: Files, ref: RunRef) -> UsageRep
             costs.refused.update(notes["refused"])
             costs.overdue = notes.get("overdue") or costs.overdue  # older parts do not say
             costs.metric_errors.add(notes.get("metric_errors", {}))
+            costs.unanswered.add(notes.get("unanswered", {}))
+            costs.changed_parameters.update(notes.get("changed_parameters", {}))
             costs.taken_over += "taken_over" in notes
             # Families split the same texts: the largest count is the count of the shard.
             of_shard |= Counter(notes["splits"])

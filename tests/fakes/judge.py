@@ -77,6 +77,9 @@ class Behaviour:
     """Whether response_format may be a JSON schema,"""
     json_object: bool = True
     """and whether it may be json_object."""
+    refuses: tuple[str, ...] = ()
+    """Parameters that a chat request is refused for: 400, by name, as OpenAI's current models do.
+    `max_tokens` and `temperature` are what these refuse; `*` refuses every request."""
     nonsense: bool = False
     """Replies are no verdicts."""
     reranker: str = "vllm"
@@ -248,6 +251,7 @@ class Judge:
         """Answer one chat completion."""
         body, fault = await self.admit(request)
         self.stats.last_chat = body
+        self.check_parameters(body)
         schema = self.check_format(body.get("response_format") or {})
         contents = [
             self.content(body["messages"], schema, fault) for _ in range(body.get("n") or 1)
@@ -439,6 +443,24 @@ class Judge:
             message = "This model's maximum context length is exceeded. Please reduce the length."
             message += f" Input: {texts[-1]}" if self.behaviour.quotes else ""
             raise HttpError(400, message, code="context_length_exceeded")
+
+    def check_parameters(self, body: Json) -> None:
+        """Refuse parameters that this model does not take."""
+        refused = self.behaviour.refuses
+        if "*" in refused:
+            raise HttpError(400, "This model takes no requests today.")
+        for name in body:
+            if name not in refused or (name == "temperature" and body[name] == 1):
+                continue
+            if name == "temperature":
+                message = (
+                    f"Unsupported value: 'temperature' does not support {body[name]} with this "
+                    "model. Only the default (1) value is supported."
+                )
+                raise HttpError(400, message, param=name, code="unsupported_value")
+            message = f"Unsupported parameter: '{name}' is not supported with this model."
+            message += " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
+            raise HttpError(400, message, param=name, code="unsupported_parameter")
 
     def check_format(self, response_format: Json) -> Json | None:
         """The JSON schema asked for, if any; refuse a format that this server lacks."""

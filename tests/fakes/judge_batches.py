@@ -298,6 +298,7 @@ class Batches:
             return None
         status, content = 200, {}
         try:
+            self._judge.check_parameters(body)
             schema = self._judge.check_format(body.get("response_format") or {})
             if fault in _LINE_ERRORS:
                 status, code = _LINE_ERRORS[fault]

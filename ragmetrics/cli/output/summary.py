@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _EXAMPLES = 10
+_LONGEST_PROBLEM = 800
 
 
 @contextmanager
@@ -62,8 +63,10 @@ def track(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
 
 
 def print_summary(console: Console, manifest: Manifest) -> None:
-    """Print means with intervals, then rows, judge, requests and cost."""
+    """Print problems and means with intervals, then rows, judge, requests and cost."""
     source = manifest.source
+    for problem in manifest.problems:
+        console.print(f"Problem: {clean(problem, _LONGEST_PROBLEM)}", style="red")
     lines = [_summary_line(one, manifest) for one in manifest.metrics]
     headers = ("metric", "mean", "95% interval", "detects", "scored", "questions", "not scored")
     columns = [
@@ -92,6 +95,8 @@ def print_summary(console: Console, manifest: Manifest) -> None:
     console.print(f"Judge: {manifest.judge.name} ({manifest.judge.fingerprint})")
     if manifest.judge.note:
         console.print(f"Note: {manifest.judge.note}", style="yellow")
+    for name, changes in manifest.changed_parameters.items():
+        console.print(f"Sent to {clean(name, 60)}, which refuses the rest: {clean(changes, 200)}")
     print_usage(console, manifest.usage_by_metric, manifest.usage)
     print_sample(console, manifest)
     print_labelled(console, manifest.labelled)
@@ -138,8 +143,15 @@ def _print_panel(console: Console, manifest: Manifest) -> None:
         steady = ", ".join(f"{metric} {spread:.3f}" for metric, spread in spreads.items())
         console.print(f"Spread over repeats: {steady}")
     _print_easy_rows(console, manifest)
-    for problem in manifest.problems:
-        console.print(f"Problem: {clean(problem, 300)}", style="red")
+    _print_unanswered(console, manifest)
+
+
+def _print_unanswered(console: Console, manifest: Manifest) -> None:
+    """Print why single rows failed, where no problem says so."""
+    told = " ".join(manifest.problems)
+    for one in manifest.metrics:
+        if one.unanswered and next(iter(one.unanswered)) not in told:
+            console.print(f"{one.metric}: failed rows: {clean(one.why_unanswered, 600)}")
 
 
 def _print_easy_rows(console: Console, manifest: Manifest) -> None:

@@ -1,0 +1,225 @@
+"""Parameters that an endpoint refuses by name, as OpenAI's current models do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+from pydantic import SecretStr
+
+from ragmetrics import Result, evaluate
+from ragmetrics.config import JudgeSettings, make_settings
+from ragmetrics.errors import JudgeRefused
+from ragmetrics.judges import find_access, make_client, probe_judge, translate
+from ragmetrics.judges.base import Reply
+from ragmetrics.judges.batch import BatchJudge
+from ragmetrics.judges.live import LiveJudge
+from ragmetrics.judges.request_parameters import (
+    REPLACEMENTS,
+    RequestParameters,
+    refused_parameter,
+)
+from ragmetrics.metrics import GRADE, NEEDED
+from ragmetrics.model import Ask
+from tests.fakes.clients import JudgeServer
+from tests.fakes.logs import make_rows
+
+CURRENT = ["max_tokens", "temperature"]
+"""What OpenAI's current models refuse."""
+CHANGES = "max_completion_tokens in place of max_tokens, no temperature"
+TOKENS = (
+    "Unsupported parameter: 'max_tokens' is not supported with this model. "
+    "Use 'max_completion_tokens' instead."
+)
+
+
+def settings(server: JudgeServer, **more: Any) -> JudgeSettings:
+    """Settings of a judge at the server."""
+    return JudgeSettings(name="openai", model="judge", base_url=server.base_url, **more)
+
+
+def ask(number: int) -> Ask:
+    """A request for a grade."""
+    return Ask(GRADE, {"question": f"What is {number}?", "context": f"It is {number}."})
+
+
+@pytest.mark.parametrize(
+    ("error", "parameter"),
+    [
+        ({"message": TOKENS, "param": "max_tokens", "code": "unsupported_parameter"}, "max_tokens"),
+        ({"message": TOKENS, "code": "invalid_request_body"}, "max_tokens"),
+        ({"message": f"litellm.BadRequestError: OpenAIException - {TOKENS}"}, "max_tokens"),
+        (
+            {
+                "message": "Unsupported value: 'temperature' does not support 0.1 with this "
+                "model. Only the default (1) value is supported.",
+                "param": "temperature",
+                "code": "unsupported_value",
+            },
+            "temperature",
+        ),
+        ({"message": "`temperature` is deprecated for this model."}, "temperature"),
+        ({"message": "gpt-5 models don't support temperature=0.1. Only 1."}, "temperature"),
+        (
+            {"message": "Unrecognized request argument supplied: max_completion_tokens"},
+            "max_completion_tokens",
+        ),
+        # The value is wrong for this request, or the text of a row is quoted.
+        ({"message": "max_tokens is too large: 9. At most 4.", "param": "max_tokens"}, ""),
+        ({"message": "Maximum context length is 8192 tokens. Not supported: max_tokens"}, ""),
+        ({"message": "The input is too long.\nUnsupported: temperature"}, ""),
+        ({"message": None, "param": 7}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_parameter_is_read_from_the_words_of_servers(
+    error: dict[str, Any], parameter: str
+) -> None:
+    """By `param`, or in the first sentence; a value that is too large is no refusal."""
+    assert refused_parameter(error) == parameter
+
+
+@given(st.dictionaries(st.sampled_from(["message", "param", "code"]), st.text(max_size=400)))
+def test_any_error_is_read(error: dict[str, Any]) -> None:
+    """What names nothing refuses nothing; a name has a bounded length."""
+    assert len(refused_parameter(error)) <= 60
+
+
+@given(st.lists(st.sampled_from([*REPLACEMENTS, "max_completion_tokens", "model", "x"])))
+def test_a_request_is_sent_again_at_most_once_for_each_entry(refusals: list[str]) -> None:
+    """Whatever an endpoint refuses, and however often: what it refused is not sent again."""
+    known, turns = RequestParameters(), 0
+    for name in refusals:
+        body = known.fit({"model": "m", "max_tokens": 9, "temperature": 0.1})
+        turns += known.turn(name, body)
+        assert body["model"] == "m" and {"max_tokens", "max_completion_tokens"} & body.keys()
+    assert turns <= len(REPLACEMENTS)
+    assert turns == known.version
+
+
+async def _live(server: JudgeServer, count: int) -> tuple[list[Reply], str]:
+    chosen = settings(server)
+    judge = LiveJudge(find_access(chosen, chosen.base_url, None), chosen)
+    replies = await asyncio.gather(*(judge.reply(ask(one), 0) for one in range(count)))
+    other = Ask(NEEDED, {"question": "?", "contexts": [{"1": "A."}]})
+    await judge.reply(other, 0)
+    await judge.close()
+    return replies, judge.changed_parameters
+
+
+def test_what_is_refused_is_learned_once(judge_server: JudgeServer) -> None:
+    """Two rejections for a run, whatever the number of requests and prompts."""
+    judge_server.faults(refuses=CURRENT)
+    replies, changes = asyncio.run(_live(judge_server, 12))
+    assert judge_server.stats()["by_status"] == {"400": 2, "200": 13}
+    assert not any(one.failures for one in replies)
+    assert changes == CHANGES
+    assert judge_server.stats()["last_chat"]["max_completion_tokens"] == 1_000
+    assert not {"max_tokens", "temperature"} & judge_server.stats()["last_chat"].keys()
+
+
+def test_formats_and_parameters_are_learned_side_by_side(judge_server: JudgeServer) -> None:
+    """A server that takes neither a schema nor a temperature is asked without both."""
+    judge_server.faults(refuses=CURRENT, json_schema=False, json_object=False)
+    asyncio.run(_live(judge_server, 3))
+    assert judge_server.stats()["by_status"] == {"400": 4, "200": 4}
+
+
+def test_an_endpoint_that_takes_all_is_sent_what_it_was(judge_server: JudgeServer) -> None:
+    """Nothing changes where nothing is refused."""
+    _, changes = asyncio.run(_live(judge_server, 2))
+    sent = judge_server.stats()["last_chat"]
+    assert (sent["max_tokens"], sent["temperature"], changes) == (1_000, 0.1, "")
+
+
+def test_batches_are_sent_again_without_it(judge_server: JudgeServer) -> None:
+    """One batch for each refusal, no failure of a request, and the same verdicts."""
+    judge_server.faults(refuses=CURRENT)
+    chosen = settings(judge_server, poll_seconds=0.01)
+    access = find_access(chosen, chosen.base_url, SecretStr("testing"))
+
+    async def answer() -> tuple[list[Reply], str]:
+        judge = BatchJudge(make_client(access, chosen), chosen, quiet_seconds=0.05)
+        replies = await asyncio.gather(*(judge.reply(ask(one), 0) for one in range(4)))
+        await judge.close()
+        return replies, judge.changed_parameters
+
+    replies, changes = asyncio.run(answer())
+    assert judge_server.batch_stats()["sizes"] == [4, 4, 4]
+    assert not any(one.failures for one in replies)
+    assert changes == CHANGES
+
+
+def test_what_has_no_replacement_ends_the_run(judge_server: JudgeServer) -> None:
+    """A server that refuses both names of the limit: without a limit a reply may cost anything."""
+    judge_server.faults(refuses=["max_tokens", "max_completion_tokens"])
+    with pytest.raises(JudgeRefused, match="in place of 'max_completion_tokens'"):
+        scored(judge_server, rows=300)
+    assert judge_server.stats()["requests"] == 2
+
+
+def test_a_batch_without_a_replacement_is_given_up(judge_server: JudgeServer) -> None:
+    """Each line says why, and nothing is sent for ever."""
+    judge_server.faults(refuses=["max_tokens", "max_completion_tokens"])
+    result = scored(judge_server, "openai-batch", rows=8)
+    (summary,) = result.manifest.metrics
+    assert (summary.scored, summary.status) == (0, {"judge_failed": 8})
+    assert "'max_completion_tokens' is not supported" in next(iter(summary.unanswered))
+    assert judge_server.batch_stats()["sizes"] == [8, 8]
+
+
+def scored(server: JudgeServer, judge: str = "openai", rows: int = 40) -> Result:
+    """The result of `evaluate` by a judge at the server."""
+    chosen = {"name": judge, "base_url": server.base_url, "poll_seconds": 0.01, "model": "judge"}
+    log = make_rows(rows)
+    return evaluate(log, metrics=["context_recall"], settings=make_settings({"judge": chosen}))
+
+
+def test_a_run_says_what_was_sent(judge_server: JudgeServer) -> None:
+    """All rows are scored, and the manifest has what the endpoint refused."""
+    judge_server.faults(refuses=CURRENT)
+    result = scored(judge_server)
+    assert result.manifest.metrics[0].scored == 40
+    assert judge_server.stats()["by_status"]["400"] == 2
+    assert result.manifest.changed_parameters == {"openai:judge": CHANGES}
+    assert result.as_json()["changed_parameters"] == {"openai:judge": CHANGES}
+
+
+def test_fingerprints_do_not_change() -> None:
+    """Cached replies are found under the key that they always had."""
+    chosen = JudgeSettings(name="openai", model="m", base_url="http://judge.invalid/v1")
+    judge = LiveJudge(find_access(chosen, chosen.base_url, SecretStr("x")), chosen)
+    assert judge.fingerprint == "d96cf5f63105"
+
+
+def test_doctor_asks_without_it(judge_server: JudgeServer) -> None:
+    """`doctor --ask` says what was sent in place of what is refused."""
+    judge_server.faults(refuses=CURRENT)
+    told = asyncio.run(probe_judge(settings(judge_server), ask=True))
+    assert told.endswith(f"answered with judge ({CHANGES})")
+
+
+def test_doctor_does_not_ask_for_ever(judge_server: JudgeServer) -> None:
+    """A server that refuses everything is told in its own words."""
+    judge_server.faults(refuses=["*"])
+    with pytest.raises(Exception, match="This model takes no requests today"):
+        asyncio.run(probe_judge(settings(judge_server), ask=True))
+    assert judge_server.stats()["requests"] == 1
+
+
+def test_an_endpoint_that_rejects_everything_ends_the_run(judge_server: JudgeServer) -> None:
+    """After a hundred rejections without an answer, in one sentence."""
+    judge_server.faults(refuses=["*"])
+    with pytest.raises(JudgeRefused, match=r"errors only: .*This model takes no requests today"):
+        scored(judge_server, rows=400)
+    assert judge_server.stats()["requests"] < 250
+
+
+def test_a_translation_is_asked_without_it(judge_server: JudgeServer) -> None:
+    """Prompts are translated by a model that refuses the same parameters."""
+    judge_server.faults(refuses=CURRENT)
+    chosen = make_settings({"judge": settings(judge_server).model_dump(exclude_unset=True)})
+    translate(chosen, [GRADE], "de")
+    assert "200" in judge_server.stats()["by_status"]
