@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragmetrics.alerts.judge_drift import SURE
+from ragmetrics.alerts.log_nights import undated
 from ragmetrics.config import AlertSettings
 from ragmetrics.model import (
     Drift,
@@ -17,6 +18,7 @@ from ragmetrics.model import (
     Status,
     Summary,
 )
+from ragmetrics.text import finite
 
 
 def check_health(
@@ -47,7 +49,8 @@ def _no_data(manifest: Manifest) -> Finding:
         count = f"{len(source.broken)} log file(s) could not be read to the end"
         text = f"{count}: {first.file}: {first.reason}"
         return _health(manifest, "no_data", "breach", rule, text)
-    return _health(manifest, "no_data", "ok", rule, f"{source.rows:,} rows read")
+    without = f", {text}" if (text := undated(source)) else ""
+    return _health(manifest, "no_data", "ok", rule, f"{source.rows:,} rows read{without}")
 
 
 def _quarantine(settings: AlertSettings, manifest: Manifest) -> Finding:
@@ -67,6 +70,8 @@ def _judge_failures(settings: AlertSettings, manifest: Manifest, summary: Summar
     share = failed / asked if asked else 0.0
     level: Level = "breach" if share > settings.max_judge_failures else "ok"
     text = f"{summary.metric}: {failed:,} of {asked:,} rows got no usable verdict ({share:.1%})"
+    if summary.scored and finite(summary.mean) is None:
+        level, text = "breach", f"{summary.metric}: its {summary.scored:,} scores have no mean"
     if refused := summary.status.get(Status.REFUSED, 0):
         text += f", {refused:,} of them refused by the judge"
     if level != "ok" and (why := summary.why_unanswered or next(iter(manifest.problems), "")):

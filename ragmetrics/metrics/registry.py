@@ -49,6 +49,7 @@ class Metric:
     higher_is_better: bool = True
     label_target: str = ""
     """The target of the labels that its verdicts can be compared with; empty: there is none."""
+    declared_range: tuple[float, float] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     overrides: PromptOverrides = NO_OVERRIDES
 
@@ -80,6 +81,11 @@ class Metric:
     def bounded(self) -> bool:
         """Whether its scores are known to be in [0, 1], as those of all bundled metrics are."""
         return self.steps.__module__.startswith(f"{ragmetrics.metrics.__name__}.")
+
+    @property
+    def score_range(self) -> tuple[float, float] | None:
+        """The lowest and the highest value that it may give; None: any number."""
+        return self.declared_range or ((0.0, 1.0) if self.bounded else None)
 
     @property
     def title(self) -> str:
@@ -161,12 +167,14 @@ def metric(
     embeds: bool = False,
     higher_is_better: bool = True,
     label_target: str = "",
+    score_range: tuple[float, float] | None = None,
 ) -> Callable[[Callable[..., Steps[Score]]], Metric]:
     """Declare a generator function as a metric named like the function.
 
     `version` rises when the same replies may give another value. `calls` describes the number of
     requests per row. `needs` lists the required fields of a row, with alternatives as
     `this + that | other`. `label_target` names the labels that its verdicts can be compared with.
+    A row with a value outside `score_range` is `metric_failed`. None: any number is allowed.
     """
 
     def declare(steps: Callable[..., Steps[Score]]) -> Metric:
@@ -180,6 +188,7 @@ def metric(
             embeds,
             higher_is_better,
             label_target,
+            score_range,
         )
 
     return declare

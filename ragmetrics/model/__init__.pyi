@@ -32,7 +32,12 @@ from .request import (
     embed_each as embed_each,
     strict_schema as strict_schema,
 )
-from .score import Score as Score, Status as Status, UNSETTLED as UNSETTLED
+from .score import (
+    Score as Score,
+    Status as Status,
+    UNSETTLED as UNSETTLED,
+    real_number as real_number,
+)
 from .summary import (
     JudgeSummary as JudgeSummary,
     CheapBin as CheapBin,

@@ -5,10 +5,36 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
+from numbers import Real
 from typing import Any
 
 from ragmetrics.errors import Unanswered
+from ragmetrics.text import shorten
+
+_SCALARS = ("numpy", "torch")
+"""Packages whose scalars are numbers."""
+
+
+def real_number(value: object) -> float:
+    """A value as a float: a Python number, a Decimal, or a scalar of numpy or torch.
+
+    Raises ValueError for anything else, also for a text, and for a number that is not finite.
+    """
+    if type(value) is float and math.isfinite(value):  # nearly all are
+        return value
+    if type(value).__module__ in _SCALARS and getattr(value, "shape", None) == ():
+        value = value.item()  # type: ignore[attr-defined]  # a scalar or an array without axes
+    if not isinstance(value, Real | Decimal):
+        raise ValueError(f"a score of type {type(value).__name__}, which is no number")
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):  # a whole number beyond floats; a signalling NaN
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"a score of {shorten(str(value))}: a missing value is a status")
+    return number
 
 
 class Status(StrEnum):
@@ -52,8 +78,8 @@ class Score:
     than usual."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.value, float) and not math.isfinite(self.value):
-            raise ValueError(f"a score of {self.value}: a missing value is a status")
+        if self.value is not None:
+            object.__setattr__(self, "value", real_number(self.value))
 
     @classmethod
     def not_applicable(cls, reason: str) -> Score:

@@ -11,6 +11,7 @@ from traceback import extract_tb
 from ragmetrics.errors import RagmetricsError, Unanswered, UnreadableReply
 from ragmetrics.metrics import Metric
 from ragmetrics.model import Answer, LogRow, Request, Score, Status
+from ragmetrics.scoring.checked_score import checked_score, metric_failed
 from ragmetrics.text import shorten, weight
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ class MetricRun:
         try:
             self.requests = next(self._steps) if answers is None else self._steps.send(answers)
         except StopIteration as stop:
-            self.score = self._checked(stop.value)
+            self.score = checked_score(self.metric, stop.value)
         except Unanswered as error:
             self.score = Score.unanswered(error)
         except UnreadableReply as error:
@@ -66,18 +67,9 @@ class MetricRun:
             raise
         except Exception as error:
             log.debug("metric %s, row %s", self.metric.name, self._row.id, exc_info=error)
-            self.score = _metric_failed(f"{shorten(repr(error))}{_error_location(error)}")
+            self.score = metric_failed(f"{shorten(repr(error))}{_error_location(error)}")
         else:
             self.asked = self.asked or bool(self.requests)
-
-    def _checked(self, value: object) -> Score:
-        if not isinstance(value, Score):
-            return _metric_failed(f"a metric returns a Score, not {shorten(repr(value))}")
-        return value
-
-
-def _metric_failed(reason: str) -> Score:
-    return Score(None, reason, status=Status.METRIC_FAILED)
 
 
 def _error_location(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -480,6 +481,13 @@ def test_judge_failures_silence_the_metrics_rules_and_no_others() -> None:
     assert [one.metric for one in found if one.kind == "metric"] == ["context_relevance"]
     lenient = hold(rules, tonight, max_judge_failures=0.2)
     assert len([one for one in lenient if one.kind == "metric"]) == 2
+
+
+def test_scores_without_a_mean_are_a_breach() -> None:
+    """As an earlier version stored them: no value is missing, and none can be shown."""
+    found = the(hold([], a_night(scores([math.nan] * 40))), "judge_failures")
+    assert found.level == "breach"
+    assert found.message == "context_recall: its 40 scores have no mean"
 
 
 # Default rules

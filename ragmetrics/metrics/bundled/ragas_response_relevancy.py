@@ -104,6 +104,7 @@ Output: """,
     version=1,
     prompts=[GENERATION],
     needs=("user_input", "response"),
+    score_range=(-1.0, 1.0),
     calls="3 of one prompt, and an embedding of the question and of each generated question",
     embeds=True,
 )

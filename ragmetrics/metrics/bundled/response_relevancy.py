@@ -82,6 +82,7 @@ is evasive, vague or says that it does not know.
     version=1,
     prompts=[QUESTIONS],
     needs=("user_input", "response"),
+    score_range=(-1.0, 1.0),
     calls="1, and an embedding of the question and of each generated question",
     embeds=True,
 )
