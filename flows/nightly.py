@@ -33,7 +33,7 @@ from flows.scoring import score_all
 from flows.temporary_server import without_heartbeat
 from ragmetrics.alerts import dashboard_link, incidents
 from ragmetrics.cli import number
-from ragmetrics.config import Settings, load_settings
+from ragmetrics.config import Settings, load_settings, night_before
 from ragmetrics.errors import JudgePending
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import (
@@ -125,7 +125,8 @@ def main() -> int:
         check_settings(settings)  # before Prefect's server takes its seconds
         check_runner(settings)
         with without_heartbeat():
-            return settings, nightly(args.settings, args.date)
+            day = args.date or night_before(dt.datetime.now(dt.UTC), settings.time_zone)
+            return settings, nightly(args.settings, day)
 
     return exit_code(run)
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 
 from ragmetrics.cli import err, is_firing, out, print_night
-from ragmetrics.config import Settings, load_settings
+from ragmetrics.config import Settings, load_settings, night_before
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.pipeline import CoverageShort, NightResult, is_published, run_night
 
@@ -25,7 +25,9 @@ def read_arguments() -> argparse.Namespace:
         description="The nightly flow: from the night's logs to scores, a dashboard and an alert.",
     )
     parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
-    parser.add_argument("--date", type=dt.date.fromisoformat, help="default: yesterday in UTC")
+    parser.add_argument(
+        "--date", type=dt.date.fromisoformat, help="default: yesterday in `time_zone`"
+    )
     return parser.parse_args()
 
 
@@ -34,9 +36,9 @@ def repeat() -> None:
     for wrong settings, do nothing: the flow says what is wrong.
     """
     args = read_arguments()
-    day = args.date or dt.datetime.now(dt.UTC).date() - dt.timedelta(days=1)
     try:
         settings = load_settings(args.settings)
+        day = args.date or night_before(dt.datetime.now(dt.UTC), settings.time_zone)
         published = is_published(settings, day)
     except RagmetricsError:
         return

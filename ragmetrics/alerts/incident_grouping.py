@@ -6,6 +6,7 @@ inhibits and groups alerts:
     cause                               explains
     all rows are in quarantine          that there is no data
     there is no data                    every rule and check that could not be evaluated
+    the rows are an earlier night's     every rule and check that could not be evaluated
     a log is cut short, or many rows    a rule that has too few rows, where the metric scored most
     are in quarantine                   of the remaining ones
     a judge of a panel failed           metrics without verdicts
@@ -246,6 +247,7 @@ def _some(names: Sequence[str]) -> str:
 _EXPLAINS: Mapping[FindingKind, Callable[[Finding, Finding, Manifest], bool]] = {
     "quarantine": _by_quarantine,
     "no_data": _by_logs,
+    "stale_log": _by_logs,
     "judge_failures": _by_judge,
     "judge_drift": _by_drift,
 }

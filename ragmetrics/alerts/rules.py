@@ -15,6 +15,7 @@ from ragmetrics.alerts.escalation import escalate
 from ragmetrics.alerts.judge_bias import bias_finding
 from ragmetrics.alerts.judge_drift import level_finding
 from ragmetrics.alerts.level_series import spread_of_nights
+from ragmetrics.alerts.log_nights import check_nights
 from ragmetrics.alerts.min_test import with_min_chance
 from ragmetrics.alerts.rule_check import RuleCheck, decide
 from ragmetrics.alerts.slow_decline import find_slow_declines, watched_metrics
@@ -40,11 +41,12 @@ _ANY = "(any)"
 def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding]:
     """All findings of a night, causes first.
 
-    Without data no metric rule is evaluated, and no rule on a metric whose judge failed. A labelled
-    set without verdicts suppresses nothing.
+    Without data, or on the rows of an earlier night, no metric rule is evaluated, and no rule on a
+    metric whose judge failed. A labelled set without verdicts suppresses nothing.
     """
     health = check_health(settings, night.manifest, night.drifts)
-    if any(one.kind == "no_data" and one.level == "no_data" for one in health):
+    health += check_nights(settings, night)
+    if any(one.kind in ("no_data", "stale_log") and one.level == "no_data" for one in health):
         return [_clean(finding) for finding in health]
     turnover = turnover_finding(settings, night)
     silenced = {finding.metric for finding in health if finding.level == "breach"}

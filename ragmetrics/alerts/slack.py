@@ -157,7 +157,7 @@ def _what(incident: Incident) -> str:
         return f"{more}judge failures in {several or 'the panel'}"
     if finding.kind == "judge_drift":
         return "judge drift"
-    if finding.kind in ("stale_labels", "judge_bias"):
+    if finding.kind in ("stale_log", "missed_nights", "stale_labels", "judge_bias"):
         return finding.kind.replace("_", " ")
     if finding.kind == "slow_decline":
         return f"slow decline of {finding.metric}"

@@ -42,6 +42,8 @@ UNJUDGED = 0
 _LASTING: tuple[FindingKind, ...] = (
     "metric",
     "judge_drift",
+    "stale_log",
+    "missed_nights",
     "stale_labels",
     "judge_bias",
     "slow_decline",
@@ -182,7 +184,7 @@ def _is_worse(notified: Notification, finding: Finding) -> bool:
     """
     if finding.escalation and finding.escalation.notified == notified:
         return True
-    worst: Level = "no_data" if finding.kind == "no_data" else "breach"
+    worst: Level = "no_data" if finding.kind in ("no_data", "stale_log") else "breach"
     return {notified.level, finding.level} == {"no_data", "breach"} and finding.level == worst
 
 

@@ -39,7 +39,9 @@ def backfill(
     first: Annotated[str, typer.Option("--first", metavar="DATE", help="The first night.")],
     last: Annotated[
         str | None,
-        typer.Option("--last", metavar="DATE", help="The last night; default: yesterday in UTC."),
+        typer.Option(
+            "--last", metavar="DATE", help="The last night; default: yesterday in `time_zone`."
+        ),
     ] = None,
     settings: SettingsFlag = Path("ragmetrics.yaml"),
     at_once: AtOnceFlag = 2,

@@ -49,7 +49,7 @@ def doctor(
 
     chosen = settings_here(settings, store)
     found = []
-    for one in chain(_file(settings), examine(chosen, date_or_yesterday(date), ask=ask)):
+    for one in chain(_file(settings), examine(chosen, date_or_yesterday(date, chosen), ask=ask)):
         found.append(one)
         if not as_json:
             first, *rest = one.text.splitlines()

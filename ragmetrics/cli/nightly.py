@@ -43,7 +43,7 @@ def nightly(
 
     chosen = settings_here(settings, store)
     try:
-        result = run_night(chosen, date_or_yesterday(date))
+        result = run_night(chosen, date_or_yesterday(date, chosen))
     except CoverageShort as error:
         err.print(str(error), style="red")
         raise typer.Exit(1) from None

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ragmetrics.cli.table import make_console
-from ragmetrics.config import Settings, load_settings, make_settings
+from ragmetrics.config import Settings, load_settings, make_settings, night_before
 from ragmetrics.errors import InputError
 
 out, err = make_console(), make_console(stderr=True)
@@ -57,7 +57,7 @@ StoreArgument = Annotated[
 ]
 DateFlag = Annotated[
     str | None,
-    typer.Option("--date", metavar="DATE", help="The night; default: yesterday in UTC."),
+    typer.Option("--date", metavar="DATE", help="The night; default: yesterday in `time_zone`."),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 MetricsFlag = Annotated[
@@ -84,9 +84,10 @@ def date_of(text: str) -> dt.date:
         raise InputError(f"{text!r}: should be a date like 2026-11-19") from None
 
 
-def date_or_yesterday(text: str | None) -> dt.date:
-    """The date of the command line; without one, yesterday in UTC."""
-    return date_of(text) if text else dt.datetime.now(dt.UTC).date() - dt.timedelta(days=1)
+def date_or_yesterday(text: str | None, settings: Settings) -> dt.date:
+    """The date of the command line; without one, yesterday in the zone of the nights."""
+    now = dt.datetime.now(dt.UTC)
+    return date_of(text) if text else night_before(now, settings.time_zone)
 
 
 def settings_at(path: Path | None) -> Settings:

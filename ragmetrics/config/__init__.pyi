@@ -45,5 +45,6 @@ from .retriever import (
     RetrieverSettings as RetrieverSettings,
     PLACEHOLDER as PLACEHOLDER,
 )
+from .nights import night_before as night_before, night_span as night_span
 from .snapshot import public_settings as public_settings
 from .schema import settings_schema as settings_schema

@@ -114,6 +114,9 @@ class AlertSettings(SettingsModel):
     """An alert fires when a larger share of the rows is in quarantine."""
     max_judge_failures: float = Field(0.05, ge=0, le=1)
     """An alert fires when a larger share of a metric's rows is unreadable or failed."""
+    max_outside: float = Field(0.5, ge=0, le=1)
+    """An alert fires when a larger share of the rows has a time outside the night. 1: times say
+    nothing of the night, as where a golden set has fixed ones."""
     false_alarms: float | str = 0.01
     """False alarms of nights without a change. A number: the share of nights on which drop rules
     may fire. `1 per year` (month, week): the number of nights on which anything may fire that is

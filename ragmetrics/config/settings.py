@@ -32,6 +32,7 @@ from ragmetrics.config.judge import (
     SettingsModel,
     as_mapping,
 )
+from ragmetrics.config.nights import ZoneName
 from ragmetrics.config.prometheus import PushSettings
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.runner import RunnerSettings
@@ -93,6 +94,9 @@ class Settings(BaseSettings):
     """Name of what is evaluated. It is part of every alert's identity."""
     logs: str = "logs/dt={date}/"
     """Location of a night's logs: a file, a folder or a glob, on disk or in a bucket."""
+    time_zone: ZoneName | None = None
+    """The time zone of nights, such as `Europe/Berlin`: a night is a day there. None: UTC, and rows
+    of the twelve hours after the day are not outside it."""
     store: str = "ragmetrics-store"
     """Location of the store: a folder or a bucket."""
     golden: str | None = None

@@ -14,6 +14,8 @@ from ragmetrics.model.summary import Segment
 FindingKind = Literal[
     "metric",
     "no_data",
+    "stale_log",
+    "missed_nights",
     "quarantine",
     "judge_failures",
     "judge_drift",

@@ -70,6 +70,14 @@ class Source(Record):
     index_builds: dict[str, int] = Field(default_factory=dict)
     oldest: datetime | None = None
     newest: datetime | None = None
+    dated: int = 0
+    """Rows with a time."""
+    outside: int = 0
+    """Rows whose time is outside the night."""
+    digest: str = ""
+    """A digest of the rows in any order; empty where an earlier version read them."""
+    ids: str = ""
+    """A digest of the ids of the rows in any order; empty where the log has none."""
 
     @property
     def quarantined_share(self) -> float:

@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Literal, Protocol, TypeVar
 
 from ragmetrics.alerts import Delivery, load_alerts
-from ragmetrics.config import Settings
+from ragmetrics.config import Settings, night_before
 from ragmetrics.errors import (
     InputError,
     JudgePending,
@@ -120,21 +120,19 @@ class Steps(Protocol):
 
 
 def check_range(settings: Settings, first: date, last: date | None, at_once: int = 1) -> list[date]:
-    """The nights from `first` to `last`; None: to yesterday in UTC.
+    """The nights from `first` to `last`; None: to yesterday in the zone of the nights.
 
     Raises InputError for an empty range, for more than MOST_NIGHTS, for nights in the future, and
     when several nights have the same logs.
     """
     if at_once < 1:
         raise InputError(f"backfill: {at_once} nights at once; the number should be 1 or more")
-    today = datetime.now(UTC).date()
-    last = last or today - timedelta(days=1)
+    yesterday = night_before(datetime.now(UTC), settings.time_zone)
+    today, last = yesterday + timedelta(days=1), last or yesterday
     if first > last:
         raise InputError(f"backfill: the first night, {first}, is after the last, {last}")
     if last > today:
-        raise InputError(
-            f"backfill: the last night, {last}, is in the future; today is {today} in UTC"
-        )
+        raise InputError(f"backfill: the last night, {last}, is in the future; today is {today}")
     count = (last - first).days + 1
     if count > MOST_NIGHTS:
         raise InputError(

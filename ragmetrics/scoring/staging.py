@@ -16,7 +16,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.config import ReadLimits, SampleSettings, Settings
+from ragmetrics.config import ReadLimits, SampleSettings, Settings, night_span
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import GoldenSet, NightInputs, ReadCounts, log_files_of_day
@@ -29,7 +29,9 @@ from ragmetrics.model import (
     Source,
     TopicModel,
     dump_json,
+    printable,
 )
+from ragmetrics.scoring.log_identity import LogIdentity
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.sharding import shard_of, shards_for
 from ragmetrics.storage import (
@@ -73,23 +75,19 @@ class Staged(Record):
 
 @dataclass
 class _Counts:
+    identity: LogIdentity
     rows: int = 0
     golden: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     read: ReadCounts = field(default_factory=ReadCounts)
     broken: list[BrokenFile] = field(default_factory=list)
     builds: Counter[str] = field(default_factory=Counter)
-    oldest: datetime | None = None
-    newest: datetime | None = None
 
     def add(self, row: LogRow, joined: bool) -> None:
         self.rows += 1
         self.golden += joined
         if row.index_build:
             self.builds[row.index_build] += 1
-        if row.timestamp:
-            self.oldest = min(self.oldest or row.timestamp, row.timestamp)
-            self.newest = max(self.newest or row.timestamp, row.timestamp)
 
     def reject(self, bad: Rejected) -> None:
         if bad.whole_file:
@@ -127,6 +125,7 @@ def plan_run(
         settings.limits.row_bytes,
         *_changed_limits(settings),
         *([settings.context_separator] if settings.context_separator else []),
+        *([{"time_zone": settings.time_zone}] if settings.time_zone else []),
         [metric.digest for metric in chosen_metrics(settings)],
         settings.budget.model_dump(exclude_none=True),
         *([_sample_parts(settings.sample)] if settings.sample and settings.samples else []),
@@ -169,7 +168,9 @@ def stage_run(
     files = open_store(settings)
     if done := _find_complete(files, ref):
         return done.model_copy(update={"seen_at": now})
-    corpus, counts = weighed_by or Corpus(), _Counts()
+    corpus = weighed_by or Corpus()
+    span, paths = night_span(ref.date, settings.time_zone), inputs.log_files()
+    counts = _Counts(LogIdentity(span, frozenset(printable(info.path) for info in paths)))
     golden = GoldenSet(inputs.golden, first=inputs.golden_first, day=ref.date)
     with_topic = _tagger(settings, topics)
     with workspace() as folder, ExitStack() as stack:
@@ -181,6 +182,7 @@ def stage_run(
                 counts.reject(item)
                 quarantine.write(_quarantined(item))
                 continue
+            counts.identity.add(item)
             row, joined = golden.join(item)
             row = row if row.language else replace(row, language=settings.language)
             row = with_topic(row)
@@ -322,8 +324,12 @@ def _source(
         golden_since=golden.since,
         golden_until=golden.until,
         index_builds=dict(counts.builds.most_common(_MOST_REASONS)),
-        oldest=counts.oldest,
-        newest=counts.newest,
+        oldest=counts.identity.oldest,
+        newest=counts.identity.newest,
+        dated=counts.identity.dated,
+        outside=counts.identity.outside,
+        digest=str(counts.identity.rows),
+        ids=str(counts.identity.ids),
     )
 
 

@@ -179,6 +179,24 @@ def test_an_empty_night_alerts_and_fails(
     assert b"o data" in page
 
 
+def test_the_log_of_the_night_before_is_no_green_night(
+    s3: Bucket, slack_server: SlackServer, settings: Callable[..., str]
+) -> None:
+    """Copied byte for byte to the next night's folder, with the same scores: Slack is told, and
+    the page of the night begins with it."""
+    path, following = settings(), NIGHT + timedelta(days=1)
+    for night in (NIGHT, following):
+        put_log(s3, night, make_rows(ROWS))
+        manifest = run(path, night).manifest
+    assert [one.kind for one in manifest.findings if one.state == "firing"] == ["stale_log"]
+    (message,) = slack_server.delivered
+    assert f"all {ROWS} rows are those of {NIGHT}" in json.dumps(message)
+    key = f"store/dashboard/{following}/index.html"
+    page = s3.client.get_object(Bucket=s3.name, Key=key)["Body"].read().decode()
+    assert f"all {ROWS} rows are those of {NIGHT}: the log was not renewed" in page
+    assert f"Night of {following}: fine" not in page
+
+
 def test_a_failure_that_slack_has_is_left_alone_by_the_automations(
     slack_server: SlackServer, settings: Callable[..., str]
 ) -> None:

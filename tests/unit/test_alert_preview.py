@@ -42,6 +42,8 @@ KINDS = (
     "Many at once",
     "Judge drift",
     "Judge bias",
+    "The log of an earlier night",
+    "Nights are missing",
     "Labels gone stale",
     "Slow decline",
     "No data",

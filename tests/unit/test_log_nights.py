@@ -1,0 +1,261 @@
+"""alerts/log_nights.py: old rows in tonight's log, and nights that are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from ragmetrics.alerts import load_alerts
+from ragmetrics.alerts.log_nights import _missing
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.model import Finding, Manifest
+from ragmetrics.pipeline import CoverageShort, run_night
+from ragmetrics.storage import open_store
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+
+ROWS = 20
+DAY = timedelta(days=1)
+Evaluate = Callable[..., Manifest]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings of nights that need no network."""
+    values = {
+        "dataset": "demo",
+        "logs": f"{tmp_path}/logs/dt={{date}}/",
+        "store": str(tmp_path / "store"),
+        "metrics": ["context_relevance"],
+        "shards": 1,
+    }
+    return make_settings(values)
+
+
+@pytest.fixture
+def evaluate(settings: Settings, tmp_path: Path) -> Evaluate:
+    """Writes the log of a night, evaluates it, and returns its manifest."""
+
+    def run(day: date, rows: Sequence[dict[str, Any]], **changes: Any) -> Manifest:
+        write_jsonl(tmp_path / f"logs/dt={day}/log.jsonl", rows)
+        return run_night(settings.model_copy(update=changes), day).manifest
+
+    return run
+
+
+def the(manifest: Manifest, kind: str) -> Finding | None:
+    """The night's finding of a kind, if it has one."""
+    return next((one for one in manifest.findings if one.kind == kind), None)
+
+
+def of_kind(manifest: Manifest, kind: str) -> Finding:
+    """The night's finding of a kind."""
+    found = the(manifest, kind)
+    assert found is not None
+    return found
+
+
+def test_a_log_copied_to_the_next_night_fires_and_evaluates_no_rule(evaluate: Evaluate) -> None:
+    """Byte for byte the same rows in another file are told as no new data."""
+    rows = make_rows(ROWS)
+    assert the(evaluate(NIGHT, rows), "stale_log") is None
+    copied = evaluate(NIGHT + DAY, list(reversed(rows)))
+    found = of_kind(copied, "stale_log")
+    assert (found.level, found.state, found.transition) == ("no_data", "firing", "fired")
+    assert found.message == "all 20 rows are those of 2026-11-19: the log was not renewed"
+    assert the(copied, "metric") is None
+
+
+def test_the_next_log_resolves_it(evaluate: Evaluate) -> None:
+    """A finding that is ok is there for one night."""
+    for day in (NIGHT, NIGHT + DAY):
+        evaluate(day, make_rows(ROWS))
+    renewed = evaluate(NIGHT + 2 * DAY, make_rows(ROWS, night=NIGHT + 2 * DAY))
+    assert of_kind(renewed, "stale_log").transition == "resolved"
+    after = evaluate(NIGHT + 3 * DAY, make_rows(ROWS, night=NIGHT + 3 * DAY))
+    assert the(after, "stale_log") is None
+
+
+def test_a_night_without_rows_does_not_resolve_it(evaluate: Evaluate) -> None:
+    """Whether the log is renewed is not known where there is none."""
+    for day in (NIGHT, NIGHT + DAY):
+        evaluate(day, make_rows(ROWS))
+    with pytest.raises(CoverageShort):
+        evaluate(NIGHT + 2 * DAY, [])
+    renewed = evaluate(NIGHT + 3 * DAY, make_rows(ROWS, night=NIGHT + 3 * DAY))
+    assert of_kind(renewed, "stale_log").transition == "resolved"
+
+
+def test_a_repeated_night_is_not_stale(evaluate: Evaluate) -> None:
+    """Rows are compared with those of other nights."""
+    rows = make_rows(ROWS)
+    assert the(evaluate(NIGHT, rows), "stale_log") is None
+    assert the(evaluate(NIGHT, rows), "stale_log") is None
+
+
+def test_rows_of_the_days_before_fire(evaluate: Evaluate) -> None:
+    """One file of fourteen days, evaluated for the day after its last."""
+    rows = [
+        {**row, "id": f"{row['id']}-{ago}"}
+        for ago in range(1, 15)
+        for row in make_rows(3, night=NIGHT - ago * DAY)
+    ]
+    found = of_kind(evaluate(NIGHT, rows), "stale_log")
+    assert (found.level, found.state) == ("breach", "firing")
+    assert found.message == (
+        "42 of 42 rows have a time outside the night of 2026-11-19: their log begins on "
+        "2026-11-05 00:00 and ends on 2026-11-18 00:00 (UTC); time_zone says in which zone "
+        "nights are days"
+    )
+
+
+def at_hours(day: date, hours: Sequence[int]) -> list[dict[str, Any]]:
+    """A row for each hour, counted from midnight UTC of a day."""
+    start = datetime.combine(day, datetime.min.time(), UTC)
+    moments = [(start + timedelta(hours=hour)).isoformat() for hour in hours]
+    return [
+        {**row, "timestamp": at} for row, at in zip(make_rows(len(hours)), moments, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("zone", "hours", "fires"),
+    [
+        (None, range(24), False),
+        (None, range(16, 34), False),  # evenings in Los Angeles are the next day in UTC
+        (None, range(-24, 0), True),
+        (None, range(36, 48), True),
+        ("America/Los_Angeles", range(8, 32), False),
+        ("America/Los_Angeles", range(-16, 8), True),
+        ("Australia/Sydney", range(-11, 13), False),
+        ("Australia/Sydney", range(13, 37), True),
+    ],
+)
+def test_a_night_is_a_day_in_its_zone(
+    evaluate: Evaluate, zone: str | None, hours: range, fires: bool
+) -> None:
+    """Without a zone the hours after the UTC day count too, as its date is that of days there."""
+    found = the(evaluate(NIGHT, at_hours(NIGHT, hours), time_zone=zone), "stale_log")
+    assert (found is not None) == fires
+
+
+def test_half_of_the_rows_outside_is_allowed(evaluate: Evaluate) -> None:
+    """Late rows of the night before are part of many logs."""
+    rows = at_hours(NIGHT, [*range(-10, 0), *range(10)])
+    assert the(evaluate(NIGHT, rows), "stale_log") is None
+    more = of_kind(
+        evaluate(NIGHT + DAY, at_hours(NIGHT + DAY, [*range(-11, 0), *range(10)])), "stale_log"
+    )
+    assert more.level == "breach"
+
+
+def test_equal_rows_without_times_are_no_alert_but_told(evaluate: Evaluate) -> None:
+    """A golden set asked every night of an unchanged index gives the same rows."""
+    rows = make_rows(ROWS, timestamp=None)
+    for ago in (3, 2, 1, 0):
+        night = evaluate(NIGHT - ago * DAY, rows)
+        assert the(night, "stale_log") is None
+        assert of_kind(night, "no_data").message == (
+            "20 rows read, 20 without a time, so whether they are of this night is not known"
+        )
+
+
+def test_without_times_or_ids_nothing_fires(evaluate: Evaluate) -> None:
+    """A row without an id is named after its place, which is no id."""
+    for ago in (3, 2, 1, 0):
+        rows = make_rows(ROWS + ago % 3, timestamp=None, id=None)
+        assert the(evaluate(NIGHT - ago * DAY, rows), "stale_log") is None
+
+
+def test_equal_rows_without_times_fire_where_ids_were_new_each_night(evaluate: Evaluate) -> None:
+    """Ids of requests do not come twice."""
+    for ago in (3, 2, 1):
+        rows = [{**row, "id": f"{row['id']}-{ago}"} for row in make_rows(ROWS, timestamp=None)]
+        assert the(evaluate(NIGHT - ago * DAY, rows), "stale_log") is None
+    assert of_kind(evaluate(NIGHT, rows), "stale_log").level == "no_data"
+
+
+def test_times_that_say_nothing_are_left_out_of_account(
+    evaluate: Evaluate, settings: Settings
+) -> None:
+    """A golden set may have fixed times: `max_outside: 1`."""
+    alerts = settings.alerts.model_copy(update={"max_outside": 1.0})
+    for ago in (1, 0):
+        rows = make_rows(ROWS, night=date(2020, 1, 1))
+        assert the(evaluate(NIGHT - ago * DAY, rows, alerts=alerts), "stale_log") is None
+
+
+def test_a_missing_night_is_a_warning_until_the_next_one(evaluate: Evaluate) -> None:
+    """Two nights in a row make nights daily; the third is skipped."""
+    for ago in (4, 3):
+        night = evaluate(NIGHT - ago * DAY, make_rows(ROWS, night=NIGHT - ago * DAY))
+        assert the(night, "missed_nights") is None
+    found = of_kind(evaluate(NIGHT - DAY, make_rows(ROWS, night=NIGHT - DAY)), "missed_nights")
+    assert (found.level, found.state, found.severity) == ("breach", "firing", "warning")
+    assert found.message == (
+        "no scores of 2026-11-17: ragmetrics backfill --first 2026-11-17 --last 2026-11-17 "
+        "evaluates what has logs"
+    )
+    resolved = of_kind(evaluate(NIGHT, make_rows(ROWS)), "missed_nights")
+    assert (resolved.level, resolved.transition) == ("ok", "resolved")
+
+
+def test_the_alerts_of_a_stale_night_stay_as_they_are(
+    evaluate: Evaluate, settings: Settings
+) -> None:
+    """The good rows of an earlier night resolve no alert of the night before."""
+    alerts = make_settings(
+        {"alerts": {"rules": [{"metric": "context_relevance", "min": 0.5}]}}
+    ).alerts
+    good = make_rows(ROWS, night=NIGHT - 2 * DAY)
+    evaluate(NIGHT - 2 * DAY, good, alerts=alerts)
+    bad = make_rows(ROWS, good=0.0, night=NIGHT - DAY)
+    assert of_kind(evaluate(NIGHT - DAY, bad, alerts=alerts), "metric").state == "firing"
+    stale = evaluate(NIGHT, good, alerts=alerts)
+    assert of_kind(stale, "stale_log").state == "firing"
+    states = load_alerts(open_store(settings)).states
+    assert [one.state for key, one in states.items() if "min 0.5" in key] == ["firing"]
+
+
+DAYS = st.sets(st.integers(0, 60), min_size=1).map(sorted)
+
+
+@given(DAYS, st.integers(61, 80))
+def test_only_unpublished_days_since_the_last_night_are_missing(
+    numbers: list[int], day: int
+) -> None:
+    """Whatever was published: no published day, and none before the last night."""
+    published = [NIGHT + number * DAY for number in numbers]
+    tonight = NIGHT + day * DAY
+    missing = _missing(tonight, published)
+    assert all(published[-1] < one < tonight for one in missing)
+    assert missing == sorted(set(missing))
+
+
+@given(st.integers(0, 6), st.integers(2, 8))
+def test_days_off_are_missed_in_the_first_week_at_most(first: int, weeks: int) -> None:
+    """Nights of working days alone: from the second week on no weekend is missed."""
+    days = [NIGHT + (first + number) * DAY for number in range(7 * weeks)]
+    nights = [day for day in days if day.weekday() < 5]
+    late = [day for day in nights if day - nights[0] >= 10 * DAY]
+    assert not [day for day in late if _missing(day, [one for one in nights if one < day])]
+
+
+def test_a_daily_night_that_is_skipped_is_missed_after_any_history() -> None:
+    """One or ten missing nights, after two nights or sixty."""
+    for count in (2, 7, 60):
+        published = [NIGHT - ago * DAY for ago in range(count)]
+        for gap in (1, 10):
+            missing = _missing(NIGHT + (gap + 1) * DAY, published)
+            assert missing == [NIGHT + number * DAY for number in range(1, gap + 1)]
+
+
+def test_nights_now_and_then_miss_nothing() -> None:
+    """Nights that were never daily have no gaps."""
+    published = [NIGHT - ago * DAY for ago in (40, 33, 12, 3)]
+    assert _missing(NIGHT, published) == []
+    assert _missing(NIGHT, []) == []
