@@ -7,7 +7,7 @@ larger one: with few verdicts the model ranks almost as the evidence does, with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from ragmetrics.stats import (
     auc_within_statistic,
     bootstrap_intervals,
     fit_logistic,
+    pearson_statistic,
     reliability,
     unweighted,
 )
@@ -124,6 +125,7 @@ def fit_prompt(
     """The model of a prompt. Call `refusal` before."""
     fitted = fit_folds(examples, top)
     found = quality(examples, fitted.chances)
+    why = why_not_better(found)
     return LearnedPrompt(
         name=name,
         digest=digest,
@@ -132,17 +134,40 @@ def fit_prompt(
         mean=fitted.mean.tolist(),
         scale=fitted.scale.tolist(),
         coefficients=[[one.tolist() for one in own] for own in fitted.coefficients],
+        cuts=cuts(examples.levels, fitted.chances),
         verdicts=len(examples),
         questions=len(np.unique(examples.questions)),
-        used=is_better(found),
+        used=not why,
+        why=why,
         quality=found,
     )
 
 
-def is_better(found: LearnedQuality) -> bool:
-    """Whether both AUC and correlation are higher than those of the embedded judge's evidence."""
-    gain, mine, other = found.auc_gain.value, found.correlation, found.embedded_correlation
-    return gain is not None and gain > 0 and mine is not None and mine > (other or 0.0)
+def cuts(levels: NDArray[np.int_], chances: Floats) -> list[float]:
+    """By level, the chance that as many predictions exceed as there are verdicts of that level."""
+    return [
+        _cut(chances[:, place], int((levels > place).sum())) for place in range(chances.shape[1])
+    ]
+
+
+def _cut(chances: Floats, count: int) -> float:
+    """Halfway between the `count` highest chances and the others; 1 if none is to be above it."""
+    if count in (0, len(chances)):
+        return float(count == 0)
+    ordered = np.sort(chances)[::-1]
+    return round(float(ordered[count - 1 : count + 1].mean()), _DIGITS)
+
+
+def why_not_better(found: LearnedQuality) -> str:
+    """Why a model is not used beside the embedded judge's evidence, in a few words; empty if it is:
+    its AUC is surely higher, and the correlation of its row scores not lower.
+    """
+    gain, mine, other = found.auc_gain, found.row_correlation, found.embedded_row_correlation
+    if gain.low is None or gain.low <= 0:
+        return "no better"
+    if mine.value is not None and mine.value < (other.value or 0.0):
+        return "no better by row"
+    return ""
 
 
 def quality(examples: Examples, chances: Floats) -> LearnedQuality:
@@ -150,6 +175,8 @@ def quality(examples: Examples, chances: Floats) -> LearnedQuality:
     positive = (examples.levels > 0).astype(np.float64)
     evidence, chance = examples.features[:, 0], chances[:, 0]
     mine, other = auc_statistic(positive, chance), auc_statistic(positive, evidence)
+    by_row = RowMeans(examples)
+    truth = by_row.of(examples.levels)
     statistics: dict[str, Statistic] = {
         "auc": mine,
         "embedded_auc": other,
@@ -157,11 +184,11 @@ def quality(examples: Examples, chances: Floats) -> LearnedQuality:
         "auc_within": auc_within_statistic(examples.rows, positive, chance),
         "embedded_auc_within": auc_within_statistic(examples.rows, positive, evidence),
     }
-    intervals = bootstrap_intervals(statistics, examples.questions)
-    figures: dict[str, Figure] = {
-        name: figure(unweighted(one, len(positive)), intervals[name])
-        for name, one in statistics.items()
+    by_rows: dict[str, Statistic] = {
+        "row_correlation": pearson_statistic(by_row.of(chances.sum(axis=1)), truth),
+        "embedded_row_correlation": pearson_statistic(by_row.of(evidence), truth),
     }
+    figures = _figures(statistics, examples.questions) | _figures(by_rows, by_row.questions)
     diagram = reliability(positive, chance, examples.questions)
     bins = [
         ReliabilityBin(**{name: getattr(one, name) for name in one.__slots__})
@@ -175,6 +202,28 @@ def quality(examples: Examples, chances: Floats) -> LearnedQuality:
         calibration_error=diagram.error if diagram else None,
         reliability=bins,
     )
+
+
+class RowMeans:
+    """Means of items by row."""
+
+    def __init__(self, examples: Examples) -> None:
+        _, first, place = np.unique(examples.rows, return_index=True, return_inverse=True)
+        self._place, self._items = place, np.bincount(place)
+        self.questions = examples.questions[first]
+
+    def of(self, values: NDArray[np.int_] | Floats) -> Floats:
+        """The mean value of each row's items."""
+        means: Floats = np.bincount(self._place, weights=values) / self._items
+        return means
+
+
+def _figures(statistics: Mapping[str, Statistic], questions: NDArray[np.str_]) -> dict[str, Figure]:
+    intervals = bootstrap_intervals(statistics, questions)
+    return {
+        name: figure(unweighted(one, len(questions)), intervals[name])
+        for name, one in statistics.items()
+    }
 
 
 def correlation(a: Floats, b: NDArray[np.int_] | Floats) -> float | None:

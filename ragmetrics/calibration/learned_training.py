@@ -2,6 +2,7 @@
 
     stored verdicts -> features of their items -> a model for each prompt -> learned/JUDGE/0001.json
 
+Before a model is used, it judges the newest night in the way in which a night would use it.
 Nothing depends on the clock or on chance: the same verdicts give the same model.
 """
 
@@ -16,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ragmetrics.calibration.learned_fit import Examples, fit_prompt, refusal
+from ragmetrics.calibration.learned_use import judge_last_night
 from ragmetrics.calibration.stored_verdicts import (
     StoredVerdict,
-    corpus_of,
     judge_fingerprint,
     stored_verdicts,
 )
@@ -26,12 +27,14 @@ from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.judges import (
     CODE_VERSION,
+    Corpus,
     Features,
     embedding_lexicon,
     similarity_model,
     top_level,
 )
 from ragmetrics.model import LearnedModel, Prompt
+from ragmetrics.scoring import corpus_of
 from ragmetrics.stats import Floats
 from ragmetrics.storage import Files, newest_learned, ref_of, save_learned
 
@@ -89,6 +92,8 @@ def _has_seen(
     """
     if (before.code_version, before.embeddings) != (now.code_version, now.embeddings):
         return False
+    if not before.features:  # it was fitted by an earlier version
+        return False
     new = sum(len(one.levels) for one in verdicts if one.since not in before.nights)
     if refit_after:
         return new < refit_after
@@ -97,42 +102,43 @@ def _has_seen(
 
 def _fitted(files: Files, model: LearnedModel, verdicts: Sequence[StoredVerdict]) -> LearnedModel:
     """The model with its prompts, stored if it has any."""
-    prompts, refused = [], {}
-    for prompt, names, examples in _examples(files, model.embeddings, verdicts):
+    prompts, refused, made = [], {}, ""
+    for prompt, features, examples in _examples(files, model.embeddings, verdicts):
         if why := refusal(examples):
             refused[prompt.name] = why
             log.info("learned judge: no model of the prompt %s: %s", prompt.name, why)
             continue
         top = top_level(prompt) or 1
-        prompts.append(fit_prompt(prompt.name, prompt.digest, top, names, examples))
-    model = model.model_copy(update={"prompts": prompts, "refused": refused})
+        prompts.append(fit_prompt(prompt.name, prompt.digest, top, features.names, examples))
+        made = features.digest
+    model = model.model_copy(update={"prompts": prompts, "refused": refused, "features": made})
     if prompts:
+        model = judge_last_night(files, model, verdicts)
         save_learned(files, model)
     return model
 
 
 def _examples(
     files: Files, embeddings: str, verdicts: Sequence[StoredVerdict]
-) -> Iterator[tuple[Prompt[Any], Sequence[str], Examples]]:
+) -> Iterator[tuple[Prompt[Any], Features, Examples]]:
     """The items of each prompt, with features by the word counts of their own night."""
     found: defaultdict[str, list[tuple[StoredVerdict, Floats]]] = defaultdict(list)
-    names: Sequence[str] = ()
-    for _, own in groupby(verdicts, key=lambda one: one.run.run):
-        of_run = list(own)
-        corpus = corpus_of(files, ref_of(of_run[0].run))
+    features = Features(Corpus())
+    for _, of_run in groupby(verdicts, key=lambda verdict: verdict.run.run):
+        run_verdicts = list(of_run)
+        corpus = corpus_of(files, ref_of(run_verdicts[0].run)) or Corpus()
         features = Features(corpus, embedding_lexicon(embeddings, corpus))
-        names = features.names
-        for one in of_run:
-            computed = features.of(one.ask)
-            if len(computed) == len(one.levels):
-                found[one.ask.prompt.digest].append((one, computed))
+        for verdict in run_verdicts:
+            computed = features.of(verdict.ask)
+            if len(computed) == len(verdict.levels):
+                found[verdict.ask.prompt.digest].append((verdict, computed))
     for _, items in sorted(found.items()):
-        sizes = [len(one.levels) for one, _ in items]
-        questions = [one.ask.data["question"] for one, _ in items]
+        sizes = [len(verdict.levels) for verdict, _ in items]
+        questions = [verdict.ask.data["question"] for verdict, _ in items]
         examples = Examples(
             np.concatenate([computed for _, computed in items]),
-            np.array([level for one, _ in items for level in one.levels]),
+            np.array([level for verdict, _ in items for level in verdict.levels]),
             np.repeat(np.array(questions, dtype=np.str_), sizes),
-            np.repeat(np.array([one.row for one, _ in items], dtype=np.str_), sizes),
+            np.repeat(np.array([verdict.row for verdict, _ in items], dtype=np.str_), sizes),
         )
-        yield items[0][0].ask.prompt, names, examples
+        yield items[0][0].ask.prompt, features, examples

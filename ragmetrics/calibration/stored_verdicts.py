@@ -27,7 +27,7 @@ from ragmetrics.judges import (
 )
 from ragmetrics.metrics import Metric
 from ragmetrics.model import Answer, Ask, LogRow, Manifest, Request, Status
-from ragmetrics.scoring import MetricRun, chosen_metrics, load_corpus, shard_range
+from ragmetrics.scoring import MetricRun, chosen_metrics, shard_range
 from ragmetrics.storage import Files, RunRef, outlines, question_keys, read_row_batches, ref_of
 
 log = logging.getLogger(__name__)
@@ -164,15 +164,3 @@ class _Reader:
         self._counts[digest] += len(levels)
         if levels:
             yield ask, levels
-
-
-def corpus_of(files: Files, ref: RunRef) -> Corpus:
-    """The word counts of a run; counted from its rows if the run had no need of them."""
-    if files.exists(f"{ref.folder('rows')}/corpus.bin"):
-        return load_corpus(files, ref)
-    corpus = Corpus()
-    for shard in range(ref.shards):
-        for batch in read_row_batches(files, ref.rows(shard)):
-            for row in batch:
-                corpus.add(row.retrieved_contexts, row.user_input)
-    return corpus

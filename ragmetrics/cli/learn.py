@@ -22,7 +22,7 @@ from ragmetrics.report import plural
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.model import Figure, LearnedModel, LearnedPrompt
+    from ragmetrics.model import Figure, LastNight, LearnedModel, LearnedPrompt
 
 
 def learn(
@@ -73,8 +73,26 @@ def _table(prompts: Sequence[LearnedPrompt]) -> Table:
     table.add_row("difference", *(_figure_text(one.auc_gain) for one in found))
     table.add_row("AUC within row", *(_figure_text(one.auc_within) for one in found))
     table.add_row("Brier", *(number(one.brier) for one in found))
-    table.add_row("used", *("yes" if one.used else "no: no better" for one in prompts))
+    table.add_row(
+        "correlation of row scores", *(_figure_text(one.row_correlation) for one in found)
+    )
+    table.add_row("rows of a plain sample", *(_share(one.row_correlation) for one in found))
+    table.add_row("embedded judge", *(_share(one.embedded_row_correlation) for one in found))
+    table.add_row("mean, last night", *(_last_night(one.last_night) for one in prompts))
+    table.add_row("used", *("yes" if one.used else f"no: {one.why}" for one in prompts))
     return table
+
+
+def _share(correlation: Figure) -> str:
+    """The rows that a sample needs beside this judge, as a share of those of a plain one."""
+    r = correlation.value
+    return "-" if r is None else f"{1 - r**2:.0%}"
+
+
+def _last_night(night: LastNight | None) -> str:
+    if night is None:
+        return "-"
+    return f"{number(night.mean)}\njudge {number(night.judge_mean)}"
 
 
 def _figure_text(figure: Figure) -> str:

@@ -31,6 +31,7 @@ from .factory import (
     embedding_lexicon as embedding_lexicon,
     files_for as files_for,
     find_learned as find_learned,
+    make_learned as make_learned,
     layout_of as layout_of,
     similarity_model as similarity_model,
     expect_some as expect_some,

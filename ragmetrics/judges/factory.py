@@ -139,16 +139,22 @@ def _learned(
     fitted = find_learned(judge, fuse, files) if files else None
     if fitted is None:
         raise JudgeRefused(
-            f"the learned judge is not fitted to {judge.model} yet: `ragmetrics learn` fits it to "
-            "the verdicts in the store"
+            f"the learned judge is not fitted to {judge.model} yet, or by an earlier version: "
+            "`ragmetrics learn` fits it to the verdicts in the store"
         )
-    return LearnedJudge(fitted, corpus, embeddings=embedding_lexicon(fitted.embeddings, corpus))
+    return make_learned(fitted, corpus)
+
+
+def make_learned(model: LearnedModel, corpus: Corpus) -> LearnedJudge:
+    """The learned judge of a model, with the word counts of a night."""
+    return LearnedJudge(model, corpus, embeddings=embedding_lexicon(model.embeddings, corpus))
 
 
 def find_learned(judge: JudgeSettings, fuse: str | None, files: Files) -> LearnedModel | None:
     """The newest learned judge that predicts a judge; None without one of today's features."""
     found = newest_learned(files, _remote(judge, fuse, None, _NO_KEY).fingerprint)
-    return found if found and found.code_version == CODE_VERSION else None
+    made_alike = found and found.code_version == CODE_VERSION and found.features
+    return found if made_alike else None
 
 
 def similarity_model(settings: Settings) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel
 
+from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.lexical_judge import BaselineJudge
 from ragmetrics.judges.verdict_features import VERSION as FEATURES_VERSION, Features
@@ -29,6 +30,10 @@ FOLDS = 10
 LIMIT = 5.0
 """Standardised features are cut to this many standard deviations: an odd text stays finite."""
 _KEPT = 1_024
+_MADE_OTHERWISE = (
+    "the learned judge was fitted to features that were made otherwise: `ragmetrics learn` fits it "
+    "again"
+)
 Floats = NDArray[np.float64]
 
 
@@ -52,6 +57,14 @@ def level_chances(x: Floats, coefficients: Sequence[ArrayLike]) -> Floats:
     return np.minimum.accumulate(chances, axis=1)
 
 
+def predicted(model: LearnedPrompt, question: str, features: Floats) -> Floats:
+    """P(level >= l) by item and l, by the model of the question's fold."""
+    if not len(features):
+        return np.empty((0, model.top))
+    x = standardised(features, model.mean, model.scale)
+    return level_chances(x, model.coefficients[fold_of(question)])
+
+
 class Predictor:
     """The chances of the levels of a request's items."""
 
@@ -59,6 +72,7 @@ class Predictor:
         self, model: LearnedModel, corpus: Corpus, embeddings: Lexicon | None = None
     ) -> None:
         self._features = Features(corpus, embeddings)
+        self._made_alike = model.features == self._features.digest
         self._prompts = {one.digest: one for one in model.prompts if one.used}
         self._recent: OrderedDict[Hashable, Floats] = OrderedDict()
 
@@ -67,31 +81,32 @@ class Predictor:
         return any(one.name == name for one in self._prompts.values())
 
     def chances(self, request: Ask) -> Floats | None:
-        """P(level >= l) by item and l; None for a prompt without a model, or without items."""
+        """P(level >= l) by item and l; None for a prompt without a model, or without items.
+
+        Raises JudgeRefused if the model was fitted to features that were made otherwise.
+        """
         model = self._prompts.get(request.prompt.digest)
         if model is None:
             return None
+        if not self._made_alike:
+            raise JudgeRefused(_MADE_OTHERWISE)
         found = self._recent.get(request.identity)
         if found is None:
-            found = self._recent[request.identity] = self._computed(model, request)
+            features = self._features.of(request)
+            found = predicted(model, request.data["question"], features)
+            self._recent[request.identity] = found
             if len(self._recent) > _KEPT:
                 self._recent.popitem(last=False)
         return found if len(found) else None
 
-    def _computed(self, model: LearnedPrompt, request: Ask) -> Floats:
-        features = self._features.of(request)
-        if not len(features):
-            return np.empty((0, model.top))
-        x = standardised(features, model.mean, model.scale)
-        return level_chances(x, model.coefficients[fold_of(request.data["question"])])
-
 
 class LearnedJudge(BaselineJudge):
-    """Gives each item the level at one quantile of its predicted distribution.
+    """Gives as many items each level as the judge did whose verdicts it predicts.
 
-    At 0.5 that is the median, which for two levels is the more probable one. The mean over several
-    quantiles of a metric's values is the value to be expected. Prompts without a model are answered
-    as the embedded judge does.
+    An item has level l where its chance is above the model's `cuts`. The more probable level would
+    be given too rarely where it is rare. With a `quantile` an item has the level at that quantile
+    of its distribution; the mean of a metric over several of them is the value to be expected.
+    Prompts without a model are answered as the embedded judge does.
     """
 
     name = "learned"
@@ -103,11 +118,12 @@ class LearnedJudge(BaselineJudge):
         *,
         predictor: Predictor | None = None,
         embeddings: Lexicon | None = None,
-        quantile: float = 0.5,
+        quantile: float | None = None,
     ) -> None:
         super().__init__(Overlap(corpus))
         self._predictor = predictor or Predictor(model, corpus, embeddings)
-        self._least = 1.0 - quantile
+        self._cuts = {one.digest: one.cuts for one in model.prompts}
+        self._quantile = quantile
         self.fingerprint = fingerprint("learned", CODE_VERSION, quantile, model.model_dump_json())
         self.note = (
             f"a learned baseline, fitted on {model.verdicts:,} verdicts of {model.judge}, not an "
@@ -127,7 +143,10 @@ class LearnedJudge(BaselineJudge):
         chances = self._predictor.chances(request)
         if chances is None:
             return super().verdict(request)
-        return verdict_of(request, (chances > self._least).sum(axis=1).tolist())
+        cuts = self._cuts[request.prompt.digest]
+        least = np.asarray(cuts) if self._quantile is None else 1.0 - self._quantile
+        reached = np.minimum.accumulate(chances > least, axis=1)
+        return verdict_of(request, reached.sum(axis=1).tolist())
 
     def evidence(self, request: Ask) -> Sequence[float] | None:
         """The expected level of each item, from 0 to 1; without a model the embedded evidence."""

@@ -15,9 +15,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from ragmetrics.judges.base import fingerprint
 from ragmetrics.judges.verdict_items import Item, items_of
 from ragmetrics.judges.word_frequencies import Corpus, is_unspaced, words
-from ragmetrics.judges.word_overlap import Overlap
+from ragmetrics.judges.word_overlap import VERSION as OVERLAP_VERSION, Overlap
 from ragmetrics.model import Ask, Lexicon
 
 VERSION = 1
@@ -66,10 +67,15 @@ class Features:
     """Computes the features of requests, with the word frequencies of one night."""
 
     def __init__(self, corpus: Corpus, embeddings: Lexicon | None = None) -> None:
-        self._overlap = Overlap(corpus)
+        self._overlap, self._counted = Overlap(corpus), not corpus.is_empty
         self._weight = lru_cache(maxsize=50_000)(corpus.weight)
         self._embeddings = embeddings
         self.names = FEATURES + (EMBEDDED_FEATURES if embeddings else ())
+
+    @property
+    def digest(self) -> str:
+        """A digest of how the features are made. Those of a night without word counts differ."""
+        return fingerprint("features", VERSION, OVERLAP_VERSION, self.names, self._counted)
 
     def of(self, request: Ask) -> Floats:
         """An array with a line per item and a column per feature."""

@@ -142,6 +142,11 @@ class Corpus:
         if question and self._counts("q", question, 1):
             self.questions.add(question)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no text is counted."""
+        return not (self.contexts.texts or self.questions.texts)
+
     def weight(self, word: str | None) -> float:
         """Rarity of a word in the contexts. None is an unseen word."""
         return self.contexts.rarity(word)

@@ -200,5 +200,6 @@ from .golden import (
 from .learned import (
     LearnedModel as LearnedModel,
     LearnedPrompt as LearnedPrompt,
+    LastNight as LastNight,
     LearnedQuality as LearnedQuality,
 )

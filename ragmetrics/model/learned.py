@@ -29,10 +29,28 @@ class LearnedQuality(Record):
     """Correlation of predicted and true levels."""
     embedded_correlation: float | None
     """Correlation of the embedded judge's evidence with the true levels."""
+    row_correlation: Figure = Figure()
+    """Correlation r of predicted and true row scores, which are the mean levels of rows. A sample
+    needs 1 - r^2 of the rows of a plain one. No value where all rows have the same score."""
+    embedded_row_correlation: Figure = Figure()
+    """The embedded judge's evidence on the same rows."""
     brier: float
     """Mean square of predicted chance minus outcome."""
     calibration_error: float | None = None
     reliability: list[ReliabilityBin] = Field(default_factory=list)
+
+
+class LastNight(Record):
+    """The newest night's items, judged in the way in which a night uses the model."""
+
+    night: date
+    rows: int
+    mean: float
+    """Mean row score by the learned judge alone, from 0 to 1."""
+    judge_mean: float
+    """Mean row score by the judge whose verdicts it predicts."""
+    difference: Figure
+    """The former minus the latter."""
 
 
 class LearnedPrompt(Record):
@@ -52,11 +70,17 @@ class LearnedPrompt(Record):
     mean: list[float]
     scale: list[float]
     coefficients: list[list[list[float]]]
+    cuts: list[float] = Field(default_factory=list)
+    """By level, the chance above which an item has it: as many items do as in the verdicts."""
     verdicts: int
     questions: int
     used: bool
-    """False where the embedded judge's evidence is as good; then it answers this prompt."""
+    """False where it is not surely better than the embedded judge's evidence, or wrong on the last
+    night. The embedded judge answers this prompt then."""
+    why: str = ""
+    """Why it is not used; empty where it is."""
     quality: LearnedQuality
+    last_night: LastNight | None = None
 
 
 class LearnedModel(Record):
@@ -68,6 +92,8 @@ class LearnedModel(Record):
     judge_fingerprint: str
     code_version: int
     """Version of the features; a model of another version is not used."""
+    features: str = ""
+    """Digest of how the features were made; a model of other features is not used."""
     embeddings: str = ""
     """Fingerprint of the embeddings among the features; empty without any."""
     nights: list[date] = Field(default_factory=list)

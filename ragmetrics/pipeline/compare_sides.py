@@ -31,8 +31,8 @@ from ragmetrics.model import Comparison, JudgeInfo, LogRow, Manifest, MetricChan
 from ragmetrics.pipeline.evaluation import Progress, Result, score_inputs, settings_of, temporary
 from ragmetrics.scoring import (
     chosen_metrics,
+    corpus_of,
     judge_info,
-    load_corpus,
     metric_fingerprints,
     scoring_only,
     summarise_run,
@@ -324,9 +324,7 @@ def _weighed_by(settings: Settings, found: tuple[Found, Found]) -> Corpus | None
         return None
     for one in found:
         if isinstance(one, Stored):
-            ref = ref_of(one.nights[0])
-            stored = one.files.exists(f"{ref.folder('rows')}/corpus.bin")
-            return load_corpus(one.files, ref) if stored else None
+            return corpus_of(one.files, ref_of(one.nights[0]))
     corpus = Corpus()
     for log in sorted(logs, key=Logs.places):  # the order of A and B does not matter
         for item in (item for logset in log.inputs.logs for item in logset.read()):

@@ -29,7 +29,7 @@ from ragmetrics.pipeline.lost_passages import main_build, run_of_night, usual_ni
 from ragmetrics.pipeline.variant_results import ASKED, VariantAnswers, measure_variants
 from ragmetrics.report import refresh_dashboard
 from ragmetrics.retriever import Ask, ask_retriever, question_of
-from ragmetrics.scoring import MetricScores, load_corpus, load_scores, summarise_run
+from ragmetrics.scoring import MetricScores, corpus_of, load_scores, summarise_run
 from ragmetrics.storage import Files, open_store, outlines, ref_of, row_record, run_of, save_whatif
 
 QUESTIONS = 200
@@ -206,8 +206,7 @@ def _score(
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
         run = temporary(plain, folder)
         ref = ref_of(manifest)
-        counted = files.exists(f"{ref.folder('rows')}/corpus.bin")
-        corpus = load_corpus(files, ref) if settings.reads_corpus and counted else None
+        corpus = corpus_of(files, ref) if settings.reads_corpus else None
         inputs = inputs_of(run, rows, Path(folder), None)
         staged = score_inputs(run, inputs, files, progress=progress, weighed_by=corpus)
         made = open_store(run)

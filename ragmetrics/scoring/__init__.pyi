@@ -1,7 +1,7 @@
 from .staging import (
     Staged as Staged,
     find_staged as find_staged,
-    load_corpus as load_corpus,
+    corpus_of as corpus_of,
     plan_run as plan_run,
     stage_run as stage_run,
 )

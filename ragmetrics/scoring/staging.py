@@ -42,6 +42,7 @@ from ragmetrics.storage import (
     find_record,
     is_readable,
     open_store,
+    read_row_batches,
     remove_file,
     row_record,
     row_size,
@@ -199,7 +200,7 @@ def stage_run(
         if counts.reasons or counts.broken:
             problems = _write_quarantine(files, ref, folder / "quarantine.jsonl")
     words = corpus.to_bytes()
-    files.write(f"{ref.folder('rows')}/corpus.bin", words)
+    files.write(_corpus_path(ref), words)
     staged = Staged(
         ref=ref,
         source=_source(settings, inputs, counts, golden, ref.date),
@@ -289,9 +290,31 @@ def _items(
         left = left - isinstance(item, LogRow) if left is not None else None
 
 
+def _corpus_path(ref: RunRef) -> str:
+    return f"{ref.folder('rows')}/corpus.bin"
+
+
+def corpus_of(files: Files, ref: RunRef) -> Corpus | None:
+    """The word counts of a run; counted from its rows where it stored none, as the run of a judge
+    over a network does. None if its rows are gone too. Raises StoreError if they are damaged.
+    """
+    if files.exists(_corpus_path(ref)) and not (stored := load_corpus(files, ref)).is_empty:
+        return stored
+    if not all(files.exists(ref.rows(shard)) for shard in range(ref.shards)):
+        return None
+    corpus = Corpus()
+    for shard in range(ref.shards):
+        for batch in read_row_batches(files, ref.rows(shard)):
+            for row in batch:
+                corpus.add(row.retrieved_contexts, row.user_input)
+    return corpus
+
+
 def load_corpus(files: Files, ref: RunRef) -> Corpus:
-    """The word counts of a staged run. Raises StoreError when they are missing or damaged."""
-    path = f"{ref.folder('rows')}/corpus.bin"
+    """The word counts that a run stored; empty where its judge needs none. Raises StoreError when
+    they are missing or damaged.
+    """
+    path = _corpus_path(ref)
     data = files.read(path)
     try:
         return Corpus.from_bytes(data)

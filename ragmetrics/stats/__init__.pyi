@@ -27,6 +27,7 @@ from .agreement import (
     krippendorff_alpha as krippendorff_alpha,
     auc_statistic as auc_statistic,
     auc_within_statistic as auc_within_statistic,
+    pearson_statistic as pearson_statistic,
     spearman_statistic as spearman_statistic,
     reliability as reliability,
 )

@@ -131,6 +131,22 @@ def confusion(labels: ArrayLike, verdicts: ArrayLike) -> dict[float, dict[float,
     }
 
 
+def pearson_statistic(a: ArrayLike, b: ArrayLike) -> Statistic:
+    """Pearson's correlation, in [-1, 1], as a statistic for resampling.
+
+    Undefined where one side is constant.
+    """
+    sides = pair(a, b)
+
+    def statistic(counts: Floats) -> Floats:
+        n = counts.sum(1)
+        x, y = (side - ratio(counts @ side, n)[:, None] for side in sides)
+        spread = np.sqrt((counts * x * x).sum(1) * (counts * y * y).sum(1))
+        return ratio((counts * x * y).sum(1), spread)
+
+    return statistic
+
+
 def spearman_statistic(a: ArrayLike, b: ArrayLike) -> Statistic:
     """Rank correlation with midranks for ties, in [-1, 1], as a statistic for resampling."""
     ranks = [midranks(side) for side in pair(a, b)]

@@ -21,7 +21,8 @@ from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus, ReplyCache
 from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.model import LogRow, Score, Source, SpendLimits, Usage
-from ragmetrics.scoring import BudgetPlan, Staged, load_corpus, staged_runs
+from ragmetrics.scoring import BudgetPlan, Staged, staged_runs
+from ragmetrics.scoring.staging import load_corpus
 from ragmetrics.scoring.budget.plan import load_plan
 from ragmetrics.scoring.sampling.plan import load_sample
 from ragmetrics.storage import (

@@ -17,14 +17,23 @@ from typer import Exit
 
 from ragmetrics import evaluate
 from ragmetrics.calibration import History, learn
-from ragmetrics.calibration.learned_fit import Examples, fit_folds, fit_prompt, refusal
+from ragmetrics.calibration.learned_fit import (
+    Examples,
+    cuts,
+    fit_folds,
+    fit_prompt,
+    refusal,
+    why_not_better,
+)
+from ragmetrics.calibration.learned_use import judge_last_night
+from ragmetrics.calibration.stored_verdicts import stored_verdicts
 from ragmetrics.cli.learn import learn as cli
-from ragmetrics.config import Settings, judged_by, make_settings
+from ragmetrics.config import SampleSettings, Settings, judged_by, make_settings
 from ragmetrics.errors import InputError, JudgeRefused, SettingsError
 from ragmetrics.judges import CODE_VERSION, FOLDS, Corpus, Features, LearnedJudge, fold_of
 from ragmetrics.judges.verdict_items import items_of, levels_of, top_level, verdict_of
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT, metrics
-from ragmetrics.model import Ask, LearnedModel, Manifest
+from ragmetrics.model import Ask, Figure, LearnedModel, Manifest
 from ragmetrics.pipeline import run_night
 from ragmetrics.report.calibration_page import write_calibrations
 from ragmetrics.stats import fit_logistic, logistic_chance
@@ -56,6 +65,7 @@ def a_model() -> LearnedModel:
         judge="gpt",
         judge_fingerprint="abc",
         code_version=CODE_VERSION,
+        features=features.digest,
         prompts=[prompt.model_copy(update={"used": True})],
     )
 
@@ -175,7 +185,42 @@ def test_a_model_that_is_no_better_is_not_used() -> None:
     """The evidence alone decides, so nothing can be added."""
     base = examples()
     same = Examples(base.features, (base.features[:, 0] > 0).astype(int), base.questions, base.rows)
-    assert not fit_prompt("grade", "d", 1, ["a", "b", "c", "d"], same).used
+    found = fit_prompt("grade", "d", 1, ["a", "b", "c", "d"], same)
+    assert (found.used, found.why) == (False, "no better")
+
+
+@pytest.mark.parametrize(
+    ("gain", "row", "embedded_row", "why"),
+    [
+        ((0.02, 0.001, 0.04), 0.5, 0.4, ""),
+        ((0.02, -0.001, 0.04), 0.5, 0.4, "no better"),
+        ((0.02, None, None), 0.5, 0.4, "no better"),
+        ((0.02, 0.001, 0.04), 0.3, 0.4, "no better by row"),
+        ((0.02, 0.001, 0.04), None, None, ""),  # all rows have the same score
+    ],
+)
+def test_it_is_used_only_where_its_interval_is_above_the_evidence(
+    gain: Any, row: Any, embedded_row: Any, why: str
+) -> None:
+    """A higher AUC may be chance, and AUC by item says little about row scores."""
+    value, low, high = gain
+    found = fit_prompt("grade", "d", 2, ["a", "b", "c", "d"], examples()).quality
+    changes = {
+        "auc_gain": Figure(value=value, low=low, high=high),
+        "row_correlation": Figure(value=row),
+        "embedded_row_correlation": Figure(value=embedded_row),
+    }
+    assert why_not_better(found.model_copy(update=changes)) == why
+
+
+@given(st.integers(0, 1_000), st.integers(1, 3))
+def test_as_many_items_get_a_level_as_in_the_verdicts(seed: int, top: int) -> None:
+    """Also a level that is so rare that no item is more likely to have it than not."""
+    random = np.random.default_rng(seed)
+    chances = np.sort(random.random((40, top)) * 0.4)[:, ::-1]
+    levels = random.integers(0, top + 1, 40) * random.integers(0, 2, 40)
+    found = (chances > cuts(levels, chances)).sum(axis=0)
+    assert found.tolist() == [(levels > place).sum() for place in range(top)]
 
 
 @pytest.mark.parametrize(
@@ -214,6 +259,18 @@ def test_it_answers_as_it_learned() -> None:
     (high,), (low,) = judge.evidence(good) or (), judge.evidence(bad) or ()
     assert 1 >= high > 0.9 > 0.1 > low >= 0
     assert "not an LLM" in judge.note
+
+
+def test_features_that_were_made_otherwise_are_refused() -> None:
+    """Such as those of a night whose words are counted, where it was fitted without counts; and a
+    model of an earlier version, which does not say how its features were made.
+    """
+    counted = Corpus()
+    counted.add(["Tower 7 is high."], "What is the height of tower 7?")
+    earlier = a_model().model_copy(update={"features": ""})
+    for model, corpus in ((a_model(), counted), (earlier, EMPTY)):
+        with pytest.raises(JudgeRefused, match="made otherwise: `ragmetrics learn`"):
+            LearnedJudge(model, corpus).verdict(grade("Tower 7 is high."))
 
 
 def test_a_refit_changes_its_fingerprint() -> None:
@@ -284,6 +341,52 @@ def nightly(judge_server: JudgeServer, tmp_path: Path) -> Settings:
             "shards": 2,
         }
     )
+
+
+def test_a_night_without_a_sample_teaches_the_same(nightly: Settings, tmp_path: Path) -> None:
+    """Its run stores no word counts, since its judge needs none. The features are made from those
+    of its rows all the same: as in a night that stored them, and as where the model is used.
+    """
+    models, manifests = [], []
+    for name, sample in (("full", None), ("sampled", SampleSettings(rows=150, cheap="learned"))):
+        night = nightly.model_copy(update={"sample": sample, "store": str(tmp_path / name)})
+        manifests.append(run_night(night, NIGHT).manifest)
+        learn(night, Files(night.store))
+        models += all_learned(Files(night.store))
+    full, sampled = models
+    assert full.features == sampled.features != FEATURES.digest
+    assert full.prompts[0].coefficients == sampled.prompts[0].coefficients
+    alone = {"name": "learned", "from": nightly.judge.model_dump(exclude={"learned_from"})}
+    result = evaluate(
+        tmp_path / "logs",
+        ["context_relevance"],
+        settings=make_settings({"judge": alone}),
+        store=str(tmp_path / "full"),
+    )
+    (learned_one,), judged = result.manifest.metrics, manifests[0].metrics[0]
+    assert learned_one.mean == pytest.approx(judged.mean, abs=0.05)
+
+
+def test_before_it_is_used_it_judges_the_last_night(nightly: Settings, tmp_path: Path) -> None:
+    """As a night would. Its mean is told beside the judge's; one that is wrong is not used."""
+    full = nightly.model_copy(update={"sample": None})
+    run_night(full, NIGHT)
+    model = learn(full, Files(full.store))
+    assert model is not None
+    (prompt,) = model.prompts
+    prompt = prompt.model_copy(update={"used": True, "why": ""})
+    found = stored_verdicts(full, full.judge, Files(full.store))
+    grades = [verdict for verdict in found if verdict.ask.prompt.name == "grade"]
+    right = model.model_copy(update={"prompts": [prompt]})
+    (told,) = judge_last_night(Files(full.store), right, grades).prompts
+    assert told.used
+    assert told.last_night is not None
+    assert (told.last_night.night, told.last_night.rows) == (NIGHT, 150)
+    assert told.last_night.mean == pytest.approx(told.last_night.judge_mean, abs=0.05)
+    rarely = prompt.model_copy(update={"cuts": [0.999, 0.999]})
+    wrong = model.model_copy(update={"prompts": [rarely]})
+    (told,) = judge_last_night(Files(full.store), wrong, grades).prompts
+    assert (told.used, told.why) == (False, f"wrong on {NIGHT}")
 
 
 def sample_note(manifest: Manifest) -> str:

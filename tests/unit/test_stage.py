@@ -17,7 +17,8 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import find_inputs
 from ragmetrics.model import LogRow
-from ragmetrics.scoring import Staged, load_corpus, plan_run, stage_run
+from ragmetrics.scoring import Staged, corpus_of, plan_run, stage_run
+from ragmetrics.scoring.staging import load_corpus
 from ragmetrics.scoring.sharding import shard_of, shard_range
 from ragmetrics.storage import RunRef, open_store, read_rows
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -233,6 +234,25 @@ def test_the_words_of_the_night_are_counted(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     corpus = load_corpus(open_store(settings), run(settings).ref)
     assert (corpus.contexts.texts, corpus.questions.texts) == (10, 5)
+
+
+def test_word_counts_that_a_run_did_not_store_are_counted_from_its_rows(tmp_path: Path) -> None:
+    """A judge over a network needs none, so its run stores empty ones. Whoever needs them later
+    gets those that a run of the embedded judge stores; none where the rows are gone as well.
+    """
+    log(tmp_path, make_rows(30, good=0.5))
+    counted = run(settings_in(tmp_path)).ref
+    paid = settings_in(tmp_path, judge="openai", store=str(tmp_path / "paid"))
+    ref = run(paid).ref
+    files = open_store(paid)
+    assert load_corpus(files, ref).is_empty
+    found, stored = corpus_of(files, ref), corpus_of(open_store(settings_in(tmp_path)), counted)
+    assert found is not None
+    assert stored is not None
+    assert found.to_bytes() == stored.to_bytes()
+    for file in (tmp_path / "paid" / ref.folder("rows")).iterdir():
+        file.unlink()
+    assert corpus_of(files, ref) is None
 
 
 @pytest.mark.parametrize(

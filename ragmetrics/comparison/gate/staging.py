@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
+from itertools import islice
 
 from pydantic import Field
 
@@ -22,7 +23,7 @@ from ragmetrics.comparison.gate.build_logs import (
     same_log,
 )
 from ragmetrics.config import GateRule, Settings
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, StoreError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import NightInputs
 from ragmetrics.model import Gate, IndexBuild, Manifest, Record, Source, is_name
@@ -30,9 +31,9 @@ from ragmetrics.scoring import (
     Staged,
     check_prices,
     chosen_metrics,
+    corpus_of,
     judge_info,
     lacks_verdicts,
-    load_corpus,
     metric_fingerprints,
     plan_budget,
     plan_run,
@@ -236,7 +237,10 @@ def _reference_corpus(
         return "", None
     files = open_store(run if before.staged else settings)
     ref = before.staged.ref if before.staged else before.nights[0]
-    return f"weighed by {ref.date}/{ref.run}", load_corpus(files, ref)
+    corpus = corpus_of(files, ref)
+    if corpus is None:
+        raise StoreError(f"{files.uri(ref.folder('rows'))}: the rows of the serving build are gone")
+    return f"weighed by {ref.date}/{ref.run}", corpus
 
 
 def _judged_alike(night: Manifest, prints: Mapping[str, str]) -> bool:
@@ -283,8 +287,8 @@ def find_build_nights(settings: Settings, run: Settings, build: str) -> BuildSid
         if build in night.source.index_builds and _judged_alike(night, prints)
     ]
     if run.reads_corpus:
-        counted = (one for one in found if files.exists(f"{ref_of(one).folder('rows')}/corpus.bin"))
-        found = [one for one in [next(counted, None)] if one]
+        counted = (night for night in found if corpus_of(files, ref_of(night)) is not None)
+        found = list(islice(counted, 1))
     found = found[:_NIGHTS]
     if not found:
         return None

@@ -74,7 +74,7 @@ def choose_learned(settings: Settings, files: Files) -> tuple[str, str]:
         log.info("sample: %s", note)
         return "", note
     used = [one.name for one in model.prompts if one.used]
-    others = [f"{one.name}: it is no better" for one in model.prompts if not one.used]
+    others = [f"{one.name}: {one.why or 'no better'}" for one in model.prompts if not one.used]
     others += [f"{name}: {why}" for name, why in model.refused.items()]
     known = f"the learned judge (version {model.version}, {model.verdicts:,} verdicts)"
     rest = f"; the embedded judge for {'; '.join(others)}" if others else ""
