@@ -236,7 +236,7 @@ def report(draws: int = NIGHTS) -> Iterator[str]:
     sets = list(read(data_folder()))
     yield (
         "| labels as verdicts | items | verdicts | AUC | embedded | difference | within row "
-        "| embedded | r | embedded | Brier | ECE |"
+        "| embedded | r of row scores | embedded | Brier | ECE |"
     )
     yield "|---" * 12 + "|"
     for one in sets:
@@ -278,8 +278,8 @@ def _line(one: Labelled, verdicts: int) -> str:
         _told(found.auc_gain),
         _told(found.auc_within),
         _told(found.embedded_auc_within),
-        f"{found.correlation or 0:.3f}",
-        f"{found.embedded_correlation or 0:.3f}",
+        _told(found.row_correlation),
+        _told(found.embedded_row_correlation),
         f"{found.brier:.3f}",
         f"{found.calibration_error or 0:.3f}",
     ]

@@ -173,6 +173,8 @@ def print_comparison(console: Console, found: Comparison) -> None:
     _print_verdict(console, found)
     if found.lost_passages and found.lost_passages.sentence:
         console.print(clean(found.lost_passages.sentence, 600), style="bold red")
+    if found.lost_passages and found.lost_passages.edited:
+        console.print(clean(found.lost_passages.edited, 600), style="yellow")
     for letter, side in (("A", found.a), ("B", found.b)):
         console.print(f"{letter}: {_side(side)}")
     lines = [(one.metric, *_numbers(one), number(one.mde)) for one in found.compared]

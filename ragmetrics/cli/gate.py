@@ -168,6 +168,8 @@ def print_gate(console: Console, gate: Gate) -> None:
     console.print(gate.verdict.upper(), style=_STYLES[gate.verdict])
     if gate.lost_passages and gate.lost_passages.sentence:
         console.print(f"  {clean(gate.lost_passages.sentence, 600)}")
+    if gate.lost_passages and gate.lost_passages.edited:
+        console.print(f"  {clean(gate.lost_passages.edited, 600)}")
     for reason in gate.reasons:
         console.print(f"  {reason}")
 

@@ -38,10 +38,12 @@ def plan(
     as_json: JsonFlag = False,
 ) -> None:
     """Say what the last night cost, and what an interval would cost by each way to get it."""
-    from ragmetrics.scoring import plan_costs
+    from ragmetrics.scoring import learned_correlations, plan_costs
 
     chosen = settings_here(settings, one_store(place, store))
-    found = plan_costs(read_nights(open_store(chosen), last=nights), half_width, chosen)
+    files = open_store(chosen)
+    learned = learned_correlations(chosen, files)
+    found = plan_costs(read_nights(files, last=nights), half_width, chosen, learned)
     if as_json:
         totals = {way: found.total(way) for way in found.way_names}
         print_json({**asdict(found), "night": str(found.night), "totals": totals})

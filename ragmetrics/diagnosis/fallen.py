@@ -48,7 +48,7 @@ def needing_questions_of(
     fallen = sorted(lost)
     kept = sorted(needed.keys() - lost.keys())
     sides = _spread(fallen, most), _spread(kept, min(most, max(len(fallen), 1)))
-    rows = rows_of_questions(run, now, {*sides[0], *sides[1]})
+    rows = rows_of_questions([run], now, {*sides[0], *sides[1]})
     found = [
         [NeedingQuestion(rows[q].row, needed[q], lost.get(q, frozenset())) for q in side]
         for side in sides

@@ -23,7 +23,7 @@ from ragmetrics.diagnosis.passage_texts import (
     known_identities,
     old_passages,
 )
-from ragmetrics.diagnosis.retrievals import Retrievals, Run, read_retrievals
+from ragmetrics.diagnosis.retrievals import Retrievals, Run, read_newest
 from ragmetrics.diagnosis.unnamed import with_equal_texts
 from ragmetrics.model import Stage
 
@@ -38,7 +38,8 @@ class LostPairs:
     """Every pair of a question and a passage that it lost, with the stage."""
 
     now: Retrievals
-    run: Run
+    runs: Sequence[Run]
+    """The runs of now, newest first: the one that is looked at, and those since a loss began."""
     earlier: Sequence[Run]
     pairs: Pairs
     places: NDArray[np.intp]
@@ -70,16 +71,21 @@ class LostPairs:
         return replace(self, verdicts=verdicts)
 
 
-def find_lost_pairs(run: Run, earlier: Sequence[Run]) -> LostPairs | None:
+def find_lost_pairs(
+    run: Run, earlier: Sequence[Run], during: Sequence[Run] = ()
+) -> LostPairs | None:
     """The passages that the questions of a run lost since the `earlier` runs, oldest first.
 
-    None where no question with a known needed passage was asked before, or no rows are stored.
+    `during` are runs after these that lost passages. A question that was not asked again since is
+    as it was in the newest of them. None where no question with a known needed passage was asked
+    before, or no rows are stored.
     """
-    now = read_retrievals(run)
+    runs = [run, *reversed(during)]
+    now = read_newest(runs)
     pairs = find_pairs(now, earlier) if now is not None else None
     if now is None or pairs is None or not pairs.needed.any():
         return None
-    pairs = with_equal_texts(run, now, earlier, pairs)
+    pairs = with_equal_texts(runs, now, earlier, pairs)
     places = np.flatnonzero(pairs.lost)
     evidence = weigh_index_evidence(now, pairs)
     passages, first, of_pair = np.unique(
@@ -87,7 +93,7 @@ def find_lost_pairs(run: Run, earlier: Sequence[Run]) -> LostPairs | None:
     )
     traced = np.arange(len(passages))[:: max(1, -(-len(passages) // MOST_TRACED))]
     old = old_passages(earlier, pairs, places[first[traced]])
-    texts = find_texts(run, earlier[-_KNOWN_TEXTS:], passages[traced], old) if len(traced) else []
+    texts = find_texts(runs, earlier[-_KNOWN_TEXTS:], passages[traced], old) if len(traced) else []
     text_of = dict(zip(traced.tolist(), texts, strict=True))
     old_of = dict(zip(traced.tolist(), old, strict=True))
     at = evidence.at(passages)
@@ -105,7 +111,7 @@ def find_lost_pairs(run: Run, earlier: Sequence[Run]) -> LostPairs | None:
     ]
     return LostPairs(
         now,
-        run,
+        runs,
         earlier,
         pairs,
         places,

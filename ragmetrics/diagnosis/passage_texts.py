@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -95,11 +96,12 @@ def _records(run: Run, shard: int, positions: Collection[int]) -> Mapping[int, M
 
 
 def find_texts(
-    now: Run, before: Sequence[Run], passages: Ids, old: Sequence[OldPassage | None]
+    now: Sequence[Run], before: Sequence[Run], passages: Ids, old: Sequence[OldPassage | None]
 ) -> list[TextEvidence]:
     """The evidence on each of some distinct passages, whose earlier texts are `old`.
 
-    `before` are earlier runs: a text that they retrieved is not new.
+    `now` are the runs in which texts are looked for, newest first. `before` are earlier runs: a
+    text that they retrieved is not new.
     """
     texts = [one.text if one else "" for one in old]
     wanted = shingles_of(texts)
@@ -164,10 +166,10 @@ def _flat(column: Any) -> list[str]:
     return [one or "" for one in pc.list_flatten(column).to_pylist()]
 
 
-def _texts_by_id(now: Run, passages: Ids) -> dict[int, str]:
+def _texts_by_id(now: Sequence[Run], passages: Ids) -> dict[int, str]:
     """The text of each passage that is retrieved now."""
     found: dict[int, str] = {}
-    for one in _read_texts(now):
+    for one in chain.from_iterable(map(_read_texts, now)):
         places = np.flatnonzero(is_in(one.passages, passages))
         _, first = np.unique(one.passages[places], return_index=True)
         for place in places[first].tolist():
@@ -187,7 +189,7 @@ class _Match:
 
 
 def _find_holders(
-    now: Run, before: Sequence[Run], wanted: Sequence[Shingles]
+    now: Sequence[Run], before: Sequence[Run], wanted: Sequence[Shingles]
 ) -> list[tuple[tuple[Holder, ...], float]]:
     """The new texts that hold parts of each passage, and the share that they hold together."""
     if not any(map(len, wanted)):
@@ -215,11 +217,11 @@ def _find_holders(
     return [of_passage(own) for own in wanted]
 
 
-def _new_matches(now: Run, before: Sequence[Run], wanted: Shingles) -> list[_Match]:
+def _new_matches(now: Sequence[Run], before: Sequence[Run], wanted: Shingles) -> list[_Match]:
     """The texts of now that share shingles with the wanted ones, and that no earlier run had."""
     seen: set[int] = set()
     found = []
-    for one in _read_texts(now):
+    for one in chain.from_iterable(map(_read_texts, now)):
         _, first = np.unique(one.identities, return_index=True)
         fresh = [place for place in first.tolist() if int(one.identities[place]) not in seen]
         seen.update(one.identities[fresh].tolist())
@@ -243,17 +245,19 @@ def known_identities(run: Run) -> Ids:
     rows were removed. Raises StoreError where the store is down.
     """
     try:
-        return np.unique(np.concatenate([_NONE, *_identities_of(run)]))
+        found = [identities for _, identities in passages_and_identities(run)]
+        return np.unique(np.concatenate([_NONE, *found]))
     except StoreError as error:
         if error.transient:
             raise
         return _NONE
 
 
-def _identities_of(run: Run) -> Iterator[Ids]:
-    """The identities of all retrieved passages, shard by shard."""
+def passages_and_identities(run: Run) -> Iterator[tuple[Ids, Ids]]:
+    """All retrieved passages, and of each its id with its text as one number, shard by shard."""
     for ids, contexts in _columns(run):
-        yield pair_keys(elements(contexts if ids is None else ids), elements(contexts))
+        passages = elements(contexts if ids is None else ids)
+        yield passages, pair_keys(passages, elements(contexts))
 
 
 _NONE: Shingles = np.array([], dtype=np.uint64)

@@ -24,7 +24,7 @@ from ragmetrics.diagnosis.lost_pairs import LostPairs
 from ragmetrics.diagnosis.probe_answers import Sought, find_in_answer
 from ragmetrics.diagnosis.question_rows import rows_of_questions
 from ragmetrics.errors import RagmetricsError, StoreError
-from ragmetrics.model import LogRow, Stage
+from ragmetrics.model import LogRow, Stage, enumerated
 from ragmetrics.retriever import Ask, Question, ask_retriever, look_up, question_of
 from ragmetrics.text import clean
 
@@ -39,14 +39,12 @@ def ask_about(
 ) -> tuple[LostPairs, list[str], int]:
     """The lost pairs with the stages that the retriever decides, notes, and the number of requests.
 
-    Without a retriever nothing is asked, and a note says what would decide undecided passages. A
+    Without a retriever nothing is asked, and a note says all that is missing to decide more. A
     retriever that refuses or fails is a note too.
     """
     undecided = sum(one.stage == "undecided" for one in lost.verdicts)
     if settings.retriever is None or build is None:
-        hint = "a `retriever` in the settings" if build else "rows with an index_build"
-        notes = [f"{hint} would decide the {undecided:,} undecided"]
-        return lost, notes if undecided else [], 0
+        return lost, [_missing(settings, undecided, build)] if undecided else [], 0
     probe = _Probe(settings, settings.retriever, build, lost)
     try:
         probe.run()
@@ -55,6 +53,17 @@ def ask_about(
     except RagmetricsError as error:
         probe.notes.append(clean(f"the retriever was not asked: {error}", 300))
     return lost.with_verdicts(probe.verdicts), probe.notes, probe.requests
+
+
+def _missing(settings: Settings, undecided: int, build: str | None) -> str:
+    """What could decide more passages, all of it: with one part alone most stay undecided."""
+    there = {
+        "`corpus:` in the settings": settings.corpus,
+        "`retriever:` in the settings": settings.retriever,
+        "an index_build in the rows": build,
+    }
+    missing = enumerated([name for name, value in there.items() if not value])
+    return f"{undecided:,} lost passages are undecided; missing to decide them: {missing}"
 
 
 @dataclass
@@ -117,7 +126,7 @@ class _Probe:
                 by_question.setdefault(question, []).append(number)
         room = int(most * self.retriever.probe.requests) - self.requests
         chosen = self._spread(list(by_question), room, "questions")
-        rows = rows_of_questions(self.lost.run, self.lost.now, chosen)
+        rows = rows_of_questions(self.lost.runs, self.lost.now, chosen)
         language = self.settings.language
         asks = [Ask(question_of(rows[one].row, language), parameters) for one in chosen]
         for question, answer in zip(chosen, self._ask(asks), strict=True):
@@ -161,7 +170,7 @@ class _Probe:
         chosen = self._spread(list(by_passage), room, "passages")
         sought = [self._sought(by_passage[one][0]) for one in chosen]
         asking = [int(self.lost.questions[by_passage[one][0]]) for one in chosen]
-        rows = rows_of_questions(self.lost.run, self.lost.now, asking)
+        rows = rows_of_questions(self.lost.runs, self.lost.now, asking)
         # With the language and the tags of a question that lost it: filters may need them.
         asks = [
             Ask(self._query(one, rows[question].row), parameters)

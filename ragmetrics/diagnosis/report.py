@@ -13,11 +13,12 @@ import numpy as np
 
 from ragmetrics.config import Settings
 from ragmetrics.diagnosis.corpus_stages import ask_corpus
+from ragmetrics.diagnosis.edited_texts import edited_sentence
 from ragmetrics.diagnosis.lost_pairs import LostPairs, find_lost_pairs, sources_of
 from ragmetrics.diagnosis.probe import ask_about
 from ragmetrics.diagnosis.question_rows import QuestionRow, rows_of_questions
 from ragmetrics.diagnosis.retrievals import Run
-from ragmetrics.diagnosis.sentence import sentence_of
+from ragmetrics.diagnosis.sentence import carried_questions, sentence_of
 from ragmetrics.diagnosis.shares import share_of_segments, share_of_stages
 from ragmetrics.diagnosis.stage_counts import (
     count_stages,
@@ -47,6 +48,7 @@ def try_lost_passages(
     earlier: Sequence[Run],
     before: Sequence[StageCounts] = (),
     *,
+    during: Sequence[Run] = (),
     build: str | None = None,
     ask: Callable[[LostPassages], bool] = lambda found: found.significant,
 ) -> LostPassages | None:
@@ -55,7 +57,9 @@ def try_lost_passages(
     A night is published in any case. The functions of the user's retriever may raise anything.
     """
     try:
-        return find_lost_passages(settings, run, earlier, before, build=build, ask=ask)
+        return find_lost_passages(
+            settings, run, earlier, before, during=during, build=build, ask=ask
+        )
     except StoreError as error:
         log.warning("what happened to the lost passages is not known: %s", error)
     except Exception:
@@ -69,33 +73,41 @@ def find_lost_passages(
     earlier: Sequence[Run],
     before: Sequence[StageCounts] = (),
     *,
+    during: Sequence[Run] = (),
     build: str | None = None,
     ask: Callable[[LostPassages], bool] = lambda found: found.significant,
 ) -> LostPassages | None:
     """What happened to the passages that the questions of a run lost.
 
-    `earlier` are the runs before, oldest first, and `before` their counts. Where `ask` accepts what
-    the logs say, the corpus and the retriever of the settings are asked, the latter for `build`.
+    `earlier` are the runs before, oldest first, and `before` their counts. `during` are the runs
+    after these of a loss that is on: questions that were not asked since are carried on. Where
+    `ask` accepts what the logs say, the corpus and the retriever of the settings are asked, the
+    latter for `build`.
     None where no question with a known needed passage was asked before. No request is sent without
     `retriever:` in the settings. Raises StoreError where the store is down.
     """
-    lost = find_lost_pairs(run, earlier)
+    lost = find_lost_pairs(run, earlier, during)
     if lost is None:
         return None
-    tags = tags_of_questions(run, lost.now, needing_questions(lost))
+    tags = tags_of_questions(lost.runs, lost.now, needing_questions(lost))
     by_logs = count_stages(lost, lost.by_logs, tags)
     found = _report(lost, by_logs, by_logs, before)
     by_logs_alone = found.significant
-    found = found.model_copy(update={"significant_by_logs": by_logs_alone})
+    edited = edited_sentence(lost)
+    found = found.model_copy(update={"significant_by_logs": by_logs_alone, "edited": edited})
     if not len(lost.places) or not ask(found):
         return found
     lost, notes = ask_corpus(settings, lost)
     lost, asked, requests = ask_about(settings, lost, build)
     counts = count_stages(lost, [one.stage for one in lost.verdicts], tags)
     found = _report(lost, counts, by_logs, before)
-    notes = [*notes, *asked]
     return found.model_copy(
-        update={"notes": notes, "requests": requests, "significant_by_logs": by_logs_alone}
+        update={
+            "notes": [*notes, *asked],
+            "requests": requests,
+            "significant_by_logs": by_logs_alone,
+            "edited": edited,
+        }
     )
 
 
@@ -121,6 +133,7 @@ def _report(
         questions=len(needing_questions(lost)),
         needed=int(lost.pairs.needed.sum()),
         fallen=len(np.unique(lost.questions)),
+        carried=len(carried_questions(lost)),
         lost=len(lost.places),
         stages=shares,
         segments=segments[:_MOST_SEGMENTS],
@@ -138,7 +151,7 @@ def _listed(lost: LostPairs, shares: Sequence[StageShare]) -> list[LostPassage]:
         key=lambda n: (order[lost.verdicts[n].stage], int(lost.questions[n]), n),
     )[:MOST_LISTED]
     wanted = set(lost.questions[chosen].tolist()) if chosen else set()
-    questions = rows_of_questions(lost.run, lost.now, wanted)
+    questions = rows_of_questions(lost.runs, lost.now, wanted)
     return [_passage(lost, number, questions) for number in chosen]
 
 
@@ -157,6 +170,7 @@ def _passage(lost: LostPairs, number: int, questions: Mapping[int, QuestionRow])
         question=f"{question:08x}",
         night=night,
         rank=int(lost.pairs.rank[place]),
-        shard=known.shard,
-        position=known.position,
+        asked=lost.runs[known.run].ref.date if known.run else None,
+        shard=None if known.run else known.shard,
+        position=None if known.run else known.position,
     )

@@ -54,7 +54,9 @@ class Retrievals:
     """The rows of a run, and a pair for each passage that a row retrieved."""
 
     question: Questions
-    """Of each row, its question; so are `shard`, `position` and `labelled`."""
+    """Of each row, its question; so are `run`, `shard`, `position` and `labelled`."""
+    run: Places
+    """The row's run, as its position in the runs that were read."""
     shard: Places
     position: Places
     labelled: Mask
@@ -82,17 +84,41 @@ def pair_keys(questions: NDArray[Any], passages: Ids) -> Ids:
 
 
 def read_retrievals(
-    run: Run, only: Questions | None = None, *, by_text: bool = False
+    run: Run,
+    only: Questions | None = None,
+    *,
+    without: Questions | None = None,
+    by_text: bool = False,
 ) -> Retrievals | None:
-    """What a run retrieved, optionally for some questions only; None where its rows are not stored.
+    """What a run retrieved, optionally for some questions only, or `without` some; None where its
+    rows are not stored.
 
     With `by_text` passages are known by their texts, even where they have ids.
 
     Raises StoreError where the store is down.
     """
-    shards = [_read_shard(run, number, only, by_text=by_text) for number in range(run.ref.shards)]
+    shards = [
+        _read_shard(run, number, only, without, by_text=by_text) for number in range(run.ref.shards)
+    ]
     found = [one for one in shards if one is not None]
     return _joined(found) if len(found) == len(shards) and found else None
+
+
+def read_newest(
+    runs: Sequence[Run], only: Questions | None = None, *, by_text: bool = False
+) -> Retrievals | None:
+    """What each question retrieved in the newest of some runs that asked it, newest first. None
+    where the rows of the newest are not stored. Raises StoreError where the store is down.
+    """
+    parts: list[Retrievals] = []
+    for number, run in enumerate(runs):
+        asked = np.unique(np.concatenate([part.question for part in parts])) if parts else None
+        found = read_retrievals(run, only, without=asked, by_text=by_text)
+        if found is None and not parts:
+            return None
+        if found is not None:
+            parts.append(replace(found, run=np.full(len(found.question), number)))
+    return _joined(parts)
 
 
 def _joined(shards: Sequence[Retrievals]) -> Retrievals:
@@ -106,7 +132,7 @@ def _joined(shards: Sequence[Retrievals]) -> Retrievals:
 
 
 def _read_shard(
-    run: Run, number: int, only: Questions | None, *, by_text: bool
+    run: Run, number: int, only: Questions | None, without: Questions | None, *, by_text: bool
 ) -> Retrievals | None:
     path = run.ref.rows(number)
     names = ["user_input", "retrieved_context_ids", "reference_context_ids", BUILDS]
@@ -115,6 +141,7 @@ def _read_shard(
         asked = _question_numbers(table["user_input"])
         wanted = of_build(table, run.build)
         wanted &= is_in(asked, only) if only is not None else True
+        wanted &= ~is_in(asked, without) if without is not None else True
         at = np.flatnonzero(wanted)
         table = table.take(at)
         row, passage, named = _passages(run.files, path, table, at, by_text=by_text)
@@ -128,6 +155,7 @@ def _read_shard(
     rank = np.arange(len(row)) - np.searchsorted(row, row) + 1
     found = Retrievals(
         question=asked[at],
+        run=np.zeros(len(at), dtype=np.int64),
         shard=np.full(len(at), number),
         position=at,
         labelled=labelled,

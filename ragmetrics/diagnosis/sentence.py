@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ragmetrics.diagnosis.lost_pairs import LostPairs
 from ragmetrics.model import Stage, StageCounts, StageShare, enumerated
 from ragmetrics.text import clean
@@ -44,7 +47,15 @@ def sentence_of(lost: LostPairs, stages: Sequence[StageShare], counts: StageCoun
         f"{_where(one.stage, counts)}"
         for one in told
     ]
+    carried = len(carried_questions(lost))
+    if parts and carried:
+        parts.append(f"{carried:,} of the questions were not asked since")
     return "; ".join(parts)
+
+
+def carried_questions(lost: LostPairs) -> NDArray[np.uint32]:
+    """The questions of lost passages that were not asked in the newest run."""
+    return np.intersect1d(lost.questions, lost.now.question[lost.now.run > 0])
 
 
 def _words(lost: LostPairs, stage: Stage) -> str:

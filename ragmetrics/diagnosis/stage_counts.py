@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ragmetrics.diagnosis.document_ids import is_in
 from ragmetrics.diagnosis.lost_pairs import LostPairs
+from ragmetrics.diagnosis.question_rows import in_shards
 from ragmetrics.diagnosis.retrievals import Retrievals, Run
 from ragmetrics.model import BUILDS, Stage, StageCounts
 from ragmetrics.storage import read_columns
@@ -59,7 +60,7 @@ def _values(values: NDArray[np.object_]) -> Iterator[tuple[str, NDArray[np.bool_
 
 
 def tags_of_questions(
-    run: Run, now: Retrievals, asked: NDArray[np.uint32]
+    runs: Sequence[Run], now: Retrievals, asked: NDArray[np.uint32]
 ) -> dict[str, NDArray[np.object_]]:
     """The values of each tag, and the index build, of some distinct questions, by their first rows.
 
@@ -68,11 +69,11 @@ def tags_of_questions(
     _, first = np.unique(now.question, return_index=True)
     rows = first[is_in(now.question[first], asked)]
     tags: dict[str, NDArray[np.object_]] = {}
-    for shard in np.unique(now.shard[rows]).tolist():
-        table = read_columns(run.files, run.ref.rows(shard), ["tags", BUILDS])
-        own = np.flatnonzero(now.shard[rows] == shard)
-        records = table.take(now.position[rows[own]]).to_pylist()
-        for number, record in zip(own.tolist(), records, strict=True):
+    for run, shard, own in in_shards(now, rows):
+        table = read_columns(runs[run].files, runs[run].ref.rows(shard), ["tags", BUILDS])
+        records = table.take(now.position[own]).to_pylist()
+        numbers = np.flatnonzero(is_in(rows, own)).tolist()
+        for number, record in zip(numbers, records, strict=True):
             for tag, value in (*(record["tags"] or ()), (BUILDS, record[BUILDS])):
                 if tag not in tags:
                     tags[tag] = np.full(len(rows), None, dtype=object)

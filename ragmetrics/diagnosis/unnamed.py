@@ -13,17 +13,19 @@ import numpy as np
 from ragmetrics.diagnosis.document_ids import in_order, is_in
 from ragmetrics.diagnosis.losses import Pairs
 from ragmetrics.diagnosis.passage_texts import old_passages
-from ragmetrics.diagnosis.retrievals import Retrievals, Run, pair_keys, read_retrievals
+from ragmetrics.diagnosis.retrievals import Retrievals, Run, pair_keys, read_newest
 
 
-def with_equal_texts(run: Run, now: Retrievals, earlier: Sequence[Run], pairs: Pairs) -> Pairs:
+def with_equal_texts(
+    runs: Sequence[Run], now: Retrievals, earlier: Sequence[Run], pairs: Pairs
+) -> Pairs:
     """The pairs, of which those with an equal text now are retained."""
     unnamed = np.unique(now.question[~now.named])
     places = np.flatnonzero(pairs.lost & (pairs.named == is_in(pairs.question, unnamed)))
     if not len(places):
         return pairs
     questions = pairs.question[places]
-    there = read_retrievals(run, np.unique(questions), by_text=True)
+    there = read_newest(runs, np.unique(questions), by_text=True)
     texts = [one.text if one else "" for one in old_passages(earlier, pairs, places)]
     if there is None:
         return pairs

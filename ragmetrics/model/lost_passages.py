@@ -58,6 +58,8 @@ class LostPassage(Record):
     """The night on which the question last retrieved it."""
     rank: int | None = None
     """Its rank then, from 1."""
+    asked: date | None = None
+    """The newest night that asked the question, where it was not asked tonight."""
     shard: int | None = None
     position: int | None = None
     """Location of the question's row tonight."""
@@ -103,12 +105,16 @@ class LostPassages(Record):
     """Their needed passages that they retrieved before."""
     fallen: int
     """Questions that lost at least one of them."""
+    carried: int = 0
+    """Of these, questions that were not asked tonight: an earlier night lost the passage."""
     lost: int
     stages: list[StageShare] = Field(default_factory=list)
     segments: list[StageShare] = Field(default_factory=list)
     """Stages by tag, where a value stands out."""
     sentence: str = ""
     """What happened, in one sentence; empty where no stage is significant."""
+    edited: str = ""
+    """Golden passages that are retrieved as before with another text, in one sentence."""
     passages: list[LostPassage] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
     """What was not asked or not answered, and what would decide undecided passages."""

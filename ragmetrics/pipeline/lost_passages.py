@@ -5,13 +5,12 @@ the retriever are asked.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from ragmetrics.config import Settings
 from ragmetrics.diagnosis import EARLIER_NIGHTS, VERDICTS, Run, try_lost_passages
 from ragmetrics.model import Finding, LostPassages, Manifest
 from ragmetrics.storage import Files, ref_of
-
-_NONE = LostPassages(questions=0, needed=0, fallen=0, lost=0)
 
 
 def lost_passages_of(
@@ -35,6 +34,7 @@ def lost_passages_of(
         run_of_night(files, manifest),
         [run_of_night(files, one) for one in usual],
         [one.lost_passages.counts for one in usual if one.lost_passages],
+        during=[run_of_night(files, night) for night in losing_nights(earlier)],
         build=main_build(manifest),
         ask=lambda found: ask and (firing or found.significant),
     )
@@ -42,9 +42,20 @@ def lost_passages_of(
 
 def usual_nights(earlier: Sequence[Manifest]) -> list[Manifest]:
     """The last nights that did not lose passages significantly."""
-    lost = ((one, one.lost_passages or _NONE) for one in earlier)
-    usual = [one for one, own in lost if not (own.significant or own.significant_by_logs)]
-    return usual[-EARLIER_NIGHTS:]
+    return [night for night in earlier if not _loses(night)][-EARLIER_NIGHTS:]
+
+
+def losing_nights(earlier: Sequence[Manifest]) -> list[Manifest]:
+    """The nights of a loss that is on: those that lost passages, up to last night. At most seven;
+    a question that was not asked in them retires from the loss.
+    """
+    on = list(takewhile(_loses, reversed(earlier)))
+    return on[:EARLIER_NIGHTS][::-1]
+
+
+def _loses(night: Manifest) -> bool:
+    found = night.lost_passages
+    return found is not None and (found.significant or found.significant_by_logs)
 
 
 def run_of_night(files: Files, manifest: Manifest) -> Run:

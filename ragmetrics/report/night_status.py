@@ -269,6 +269,8 @@ def _notes(
     notes = []
     if manifest.lost_passages and manifest.lost_passages.sentence:
         notes.append(f"{manifest.lost_passages.sentence}.")
+    if manifest.lost_passages and manifest.lost_passages.edited:
+        notes.append(f"{manifest.lost_passages.edited}.")
     fallen = manifest.topics.fallen if manifest.topics else []
     notes += [f"{fallen_topic_text(one)}." for one in fallen]
     said = " ".join(one.message for one in found)

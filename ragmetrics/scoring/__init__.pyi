@@ -53,6 +53,7 @@ from .reuse import (
     find_reusable_run as find_reusable_run,
     staged_runs as staged_runs,
 )
+from .sampling.cheap import learned_correlations as learned_correlations
 from .sampling.draw import (
     plan_sample as plan_sample,
 )

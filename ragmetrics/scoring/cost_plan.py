@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from types import MappingProxyType
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
@@ -124,6 +125,8 @@ class _Nights:
     spread: float
     summaries: Sequence[tuple[Manifest, Summary]]
     half_width: float
+    learned: float | None = None
+    """Correlation of the learned judge's row scores by `ragmetrics learn`; None: not known."""
 
     def sampled(self, *, learned: bool, draw: str) -> list[tuple[Summary, SampledMean]]:
         """The means of nights that were sampled this way."""
@@ -142,11 +145,15 @@ class _Nights:
 
 
 def plan_costs(
-    nights: Sequence[Manifest], half_width: float = 0.02, prices: Settings | None = None
+    nights: Sequence[Manifest],
+    half_width: float = 0.02,
+    prices: Settings | None = None,
+    learned: Mapping[str, float] = MappingProxyType({}),
 ) -> CostPlan:
     """The plan from the last nights of a store, oldest first.
 
-    `prices` are settings whose prices are used where a night has none. Raises InputError without a
+    `prices` are settings whose prices are used where a night has none. `learned` has by metric the
+    correlation of the learned judge, for nights that did not use it. Raises InputError without a
     night, and for a half width that is not between 0 and 1.
     """
     if not 0 < half_width < 1:
@@ -163,7 +170,9 @@ def plan_costs(
         half_width=half_width,
         usd=newest.usage.usd if newest.usage.tokens else 0.0,
         metrics=tuple(
-            _metric_costs(known_prices, one, together[one.metric], half_width)
+            _metric_costs(
+                known_prices, one, together[one.metric], half_width, learned.get(one.metric)
+            )
             for one in newest.metrics
             if one.metric in together
         ),
@@ -172,7 +181,11 @@ def plan_costs(
 
 
 def _metric_costs(
-    nights: Sequence[Manifest], newest: Summary, together: frozenset[str], half_width: float
+    nights: Sequence[Manifest],
+    newest: Summary,
+    together: frozenset[str],
+    half_width: float,
+    learned: float | None,
 ) -> MetricCosts:
     found = comparable(nights, newest.metric, newest.fingerprint)
     own = [
@@ -189,6 +202,7 @@ def _metric_costs(
     ]
     each = usd_per_row(own, together, alone=True)
     by_cascade = usd_per_row(cascades, together) if cascades else _NO_CASCADE
+    by_way = {name: by_cascade if name == CASCADE else each for name in WAYS}
     return MetricCosts(
         metric=newest.metric,
         paid_with=tuple(sorted(together)),
@@ -197,7 +211,7 @@ def _metric_costs(
         usd=usd.usd if usd.tokens else 0.0,
         half_width=_half_width(newest),
         ways=tuple(
-            _way(name, plan, rows, own, by_cascade if name == CASCADE else each, half_width)
+            _way(name, plan, rows, own, by_way[name], half_width, learned)
             for name, plan in WAYS.items()
         ),
     )
@@ -210,6 +224,7 @@ def _way(
     own: Sequence[tuple[Manifest, Summary]],
     each: float | str,
     half_width: float,
+    learned: float | None,
 ) -> Way:
     if all(_half_width(summary) is None for _, summary in own):
         # Without an interval the standard deviation is not known; all rows are all rows.
@@ -217,7 +232,7 @@ def _way(
         reached = None
     else:
         spread = known([summary for _, summary in own]).spread
-        wanted = plan(_Nights(rows, spread, own, half_width))
+        wanted = plan(_Nights(rows, spread, own, half_width, learned))
         whole = _95 * spread / math.sqrt(rows) if rows else None
         reached = whole if wanted == rows else half_width
     if isinstance(wanted, str):
@@ -240,15 +255,20 @@ def _prediction_powered(nights: _Nights) -> int | str:
 
 
 def _learned_judge(nights: _Nights) -> int | str:
-    needs = "a night that used the learned judge (`sample: {cheap: learned}`, drawn uniformly)"
-    return _by_correlation(nights, learned=True, needs=needs)
+    needs = "a learned judge that is used (`ragmetrics learn`), or a night with `cheap: learned`"
+    return _by_correlation(nights, learned=True, needs=needs, known=nights.learned)
 
 
-def _by_correlation(nights: _Nights, *, learned: bool, needs: str) -> int | str:
-    """Rows to judge beside a cheap judge, from the mean correlation of the nights that had it."""
+def _by_correlation(
+    nights: _Nights, *, learned: bool, needs: str, known: float | None = None
+) -> int | str:
+    """Rows to judge beside a cheap judge, from the mean correlation of the nights that had it, or
+    from the known one.
+    """
     found = nights.sampled(learned=learned, draw="uniform")
     seen = [sample.correlation for _, sample in found if sample.correlation is not None]
-    return _rows_for(nights, sum(seen) / len(seen)) if seen else needs
+    correlation = sum(seen) / len(seen) if seen else known
+    return needs if correlation is None else _rows_for(nights, correlation)
 
 
 def _active_sampling(nights: _Nights) -> int | str:

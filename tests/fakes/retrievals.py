@@ -58,13 +58,20 @@ class RetrievalNights:
         self,
         before: Sequence[StageCounts] = (),
         *,
+        losing: int = 0,
+        build: str | None = "b2",
         ask: bool = False,
         **settings: Any,
     ) -> LostPassages | None:
-        """What the newest night lost; with `ask` the corpus and the retriever are asked."""
+        """What the newest night lost; with `ask` the corpus and the retriever are asked.
+
+        The last `losing` nights before it lost passages too.
+        """
         chosen = make_settings({"store": str(self.folder), **settings})
+        *usual, now = self.runs
+        usual, during = usual[: len(usual) - losing], usual[len(usual) - losing :]
         return find_lost_passages(
-            chosen, self.runs[-1], self.runs[:-1], before, build="b2", ask=lambda _: ask
+            chosen, now, usual, before, during=during, build=build, ask=lambda _: ask
         )
 
 

@@ -22,9 +22,9 @@ from ragmetrics.judges import Corpus, ReplyCache
 from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.model import LogRow, Score, Source, SpendLimits, Usage
 from ragmetrics.scoring import BudgetPlan, Staged, staged_runs
-from ragmetrics.scoring.staging import load_corpus
 from ragmetrics.scoring.budget.plan import load_plan
 from ragmetrics.scoring.sampling.plan import load_sample
+from ragmetrics.scoring.staging import load_corpus
 from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,

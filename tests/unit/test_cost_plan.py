@@ -20,6 +20,7 @@ from ragmetrics.model import Manifest, SampledMean, SampleReport, Usage
 from ragmetrics.pipeline import run_night
 from ragmetrics.report.overview import write_overview
 from ragmetrics.scoring import CostPlan, Way, plan_costs
+from ragmetrics.scoring.sampling.sample_size import FEWEST, known
 from ragmetrics.stats import rows_to_judge
 from ragmetrics.storage import Files, nights, open_store
 from tests.fakes.clients import JudgeServer
@@ -82,11 +83,25 @@ def test_one_whole_night_prices_all_rows_and_a_plain_sample(
     assert plain.rows is not None and 100 <= plain.rows < ROWS
     assert plain.usd == pytest.approx((usage.usd or 0) * plain.rows / ROWS)
     assert found["prediction-powered"].needs == "a night with `sample:`, drawn uniformly"
-    assert found["learned judge"].needs.startswith("a night that used the learned judge (`sample:")
+    assert found["learned judge"].needs.startswith("a learned judge that is used (`ragmetrics lear")
     assert found["active sampling"].needs == "a night with `sample: {draw: active}`"
     assert plan.free == ("context_precision",)
     assert plan.total("all rows") == pytest.approx(plan.usd)
     assert plan.total("learned judge") is None
+
+
+def test_a_learned_judge_is_planned_before_a_night_uses_it(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """By the correlation r of its row scores: it needs 1 - r^2 of the rows of a plain sample."""
+    run(tmp_path, judge_server)
+    plan = read(tmp_path, half_width=0.085, learned={"context_recall": 0.6})
+    found, other = ways(plan, "context_recall"), ways(plan, "context_relevance")
+    (newest,) = nights(Files(str(tmp_path / "store")))
+    spread = known([one for one in newest.metrics if one.metric == "context_recall"]).spread
+    assert found["learned judge"].rows == max(rows_to_judge(0.085, spread, 0.6, ROWS), FEWEST)
+    assert (found["learned judge"].rows or 0) < (found["plain sample"].rows or 0)
+    assert other["learned judge"].rows is None
 
 
 def test_sampled_nights_price_the_sample_of_both_judges(

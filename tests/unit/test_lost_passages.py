@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,13 @@ from ragmetrics.diagnosis import try_lost_passages
 from ragmetrics.diagnosis.shares import predictive_p_value
 from ragmetrics.diagnosis.text_match import contained, shingles
 from ragmetrics.model import LostPassages, StageCounts
+from ragmetrics.pipeline import run_night
+from ragmetrics.pipeline.lost_passages import losing_nights
 from ragmetrics.report import redacted
 from ragmetrics.stats import share_interval
 from tests.fakes.command import Run
 from tests.fakes.logs import write_jsonl
+from tests.fakes.nights import FIRST, night
 from tests.fakes.retrievals import RetrievalNights, asked, text_of
 
 QUESTIONS = [f"question {number}" for number in range(12)]
@@ -271,6 +275,157 @@ def test_a_stage_is_significant_beside_the_nights_before(nights: RetrievalNights
     again = nights.lost([often] * 7)
     assert again
     assert again.sentence == ""
+
+
+def without(*gone: str, rows: slice = slice(None)) -> list[dict[str, Any]]:
+    """Some of the usual rows, where no question retrieves some passages."""
+    return [
+        asked(
+            row["user_input"],
+            *(name for name in row["retrieved_context_ids"] if name not in gone),
+            golden=row["reference_context_ids"],
+        )
+        for row in usual()[rows]
+    ]
+
+
+GONE = tuple(f"p{number}" for number in range(6))
+
+
+def test_a_loss_is_carried_on_while_its_questions_are_not_asked(nights: RetrievalNights) -> None:
+    """Six questions lose a passage. The next night asks four of the other questions alone: the loss
+    is on, and the sentence says how many of its questions were not asked since.
+    """
+    nights.add(usual())
+    nights.add(without(*GONE))
+    nights.add(without(*GONE, rows=slice(7, 11)))
+    found = nights.lost([StageCounts(of=12)] * 7, losing=1)
+    assert found
+    assert (found.fallen, found.carried, found.significant) == (6, 6, True)
+    assert found.sentence.endswith("; 6 of the questions were not asked since")
+    assert {one.asked for one in found.passages} == {nights.runs[1].ref.date}
+    assert {(one.shard, one.position) for one in found.passages} == {(None, None)}
+
+
+def test_a_question_that_is_asked_again_shows_its_newest_state(nights: RetrievalNights) -> None:
+    """Two of six questions are asked again, on two nights: one is healed, one is not."""
+    nights.add(usual())
+    nights.add(without(*GONE))
+    nights.add(without(*GONE[1:], rows=slice(0, 1)))
+    nights.add(without(*GONE[1:], rows=slice(1, 2)))
+    found = nights.lost([StageCounts(of=12)] * 7, losing=2)
+    assert found
+    assert (found.questions, found.fallen, found.carried) == (12, 5, 4)
+    lost_now = {one.id for one in found.passages if one.asked is None}
+    assert lost_now == {"p1"}
+
+
+def test_nothing_is_carried_on_when_all_questions_are_healed(nights: RetrievalNights) -> None:
+    """The night after the loss asks them all, and retrieves what they need."""
+    nights.add(usual())
+    nights.add(without(*GONE))
+    nights.add(usual())
+    found = nights.lost([StageCounts(of=12)] * 7, losing=1)
+    assert found
+    assert (found.fallen, found.carried, found.sentence) == (0, 0, "")
+
+
+def test_the_nights_of_a_loss_end_with_a_usual_one() -> None:
+    """At most seven: a question that none of them asked retires."""
+    lost = LostPassages(questions=9, needed=9, fallen=9, lost=9, significant_by_logs=True)
+    fine = LostPassages(questions=9, needed=9, fallen=0, lost=0)
+    nights = [night(number) for number in range(12)]
+    with_losses = [
+        one.model_copy(update={"lost_passages": found})
+        for one, found in zip(nights, [fine, lost, fine, *[lost] * 9], strict=True)
+    ]
+    assert [one.date.day for one in losing_nights(with_losses)] == list(range(15, 22))
+    assert losing_nights(with_losses[:3]) == []
+
+
+def test_a_night_that_asks_other_questions_does_not_end_a_loss(tmp_path: Path) -> None:
+    """Real nights: three are usual, the fourth loses the passages of twelve questions, the fifth
+    asks other questions alone. It carries the loss on, and the sixth, which asks all, ends it.
+    """
+    questions = [f"What is rule {number}?" for number in range(24)]
+    whole = [
+        asked(q, f"p{n // 3}", f"x{n % 5}", golden=[f"p{n // 3}"]) for n, q in enumerate(questions)
+    ]
+    broken = [
+        asked(q, *([f"p{n // 3}"] if n >= 12 else []), f"x{n % 5}", golden=[f"p{n // 3}"])
+        for n, q in enumerate(questions)
+    ]
+    settings = make_settings(
+        {
+            "logs": f"{tmp_path}/logs/{{date}}.jsonl",
+            "store": f"{tmp_path}/store",
+            "metrics": ["id_recall"],
+            "alerts": {"rules": []},
+        }
+    )
+    found = []
+    for number, rows in enumerate([whole] * 3 + [broken, broken[16:20], whole]):
+        day = FIRST + timedelta(days=number)
+        named = [{"id": f"{number}-{n}", **row} for n, row in enumerate(rows)]
+        write_jsonl(tmp_path / "logs" / f"{day}.jsonl", named)
+        found.append(run_night(settings, day).manifest.lost_passages)
+    losses = [(one.fallen, one.carried, one.significant) for one in found if one]
+    assert losses == [(0, 0, False)] * 2 + [(12, 0, True), (12, 12, True), (0, 0, False)]
+
+
+def test_another_text_under_a_golden_id_is_told(nights: RetrievalNights) -> None:
+    """The id is retrieved as before, so no passage is lost; but its label may not hold any more."""
+    nights.add(usual())
+    now = usual()
+    edited = text_of("p3").replace("third", "last")
+    for number in (2, 3):
+        now[number]["retrieved_contexts"] = tuple(
+            edited if name == "p3" else text_of(name)
+            for name in now[number]["retrieved_context_ids"]
+        )
+    nights.add(now)
+    found = nights.lost()
+    assert found
+    assert found.lost == 0
+    assert found.edited == (
+        "Another text under the same id: 1 of 12 golden passages; the source was edited, or is cut "
+        "otherwise"
+    )
+    nights.add(now)
+    again = nights.lost()
+    assert again
+    assert again.edited == ""
+
+
+@pytest.mark.parametrize(
+    ("corpus", "build", "missing"),
+    [
+        (
+            False,
+            None,
+            "`corpus:` in the settings, `retriever:` in the settings and an index_build in the "
+            "rows",
+        ),
+        (False, "b2", "`corpus:` in the settings and `retriever:` in the settings"),
+        (True, "b2", "`retriever:` in the settings"),
+    ],
+)
+def test_all_that_is_missing_to_decide_more_is_named(
+    nights: RetrievalNights, tmp_path: Path, corpus: bool, build: str | None, missing: str
+) -> None:
+    """With one part of it alone, most passages would stay undecided."""
+    documents = [{"id": f"p{n}", "text": text_of(f"p{n}")} for n in range(12)]
+    file = write_jsonl(tmp_path / "documents.jsonl", documents)
+    nights.add([asked(q, f"p{n}", f"x{n % 3}", golden=[f"p{n}"]) for n, q in enumerate(QUESTIONS)])
+    nights.add(
+        [
+            asked(q, *([f"p{n}"] if n % 3 else []), "x0", golden=[f"p{n}"])
+            for n, q in enumerate(QUESTIONS)
+        ]
+    )
+    found = nights.lost(build=build, ask=True, **({"corpus": str(file)} if corpus else {}))
+    assert found
+    assert found.notes == [f"4 lost passages are undecided; missing to decide them: {missing}"]
 
 
 def test_the_corpus_tells_edited_from_removed(nights: RetrievalNights, tmp_path: Path) -> None:

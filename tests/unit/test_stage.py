@@ -18,8 +18,8 @@ from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import find_inputs
 from ragmetrics.model import LogRow
 from ragmetrics.scoring import Staged, corpus_of, plan_run, stage_run
-from ragmetrics.scoring.staging import load_corpus
 from ragmetrics.scoring.sharding import shard_of, shard_range
+from ragmetrics.scoring.staging import load_corpus
 from ragmetrics.storage import RunRef, open_store, read_rows
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

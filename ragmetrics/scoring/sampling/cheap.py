@@ -29,6 +29,7 @@ from ragmetrics.judges import (
 )
 from ragmetrics.metrics import Metric
 from ragmetrics.scoring.member import Member
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage import Files, learned_path, load_learned
 
 log = logging.getLogger(__name__)
@@ -81,6 +82,26 @@ def choose_learned(settings: Settings, files: Files) -> tuple[str, str]:
     if not used:
         return "", f"{known} is not used{rest}"
     return learned_path(model), f"{known} scores all rows, for {', '.join(used)}{rest}"
+
+
+def learned_correlations(settings: Settings, files: Files) -> dict[str, float]:
+    """By metric, the correlation of row scores that the learned judge had when it was fitted.
+
+    Only of metrics for which it is used. A sample needs 1 - r^2 of the rows of a plain one.
+    """
+    judge = next((one for one in settings.panel if one.remote), None)
+    model = find_learned(judge, settings.fuse, files) if judge else None
+    by_prompt = {
+        one.name: one.quality.row_correlation.value
+        for one in (model.prompts if model else ())
+        if one.used
+    }
+    return {
+        metric.name: correlation
+        for metric in chosen_metrics(settings)
+        for prompt in metric.prompts
+        if (correlation := by_prompt.get(prompt.name)) is not None
+    }
 
 
 def make_cheap_judges(corpus: Corpus, files: Files, path: str = "") -> CheapJudges:
