@@ -63,7 +63,7 @@ def _missing(settings: Settings, undecided: int, build: str | None) -> str:
         "an index_build in the rows": build,
     }
     missing = enumerated([name for name, value in there.items() if not value])
-    return f"{undecided:,} lost passages are undecided; missing to decide them: {missing}"
+    return f"Undecided lost passages: {undecided:,}. Missing to decide them: {missing}"
 
 
 @dataclass

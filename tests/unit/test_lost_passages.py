@@ -425,7 +425,7 @@ def test_all_that_is_missing_to_decide_more_is_named(
     )
     found = nights.lost(build=build, ask=True, **({"corpus": str(file)} if corpus else {}))
     assert found
-    assert found.notes == [f"4 lost passages are undecided; missing to decide them: {missing}"]
+    assert found.notes == [f"Undecided lost passages: 4. Missing to decide them: {missing}"]
 
 
 def test_the_corpus_tells_edited_from_removed(nights: RetrievalNights, tmp_path: Path) -> None:
