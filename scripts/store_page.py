@@ -116,6 +116,11 @@ FILES: tuple[tuple[str, type[Record] | str, str], ...] = (
     ),
     ("whatif/dt=2026-11-19.json", WhatIf, "[what would mend the night](../how-to/whatif.md)"),
     (
+        "prune/TIME-0001.jsonl",
+        "",
+        "the files that [prune](#what-it-may-forget) removed, each with size and version",
+    ),
+    (
         "dashboard/...",
         "",
         "the pages, and `metrics.prom` for [Prometheus](../how-to/monitoring.md)",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +22,10 @@ from ragmetrics.cli.options import (
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.table import print_grid
 from ragmetrics.errors import InputError
-from ragmetrics.storage import open_store
+from ragmetrics.storage import Files, open_store
+
+if TYPE_CHECKING:
+    from ragmetrics.pipeline import PrunePlan, Removed
 
 KeepFlag = Annotated[
     str,
@@ -48,32 +51,47 @@ def prune(
     store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Remove old nights, logged rows, replaced runs and replies; without --yes, list them only."""
-    from ragmetrics.pipeline import Retention, find_prunable, prune as remove
+    """Remove old nights, logged rows, replaced runs and replies; without --yes, list them only.
 
-    retention = Retention(_days("--keep", keep), _days("--keep-rows", keep_rows))
-    files = open_store(settings_here(settings, one_store(place, store)))
+    The settings say what is needed for longer: pinned runs, labels, a golden set.
+    """
+    from ragmetrics.pipeline import find_prunable, make_retention, prune as remove
+
+    chosen = settings_here(settings, one_store(place, store))
+    retention, files = make_retention(keep, keep_rows), open_store(chosen)
     if not files.exists("runs"):
         raise InputError(f"{files.uri()}: not a store: it has no runs")
-    found = find_prunable(files, retention, datetime.now(UTC))
+    plan, done = find_prunable(chosen, retention, datetime.now(UTC)), None
     if yes:
         with tables.progress(err, "removing", quiet=as_json) as bar:
-            remove(files, found, lambda done, total: bar("removing", done, total))
+            done = remove(files, plan, lambda done, total: bar("removing", done, total))
     if as_json:
-        kinds = {one.kind: {"files": len(one.files), "bytes": one.size} for one in found}
-        print_json({"store": files.uri(), "removed": yes, "kinds": kinds})
+        print_json(_as_json(files, plan, done))
+    else:
+        _print(files, plan, done)
+
+
+def _as_json(files: Files, plan: PrunePlan, done: Removed | None) -> dict[str, Any]:
+    kinds = {one.kind: {"files": len(one.files), "bytes": one.size} for one in plan.kinds}
+    report = {"store": files.uri(), "removed": done is not None, "kinds": kinds}
+    logs = {"left": done.left, "logs": list(done.logs)} if done else {}
+    return report | {"needed": plan.needed} | logs
+
+
+def _print(files: Files, plan: PrunePlan, done: Removed | None) -> None:
+    reasons = Counter(plan.needed.values())
+    for reason, count in reasons.items():
+        first = next(run for run, why in plan.needed.items() if why == reason)
+        more = f" and {count - 1:,} more" if count > 1 else ""
+        out.print(f"kept: run {first}{more}: {reason}", markup=False)
+    if not plan.files:
+        out.print(f"{files.uri()}: nothing to remove", markup=False)
         return
-    if not found:
-        out.print(f"{files.uri()}: nothing to remove")
-        return
-    lines = [(one.kind, f"{len(one.files):,}", f"{one.size / 1e6:,.1f}") for one in found]
-    print_grid(out, ("removed" if yes else "would be removed", "files", "MB"), lines)
-    if not yes:
+    lines = [(one.kind, f"{len(one.files):,}", f"{one.size / 1e6:,.1f}") for one in plan.kinds]
+    print_grid(out, ("removed" if done else "would be removed", "files", "MB"), lines)
+    if done is None:
         out.print("Nothing is removed yet: add --yes")
-
-
-def _days(name: str, text: str) -> timedelta:
-    match = re.fullmatch(r"(\d{1,6})d", text.strip())
-    if match is None:
-        raise InputError(f"{name} {text}: should be a number of days, such as 400d")
-    return timedelta(days=int(match[1]))
+        return
+    if done.left:
+        out.print(f"{done.left:,} files changed meanwhile, and stay")
+    out.print(f"What was removed is listed in {', '.join(map(files.uri, done.logs))}", markup=False)

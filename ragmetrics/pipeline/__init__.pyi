@@ -42,10 +42,12 @@ from .backfill import (
 from .doctor import Check as Check, examine as examine
 from .retention import (
     Prunable as Prunable,
+    PrunePlan as PrunePlan,
     Retention as Retention,
     find_prunable as find_prunable,
-    prune as prune,
+    make_retention as make_retention,
 )
+from .removal import Removed as Removed, prune as prune
 from .write_back import send_scores as send_scores
 from .demo import unpack_demo as unpack_demo, NIGHTS as NIGHTS
 from .init import (

@@ -33,6 +33,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.labels import with_people
 from ragmetrics.model import Finding, Manifest, WorstRow
 from ragmetrics.pipeline.lost_passages import lost_passages_of
+from ragmetrics.pipeline.store_references import COMPARED_NIGHTS, NEEDED_NIGHTS
 from ragmetrics.scoring import MetricScores, Staged, load_scores, summarise_run, watched_tags
 from ragmetrics.storage import (
     Files,
@@ -53,9 +54,6 @@ from ragmetrics.topics import topics_of_night
 
 WORST = 10
 """Rows shown per metric."""
-_COMPARED_NIGHTS = 60
-_HISTORY_NIGHTS = 90
-"""Nights in which slow declines are looked for."""
 log = logging.getLogger(__name__)
 _NOTIFIED = ("transition", "escalation", "ended")
 """Fields of a finding that say which message was sent about it."""
@@ -86,7 +84,7 @@ def publish_run(
     manifest, superseded = superseding(files, manifest)
     index, history, alerts = RunIndex(files), load_history(files), load_alerts(files)
     silent = silent or (alerts.night is not None and manifest.date < alerts.night)
-    past = outlines(files, before=manifest.date, last=_HISTORY_NIGHTS, months=index)
+    past = outlines(files, before=manifest.date, last=NEEDED_NIGHTS, months=index)
     earlier = _compared(settings, files, past, manifest.date)
     if silent:
         alerts = _replayed(earlier, settings.alerts.remind_days)
@@ -155,7 +153,7 @@ def _compared(
     settings: Settings, files: Files, past: Sequence[Manifest], day: date
 ) -> list[Manifest]:
     """Outlines of the compared nights; the last ones in full if a rule needs their segments."""
-    found = [*past[-_COMPARED_NIGHTS:]]
+    found = [*past[-COMPARED_NIGHTS:]]
     if not any(rule.by for rule in settings.alerts.rules or ()):
         return found
     recent = trailing_nights(found, day, SEGMENT_DAYS)

@@ -1,4 +1,4 @@
-"""`prune`: removes from a store what nobody needs any more.
+"""`prune`: what of a store nobody needs any more.
 
     kind               what is removed                                    when
     nights             runs, scores, rows, quarantine, pages, what-ifs,  older than `keep`
@@ -9,34 +9,37 @@
     gates              rows and scores of gates; their verdicts stay      older than `keep_rows`
     replies            files in which all replies of judges are old       older than `keep`
 
-The dashboard needs rows to write the pages of a night again; the pages that are written stay.
+No run is removed that `store_references` knows to be needed. `removal` removes the rest. The
+dashboard needs rows to write the pages of a night again; the pages that are written stay.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.judges import outdated_replies
-from ragmetrics.report import refresh_builds
-from ragmetrics.storage import FileInfo, Files, outlines
+from ragmetrics.pipeline.store_references import (
+    RUN_FILE,
+    References,
+    RunKey,
+    find_references,
+    run_key,
+)
+from ragmetrics.storage import FileInfo, open_store, outlines
 
 LEAST_KEEP = timedelta(days=60)
 """Rules compare a night with up to 60 nights before it."""
 LEAST_ROWS = timedelta(days=14)
 """A night writes missing pages of the 14 nights before it."""
+UNFINISHED = "unfinished runs"
 
-_OF_RUN = re.compile(
-    r"(?P<kind>runs|scores|rows|quarantine)/dt=(?P<day>[0-9-]{10})/run=(?P<run>[^/]+?)"
-    r"(?:\.jsonl?)?(?:/|$)"
-)
 _OF_DAY = re.compile(
     r"(?:dashboard/|calibrations/replies/dt=|whatif/dt=|write-back/sent/dt=)(?P<day>[0-9-]{10})(?:/|\.json$)"
 )
-_OF_GATE = re.compile(r"gates/(?:rows|scores)/")
 # Manifests first: a run without one does not exist, so nothing reads the rest.
 _ORDER = ("runs", "scores", "rows", "quarantine")
 
@@ -57,6 +60,18 @@ class Retention:
                 raise InputError(f"{name} {value.days}d: should be at least {least.days}d")
 
 
+def make_retention(keep: str, keep_rows: str) -> Retention:
+    """Read `400d` and `90d`. Raises InputError."""
+    return Retention(_days("--keep", keep), _days("--keep-rows", keep_rows))
+
+
+def _days(name: str, text: str) -> timedelta:
+    match = re.fullmatch(r"(\d{1,6})d", text.strip())
+    if match is None:
+        raise InputError(f"{name} {text}: should be a number of days, such as 400d")
+    return timedelta(days=int(match[1]))
+
+
 @dataclass
 class Prunable:
     """The files of one kind that can be removed."""
@@ -66,86 +81,135 @@ class Prunable:
 
     @property
     def size(self) -> int:
-        """Their bytes."""
+        """Size of the files in bytes."""
         return sum(info.size for info in self.files)
 
 
-def find_prunable(files: Files, retention: Retention, now: datetime) -> list[Prunable]:
-    """The files that can be removed, by kind, in the order of their removal."""
-    current = {(one.date, one.run) for one in outlines(files)}
-    nights = {day for day, _ in current}
-    listed = files.below()
-    finished = {(run[1], run[2]) for info in listed if (run := _run_of(info)) and run[0] == "runs"}
-    found: dict[str, Prunable] = {}
-    for info in listed:
-        kind = ""
-        if run := _run_of(info):
-            part, day, name = run
-            is_rows = part in ("rows", "quarantine")
-            kind = _kind_of_run(
-                is_rows,
-                now.date() - day,
-                retention,
-                superseded=day in nights and (day, name) not in current,
-                finished=(day, name) in finished,
-            )
-        elif match := _OF_DAY.match(info.path):
-            kind = "nights" if _age(match["day"], now) > retention.keep else ""
-        elif _OF_GATE.match(info.path):
-            old = (now.timestamp() - info.modified) if info.modified is not None else 0.0
-            kind = "gates" if old > retention.keep_rows.total_seconds() else ""
-        if kind:
-            found.setdefault(kind, Prunable(kind)).files.append(info)
-    replies = Prunable("replies", list(outdated_replies(files, now - retention.keep)))
-    everything = [*found.values(), *([replies] if replies.files else [])]
-    for one in everything:
-        one.files.sort(key=_removal_order)
-    return everything
+@dataclass(frozen=True)
+class PrunePlan:
+    """What can be removed from a store, and what is old and stays."""
+
+    kinds: list[Prunable]
+    """By kind, each in the order of removal."""
+    needed: dict[str, str]
+    """Runs that are old enough and that something refers to, as `DATE RUN`, with the reason."""
+    at: datetime
+    """When it was made."""
+
+    @property
+    def files(self) -> list[FileInfo]:
+        """All files that can be removed."""
+        return [info for one in self.kinds for info in one.files]
+
+    def paths(self, kind: str) -> set[str]:
+        """The paths of one kind."""
+        return {info.path for one in self.kinds if one.kind == kind for info in one.files}
 
 
-def prune(files: Files, found: Sequence[Prunable], tell: Callable[[int, int], None]) -> None:
-    """Remove the files, and write the overview again. `tell` receives the number of removed files
-    and of all files. A repeated call continues. Raises StoreError.
+def find_prunable(settings: Settings, retention: Retention, now: datetime) -> PrunePlan:
+    """What can be removed from the store of the settings.
+
+    Raises InputError or StoreError where it cannot be known what is needed.
     """
-    todo = [info.path for one in found for info in one.files]
-    for number, path in enumerate(todo, 1):
-        files.remove(path)
-        tell(number, len(todo))
-    if todo:
-        refresh_builds(files)
+    files = open_store(settings)
+    listed = files.below()
+    references = find_references(settings, files, listed, now)
+    current = {RunKey(one.date, one.run) for one in outlines(files)}
+    finished = {key for info in listed if (key := run_key(info.path)) and _is_manifest(info)}
+    sorter = _Sorter(retention, now, references, current, finished)
+    for info in listed:
+        sorter.add(info)
+    replies = Prunable("replies", list(outdated_replies(files, now - retention.keep)))
+    kinds = [*sorter.kinds.values(), *([replies] if replies.files else [])]
+    for kind in kinds:
+        kind.files.sort(key=_removal_order)
+    return PrunePlan(kinds, sorter.needed, now)
 
 
-def _kind_of_run(
-    is_rows: bool, age: timedelta, retention: Retention, *, superseded: bool, finished: bool
-) -> str:
-    """Why a file of a run can be removed; empty where it is needed."""
-    if age > retention.keep:
-        return "nights"
-    if age > LEAST_ROWS and not finished:
-        return "unfinished runs"
-    if age > LEAST_ROWS and superseded:
-        return "superseded runs"
-    return "rows" if is_rows and age > retention.keep_rows else ""
+class _Sorter:
+    """Sorts files into kinds that can be removed, and notes the runs that stay."""
+
+    def __init__(
+        self,
+        retention: Retention,
+        now: datetime,
+        references: References,
+        current: set[RunKey],
+        finished: set[RunKey],
+    ) -> None:
+        self._retention, self._now, self._references = retention, now, references
+        self._current, self._finished = current, finished
+        self._days = {one.night for one in current}
+        self._kept_days = {key.night for key in (*references.whole, *references.scores)}
+        self.kinds: dict[str, Prunable] = {}
+        self.needed: dict[str, str] = {}
+
+    def add(self, info: FileInfo) -> None:
+        """Sort one file."""
+        key, kind = run_key(info.path), ""
+        if key is None:
+            kind = self._kind_of_day(info)
+        elif kind := self._kind_of_gate(info) if key.gate else self._kind_of_run(info, key):
+            rows = _is_rows(info) and kind == "rows"
+            if why := self._references.why(key, rows=rows):
+                self.needed.setdefault(f"{key.night} {key.run}", why)
+                kind = "" if self._references.why(key, rows=True) else self._rows_alone(info, key)
+        if kind:
+            self.kinds.setdefault(kind, Prunable(kind)).files.append(info)
+
+    def _kind_of_run(self, info: FileInfo, key: RunKey) -> str:
+        """Why a file of a run can be removed if nothing refers to the run; empty if it is new."""
+        age = self._now.date() - key.night
+        if age > LEAST_ROWS and key not in self._finished:
+            return UNFINISHED
+        if age > self._retention.keep:
+            return "nights"
+        if age > LEAST_ROWS and key.night in self._days and key not in self._current:
+            return "superseded runs"
+        return self._rows_alone(info, key)
+
+    def _rows_alone(self, info: FileInfo, key: RunKey) -> str:
+        """`rows` for old rows of a run whose scores stay."""
+        old = self._now.date() - key.night > self._retention.keep_rows
+        return "rows" if _is_rows(info) and old else ""
+
+    def _kind_of_gate(self, info: FileInfo) -> str:
+        old = self._now.timestamp() - info.modified if info.modified is not None else 0.0
+        return "gates" if old > self._retention.keep_rows.total_seconds() else ""
+
+    def _kind_of_day(self, info: FileInfo) -> str:
+        match = _OF_DAY.match(info.path)
+        day = _day(match["day"]) if match else None
+        if day is None or day in self._kept_days:
+            return ""
+        return "nights" if self._now.date() - day > self._retention.keep else ""
 
 
-def _run_of(info: FileInfo) -> tuple[str, date, str] | None:
-    """The kind, night and run of a file; None for other files."""
-    match = _OF_RUN.match(info.path)
-    if match is None:
-        return None
+def _part(info: FileInfo) -> str:
+    match = RUN_FILE.match(info.path)
+    return match["kind"] if match else ""
+
+
+def _is_rows(info: FileInfo) -> bool:
+    return _part(info) in ("rows", "quarantine")
+
+
+def _is_manifest(info: FileInfo) -> bool:
+    return _part(info) == "runs"
+
+
+def _day(text: str) -> date | None:
     try:
-        return match["kind"], date.fromisoformat(match["day"]), match["run"]
+        return date.fromisoformat(text)
     except ValueError:
         return None
 
 
-def _age(day: str, now: datetime) -> timedelta:
-    try:
-        return now.date() - date.fromisoformat(day)
-    except ValueError:
-        return timedelta()
-
-
-def _removal_order(info: FileInfo) -> tuple[int, str]:
-    head = info.path.partition("/")[0]
-    return _ORDER.index(head) if head in _ORDER else len(_ORDER), info.path
+def _removal_order(info: FileInfo) -> tuple[int, str, bool, str]:
+    """Manifests first; of the rows of a run its record of staging, so that a run that starts again
+    stages them again.
+    """
+    head, _, rest = info.path.partition("/")
+    order = _ORDER.index(head) if head in _ORDER else len(_ORDER)
+    folder, _, name = rest.rpartition("/")
+    return order, folder, name != "staged.json", name

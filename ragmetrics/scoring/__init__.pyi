@@ -51,6 +51,7 @@ from .reuse import (
     find_attempt as find_attempt,
     lacks_verdicts as lacks_verdicts,
     find_reusable_run as find_reusable_run,
+    load_reuse as load_reuse,
     staged_runs as staged_runs,
 )
 from .sampling.cheap import learned_correlations as learned_correlations

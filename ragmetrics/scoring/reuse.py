@@ -177,7 +177,7 @@ def _reusable_run(
         return None
     same = zip(staged.digests, other.digests, strict=True)
     shards = tuple(shard for shard, (own, earlier) in enumerate(same) if own == earlier)
-    earlier_bases = _load(files, other.ref).bases if shards else {}
+    earlier_bases = load_reuse(files, other.ref).bases if shards else {}
     metrics = tuple(name for name, base in bases.items() if earlier_bases.get(name) == base)
     return ReusableRun(ref=other.ref, shards=shards, metrics=metrics) if metrics else None
 
@@ -186,7 +186,8 @@ def _path(ref: RunRef) -> str:
     return f"{ref.folder('rows')}/reuse.json"
 
 
-def _load(files: Files, ref: RunRef) -> Reuse:
+def load_reuse(files: Files, ref: RunRef) -> Reuse:
+    """What a run's scores depend on, and the runs it reuses; empty where that is not stored."""
     return find_record(files, _path(ref), Reuse, "damaged, nothing is reused") or Reuse()
 
 
@@ -196,7 +197,7 @@ def reuse_part(files: Files, ref: RunRef, names: Sequence[str], shard: int) -> b
 
     Its notes name that run and contain no usage. A damaged part is not reused.
     """
-    for one in _load(files, ref).earlier:
+    for one in load_reuse(files, ref).earlier:
         if shard in one.shards and set(names) <= set(one.metrics):
             try:
                 if all(_is_settled(files, one.ref.scores(name, shard)) for name in names):

@@ -77,6 +77,8 @@ class FileInfo:
     """Time of the last write, in seconds by the clock of the store. None: unknown."""
     refused: str = ""
     """Why the file is not opened as a log; empty if it is."""
+    version_id: str = field(default="", compare=False)
+    """Name of this version in a versioned bucket; empty in a listing, and where there is none."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,21 @@ class Files:
         fs, full = self._fs[0], self._full(path)
         return self._do("looking for", path, lambda: bool(fs.exists(full)))
 
+    def info(self, path: str) -> FileInfo | None:
+        """A file as it is now, with the name of its version; None if it does not exist."""
+        fs, full = self._fs[0], self._full(path)
+        try:
+            found = self._do("looking for", path, lambda: fs.info(full, **self._refreshed))
+        except StoreError as error:
+            if is_missing(error):
+                return None
+            raise
+        return None if found["type"] == "directory" else _infos({full: found}, self._fs[1])[0]
+
+    @property
+    def _refreshed(self) -> dict[str, bool]:
+        return {"refresh": True} if self.root.startswith("s3") else {}
+
     def write(self, path: str, data: bytes) -> None:
         """Write a whole file: by a temporary file and a rename, or by one PUT."""
         fs, full = self._fs[0], self._full(path)
@@ -341,6 +358,7 @@ def _infos(found: Mapping[str, Mapping[str, Any]], base: str) -> list[FileInfo]:
             size=int(info.get("size") or 0),
             version=str(info.get("ETag") or info.get("mtime") or info.get("etag") or ""),
             modified=_moment(info),
+            version_id=str(info.get("VersionId") or ""),
         )
         for name, info in found.items()
         if not PurePosixPath(name).name.startswith(".")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 
@@ -12,13 +12,22 @@ import pytest
 
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.pipeline import Prunable, Retention, find_prunable, prune, run_night
-from ragmetrics.storage import Files, nights, open_store
+from ragmetrics.pipeline import (
+    Prunable,
+    PrunePlan,
+    Retention,
+    find_prunable,
+    prune,
+    run_night,
+    store_references,
+)
+from ragmetrics.storage import nights, open_store
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl
 
 FIRST = date(2026, 3, 1)
 SECOND = FIRST + timedelta(days=1)
+LONG_AGO = datetime(2026, 3, 3, tzinfo=UTC).timestamp()
 RETENTION = Retention(timedelta(days=400), timedelta(days=90))
 
 
@@ -38,20 +47,34 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         run_night(settings, day)
     write_jsonl(folder / "logs" / str(FIRST) / "b.jsonl", make_rows(3, night=FIRST))
     run_night(settings, FIRST)
+    for path in Path(settings.store).rglob("*.*"):
+        os.utime(path, (LONG_AGO, LONG_AGO))
     return settings
 
 
 @pytest.fixture
 def settings(made: Settings, tmp_path: Path) -> Settings:
     """A copy of their store."""
-    store = shutil.copytree(made.store, tmp_path / "store")
+    store = shutil.copytree(made.store, tmp_path / "store")  # with its times
     return made.model_copy(update={"store": str(store)})
 
 
-def found(files: Files, days: int) -> dict[str, Prunable]:
+@pytest.fixture(autouse=True)
+def few_nights_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of the newest 90, and of the rows of 15: only the newest night is compared."""
+    for name in ("NEEDED_NIGHTS", "COMPARED_NIGHTS", "_ROW_NIGHTS"):
+        monkeypatch.setattr(store_references, name, 1)
+
+
+def plan_after(settings: Settings, days: int) -> PrunePlan:
     """What can be removed so many days after the first night."""
     now = datetime.combine(FIRST, time(12), UTC) + timedelta(days=days)
-    return {one.kind: one for one in find_prunable(files, RETENTION, now)}
+    return find_prunable(settings, RETENTION, now)
+
+
+def found(settings: Settings, days: int) -> dict[str, Prunable]:
+    """The same by kind."""
+    return {one.kind: one for one in plan_after(settings, days).kinds}
 
 
 def folders(kind: Prunable) -> list[str]:
@@ -59,28 +82,24 @@ def folders(kind: Prunable) -> list[str]:
     return sorted({"/".join(info.path.split("/")[:2]) for info in kind.files})
 
 
-def removed(files: Files, kinds: Sequence[Prunable]) -> None:
-    """Remove them."""
-    prune(files, kinds, lambda done, total: None)
-
-
 def test_nothing_goes_in_the_first_two_weeks(settings: Settings) -> None:
     """A night looks for pages of the 14 nights before it."""
-    assert not found(open_store(settings), 14)
+    assert not found(settings, 14)
 
 
 def test_a_run_that_was_replaced_goes_first(settings: Settings) -> None:
     """All of it; the night keeps the run that replaced it, and its numbers."""
     files = open_store(settings)
     before = nights(files)
-    kinds = found(files, 15)
+    plan = plan_after(settings, 15)
+    kinds = {one.kind: one for one in plan.kinds}
     assert list(kinds) == ["superseded runs"]
     assert folders(kinds["superseded runs"]) == [
         f"{p}/dt={FIRST}" for p in ("rows", "runs", "scores")
     ]
-    removed(files, list(kinds.values()))
+    prune(files, plan)
     assert nights(files) == before
-    assert not found(files, 15)
+    assert not found(settings, 15)
 
 
 def test_a_run_that_never_ended_goes_too(settings: Settings) -> None:
@@ -88,20 +107,19 @@ def test_a_run_that_never_ended_goes_too(settings: Settings) -> None:
     files = open_store(settings)
     for info in files.below(f"runs/dt={SECOND}"):
         files.remove(info.path)
-    assert folders(found(files, 16)["unfinished runs"]) == [
+    assert folders(found(settings, 16)["unfinished runs"]) == [
         f"rows/dt={SECOND}",
         f"scores/dt={SECOND}",
     ]
-    assert "unfinished runs" not in found(files, 14)
+    assert "unfinished runs" not in found(settings, 14)
 
 
 def test_rows_go_before_scores(settings: Settings) -> None:
-    """The logged texts of both nights; scores, pages and the overview stay as they were."""
+    """The logged texts of the older night; scores, pages and the overview stay as they were."""
     files = open_store(settings)
     page = files.read(f"dashboard/{FIRST}/index.html")
-    kinds = found(files, 92)
-    removed(files, list(kinds.values()))
-    assert not files.below("rows")
+    prune(files, plan_after(settings, 92))
+    assert {info.path.split("/")[1] for info in files.below("rows")} == {f"dt={SECOND}"}
     assert [one.date for one in nights(files)] == [FIRST, SECOND]
     assert files.read(f"dashboard/{FIRST}/index.html") == page
     assert files.below(f"scores/dt={FIRST}")
@@ -110,9 +128,10 @@ def test_rows_go_before_scores(settings: Settings) -> None:
 def test_an_old_night_goes_whole(settings: Settings) -> None:
     """Also from the overview; the night after it stays."""
     files = open_store(settings)
-    removed(files, list(found(files, 401).values()))
+    prune(files, plan_after(settings, 401))
     assert [one.date for one in nights(files)] == [SECOND]
-    assert not [info.path for info in files.below() if str(FIRST) in info.path]
+    below = [info.path for info in files.below() if not info.path.startswith("prune/")]
+    assert not [path for path in below if str(FIRST) in path]
     overview = files.read("dashboard/index.html").decode()
     assert (f"{FIRST}/index.html" in overview, f"{SECOND}/index.html" in overview) == (False, True)
 
@@ -120,10 +139,10 @@ def test_an_old_night_goes_whole(settings: Settings) -> None:
 def test_a_removal_that_stopped_goes_on(settings: Settings) -> None:
     """The manifest goes first, so no half of a run is read."""
     files = open_store(settings)
-    kind = found(files, 401)["nights"]
+    kind = found(settings, 401)["nights"]
     assert kind.files[0].path.startswith("runs/")
     files.remove(kind.files[0].path)
-    removed(files, list(found(files, 401).values()))
+    prune(files, plan_after(settings, 401))
     assert [one.date for one in nights(files)] == [SECOND]
 
 
@@ -135,7 +154,9 @@ def test_the_command_only_lists_at_first(run: Run, settings: Settings) -> None:
     assert "Nothing is removed yet: add --yes" in ended.out
     assert len(open_store(settings).below()) == count
     ended = run("prune", settings.store, "--keep", "60d", "--keep-rows", "14d", "--yes", "--json")
-    assert json.loads(ended.out)["removed"] is True
+    report = json.loads(ended.out)
+    assert report["removed"] is True
+    assert open_store(settings).read(report["logs"][0])
     assert len(open_store(settings).below()) < count
     assert run("prune", settings.store, "--keep", "60d", "--keep-rows", "14d").out.endswith(
         ": nothing to remove\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,11 +32,13 @@ from ragmetrics.pipeline import (
     find_prunable,
     measure_variants,
     run_night,
+    store_references,
 )
-from ragmetrics.storage import open_store
+from ragmetrics.storage import open_store, save_manifest
 from tests.fakes import searching
 from tests.fakes.command import Run
 from tests.fakes.logs import write_jsonl
+from tests.fakes.nights import night
 from tests.fakes.retrievals import text_of
 
 NAMES = [f"p{number}" for number in range(10)]
@@ -129,14 +132,21 @@ def test_the_record_names_the_judge_that_scored(
     assert "other" in found.judge.name
 
 
-def test_prune_removes_what_ifs_of_old_nights(folder: Path) -> None:
-    """With the night's other files."""
+def test_prune_removes_what_ifs_of_old_nights(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the night's other files, once no rule compares with it."""
+    for name in ("NEEDED_NIGHTS", "COMPARED_NIGHTS", "_ROW_NIGHTS"):
+        monkeypatch.setattr(store_references, name, 1)
     ragmetrics.whatif(BAD, settings=settings_in(folder))
     kept = Retention(timedelta(days=60), timedelta(days=14))
-    files = open_store(settings_in(folder))
+    for path in (folder / "store").rglob("*.*"):
+        os.utime(path, (0, 0))
+    save_manifest(open_store(settings_in(folder)), night(0, date=BAD + timedelta(days=1)))
     for days, count in ((59, 0), (61, 1)):
         now = datetime.combine(BAD, time(12), UTC) + timedelta(days=days)
-        found = [info.path for one in find_prunable(files, kept, now) for info in one.files]
+        plan = find_prunable(settings_in(folder), kept, now)
+        found = [info.path for info in plan.files]
         assert found.count(f"whatif/dt={BAD}.json") == count
 
 

@@ -1,0 +1,60 @@
+"""The prune flow: removes from a store what nobody needs any more, as `ragmetrics prune --yes`.
+
+python -m flows.prune --settings ragmetrics.yaml --keep 400d --keep-rows 90d
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import sys
+
+from prefect import flow, get_run_logger
+
+from ragmetrics.cli import err, out
+from ragmetrics.config import load_settings
+from ragmetrics.errors import RagmetricsError
+from ragmetrics.pipeline import Removed, find_prunable, make_retention, prune as remove
+from ragmetrics.storage import open_store
+
+
+@flow(name="prune")
+def prune(settings: str = "ragmetrics.yaml", keep: str = "400d", keep_rows: str = "90d") -> Removed:
+    """Remove old nights, logged rows, replaced runs and replies from the store.
+
+    Parameters: the path of a settings file; how long nights and replies are kept (at least `60d`),
+    and how long logged rows (at least `14d`). What rules, gates, labels, the golden set, learned
+    judges or runs in progress need stays. Logs in the store name every file that was removed. A run
+    may be repeated.
+    Raises InputError or StoreError, with nothing removed, where it is unknown what is needed.
+    """
+    log, chosen = get_run_logger(), load_settings(settings)
+    plan = find_prunable(chosen, make_retention(keep, keep_rows), dt.datetime.now(dt.UTC))
+    for run, why in plan.needed.items():
+        log.info("kept: run %s: %s", run, why)
+    done = remove(open_store(chosen), plan)
+    for one in plan.kinds:
+        log.info("%s: %d files, %.1f MB", one.kind, len(one.files), one.size / 1e6)
+    log.info("%d files removed, %d changed meanwhile; %s", done.files, done.left, done.logs)
+    return done
+
+
+def main() -> int:
+    """Prune from the command line: 0 fine, 2 input error."""
+    parser = argparse.ArgumentParser(prog="python -m flows.prune", description=__doc__)
+    parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
+    parser.add_argument("--keep", default="400d", help="nights and replies; default: %(default)s")
+    parser.add_argument("--keep-rows", default="90d", help="logged rows; default: %(default)s")
+    args = parser.parse_args()
+    try:
+        load_settings(args.settings)  # before Prefect's server starts, which takes seconds
+        done = prune(args.settings, args.keep, args.keep_rows)
+    except RagmetricsError as error:
+        err.print(str(error), style="red")
+        return 2
+    out.print(f"{done.files:,} files removed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
