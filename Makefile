@@ -68,12 +68,13 @@ mutation: $(MUTATION_VENV)/.installed ## change the code that decides, and count
 fuzz: $(BIN)/.dev-installed ## try readers of logs, settings, replies and stores with damaged input
 	RAGMETRICS_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(BIN)/python -m pytest $(PYTEST_ARGS) --timeout 600 tests/fuzz
 
-check: $(BIN)/.dev-installed docs-check ## lint, formatting, types, import contracts, the docs
+check: $(BIN)/.dev-installed docs-check ## lint, formatting, types, imports, declared dependencies, the docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/package_map.py
+	$(BIN)/deptry ragmetrics flows tasks
 
 reference: $(BIN)/.dev-installed ## write the pages of docs/reference that are made from the code
 	$(BIN)/python -m scripts.reference

@@ -4,6 +4,7 @@ RagmetricsError
 ├── InputError               input of the user cannot be used; exit code 2
 │   └── SettingsError        the settings file, by key
 ├── StoreError               reading or writing files failed; `transient` says if a retry may help
+├── HttpError                a request got no answer that can be used; `transient` as above
 ├── UnreadableReply          a judge's reply does not fit the request; the request is repeated
 ├── Unanswered               a request has no usable answer; the mean leaves out the row
 ├── RetrieverError           the replay of golden questions failed; `transient` as above
@@ -41,6 +42,28 @@ class StoreError(RagmetricsError):
     def __init__(self, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
         self.transient = transient
+
+
+class HttpError(RagmetricsError):
+    """A request got no answer, or none that can be used. The text holds no secret."""
+
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        *,
+        transient: bool = False,
+        wait: float = 0.0,
+        sent: bool = True,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        """The status of the answer; None if there is none."""
+        self.transient = transient
+        self.wait = wait
+        """Seconds that the server asks to wait."""
+        self.sent = sent
+        """Whether the server may have got the request."""
 
 
 class UnreadableReply(RagmetricsError):

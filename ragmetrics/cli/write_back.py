@@ -65,7 +65,7 @@ def write_back(
     else:
         for one in reports:
             out.print(clean(str(one), _LONGEST))
-    if any(one.problem or one.refused for one in reports):
+    if any(one.waiting or one.problem or one.refused for one in reports):
         raise typer.Exit(1)
 
 

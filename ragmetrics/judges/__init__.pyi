@@ -47,11 +47,7 @@ from .prompt_translation import translate as translate
 from .quota_sharing import leave_quota as leave_quota
 from .replayed import Recorder as Recorder
 from .reply_cache import EMBEDDING as EMBEDDING, ReplyCache as ReplyCache
-from .responses import (
-    RetryableError as RetryableError,
-    error_of as error_of,
-    retry_after as retry_after,
-)
+from .responses import RetryableError as RetryableError
 from .row_first import RowFirst as RowFirst
 from .run_limits import (
     MeteredJudge as MeteredJudge,
@@ -63,20 +59,7 @@ from .run_limits import (
     use_budget as use_budget,
     use_deadline as use_deadline,
 )
-from .transport import (
-    CONNECT_SECONDS as CONNECT_SECONDS,
-    ENCODINGS as ENCODINGS,
-    Answer as Answer,
-    BodyReader as BodyReader,
-    Dropped as Dropped,
-    TooLarge as TooLarge,
-    Unreachable as Unreachable,
-    certificates as certificates,
-    find_access as find_access,
-    proxy_of as proxy_of,
-    read_answer as read_answer,
-    translate_connection_errors as translate_connection_errors,
-)
+from .transport import find_access as find_access
 from .word_frequencies import Corpus as Corpus
 from .reply_files import CachedReply as CachedReply, outdated_replies as outdated_replies
 from .learned_judge import (

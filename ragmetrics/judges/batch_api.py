@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.http import CONNECT_SECONDS, ENCODINGS, BadBody, TooLarge, Unpacker
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import ENDPOINT, Fault, add_outcome, is_refusing, read_outputs
 from ragmetrics.judges.responses import incompatible
-from ragmetrics.judges.transport import CONNECT_SECONDS, ENCODINGS, BadBody, TooLarge, Unpacker
 from ragmetrics.storage import temporary_file
 from ragmetrics.text import shorten
 

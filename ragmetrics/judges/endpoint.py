@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ragmetrics.errors import JudgeError, JudgeRefused, OverBudget
+from ragmetrics.http import Answer, Dropped, TooLarge, Unreachable, error_of, retry_after
 from ragmetrics.judges.base import HEDGED
 from ragmetrics.judges.hedging import Hedge, Hedges
 from ragmetrics.judges.in_flight import RequestInFlight
@@ -34,14 +35,12 @@ from ragmetrics.judges.responses import (
     RequestRejected,
     RetryableError,
     error_from_response,
-    error_of,
     incompatible,
-    retry_after,
     tokens_of,
     used_up,
 )
 from ragmetrics.judges.run_limits import seconds_left, take_attempt
-from ragmetrics.judges.transport import Answer, Dropped, TooLarge, Transport, Unreachable
+from ragmetrics.judges.transport import Transport
 from ragmetrics.text import shorten
 
 if TYPE_CHECKING:

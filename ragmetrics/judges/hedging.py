@@ -18,9 +18,9 @@ import math
 from collections.abc import Awaitable, Callable
 
 from ragmetrics.errors import JudgeError, OverBudget
+from ragmetrics.http import Answer
 from ragmetrics.judges.responses import RetryableError
 from ragmetrics.judges.run_limits import budget_in_use
-from ragmetrics.judges.transport import Answer
 
 _MOST = 0.05
 """Largest share of requests that are hedged."""

@@ -5,17 +5,14 @@ A missing or impossible number of tokens counts as 0: it must not fail a reply o
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
 from ragmetrics.errors import Declined, JudgeError, JudgeRefused
+from ragmetrics.http import Answer, error_of, retry_after
 from ragmetrics.judges.request_parameters import refused_parameter
-from ragmetrics.judges.transport import Answer
 from ragmetrics.text import shorten
 
 Headers = Mapping[str, str]
@@ -97,35 +94,6 @@ def incompatible(address: str, status: int | None, said: object) -> str:
     )
 
 
-def error_of(body: bytes) -> dict[str, Any]:
-    """The error object of an answer, with its `message`; empty if there is none."""
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(said, dict):
-        return {}
-    error = said.get("error", said if said.get("object") == "error" else None)
-    if isinstance(error, dict):
-        return {"message": "", **error}
-    return {"message": error} if isinstance(error, str) else {}
-
-
-def retry_after(headers: Headers, now: datetime) -> float:
-    """Seconds that the endpoint asks to wait before the next attempt; 0 by default."""
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        said = headers.get(name)
-        if said is None:
-            continue
-        try:
-            seconds = float(said) * unit
-        except ValueError:
-            seconds = _until(said, now)
-        if math.isfinite(seconds):
-            return max(seconds, 0.0)
-    return 0.0
-
-
 def used_up(headers: Headers) -> float:
     """Seconds until an exhausted limit of requests or tokens is filled again; else 0.
 
@@ -147,14 +115,6 @@ def seconds_of(text: str) -> float:
     if not re.fullmatch(rf"(?:{_DURATION.pattern})+", text):
         return 0.0
     return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
-
-
-def _until(date: str, now: datetime) -> float:
-    try:
-        then = parsedate_to_datetime(date)
-        return (then.replace(tzinfo=then.tzinfo or now.tzinfo) - now).total_seconds()
-    except (ValueError, OverflowError, TypeError, IndexError):  # not a date, or out of range
-        return 0.0
 
 
 def is_filter(error: Mapping[str, Any]) -> bool:

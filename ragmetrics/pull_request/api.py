@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any
 
-from ragmetrics.errors import RagmetricsError
-from ragmetrics.text import shorten
+from ragmetrics.errors import HttpError, RagmetricsError
+from ragmetrics.http import Backoff, HttpClient
 
-if TYPE_CHECKING:
-    import httpx
-
-_TRIES = 4
-_PAUSE = 1.0
+_ATTEMPTS = 4
 _LIMITED_PAUSE = 60.0
 """GitHub asks for a minute after a rate limit that names no time."""
 _LONGEST_PAUSE = 120.0
 _TIMEOUT = 30.0
+_MOST_BYTES = 32 << 20
+"""More than a page of a hundred comments of 65,536 characters has, at four bytes each."""
 
 
 class HostError(RagmetricsError):
-    """The code host refused a request, or could not be reached."""
+    """The code host refused a request, could not be reached, or answered what it does not say."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -29,59 +29,57 @@ class HostError(RagmetricsError):
 
 
 class HostApi:
-    """A REST API at an address, with the headers that identify us."""
+    """A REST API at an address, with the headers that identify us, and the secrets in them."""
 
     def __init__(
         self,
         address: str,
         headers: Mapping[str, str],
+        secrets: Collection[str] = (),
         *,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._address, self._headers, self._sleep = address.rstrip("/"), dict(headers), sleep
+        headers = {"Accept": "application/json", "Content-Type": "application/json", **headers}
+        self._open = partial(
+            HttpClient,
+            address,
+            headers,
+            secrets=secrets,
+            most_bytes=_MOST_BYTES,
+            timeout=_TIMEOUT,
+        )
+        self._sleep = sleep
 
-    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
+    def request(self, method: str, path: str, body: Any = None, **params: object) -> Any:
         """The JSON of the answer. Server errors, lost connections and rate limits are repeated.
 
         A POST is repeated only after an answer, which says that nothing was made: an answer that
         was lost may have made a comment. Raises HostError.
         """
-        import httpx
+        backoff = Backoff(attempts=_ATTEMPTS, longest_wait=_LONGEST_PAUSE, sleep=self._sleep)
+        data = None if body is None else json.dumps(body).encode()
+        texts = {name: str(value) for name, value in params.items()}
+        with self._open() as client:
 
-        for left in reversed(range(_TRIES)):
+            def attempt() -> Any:
+                try:
+                    return client.request(method, path, body=data, params=texts).json()
+                except HttpError as error:
+                    if error.status is None and error.sent and method == "POST":
+                        error.transient = False
+                    if _is_limit(error):
+                        error.transient, error.wait = True, error.wait or _LIMITED_PAUSE
+                    raise
+
             try:
-                answer = httpx.request(
-                    method,
-                    f"{self._address}{path}",
-                    json=body,
-                    params=params or None,
-                    headers=self._headers,
-                    timeout=_TIMEOUT,
-                )
-            except httpx.HTTPError as error:
-                if not left or method == "POST":
-                    raise HostError(f"{self._address}: {type(error).__name__}: {error}") from None
-                self._sleep(_PAUSE)
-                continue
-            if answer.is_success:
-                return answer.json() if answer.content else None
-            wait = _wait(answer)
-            if wait is None or not left:
-                said = shorten(answer.text)
-                text = f"{method} {self._address}{path}: {answer.status_code} {said}"
-                raise HostError(text, answer.status_code)
-            self._sleep(wait)
-        raise AssertionError("the loop returns or raises")
+                return backoff.call(attempt)
+            except HttpError as error:
+                text = f"{method} {client.address}{path}: {error}"
+                raise HostError(client.shown(text), error.status) from None
 
 
-def _wait(answer: httpx.Response) -> float | None:
-    """Seconds until a request may be repeated; None where that does not help."""
-    limited = answer.status_code == 429 or (
-        answer.status_code == 403
-        and ("retry-after" in answer.headers or "rate limit" in answer.text.lower())
+def _is_limit(error: HttpError) -> bool:
+    """Whether it is a rate limit; GitHub answers 403 too, and says so in a header or in words."""
+    return error.status == 429 or (
+        error.status == 403 and bool(error.wait or "rate limit" in str(error).lower())
     )
-    if limited:
-        asked = answer.headers.get("retry-after", "")
-        wait = float(asked) if asked.isdecimal() else _LIMITED_PAUSE
-        return wait if wait <= _LONGEST_PAUSE else None
-    return _PAUSE if answer.status_code >= 500 else None

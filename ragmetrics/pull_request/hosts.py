@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ragmetrics.errors import InputError
 from ragmetrics.pull_request.api import HostApi, HostError
@@ -17,6 +19,32 @@ _STATES = {"passed": "success", "failed": "failed", "inconclusive": "success"}
 _PAGE = 100
 _MOST_PAGES = 100
 _TITLE = 250
+
+
+class _Writer(BaseModel):
+    """Who wrote a comment. GitHub names the type."""
+
+    id: int | None = None
+    type: str | None = None
+
+
+class _User(BaseModel):
+    """Whose token it is."""
+
+    id: int
+
+
+class _Comment(BaseModel):
+    """A comment of GitHub, whose writer is its user, or a note of GitLab, with an author."""
+
+    id: int
+    body: str | None = None
+    user: _Writer | None = None
+    author: _Writer | None = None
+
+
+_COMMENTS, _USER = TypeAdapter(list[_Comment]), TypeAdapter(_User)
+T = TypeVar("T")
 
 
 class Host(Protocol):
@@ -46,16 +74,10 @@ class GitHub:
         me = self._me()
         path = f"/repos/{self.repository}/issues"
         body = {"body": f"{_marker(name)}\n{result.markdown}"}
-        for page in range(1, _MOST_PAGES + 1):
-            found = self.api.request(
-                "GET", f"{path}/{self.number}/comments", per_page=_PAGE, page=page
-            )
-            for one in found:
-                if _has_marker(one, name) and self._wrote(one.get("user") or {}, me):
-                    self.api.request("PATCH", f"{path}/comments/{one['id']}", body)
-                    return
-            if len(found) < _PAGE:
-                break
+        for comment in _comments(self.api, f"{path}/{self.number}/comments"):
+            if _has_marker(comment, name) and self._wrote(comment.user or _Writer(), me):
+                self.api.request("PATCH", f"{path}/comments/{comment.id}", body)
+                return
         self.api.request("POST", f"{path}/{self.number}/comments", body)
 
     def check(self, result: CheckResult, name: str) -> None:
@@ -77,16 +99,16 @@ class GitHub:
     def _me(self) -> int | None:
         """The id of the token's user; None for the token of a job or of an app: both are bots."""
         try:
-            return int(self.api.request("GET", "/user")["id"])
+            return _parsed(_USER, self.api.request("GET", "/user"), "/user").id
         except HostError as error:
             if error.status != 403:  # "Resource not accessible by integration"
                 raise
             return None
 
     @staticmethod
-    def _wrote(author: Mapping[str, Any], me: int | None) -> bool:
+    def _wrote(author: _Writer, me: int | None) -> bool:
         """Whether a comment is ours. A person may have copied the marker with a quotation."""
-        return author.get("type") == "Bot" if me is None else author.get("id") == me
+        return author.type == "Bot" if me is None else author.id == me
 
 
 @dataclass(frozen=True)
@@ -103,17 +125,13 @@ class GitLab:
         """Write the one note of this name."""
         if self.number is None:
             return
-        me = self.api.request("GET", "/user")["id"]
+        me = _parsed(_USER, self.api.request("GET", "/user"), "/user").id
         path = f"/projects/{self.project}/merge_requests/{self.number}/notes"
         body = {"body": f"{_marker(name)}\n{result.markdown}"}
-        for page in range(1, _MOST_PAGES + 1):
-            found = self.api.request("GET", path, per_page=_PAGE, page=page)
-            for one in found:
-                if _has_marker(one, name) and (one.get("author") or {}).get("id") == me:
-                    self.api.request("PUT", f"{path}/{one['id']}", body)
-                    return
-            if len(found) < _PAGE:
-                break
+        for note in _comments(self.api, path):
+            if _has_marker(note, name) and note.author and note.author.id == me:
+                self.api.request("PUT", f"{path}/{note.id}", body)
+                return
         self.api.request("POST", path, body)
 
     def check(self, result: CheckResult, name: str) -> None:
@@ -138,28 +156,30 @@ def find_host(environment: Mapping[str, str]) -> Host | None:
 
 
 def _github(environment: Mapping[str, str]) -> GitHub:
-    event = _event(environment.get("GITHUB_EVENT_PATH"))
-    request = event.get("pull_request") or {}
+    request = _object(_event(environment.get("GITHUB_EVENT_PATH")).get("pull_request"))
+    number, commit = request.get("number"), _object(request.get("head")).get("sha")
+    token = _token(environment, "GITHUB_TOKEN")
     headers = {
-        "Authorization": f"Bearer {_token(environment, 'GITHUB_TOKEN')}",
+        "Authorization": f"Bearer {token}",
         "Accept": "application/vnd.github+json",
         "X-GitHub-Api-Version": "2022-11-28",
     }
     return GitHub(
-        HostApi(environment.get("GITHUB_API_URL") or "https://api.github.com", headers),
+        HostApi(environment.get("GITHUB_API_URL") or "https://api.github.com", headers, [token]),
         environment.get("GITHUB_REPOSITORY", ""),
-        request.get("number"),
+        number if isinstance(number, int) else None,
         # The commit of the branch: GITHUB_SHA is the merge with the base, which nobody looks at.
-        (request.get("head") or {}).get("sha") or environment.get("GITHUB_SHA", ""),
+        commit if isinstance(commit, str) and commit else environment.get("GITHUB_SHA", ""),
     )
 
 
 def _gitlab(environment: Mapping[str, str]) -> GitLab:
-    number = environment.get("CI_MERGE_REQUEST_IID", "")
+    number, token = environment.get("CI_MERGE_REQUEST_IID", ""), _token(environment, "GITLAB_TOKEN")
     return GitLab(
         HostApi(
             environment.get("CI_API_V4_URL") or "https://gitlab.com/api/v4",
-            {"PRIVATE-TOKEN": _token(environment, "GITLAB_TOKEN")},
+            {"PRIVATE-TOKEN": token},
+            [token],
         ),
         environment.get("CI_PROJECT_ID", ""),
         int(number) if number.isdecimal() else None,
@@ -169,18 +189,47 @@ def _gitlab(environment: Mapping[str, str]) -> GitLab:
 
 
 def _token(environment: Mapping[str, str], name: str) -> str:
-    if token := environment.get(name):
-        return token
-    raise InputError(f"the environment variable {name} is not set: no comment can be written")
+    token = environment.get(name, "").strip()
+    if not token:
+        raise InputError(f"the environment variable {name} is not set: no comment can be written")
+    if not (token.isascii() and token.isprintable()):
+        raise InputError(f"the environment variable {name} holds characters that no token has")
+    return token
 
 
 def _event(path: str | None) -> dict[str, Any]:
     """The event that started the job; empty where it cannot be read."""
     try:
         found = json.loads(Path(path).read_text("utf-8")) if path else {}
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return _object(found)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """A JSON object; empty for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def _comments(api: HostApi, path: str) -> Iterator[_Comment]:
+    """The comments of a pull request, page by page. Raises HostError."""
+    for page in range(1, _MOST_PAGES + 1):
+        comments = _parsed(_COMMENTS, api.request("GET", path, per_page=_PAGE, page=page), path)
+        yield from comments
+        if len(comments) < _PAGE:
+            return
+
+
+def _parsed(kind: TypeAdapter[T], answer: Any, path: str) -> T:
+    """An answer in the form that the API documents. Raises HostError that says where it differs."""
+    try:
+        return kind.validate_python(answer)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the answer"
+        raise HostError(
+            f"{path}: the answer is not that of this API: {where}: {first['msg']}"
+        ) from None
 
 
 def _marker(name: str) -> str:
@@ -189,5 +238,5 @@ def _marker(name: str) -> str:
     return f"<!-- ragmetrics:{plain} -->"
 
 
-def _has_marker(comment: Mapping[str, Any], name: str) -> bool:
-    return str(comment.get("body") or "").startswith(_marker(name))
+def _has_marker(comment: _Comment, name: str) -> bool:
+    return (comment.body or "").startswith(_marker(name))

@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
 from ragmetrics.config import RetrieverSettings, fill_headers
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.judges import (
-    CONNECT_SECONDS,
-    ENCODINGS,
-    Answer,
-    BodyReader,
-    Dropped,
-    RetryableError,
-    TooLarge,
-    Unreachable,
-    certificates,
-    error_of,
-    proxy_of,
-    read_answer,
-    retry_after,
-    translate_connection_errors,
-)
+from ragmetrics.http import Answer, Dropped, HttpClient, TooLarge, Unreachable, retry_after
+from ragmetrics.judges import RetryableError
 from ragmetrics.retriever.questions import UNREADABLE, NoAnswer, Question
 from ragmetrics.retriever.templates import fill_body, fill_params, values_of
 from ragmetrics.text import shorten
-from ragmetrics.version import __version__
 
-if TYPE_CHECKING:
-    from aiohttp import ClientSession
-
-_IDLE_SECONDS = 4.0  # servers close idle connections after 5 or more
-_LEAST_SECRET = 8  # characters: shorter secrets appear in texts by chance
 _MOST_FAILED_CONNECTS = 2  # where the server was never reached
 _HOST_PART = re.compile(r"[A-Za-z0-9-]+")
 _HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json",
-    "Accept-Encoding": ENCODINGS,
-    "User-Agent": f"ragmetrics/{__version__}",
 }
 _PASSING = (408, 425, 429)
 _ELSEWHERE = (404, 405, 410)
@@ -60,12 +37,12 @@ class HttpRetriever:
     ) -> None:
         self._settings, self._build = settings, build
         self._url = _url(settings.url or "", build)
-        self._secrets, self._headers = _headers(settings, environment)
-        self._session: ClientSession | None = None
-        self._bodies = BodyReader(settings.max_answer_bytes)
-        self._opening = asyncio.Lock()
-        self._reached = self._proven = False
-        """Whether the server was reached, and whether it has answered a question."""
+        headers, secrets = _headers(settings, environment)
+        self._client = HttpClient(
+            self._url, headers, secrets=secrets, most_bytes=settings.max_answer_bytes
+        )
+        self._proven = False
+        """Whether the server has answered a question."""
         self._failed_connects = 0
 
     async def ask(
@@ -83,7 +60,7 @@ class HttpRetriever:
             self._failed_connects += 1
             message = f"no connection to {self._url}: {self._shown(str(error))}"
             may_recover = not error.permanent and self._failed_connects < _MOST_FAILED_CONNECTS
-            if self._reached or may_recover:
+            if self._client.reached or may_recover:
                 raise RetryableError("dropped", message) from error
             raise RetrieverRefused(message) from error
         except Dropped as error:
@@ -107,23 +84,14 @@ class HttpRetriever:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session:
-            await self._session.close()
-            self._session = None
+        await self._client.aclose()
 
     async def _send(self, values: Mapping[str, JsonValue]) -> Answer:
-        session = self._session or await self._open()
-        with translate_connection_errors():
-            # A redirect might send questions and keys to another party.
-            async with session.request(
-                self._settings.method,
-                self._url,
-                params=fill_params(self._settings.params, values),
-                data=fill_body(self._settings.sent, values),
-                allow_redirects=False,
-            ) as response:
-                self._reached = True
-                return await read_answer(response, self._bodies)
+        return await self._client.send(
+            self._settings.method,
+            params=fill_params(self._settings.params, values),
+            body=fill_body(self._settings.sent, values),
+        )
 
     def _problem(self, answer: Answer) -> Exception:
         """The error of a status other than 2xx."""
@@ -149,34 +117,10 @@ class HttpRetriever:
 
     def _said(self, answer: Answer) -> str:
         """The server's error text, without the key that it may repeat."""
-        text = error_of(answer.body).get("message") or answer.body.decode("utf-8", "replace")
-        return self._shown(str(text)) or "no error text"
+        return self._shown(answer.said)
 
     def _shown(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return shorten(text)
-
-    async def _open(self) -> ClientSession:
-        async with self._opening:
-            if self._session is None:
-                # Importing aiohttp and reading certificates would block the loop for too long.
-                self._session = self._make(await asyncio.to_thread(certificates, self._url))
-            return self._session
-
-    def _make(self, context: Any) -> ClientSession:
-        import aiohttp
-
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=0, ssl=context, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300
-            ),
-            headers=self._headers,
-            auto_decompress=False,
-            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            proxy=proxy_of(self._url),
-        )
+        return shorten(self._client.shown(text))
 
 
 def _url(template: str, build: str) -> str:
@@ -191,8 +135,8 @@ def _url(template: str, build: str) -> str:
 
 def _headers(
     settings: RetrieverSettings, environment: Mapping[str, str]
-) -> tuple[list[str], dict[str, str]]:
-    """The secret values, longest first, and all headers."""
+) -> tuple[dict[str, str], set[str]]:
+    """All headers, and the secret values in them."""
     try:
         named, secrets = fill_headers(settings.headers_env, environment)
     except ValueError as error:
@@ -200,5 +144,4 @@ def _headers(
     headers = {**settings.headers, **named}
     present = {header.lower() for header in headers}
     headers |= {name: value for name, value in _HEADERS.items() if name.lower() not in present}
-    long = [secret for secret in secrets if len(secret) >= _LEAST_SECRET]
-    return sorted(long, key=len, reverse=True), headers
+    return headers, secrets

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
-from urllib.parse import quote
+from typing import Protocol
+from urllib.parse import quote, urlsplit
 
 from ragmetrics.config import RetrieverSettings, fill_headers
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.judges import CONNECT_SECONDS, certificates, proxy_of
+from ragmetrics.http import Dropped, HttpClient, TooLarge, Unreachable
 from ragmetrics.retriever.python_retriever import Threads, load_function
 from ragmetrics.text import shorten
-
-if TYPE_CHECKING:
-    from aiohttp import ClientSession
 
 _ABSENT = (404, 410)
 
@@ -50,49 +46,33 @@ class HttpLookUp:
         self, settings: RetrieverSettings, build: str, environment: Mapping[str, str]
     ) -> None:
         try:
-            named, _ = fill_headers(settings.headers_env, environment)
+            named, secrets = fill_headers(settings.headers_env, environment)
         except ValueError as error:
             raise RetrieverRefused(f"the retriever's {error}") from None
-        self._url = (settings.lookup or "").replace("{build}", quote(build, safe=""))
-        self._headers = {**settings.headers, **named}
-        self._session: ClientSession | None = None
+        template = (settings.lookup or "").replace("{build}", quote(build, safe=""))
+        parts = urlsplit(template)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        self._path = template.removeprefix(origin)
+        self._client = HttpClient(origin, {**settings.headers, **named}, secrets=secrets)
 
     async def find(self, name: str) -> bool | str:
         """Whether the index has the document."""
-        import aiohttp
-        from yarl import URL
-
-        url = URL(self._url.replace("{id}", quote(name, safe="")), encoded=True)
+        path = self._path.replace("{id}", quote(name, safe=""))
         try:
-            session = self._session or await self._open()
-            async with session.get(url, allow_redirects=False) as response:
-                if 200 <= response.status < 300:
-                    return True
-                if response.status in _ABSENT:
-                    return False
-                return f"the look-up answered {response.status}"
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            return f"the look-up failed: {shorten(error)}"
+            answer = await self._client.send("GET", path, encoded=True)
+        except TooLarge:
+            return True  # only of an answer with status 2xx is the whole body read
+        except (Unreachable, Dropped) as error:
+            return f"the look-up failed: {shorten(self._client.shown(str(error)))}"
+        if answer.is_success:
+            return True
+        if answer.status in _ABSENT:
+            return False
+        return f"the look-up answered {answer.status}"
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session:
-            await self._session.close()
-            self._session = None
-
-    async def _open(self) -> ClientSession:
-        import aiohttp
-
-        context = await asyncio.to_thread(certificates, self._url)
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=context),
-                headers=self._headers,
-                timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                proxy=proxy_of(self._url),
-            )
-        return self._session
+        await self._client.aclose()
 
 
 class PythonLookUp:

@@ -13,7 +13,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 
 from ragmetrics.config import Settings, WriteBackSettings
@@ -31,6 +31,9 @@ from ragmetrics.write_back.sender import Sender
 from ragmetrics.write_back.target import Target
 
 log = logging.getLogger(__name__)
+EARLY_FOR = timedelta(days=1)
+"""How long a score waits for its span. Tracing tools take spans in batches, and may be behind."""
+_EARLY = "their spans are not there yet"
 _TARGETS = (Langfuse.name, Phoenix.name, Otlp.name)
 
 
@@ -50,10 +53,12 @@ class WriteBackReport:
     """Why it refused one of them."""
     unfit: dict[str, int] = field(default_factory=dict)
     """Scores that cannot be sent there, by reason."""
+    early: int = 0
+    """Scores whose span the target does not have yet; they wait for a day, then are refused."""
     waiting: int = 0
-    """Scores that wait for the next run."""
+    """Scores that wait for the next run, with the early ones."""
     problem: str = ""
-    """Why they wait; empty if all is sent."""
+    """Why they wait; empty if all others are sent."""
 
     def __str__(self) -> str:
         """One line for people."""
@@ -63,8 +68,11 @@ class WriteBackReport:
         if self.refused:
             parts.append(f"{self.refused:,} refused ({self.refusal})")
         parts += [f"{count:,} left out ({reason})" for reason, count in self.unfit.items()]
+        if self.early:
+            parts.append(f"{self.early:,} wait for spans that the tool does not have yet")
         if self.problem:
-            parts.append(f"{self.waiting:,} wait for the next run ({self.problem})")
+            left = self.waiting - self.early
+            parts.append(f"{left:,} wait for the next run ({self.problem})")
         return f"{self.target}: night {self.night}: {', '.join(parts)}"
 
 
@@ -90,19 +98,22 @@ def send_waiting(
     only: str | None = None,
     again: bool = False,
     environment: Mapping[str, str] = os.environ,
+    now: datetime | None = None,
 ) -> list[WriteBackReport]:
     """Send what waits in the outbox; return a report for each night and target.
 
     `newest` is the newest night: nights that are too old for it are given up. Without it none is.
     `night` sends only this night, and tries refused scores again; with `again` also scores that
     were sent. Errors are in the reports and in the log; none is raised but InputError for a target
-    that is not configured, and StoreError if the outbox cannot be listed.
+    that is not configured, and StoreError if the outbox cannot be listed. `now` is the time.
     """
+    now = now or datetime.now(UTC)
     names, reports = _names(settings, only), []
     listed = [one for one in outbox.waiting(files) if night in (None, one.night)]
     for name in names:
         own = [one for one in listed if one.target == name]
-        round_ = _Round(settings, files, name, environment, retry=night is not None, again=again)
+        retry = night is not None
+        round_ = _Round(settings, files, name, environment, now, retry=retry, again=again)
         reports += round_.run(_unexpired(files, own, newest))
     if only is None:
         _drop_unconfigured(files, listed, names)
@@ -147,6 +158,7 @@ class _Round:
     files: Files
     name: str
     environment: Mapping[str, str]
+    now: datetime
     retry: bool
     again: bool
 
@@ -193,17 +205,26 @@ class _Round:
                 log.info("%s: run %s of %s is replaced", self.name, one.run, one.night)
                 outbox.remove(self.files, one)
                 return None
-            self._send(ResultReader(self.settings, self.files, manifest), sender, report)
-            if not report.problem:
+            since = one.early_since or self.now
+            waits = self.now - since < EARLY_FOR
+            reader = ResultReader(self.settings, self.files, manifest)
+            self._send(reader, sender, report, waits=waits)
+            if not (report.problem or report.waiting):
                 outbox.remove(self.files, one)
         except StoreError as error:
             report.problem = clean(str(error), 500)
-        if report.problem:
-            state = {"problem": report.problem, "waiting": report.waiting}
+        if report.problem or report.early:
+            state = {
+                "problem": report.problem or _EARLY,
+                "waiting": report.waiting,
+                "early_since": one.early_since or (self.now if report.early else None),
+            }
             self._save(one.model_copy(update=state))
         return report
 
-    def _send(self, reader: ResultReader, sender: Sender, report: WriteBackReport) -> None:
+    def _send(
+        self, reader: ResultReader, sender: Sender, report: WriteBackReport, *, waits: bool
+    ) -> None:
         target, night = sender.target, report.night
         before = outbox.confirmed(self.files, night, target.key)
         todo = self._todo(reader, target, before, report)
@@ -217,11 +238,16 @@ class _Round:
                 report.problem = clean(str(error), 500)
                 report.waiting += len(batch)
                 continue
-            sent = [one.digest for one in batch if one.digest not in outcome.refused]
-            outbox.confirm(self.files, night, target.key, sent, outcome.refused)
+            early = outcome.early if waits else {}
+            refused = {**outcome.refused, **({} if waits else outcome.early)}
+            kept = refused.keys() | early.keys()
+            sent = [one.digest for one in batch if one.digest not in kept]
+            outbox.confirm(self.files, night, target.key, sent, refused)
             report.sent += len(sent) - outcome.unnamed
-            report.refused += len(outcome.refused) + outcome.unnamed
-            reasons = [*outcome.refused.values(), outcome.reason]
+            report.early += len(early)
+            report.waiting += len(early)
+            report.refused += len(refused) + outcome.unnamed
+            reasons = [*refused.values(), outcome.reason]
             report.refusal = report.refusal or reasons[0]
         outbox.merge(self.files, night, target.key)
         if unknown := reader.unknown_rows():

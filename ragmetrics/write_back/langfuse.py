@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
 from ragmetrics.config import LangfuseSettings
-from ragmetrics.judges import Answer
+from ragmetrics.http import Answer
 from ragmetrics.model import dump_json
 from ragmetrics.write_back.evaluation_results import EvaluationResult
-from ragmetrics.write_back.http_client import HttpClient
 from ragmetrics.write_back.secrets import secret_of
-from ragmetrics.write_back.target import BatchRefused, Outcome, TargetError, target_key
+from ragmetrics.write_back.target import BatchRefused, Outcome, target_key
+from ragmetrics.write_back.target_client import TargetClient
 
 _SCORES, _INGESTION = "/api/public/scores", "/api/public/ingestion"
 _RETRYABLE = frozenset([408, 425, 429, *range(500, 600)])
@@ -35,11 +35,17 @@ class _Error(BaseModel):
     error: Any = None
 
 
+class _Accepted(BaseModel):
+    """The answer 202 to a list of scores: all are accepted."""
+
+    message: Literal["Accepted"]
+
+
 class _Results(BaseModel):
     """The answer 207 to a list of scores."""
 
-    accepted: int
-    rejected: int
+    accepted: int = Field(ge=0)
+    rejected: int = Field(ge=0)
     errors: list[_Error] = Field(default_factory=list)
 
 
@@ -68,7 +74,7 @@ class Langfuse:
         headers = {"Authorization": f"Basic {basic}", "Content-Type": "application/json"}
         self.key = target_key(self.name, settings.base_url, public)
         self._events = settings.api == "ingestion"
-        self._client = HttpClient(settings.base_url, headers, [secret, basic], timeout)
+        self._client = TargetClient(settings.base_url, headers, [secret, basic], timeout)
 
     def unfit(self, result: EvaluationResult) -> str:
         """A score needs a trace."""
@@ -86,8 +92,11 @@ class Langfuse:
         scores = [{**score(one), "timestamp": one.timestamp.isoformat()} for one in batch]
         answer = self._client.post(_SCORES, dump_json(scores).encode())
         if answer.status != 207:
+            self._parsed(answer, _Accepted)
             return Outcome()
         results = self._parsed(answer, _Results)
+        if results.accepted + results.rejected != len(batch):
+            raise self._client.unlike(answer, "Langfuse")
         if not results.rejected:
             return Outcome()
         # The answer does not say which ones. They have ids, so the batch can be sent in halves.
@@ -106,10 +115,12 @@ class Langfuse:
         ]
         answer = self._client.post(_INGESTION, dump_json({"batch": events}).encode())
         found = self._parsed(answer, _Ingested)
-        errors = {one.id: self._client.shown(_text(one)) for one in found.errors}
-        taken = {one.id for one in found.successes}
-        passing = {one.id for one in found.errors if one.status in _RETRYABLE}
-        silent = {one.digest for one in batch} - taken - errors.keys()
+        sent = {one.digest for one in batch}
+        taken = {one.id for one in found.successes if 200 <= one.status < 300} & sent
+        not_taken = [one for one in (*found.errors, *found.successes) if one.id in sent - taken]
+        errors = {one.id: self._client.shown(_text(one)) for one in not_taken}
+        passing = {one.id for one in not_taken if one.status in _RETRYABLE}
+        silent = sent - taken - errors.keys()
         return Outcome(
             refused={name: said for name, said in errors.items() if name not in passing},
             again={name: errors[name] for name in passing}
@@ -120,12 +131,7 @@ class Langfuse:
         try:
             return kind.model_validate_json(answer.body)
         except ValidationError as error:
-            said = self._client.said(answer)
-            raise TargetError(
-                f"{self._client.address} is not the API of Langfuse that `write_back: langfuse: "
-                f"api:` names: {said}",
-                transient=False,
-            ) from error
+            raise self._client.unlike(answer, "the `api:` of Langfuse") from error
 
 
 def score(one: EvaluationResult) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.config import OtlpSettings, fill_headers
+from ragmetrics.http import Answer
 from ragmetrics.version import __version__, install_extra
 from ragmetrics.write_back.evaluation_results import EvaluationResult
-from ragmetrics.write_back.http_client import HttpClient
 from ragmetrics.write_back.target import Outcome, TargetError, target_key
+from ragmetrics.write_back.target_client import TargetClient
 from ragmetrics.write_back.trace_ids import SPAN_DIGITS, TRACE_DIGITS, hex_id
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 EVENT = "gen_ai.evaluation.result"
 _PATH = "/v1/logs"
+_TYPE = "application/x-protobuf"
 _RETRYABLE = (429, 502, 503, 504)
 """Of the OTLP specification; no other request may be repeated at once."""
 _INSTALL = f"write_back: otlp: needs OpenTelemetry: {install_extra('otel')}"
@@ -48,9 +50,9 @@ class Otlp:
             raise TargetError(str(error), transient=False) from None
         address = settings.endpoint.removesuffix(_PATH)
         self.key = target_key(self.name, address)
-        self._client = HttpClient(
+        self._client = TargetClient(
             address,
-            {"Content-Type": "application/x-protobuf", **headers},
+            {"Content-Type": _TYPE, **headers},
             secrets,
             timeout,
             _RETRYABLE,
@@ -70,23 +72,33 @@ class Otlp:
         )
 
         answer = self._client.post(_PATH, export_request(batch).SerializeToString())
+        if not _is_otlp(answer):
+            raise self._client.unlike(answer, "OTLP")
         try:
             partial = ExportLogsServiceResponse.FromString(answer.body).partial_success
         except DecodeError as error:
-            raise TargetError(
-                f"{self._client.address}: the answer is not OTLP", transient=False
-            ) from error
+            raise self._client.unlike(answer, "OTLP") from error
+        if not 0 <= partial.rejected_log_records <= len(batch):
+            raise self._client.unlike(answer, "OTLP")
         if not partial.rejected_log_records:
             return Outcome()
         # The specification forbids a repetition, and the answer does not say which ones.
         reason = self._client.shown(partial.error_message) or "rejected without a reason"
-        if partial.rejected_log_records >= len(batch):
+        if partial.rejected_log_records == len(batch):
             return Outcome(refused={one.digest: reason for one in batch})
         return Outcome(unnamed=partial.rejected_log_records, reason=reason)
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+
+def _is_otlp(answer: Answer) -> bool:
+    """Whether an answer with status 2xx has the type of OTLP. The message of a full success has no
+    bytes, and some receivers leave out the type of nothing.
+    """
+    kind = answer.headers.get("Content-Type", "" if answer.body else _TYPE)
+    return kind.partition(";")[0].strip().lower() == _TYPE
 
 
 def export_request(batch: Sequence[EvaluationResult]) -> ExportLogsServiceRequest:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 
 from pydantic import Field
 
@@ -38,6 +38,8 @@ class WaitingNight(Record):
     """Number of scores that wait; None before the first attempt."""
     problem: str = ""
     """Why they wait."""
+    early_since: datetime | None = None
+    """When scores first waited for their spans; None if none does."""
 
     @property
     def ref(self) -> RunRef:
@@ -72,13 +74,18 @@ class Confirmed:
 
 def add(files: Files, manifest: Manifest, targets: Iterable[str]) -> list[WaitingNight]:
     """Record that a night is to be sent to targets. Raises StoreError."""
-    found = [
+    waits = [
         WaitingNight(night=manifest.date, run=manifest.run, shards=manifest.shards, target=name)
         for name in targets
     ]
-    for one in found:
-        save_record(files, f"{OUTBOX}/{one.file}", one)
-    return found
+    added = []
+    for night in waits:
+        path = f"{OUTBOX}/{night.file}"
+        before = find_record(files, path, WaitingNight, "not a waiting night and is replaced")
+        since = before.early_since if before else None  # a repetition begins no new day
+        added.append(night.model_copy(update={"early_since": since}))
+        save_record(files, path, added[-1])
+    return added
 
 
 def waiting(files: Files) -> list[WaitingNight]:

@@ -3,27 +3,38 @@
 POST /v1/span_annotations?sync=true       replaced by name, span and identifier
 POST /v1/document_annotations?sync=true   replaced by name, span and position; has no identifier
 
-With `sync` the server answers when the annotations are stored. It takes a whole request or nothing:
-404 lists the spans that do not exist.
+With `sync` the server answers when the annotations are stored, with an id for each. It takes a
+whole request or nothing: 404 lists the spans that do not exist, which may come later.
 Source: the server of the package `arize-phoenix` 20, `server/api/routers/v1`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel, Field, ValidationError
+
 from ragmetrics.config import PhoenixSettings
-from ragmetrics.judges import Answer
+from ragmetrics.http import Answer
 from ragmetrics.model import dump_json
 from ragmetrics.write_back.evaluation_results import EvaluationResult
-from ragmetrics.write_back.http_client import HttpClient
 from ragmetrics.write_back.secrets import secret_of
-from ragmetrics.write_back.target import Outcome, TargetError, target_key
+from ragmetrics.write_back.target import Outcome, target_key
+from ragmetrics.write_back.target_client import TargetClient
 
 _SPANS, _DOCUMENTS = "/v1/span_annotations?sync=true", "/v1/document_annotations?sync=true"
-_MISSING = re.compile(rb"Spans with IDs (.+?) do not exist", re.DOTALL)
+_LIST, _END = "Spans with IDs ", " do not exist"
+
+
+class _Annotation(BaseModel):
+    id: str = Field(min_length=1)
+
+
+class _Stored(BaseModel):
+    """The answer to annotations that are stored."""
+
+    data: list[_Annotation]
 
 
 class Phoenix:
@@ -41,51 +52,57 @@ class Phoenix:
             headers["Authorization"] = f"Bearer {secrets[0]}"
         self.key = target_key(self.name, settings.base_url)
         self.documents = settings.kind == "document"
-        self._client = HttpClient(settings.base_url, headers, secrets, timeout)
+        self._client = TargetClient(settings.base_url, headers, secrets, timeout)
 
     def unfit(self, result: EvaluationResult) -> str:
         """An annotation needs a span."""
         return "" if result.span_id else "the row has no span id"
 
     def send(self, batch: Sequence[EvaluationResult]) -> Outcome:
-        """Send a batch in one or two requests. Annotations of missing spans are refused."""
-        refused: dict[str, str] = {}
+        """Send a batch in one or two requests. Annotations of missing spans are early."""
+        early: dict[str, str] = {}
         for path, some in (
             (_SPANS, [one for one in batch if one.document is None]),
             (_DOCUMENTS, [one for one in batch if one.document is not None]),
         ):
-            refused |= self._send(path, some)
-        return Outcome(refused)
+            early |= self._send(path, some)
+        return Outcome(early=early)
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
     def _send(self, path: str, some: Sequence[EvaluationResult]) -> dict[str, str]:
-        """Send to one path; return the annotations of missing spans, and why they are refused."""
+        """Send to one path; return the annotations whose spans are not there."""
         if not some:
             return {}
         body = dump_json({"data": [annotation(one) for one in some]}).encode()
         answer = self._client.post(path, body, passing=[404])
         if answer.status != 404:
+            self._check_stored(answer, len(some))
             return {}
-        missing = self._missing(answer)
-        refused = {
+        missing = missing_spans(answer.text)
+        early = {
             one.digest: "the span does not exist there" for one in some if _span(one) in missing
         }
-        if not refused:
-            raise self._wrong(answer)
-        return refused | self._send(path, [one for one in some if one.digest not in refused])
+        if not early:
+            raise self._client.unlike(answer, "Phoenix")
+        return early | self._send(path, [one for one in some if one.digest not in early])
 
-    def _missing(self, answer: Answer) -> set[str]:
-        """The spans that an answer lists. Raises TargetError if it lists none."""
-        if not (match := _MISSING.search(answer.body)):
-            raise self._wrong(answer)
-        return {name.strip() for name in match[1].decode("utf-8", "replace").split(",")}
+    def _check_stored(self, answer: Answer, sent: int) -> None:
+        """Raise TargetError unless the answer has an id for each annotation."""
+        try:
+            stored = _Stored.model_validate_json(answer.body)
+        except ValidationError as error:
+            raise self._client.unlike(answer, "Phoenix") from error
+        if len(stored.data) != sent:
+            raise self._client.unlike(answer, "Phoenix")
 
-    def _wrong(self, answer: Answer) -> TargetError:
-        said = self._client.said(answer)
-        return TargetError(f"{self._client.address} answered 404: {said}", transient=False)
+
+def missing_spans(said: str) -> set[str]:
+    """The spans that the text of a 404 lists; empty if it lists none. Takes linear time."""
+    _, _, listed = said.partition(_LIST)
+    return {name.strip() for name in listed.partition(_END)[0].split(",")} - {""}
 
 
 def annotation(one: EvaluationResult) -> dict[str, Any]:

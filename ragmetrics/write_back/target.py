@@ -32,8 +32,10 @@ class Outcome:
     """What became of a batch that the target answered."""
 
     refused: Mapping[str, str] = field(default_factory=dict)
-    """The digests of results that the target does not take, with the reason. All others were
-    taken."""
+    """The digests of results that the target does not take, with the reason. Results that are
+    named nowhere were taken."""
+    early: Mapping[str, str] = field(default_factory=dict)
+    """The digests of results whose span the target does not have yet, with the reason."""
     again: Mapping[str, str] = field(default_factory=dict)
     """The digests of results that may succeed in a repetition, with the reason."""
     unnamed: int = 0

@@ -1,11 +1,11 @@
-"""Tracing tools that get scores: a Langfuse that checks its published schema, an OTLP receiver."""
+"""Tracing tools that get scores, as strict as they are documented: Langfuse, Phoenix, OTLP."""
 
 from __future__ import annotations
 
 import base64
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +23,8 @@ KEYS = {"LANGFUSE_PUBLIC_KEY": PUBLIC, "LANGFUSE_SECRET_KEY": SECRET}
 class TracingServer:
     """What the tools have in common, and how they fail when told to."""
 
+    content_type = "application/json"
+
     def __init__(self) -> None:
         self.url = ""
         self.requests = 0
@@ -33,6 +35,8 @@ class TracingServer:
         """So many of the next requests are taken, and their connections close without an answer."""
         self.refused: set[str] = set()
         """Metrics whose scores are refused."""
+        self.instead: tuple[int, str, bytes] | None = None
+        """Status, content type and body of every answer, though nothing is taken."""
         self.hold_at = 0
         """The request of this number is taken, and answered only by the end of its client."""
         self.held = threading.Event()
@@ -60,6 +64,10 @@ class _Handler(Handler):
         if tool.statuses and (status := tool.statuses.pop(0)) != 200:
             self.answer(status, b'{"error": "told to fail"}')
             return
+        if tool.instead:
+            status, kind, answer = tool.instead
+            self.answer(status, answer, {"Content-Type": kind} if kind else {})
+            return
         status, answer = tool.take(self.path, self.headers, body)
         if tool.requests == tool.hold_at:
             tool.held.set()
@@ -69,7 +77,7 @@ class _Handler(Handler):
         if tool.mute:
             tool.mute -= 1
             return
-        self.answer(status, answer)
+        self.answer(status, answer, {"Content-Type": tool.content_type})
 
 
 class LangfuseServer(TracingServer):
@@ -126,8 +134,38 @@ class LangfuseServer(TracingServer):
         self.scores[day, score["name"], score["id"]] = score
 
 
+class PhoenixApi(TracingServer):
+    """It takes a request of annotations whole, or names the spans that it does not have.
+
+    As `annotate_spans` and `annotate_span_documents` of the package arize-phoenix 20 with `sync`.
+    """
+
+    def __init__(self, spans: Iterable[str] = ()) -> None:
+        super().__init__()
+        self.spans = set(spans)
+        self.annotations: dict[tuple[str, str, Any], dict[str, Any]] = {}
+
+    def take(self, path: str, headers: Any, body: bytes) -> tuple[int, bytes]:
+        """Store the annotations; return an id for each."""
+        if path not in (
+            "/v1/span_annotations?sync=true",
+            "/v1/document_annotations?sync=true",
+        ):
+            return 404, b"Not Found"
+        sent = json.loads(body)["data"]
+        missing = {one["span_id"] for one in sent} - self.spans
+        if missing:
+            return 404, f"Spans with IDs {', '.join(missing)} do not exist.".encode()
+        for one in sent:
+            self.annotations[one["name"], one["span_id"], one.get("document_position")] = one
+        ids = [{"id": f"U3BhbkFubm90YXRpb246{number}"} for number in range(len(sent))]
+        return 200, json.dumps({"data": ids}).encode()
+
+
 class OtlpReceiver(TracingServer):
     """It reads requests by OpenTelemetry's own protobuf definitions, and stores every record."""
+
+    content_type = "application/x-protobuf"
 
     def __init__(self) -> None:
         super().__init__()

@@ -13,7 +13,8 @@ from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import Answer, Dropped, find_access, rate_limiter as breaker, use_deadline
+from ragmetrics.http import Answer, Dropped
+from ragmetrics.judges import find_access, rate_limiter as breaker, use_deadline
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.live import PATH, read_reply
 from ragmetrics.judges.rate_limiter import MOST_GIVEN_UP, SILENCE, RateLimiter

@@ -19,7 +19,8 @@ from pydantic import SecretStr
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.config.judge import make_section
 from ragmetrics.errors import JudgeError, JudgeRefused, SettingsError
-from ragmetrics.judges import Answer, RetryableError, error_of, find_access, proxy_of, retry_after
+from ragmetrics.http import Answer, error_of, proxy_of, retry_after
+from ragmetrics.judges import RetryableError, find_access
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.live import Envelope, LiveJudge, request_body
@@ -305,7 +306,7 @@ def test_a_server_that_is_gone_later_is_waited_for(
         chosen = settings(server.base_url, retries=1)
         judge = LiveJudge(find_access(chosen, chosen.base_url, None), chosen)
         await judge.reply(make_ask(), 0)
-        judge._endpoint._transport.address = f"http://127.0.0.1:{closed_port()}/v1"
+        judge._endpoint._transport._client.address = f"http://127.0.0.1:{closed_port()}/v1"
         with pytest.raises(JudgeError) as told:
             await judge.reply(make_ask(1), 0)
         await judge.close()

@@ -16,7 +16,8 @@ from pydantic import SecretStr
 import ragmetrics
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import Unanswered
-from ragmetrics.judges import EmbeddingClient, JudgeClient, ReplyCache, find_access, retry_after
+from ragmetrics.http import retry_after
+from ragmetrics.judges import EmbeddingClient, JudgeClient, ReplyCache, find_access
 from ragmetrics.judges.batch_files import Fault, FaultAction, read_outputs
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.live import LiveJudge

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -16,6 +17,8 @@ import pytest
 import yaml
 
 from ragmetrics.pull_request.api import HostApi, HostError
+from ragmetrics.pull_request.check_result import without_result
+from ragmetrics.pull_request.hosts import GitHub, GitLab, find_host
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.code_host import COMMIT, CodeHost
 from tests.fakes.command import Run
@@ -242,7 +245,8 @@ def test_a_failing_api_is_asked_again(host: CodeHost) -> None:
     api = HostApi(host.url, {"Authorization": "Bearer x"}, sleep=waits.append)
     path = "/repos/acme/search/issues/7/comments"
     assert api.request("GET", path, page=1, per_page=5) == []
-    assert waits == [1.0, 7.0, 60.0]
+    assert waits[1:] == [7.0, 60.0]
+    assert 0.5 <= waits[0] <= 1.0
 
 
 def test_a_rate_limit_of_an_hour_is_an_error(host: CodeHost) -> None:
@@ -258,6 +262,69 @@ def test_a_refusal_is_not_asked_again(host: CodeHost) -> None:
     with pytest.raises(HostError, match="401"):
         HostApi(host.url, {}).request("GET", "/repos/acme/search/issues/7/comments")
     assert len(host.requests) == 1
+
+
+MALFORMED: dict[str, tuple[int, dict[str, str], bytes]] = {
+    "a login page": (200, {"Content-Type": "text/html"}, b"<html>Sign in</html>"),
+    "another type": (200, {}, b'"ok"'),
+    "nothing": (200, {}, b""),
+    "no id": (200, {}, b'{"login": "ragmetrics"}'),
+    "ids of another type": (200, {}, b'{"id": {"a": 1}}'),
+    "items of another type": (200, {}, b"[1, null]"),
+    "no UTF-8": (200, {}, b'{"id": "\xff\xfe"}'),
+    "too deep": (200, {}, b"[" * 200_000),
+    "an encoding that was not offered": (200, {"Content-Encoding": "br"}, b'{"id": 1}'),
+    "damaged gzip": (200, {"Content-Encoding": "gzip"}, b"\x1f\x8b no gzip"),
+    "less than announced": (200, {"Content-Length": "5000"}, b'{"id": 1}'),
+    "a bomb": (200, {"Content-Encoding": "gzip"}, gzip.compress(bytes(40 << 20), 1)),
+    "a redirect to itself": (302, {"Location": "/user"}, b""),
+}
+
+
+@pytest.mark.parametrize("kind", [GitHub, GitLab])
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_answer_is_one_sentence(
+    host: CodeHost, name: str, kind: type[GitHub] | type[GitLab]
+) -> None:
+    """Whatever a proxy or another server answers: an error that names the address, in one line."""
+    host.answers = MALFORMED[name]
+    api = HostApi(host.url, {"Authorization": "Bearer x"}, sleep=lambda _: None)
+    with pytest.raises(HostError) as caught:
+        kind(api, "acme/search", 7, COMMIT).comment(without_result("none"), "ragmetrics")
+    said = str(caught.value)
+    assert "/user" in said
+    assert len(said) < 600
+    assert "\n" not in said
+
+
+def test_an_answer_is_read_up_to_a_limit(host: CodeHost) -> None:
+    """A host that sends 33 MB is read no further, and the error says how much is too much."""
+    host.answers = (200, {}, b" " * (33 << 20))
+    with pytest.raises(HostError, match="larger than 33,554,432 bytes"):
+        HostApi(host.url, {}).request("GET", "/user")
+
+
+def test_a_token_that_the_host_repeats_is_not_printed(
+    run: Run, logs: tuple[str, str], github: CodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither as it is nor as JSON escapes it; the verdict counts all the same."""
+    monkeypatch.setenv("GITHUB_TOKEN", "ghs/4711abc")
+    said = b'{"message": "bad: ghs/4711abc ghs\\/4711abc \\u0067hs/4711abc"}'
+    github.answers = (401, {}, said)
+    ended = run("pull-request", "compare", "--arguments", " ".join(logs))
+    assert ended.code == 1
+    assert "401: bad: *** *** ***" in " ".join(ended.err.split())
+    assert "4711abc" not in ended.out + ended.err
+
+
+def test_an_event_of_another_form_is_none(github: CodeHost, tmp_path: Path) -> None:
+    """The file of the event is no object, or its pull request is none: there is no comment."""
+    odd = '{"pull_request": {"number": "7", "head": []}}'
+    for text in ("[]", '{"pull_request": "seven"}', odd):
+        (tmp_path / "event.json").write_text(text, "utf-8")
+        host = find_host(os.environ)
+        assert isinstance(host, GitHub)
+        assert (host.number, host.commit) == (None, "0" * 40)
 
 
 # The Action

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from ragmetrics.judges.transport import Access, Transport, Unreachable
+from ragmetrics.http import Unreachable
+from ragmetrics.judges.transport import Access, Transport
 from tests.fakes.clients import JudgeServer
 
 

@@ -17,8 +17,17 @@ from ragmetrics.model import Manifest, Score, Status
 from ragmetrics.pipeline import examine, send_scores, write_back_night
 from ragmetrics.storage import open_store, ref_of
 from ragmetrics.write_back import WriteBackReport, queue_night, send_waiting, waiting
+from ragmetrics.write_back.phoenix import missing_spans
 from tests.fakes.nights import night
-from tests.fakes.tracing import KEYS, SECRET, LangfuseServer, OtlpReceiver, values
+from tests.fakes.tracing import (
+    KEYS,
+    SECRET,
+    LangfuseServer,
+    OtlpReceiver,
+    PhoenixApi,
+    TracingServer,
+    values,
+)
 from tests.fakes.written_back import publish, settings_of, traced_row
 
 pytestmark = pytest.mark.process
@@ -368,6 +377,105 @@ def test_otlp_needs_ids_of_opentelemetry(tmp_path: Path, receiver: OtlpReceiver)
     report = send(settings, publish(settings, {METRIC: lambda _: Score(1.0)}, rows))
     assert (report.sent, list(report.unfit.values())) == (1, [1])
     assert receiver.records[0].span_id == b""
+
+
+PAGE = (200, "text/html", b"<html><title>Sign in</title></html>")
+QUOTA = (200, "application/json", b'{"error": "quota exceeded"}')
+EMPTY = (200, "application/json", b"")
+TARGETS: dict[str, tuple[type[TracingServer], dict[str, str], str]] = {
+    "scores": (LangfuseServer, {"api": "scores"}, "langfuse"),
+    "ingestion": (LangfuseServer, {"api": "ingestion"}, "langfuse"),
+    "phoenix": (PhoenixApi, {}, "phoenix"),
+    "otlp": (OtlpReceiver, {}, "otlp"),
+}
+UNCONFIRMED = [
+    *((name, instead) for name in TARGETS for instead in (PAGE, QUOTA, EMPTY)),
+    ("scores", (202, "application/json", b'{"message": "Queued"}')),
+    ("scores", (207, "application/json", b'{"accepted": 1, "rejected": 0, "errors": []}')),
+    ("scores", (207, "application/json", b'{"accepted": 11, "rejected": -1, "errors": []}')),
+    ("phoenix", (200, "application/json", b'{"data": []}')),
+    ("phoenix", (200, "application/json", b'{"data": [{"id": "1"}]}')),
+    ("otlp", (200, "application/x-protobuf", b"\x0a\x0b\x08" + b"\xff" * 9 + b"\x01")),
+    ("otlp", (204, "text/html", b"")),
+]
+
+
+@pytest.mark.parametrize(("name", "instead"), UNCONFIRMED)
+def test_what_a_tool_did_not_confirm_in_its_form_waits(
+    tmp_path: Path, name: str, instead: tuple[int, str, bytes]
+) -> None:
+    """A login page, an error with status 200, an empty body, other counts than were sent: nothing
+    is stored, so nothing is confirmed, and the next night sends it."""
+    kind, more, key = TARGETS[name]
+    with kind().running() as server:
+        address = {"endpoint" if key == "otlp" else "base_url": server.url}
+        settings = settings_of(tmp_path, **{key: {**address, **more}})
+        server.instead = instead
+        manifest = a_night(settings)
+        report = send(settings, manifest)
+        assert (report.sent, report.waiting) == (0, 10), str(report)
+        assert report.problem
+        server.instead = None
+        if isinstance(server, PhoenixApi):
+            server.spans = {f"{number + 1:016x}" for number in range(10)}
+        [later] = send_waiting(settings, open_store(settings))
+        assert (later.sent, later.before, later.problem) == (10, 0, "")
+
+
+def test_langfuse_may_fail_an_event_among_its_successes(
+    tmp_path: Path, langfuse: LangfuseServer
+) -> None:
+    """The status counts, and not the list; ids that were not sent count nowhere."""
+    settings = to_langfuse(tmp_path, langfuse, langfuse={"api": "ingestion"}, retry_seconds=0)
+    said = {"successes": [{"id": "other", "status": 201}], "errors": [{"id": "x", "status": 400}]}
+    langfuse.instead = (207, "application/json", json.dumps(said).encode())
+    report = send(settings, a_night(settings))
+    assert (report.sent, report.refused, report.waiting) == (0, 0, 10)
+    assert "does not name the score" in report.problem
+
+
+def test_a_score_waits_a_day_for_its_span(tmp_path: Path) -> None:
+    """Tools take spans in batches: the missing ones are tried again, then refused; others are sent
+    at once, and a later night is not held up."""
+    with PhoenixApi(f"{number + 1:016x}" for number in range(8)).running() as server:
+        settings = settings_of(tmp_path, phoenix={"base_url": server.url}, batch_size=4)
+        files, manifest = open_store(settings), a_night(settings)
+        began = manifest.finished_at
+        queue_night(settings, files, manifest)
+
+        def later(hours: float) -> WriteBackReport:
+            [report] = send_waiting(settings, files, now=began + timedelta(hours=hours))
+            return report
+
+        first = later(0)
+        assert (first.sent, first.early, first.refused, first.problem) == (8, 2, 0, "")
+        assert "2 wait for spans that the tool does not have yet" in str(first)
+        server.spans.add(f"{9:016x}")
+        second = later(23)
+        assert (second.sent, second.before, second.early) == (1, 8, 1)
+        queue_night(settings, files, manifest)  # a repeated night begins no new day
+        third = later(25)
+        assert (third.before, third.refused, third.early) == (9, 1, 0)
+        assert third.refusal == "the span does not exist there"
+        assert waiting(files) == []
+
+
+def test_a_404_of_another_path_is_a_problem_at_once(tmp_path: Path) -> None:
+    """It names no span that was sent: the address is wrong, or a proxy answers."""
+    with PhoenixApi().running() as server:
+        settings = settings_of(tmp_path, phoenix={"base_url": f"{server.url}/wrong"})
+        report = send(settings, a_night(settings))
+        assert (report.waiting, report.early) == (10, 0)
+        assert "answered 404" in report.problem
+
+
+def test_a_long_404_takes_linear_time() -> None:
+    """A body that begins like the list of missing spans over and over: each sign is read once."""
+    many = "Spans with IDs " * 16_000
+    assert missing_spans(many) == {("Spans with IDs " * 15_999).strip()}
+    assert missing_spans("Spans with IDs a, b do not exist.") == {"a", "b"}
+    assert missing_spans("Spans with IDs a, b") == {"a", "b"}  # the rest was cut off
+    assert missing_spans("no span") == set()
 
 
 def test_a_replaced_run_is_not_sent(tmp_path: Path, langfuse: LangfuseServer) -> None:

@@ -1,0 +1,21 @@
+from .client import HttpClient as HttpClient
+from .answer import (
+    Answer as Answer,
+    error_of as error_of,
+    retry_after as retry_after,
+)
+from .backoff import Backoff as Backoff
+from .bodies import (
+    ENCODINGS as ENCODINGS,
+    BadBody as BadBody,
+    BodyReader as BodyReader,
+    TooLarge as TooLarge,
+    Unpacker as Unpacker,
+)
+from .connection import (
+    CONNECT_SECONDS as CONNECT_SECONDS,
+    Dropped as Dropped,
+    Unreachable as Unreachable,
+    proxy_of as proxy_of,
+)
+from .redactor import Redactor as Redactor

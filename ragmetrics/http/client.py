@@ -1,0 +1,175 @@
+"""The client: requests to one address, whose answers are bounded and hold no secret.
+
+aiohttp sends the requests, for a fraction of the CPU time of the openai SDK and of httpx; see
+docs/decisions/0014-aiohttp-carries-requests.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+from ragmetrics import event_loop
+from ragmetrics.errors import HttpError, InputError
+from ragmetrics.http.answer import Answer, read_answer
+from ragmetrics.http.bodies import ENCODINGS, BodyReader, TooLarge
+from ragmetrics.http.connection import (
+    Dropped,
+    Unreachable,
+    certificates,
+    open_session,
+    translate_connection_errors,
+)
+from ragmetrics.http.redactor import Redactor
+from ragmetrics.text import shorten
+from ragmetrics.version import __version__
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+    from yarl import URL
+
+Params = Mapping[str, str] | Sequence[tuple[str, str]] | None
+_STREAMED = 1 << 20  # bytes that are sent in pieces
+_MOST_BYTES = 1 << 20
+_HEADERS = {"Accept-Encoding": ENCODINGS, "User-Agent": f"ragmetrics/{__version__}"}
+
+
+class HttpClient:
+    """Requests to one address. Connections are opened by the first one, on its event loop.
+
+    No redirect is followed: it could send keys and questions to another server. `secrets` are taken
+    out of every answer and error; `timeout` (seconds) limits `request` alone.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        secrets: Collection[str] = (),
+        most_bytes: int = _MOST_BYTES,
+        timeout: float = 30.0,
+    ) -> None:
+        self.address = address.rstrip("/")
+        self.reached = False
+        """Whether the server has ever begun an answer."""
+        self._as_given = address
+        self._headers = dict(headers or {})
+        named = {name.lower() for name in self._headers}
+        for name, value in _HEADERS.items():
+            if name.lower() not in named:
+                self._headers[name] = value
+        for name, value in self._headers.items():
+            if not (value.isascii() and value.isprintable()):
+                raise InputError(f"the header {name} holds characters that no header can hold")
+        self._timeout = timeout
+        self._redactor = Redactor(secrets)
+        self._bodies = BodyReader(most_bytes)
+        self._session: ClientSession | None = None
+        self._opening = asyncio.Lock()
+        self._closed = False
+
+    async def send(
+        self,
+        method: str,
+        path: str = "",
+        *,
+        body: bytes | None = None,
+        params: Params = None,
+        encoded: bool = False,
+    ) -> Answer:
+        """Send a request and read the answer, of any status, without a timeout.
+
+        `encoded`: the path is encoded as it is to be sent. Raises Unreachable, also after `close`,
+        Dropped, and TooLarge if the answer is larger than allowed.
+        """
+        session = self._session or await self._open()
+        url = _url(self.address + path if path else self._as_given, encoded=encoded)
+        data = body if body is None or len(body) < _STREAMED else io.BytesIO(body)
+        with translate_connection_errors():
+            async with session.request(
+                method, url, data=data, params=params, allow_redirects=False
+            ) as response:
+                self.reached = True
+                answer = await read_answer(response, self._bodies)
+        return replace(answer, body=self._redactor.body(answer.body))
+
+    def request(
+        self,
+        method: str,
+        path: str = "",
+        *,
+        body: bytes | None = None,
+        params: Params = None,
+        passing: Collection[int] = (),
+    ) -> Answer:
+        """The answer, if its status is 2xx or one of `passing`; from any thread but the loop's.
+
+        Raises HttpError for every other answer, and for none.
+        """
+        try:
+            answer = event_loop.run(self._in_time(method, path, body, params))
+        except Unreachable as error:
+            # Nothing was sent. A wrong address may be the name server's fault, for a moment.
+            raise self._failed(f"no connection: {error}", sent=False) from None
+        except Dropped as error:
+            raise self._failed(f"the connection broke: {error}") from None
+        except TimeoutError:
+            raise self._failed(f"no answer within {self._timeout:g} s") from None
+        except TooLarge as error:
+            raise self._failed(f"the answer: {error}", transient=False) from None
+        if answer.is_success or answer.status in passing:
+            return answer
+        raise answer.error(self._redactor)
+
+    def shown(self, text: str) -> str:
+        """A text without secrets."""
+        return self._redactor.text(text)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def aclose(self) -> None:
+        """Close the connections, for good: a late request must not open one that nobody closes."""
+        self._closed = True
+        if self._session:
+            await self._session.close()
+            self._session = None
+
+    def close(self) -> None:
+        """`aclose` from any thread but the loop's."""
+        if self._session:
+            event_loop.run(self.aclose())
+        self._closed = True
+
+    async def _in_time(self, method: str, path: str, body: bytes | None, params: Params) -> Answer:
+        async with asyncio.timeout(self._timeout):  # outside: a TimeoutError is an OSError too
+            return await self.send(method, path, body=body, params=params)
+
+    def _failed(self, reason: str, *, transient: bool = True, sent: bool = True) -> HttpError:
+        return HttpError(shorten(self.shown(reason)), transient=transient, sent=sent)
+
+    async def _open(self) -> ClientSession:
+        async with self._opening:
+            if self._session is None:
+                # In a thread: the import and the certificates would block the event loop.
+                known = await asyncio.to_thread(certificates, self.address)
+                if self._closed:
+                    raise Unreachable("the client is closed", permanent=True)
+                self._session = open_session(self.address, self._headers, known)
+            return self._session
+
+
+def _url(text: str, *, encoded: bool) -> URL:
+    from yarl import URL
+
+    try:
+        return URL(text, encoded=encoded)
+    except ValueError as error:
+        raise Unreachable(f"the address cannot be used: {error}", permanent=True) from None
