@@ -35,6 +35,12 @@ class GateSettings(SettingsModel):
     row of the new build, or when a larger share of the rows of either log or of the golden set
     cannot be read."""
 
+    @property
+    def folder(self) -> str:
+        """The folder of all builds' logs: `logs` up to the step that names the build."""
+        head = self.logs.partition(BUILD)[0]
+        return head[: head.rfind("/") + 1] or "./"
+
     @field_validator("logs")
     @classmethod
     def _one_log_per_build(cls, logs: str) -> str:

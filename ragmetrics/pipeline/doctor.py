@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from ragmetrics import event_loop as loop
 from ragmetrics.alerts import channels, check_rules
-from ragmetrics.config import JudgeSettings, Settings
-from ragmetrics.errors import InputError, RagmetricsError
+from ragmetrics.config import BUILD, JudgeSettings, Settings
+from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.judges import (
     Corpus,
     Embedder,
@@ -42,7 +42,7 @@ from ragmetrics.model import FIELDS, LogRow, Rejected
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
 from ragmetrics.report import plural
 from ragmetrics.scoring import check_prices, chosen_metrics
-from ragmetrics.storage import open_store
+from ragmetrics.storage import Files, open_store
 from ragmetrics.write_back import target_problems, waiting
 
 _ROWS = 200
@@ -51,6 +51,9 @@ _SECONDS = 20.0
 
 _WRITTEN = ("rows", "scores", "runs", "alerts", "dashboard")
 """Folders of the store that every night writes to; a bucket may refuse some of them."""
+
+_NEVER_THERE = ".missing"
+"""A file that nobody writes."""
 
 State = Literal["ok", "warning", "failed"]
 
@@ -73,7 +76,8 @@ class _Warning(RagmetricsError):
 
 
 def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Check]:
-    """Check settings, logs, golden set, labels, store, judges, channels and Prefect, one by one.
+    """Check settings, logs, golden set, labels, store, logs of builds, judges, channels and
+    Prefect, one by one.
 
     `day` is the night whose logs are looked for. With `ask`, each judge and embedder behind a
     network gets one small request, which costs a fraction of a cent.
@@ -85,6 +89,9 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     if settings.labels:
         yield _checked("labels", partial(_labels, settings))
     yield _checked("store", partial(_store, settings))
+    builds = Files(settings.gate.folder, settings.storage_options)
+    if builds.local is None or builds.local.exists():
+        yield _checked("gate logs", partial(_gate_logs, settings, builds))
     for judge in settings.panel:
         yield _checked(f"judge {judge.name}", partial(_judge, settings, judge, ask))
     if _embeds(settings):
@@ -221,10 +228,37 @@ def _store(settings: Settings) -> str:
     else:
         for prefix in _WRITTEN:
             files.check_writable(prefix)
+    _check_missing(files)
     text = f"{files.uri()} can be read and written"
     if files.local is None and not settings.dashboard_url:
         raise _Warning(f"{text}; without dashboard_url, messages have no link that people can open")
     return text
+
+
+def _gate_logs(settings: Settings, builds: Files) -> str:
+    """Look at the folder of `gate: logs:`. A gate with a retriever writes there too."""
+    find_logs(settings.gate.logs.replace(BUILD, "none"), settings.storage_options)
+    _check_missing(builds)
+    if settings.retriever is None:
+        return f"{builds.uri()} can be read"
+    builds.check_writable(".")
+    return f"{builds.uri()} can be read and written"
+
+
+def _check_missing(files: Files) -> None:
+    """Raise InputError where a bucket answers for a file that does not exist as for one that may
+    not be read: nothing that is written once could begin.
+    """
+    try:
+        files.find(_NEVER_THERE)
+    except StoreError as error:
+        if not isinstance(error.__cause__, PermissionError):
+            raise
+        raise InputError(
+            f"{error}: there is no such file, and the bucket has to say so (404): allow "
+            "s3:GetObject, and s3:ListBucket where a request has no s3:prefix (StringLikeIfExists "
+            "in deployments/aws/worker-policy.json)"
+        ) from None
 
 
 def _judge(settings: Settings, judge: JudgeSettings, ask: bool) -> str:

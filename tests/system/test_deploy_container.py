@@ -12,6 +12,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -90,6 +92,16 @@ def test_the_server_keeps_what_it_knows_in_postgresql(live: Live, database: Post
     assert live.get("/ready")
     live.post("/variables/", {"name": "kept", "value": "in PostgreSQL"})
     assert database.sql("select value from variable where name = 'kept'") == '"in PostgreSQL"'
+
+
+def test_the_page_works_at_any_address(live: Live, browser: Any) -> None:
+    """Opened at another name than the server's own, both of Prefect's pages ask that name alone."""
+    page = browser.new_page()
+    for path in ("/runs", "/v2/runs"):
+        with page.expect_request(lambda request: "/api/" in request.url) as asked:
+            page.goto(f"http://localhost:{live.port}{path}")
+        assert urlsplit(asked.value.url).hostname == "localhost"
+        assert asked.value.response().ok
 
 
 def test_without_slack_deploying_ends_before_it_begins(container: Container) -> None:

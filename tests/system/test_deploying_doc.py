@@ -3,7 +3,8 @@
 Every command of the document is run, in its order, in terminals that keep their variables. Three
 things are not as the reader's: the address that is cloned leads to a repository made of this
 working tree; `make install`, which needs an index of packages, links the environment that is here;
-and bucket, judge and Slack are servers of this machine.
+and bucket, judge and Slack are servers of this machine. The bucket is Ceph's, and the reader has
+the rights of deployments/aws/worker-policy.json, and no other.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
 import pytest
 
+from tests.fakes.ceph import WORKER, Ceph
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.clone import fresh_clone
 from tests.fakes.console import Command, Terminal, blocks
@@ -161,18 +162,20 @@ def answer(path: str) -> Any:
 
 
 @pytest.fixture
-def bucket(s3: Bucket) -> Bucket:
+def bucket(gateway: Ceph) -> Bucket:
     """The document's bucket: its night, its golden set, which alone knows the right answers, and
     the logs of its two builds.
     """
-    client = boto3.Session().client("s3")
-    client.create_bucket(Bucket=BUCKET)
+    client = gateway.client("s3")
+    gateway.empty(BUCKET)
+    gateway.allow((ROOT / "deployments/aws/worker-policy.json").read_text())
     logs = {f"builds/{build}/": {"index_build": build} for build in BUILDS}
     for folder, fields in {f"retrieval/dt={NIGHT}/": {}, **logs}.items():
         rows = make_rows(QUESTIONS, night=NIGHT, reference=None, **fields)
         put(client, f"{folder}log.jsonl", rows)
     put(client, "golden.jsonl", make_rows(QUESTIONS, retrieved_contexts=None))
-    return Bucket(BUCKET, s3.endpoint, client)
+    # What the worker writes is the worker's, and not readable for the owner of the bucket.
+    return Bucket(BUCKET, gateway.endpoint, gateway.client("s3", WORKER))
 
 
 def put(client: Any, key: str, rows: list[dict[str, Any]]) -> None:
@@ -188,7 +191,11 @@ def read(bucket: Bucket, key: str) -> Any:
 
 @pytest.fixture
 def reader(
-    bucket: Bucket, judge_server: JudgeServer, slack_server: SlackServer, tmp_path: Path
+    bucket: Bucket,
+    gateway: Ceph,
+    judge_server: JudgeServer,
+    slack_server: SlackServer,
+    tmp_path: Path,
 ) -> Iterator[Reader]:
     """A reader, for whom the project's address is a repository of this working tree."""
     with socket.socket() as port:
@@ -204,12 +211,13 @@ def reader(
         f'[url "{origin.as_uri()}"]\n\tinsteadOf = https://github.com/ragmetrics/ragmetrics.git\n'
         "[advice]\n\tdetachedHead = false\n"
     )
+    keys = gateway.environment()
     files = {
         "https://llm.example.com/v1": judge_server.base_url,
         "https://hooks.slack.com/services/...": slack_server.url,
-        "AWS_ACCESS_KEY_ID=...": f"AWS_ACCESS_KEY_ID={os.environ['AWS_ACCESS_KEY_ID']}",
+        "AWS_ACCESS_KEY_ID=...": f"AWS_ACCESS_KEY_ID={keys['AWS_ACCESS_KEY_ID']}",
         "AWS_SECRET_ACCESS_KEY=...": (
-            f"AWS_SECRET_ACCESS_KEY={os.environ['AWS_SECRET_ACCESS_KEY']}\n"
+            f"AWS_SECRET_ACCESS_KEY={keys['AWS_SECRET_ACCESS_KEY']}\n"
             f"AWS_ENDPOINT_URL={bucket.endpoint}"
         ),
     }

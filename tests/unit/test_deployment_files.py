@@ -52,6 +52,11 @@ IN_CONTAINERS = [in_compose, in_kubernetes]
 Environment = Callable[[str, EnvFiles], dict[str, str]]
 
 
+def in_a_terminal(container: str, files: EnvFiles) -> dict[str, str]:
+    """What a terminal has that read the file of the server, or of the worker."""
+    return dict(files["server.env" if container == "server" else "ragmetrics.env"])
+
+
 def env_files() -> EnvFiles:
     """What docs/how-to/deploying.md has people write, and the password that the README adds."""
     files = {
@@ -285,12 +290,18 @@ def test_a_container_has_the_secrets_that_it_needs_and_no_other(environment: Env
         == files["ragmetrics.env"]["PREFECT_API_AUTH_STRING"]
     )
     assert not KEYS & set(given)
-    assert given["PREFECT_SERVER_UI_API_URL"] == f"{given['PREFECT_UI_URL']}/api"
 
 
-def in_a_terminal(container: str, files: EnvFiles) -> dict[str, str]:
-    """What a terminal has that read the file of the server, or of the worker."""
-    return dict(files["server.env" if container == "server" else "ragmetrics.env"])
+@pytest.mark.parametrize("environment", [*IN_CONTAINERS, in_a_terminal])
+def test_the_page_of_the_server_asks_the_address_under_which_it_was_opened(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it asks 127.0.0.1, which on another machine is nobody. The unit says so too, for a
+    server.env of before."""
+    server = prefect_settings(environment("server", env_files()), monkeypatch)
+    assert server.server.ui.api_url == "/api"
+    [unit] = [one["Service"] for one in units() if "server start" in one["Service"]["ExecStart"]]
+    assert "PREFECT_SERVER_UI_API_URL=/api" in unit["Environment"].split()
 
 
 def prefect_settings(

@@ -129,7 +129,7 @@ def check_announced(settings: Settings, build: IndexBuild) -> None:
     place = (build.logs or "").replace(BUILD, build.build)
     if place and _is_elsewhere(settings, place):
         raise InputError(
-            f"index build {build.build}: logs: {place} is not below {_folder(settings)}, the "
+            f"index build {build.build}: logs: {place} is not below {settings.gate.folder}, the "
             "folder of `gate: logs:` in the settings: the log that an event names is read from "
             "there only (by hand: ragmetrics gate --logs)"
         )
@@ -169,18 +169,12 @@ def check_below(settings: Settings, place: str) -> None:
     """Raise InputError where the place is not below the folder of `gate: logs:`."""
     if _is_elsewhere(settings, place):
         raise InputError(
-            f"no log at {place}, and a gate writes logs below {_folder(settings)} only, the folder "
-            "of `gate: logs:`: name a place there, or none, or write it with `ragmetrics replay "
-            "--out`"
+            f"no log at {place}, and a gate writes logs below {settings.gate.folder} only, the "
+            "folder of `gate: logs:`: name a place there, or none, or write it with `ragmetrics "
+            "replay --out`"
         )
 
 
 def _is_elsewhere(settings: Settings, place: str) -> bool:
     options = settings.storage_options
-    return not Files(place, options).lie_below(Files(_folder(settings), options))
-
-
-def _folder(settings: Settings) -> str:
-    """The folder of `gate: logs:`, up to the step that names the build."""
-    head = settings.gate.logs.partition(BUILD)[0]
-    return head[: head.rfind("/") + 1] or "./"
+    return not Files(place, options).lie_below(Files(settings.gate.folder, options))
