@@ -66,7 +66,7 @@ def check(
 ) -> None:
     """Name what is stale: lost, edited, moved and duplicate passages; questions that tell nothing.
 
-    Exit code: 0 if nothing is, 1 if something is, 2 for wrong input.
+    Exit code: 0 if nothing is, 1 if something is or cannot be read, 2 for wrong input.
     """
     from ragmetrics.pipeline import check_golden_set
 
@@ -76,7 +76,7 @@ def check(
         print_json(found.model_dump(mode="json"))
     else:
         _print_check(found)
-    if any(one.status not in ("same", "not_asked") for one in found.anchors) or found.duplicates:
+    if found.has_findings:
         raise typer.Exit(1)
 
 
@@ -193,6 +193,8 @@ def _print_check(found: GoldenCheck) -> None:
     )
     if found.unreadable:
         console.print(f"{found.unreadable:,} rows of the golden set cannot be read", style="red")
+    for reason, count in found.problems.items():
+        console.print(f"{count:,} {'row' if count == 1 else 'rows'}: {clean(reason, 300)}")
     _print_anchors(found.anchors)
     if found.duplicates:
         console.print("Duplicate passages: the question names one, retrieval may bring the other")

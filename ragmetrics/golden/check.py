@@ -13,7 +13,14 @@ from ragmetrics.golden.golden_file import GoldenRows
 from ragmetrics.golden.passage_search import PassageSearch
 from ragmetrics.golden.passages import Passages
 from ragmetrics.logs import GoldenRow
-from ragmetrics.model import Anchor, ConstantQuestion, DuplicatePassage, GoldenCheck, Manifest
+from ragmetrics.model import (
+    Anchor,
+    ConstantQuestion,
+    DuplicatePassage,
+    GoldenCheck,
+    LogRow,
+    Manifest,
+)
 from ragmetrics.scoring import load_scores
 from ragmetrics.storage import Files, ref_of
 
@@ -42,10 +49,24 @@ def check_golden(
         questions=len(used),
         retired=len(golden.rows) - len(used),
         unreadable=golden.unreadable,
+        problems={**golden.problems, **_without_use(golden, used)},
         anchors=anchors,
         duplicates=_duplicates(used, anchors, search),
         constant=_constant(used, files, earlier),
     ), search
+
+
+def _without_use(golden: GoldenRows, used: Sequence[GoldenRow]) -> dict[str, int]:
+    """Why the questions that can be read measure nothing, with their number."""
+    if not used:
+        return {"not in use on this night": len(golden.rows)}
+    if any(_labels(one.row) for one in used):
+        return {}
+    return {"without reference, reference_contexts and reference_context_ids": len(used)}
+
+
+def _labels(row: LogRow) -> bool:
+    return bool(row.reference or row.reference_contexts or row.reference_context_ids)
 
 
 def _duplicates(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterator
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -41,16 +42,26 @@ def _records(lines: _Lines, wanted: Collection[str]) -> Iterator[tuple[int, Any]
         raise EOFError(f"its header is not CSV, or too large: {error}") from None
     columns = [name if name.partition(".")[0] in wanted else None for name in header]
     while True:
-        lines.size = 0
+        before = lines.start_record()
         try:
             cells = next(reader, None)
         except (csv.Error, _TooLarge) as error:
             yield lines.number, bad_row(f"not CSV, or too large: {error}")
             continue
         if cells is None:
+            _check_end(before, delimiter)
             return
         if cells:
             yield lines.number, _record(columns, cells)
+
+
+def _check_end(lines: Sequence[str], delimiter: str) -> None:
+    """Raise EOFError where the lines of the last record end inside quotes: the file is cut."""
+    try:
+        deque(csv.reader(lines, delimiter=delimiter, strict=True), maxlen=0)
+    except csv.Error as error:
+        if "unexpected end of data" in str(error):
+            raise EOFError("its last row ends inside quotes") from None
 
 
 def _delimiter(line: str, wanted: Collection[str]) -> str:
@@ -77,6 +88,12 @@ class _Lines:
         """Number of the last line that was read."""
         self.size = 0
         """Number of characters of the current record."""
+        self._record: list[str] = []
+
+    def start_record(self) -> list[str]:
+        """Begin a record; return the lines of the one before."""
+        before, self._record, self.size = self._record, [], 0
+        return before
 
     def release(self) -> None:
         """Let the caller close the file: a text wrapper that ends would close it with a warning."""
@@ -97,6 +114,7 @@ class _Lines:
                 line = self._text.readline(1 << 20)
                 self.size += len(line)
             raise _TooLarge(f"{self.size:,} characters, {self._limit:,} allowed")
+        self._record.append(line)
         return line
 
 

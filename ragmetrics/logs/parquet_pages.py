@@ -6,10 +6,13 @@ are read here (Thrift's compact protocol) and no data.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 _HEADER = 512
+_TAIL = 8
+"""Bytes after the footer: its length, and the letters of the format."""
 _LONGEST_HEADER = 1 << 20  # it contains statistics, which may be long texts
 _DICTIONARY, _INDEX = 2, 1
 _PREFIX_ENCODING = 7  # DELTA_BYTE_ARRAY: a value may repeat the beginning of the one before it
@@ -56,6 +59,27 @@ def read_pages(file: BinaryIO, start: int, end: int, values: int) -> Pages:
     return Pages(total, largest, seen, dictionary, prefixes)
 
 
+def footer_size(file: BinaryIO) -> tuple[int, int]:
+    """The number of columns of a Parquet file, groups of columns included, and the bytes of its
+    footer.
+
+    Only the head of the schema is read, which says how many follow. 0 for what cannot be read:
+    Arrow says what is wrong with the file.
+    """
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - _TAIL))
+    tail = file.read(_TAIL)
+    length = int.from_bytes(tail[:4], "little")
+    if len(tail) < _TAIL or length > end - _TAIL:
+        return 0, 0
+    file.seek(end - _TAIL - length)
+    reader = _Compact(file.read(min(length, _HEADER)))
+    try:
+        return reader.second_list(), length
+    except (IndexError, ValueError):
+        return 0, length
+
+
 def _number(struct: dict[int, Any], name: int) -> int:
     value = struct.get(name)
     if not isinstance(value, int) or value < 0:
@@ -94,6 +118,14 @@ class _Compact:
             name = name + step if step else self._signed()
             found[name] = self._value(kind, depth)
         return found
+
+    def second_list(self) -> int:
+        """The length of the list that is the second field, after a number; 0 for other fields."""
+        version, _, schema = self._byte(), self._signed(), self._byte()
+        if version >> 4 != 1 or schema != 1 << 4 | _LIST:
+            return 0
+        head = self._byte()
+        return head >> 4 if head >> 4 < 15 else self._varint()
 
     def _byte(self) -> int:
         self.place += 1

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ragmetrics.logs.parquet_pages import Pages, read_pages
+from ragmetrics.logs.parquet_pages import Pages, footer_size, read_pages
 from ragmetrics.model import BadRow, bad_row
 from ragmetrics.storage import FileTooLarge
 
@@ -32,6 +32,10 @@ _FEW_ROWS = 1_000_000
 _LONGEST_FIXED = 64
 _SMALL_DICTIONARY = 1 << 20
 """Bytes. Writers make larger dictionaries only when configured to."""
+_MOST_COLUMNS = 10_000
+"""Arrow makes the whole schema of a file, at 3 to 15 kB for each column."""
+_LONGEST_FOOTER = 32 << 20
+"""Bytes of a footer. Arrow takes ten times as much memory for them."""
 _UNREADABLE = (
     ValueError,  # also Arrow's errors; invalid UTF-8; a year after 9999
     ArithmeticError,
@@ -52,7 +56,7 @@ def parquet_records(
     file.
     """
     with _as_arrow_errors():
-        table = _Columns(file)
+        table = _open(file)
         table.check(wanted)
     number, left = 0, unpacked_bytes
     for group in range(table.metadata.num_row_groups):
@@ -67,11 +71,24 @@ def parquet_records(
 
 
 def parquet_extent(file: BinaryIO) -> tuple[int, int]:
-    """Number of rows and their bytes according to the footer. Raises ArrowException."""
+    """Number of rows and their bytes according to the footer. Raises ArrowException,
+    or FileTooLarge for too many columns.
+    """
     with _as_arrow_errors():
-        footer = _Columns(file).metadata
+        footer = _open(file).metadata
         groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
         return max(0, footer.num_rows), max(0, sum(group.total_byte_size for group in groups))
+
+
+def _open(file: BinaryIO) -> _Columns:
+    """The columns of a file. Raises FileTooLarge before a schema of too many is made."""
+    columns, size = footer_size(file)
+    if columns > _MOST_COLUMNS:
+        raise FileTooLarge(f"it has {columns:,} columns, {_MOST_COLUMNS:,} allowed")
+    if size > _LONGEST_FOOTER:
+        raise FileTooLarge(f"its footer has {size:,} bytes, {_LONGEST_FOOTER:,} allowed")
+    file.seek(0)
+    return _Columns(file)
 
 
 class _Columns(pq.ParquetFile):  # type: ignore[misc] # Arrow has no types

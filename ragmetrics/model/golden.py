@@ -68,9 +68,17 @@ class GoldenCheck(Record):
     """Questions that are not used any more, or not yet."""
     unreadable: int = 0
     """Rows that cannot be read."""
+    problems: dict[str, int] = Field(default_factory=dict)
+    """Why rows or fields cannot be read, or no question measures anything, with their number."""
     anchors: list[Anchor] = Field(default_factory=list)
     duplicates: list[DuplicatePassage] = Field(default_factory=list)
     constant: list[ConstantQuestion] = Field(default_factory=list)
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether anything needs a person."""
+        stale = any(one.status not in ("same", "not_asked") for one in self.anchors)
+        return bool(stale or self.duplicates or self.problems)
 
     def of_status(self, *wanted: AnchorStatus) -> list[Anchor]:
         """The anchors with some statuses."""

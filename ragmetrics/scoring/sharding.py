@@ -22,7 +22,7 @@ from ragmetrics.logs import LogSet, parquet_extent
 from ragmetrics.metrics import metric_families
 from ragmetrics.model import LogRow
 from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.storage import FileInfo, Files
+from ragmetrics.storage import FileInfo, Files, FileTooLarge
 
 MOST_TASKS = 400
 """Largest number of tasks of a night: metric families times shards. A task costs the Prefect
@@ -177,7 +177,7 @@ def _footer(logs: LogSet, info: FileInfo) -> Extent | None:
     try:
         with logs.files.open(info.path) as file:
             return Extent(*parquet_extent(file))
-    except pa.ArrowException:
+    except (pa.ArrowException, FileTooLarge):
         return None
     except (StoreError, OSError) as error:
         _raise_if_it_may_pass(error, logs.files.uri(info.path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.logs import LogSet, ReadCounts, find_logs
+from ragmetrics.logs import LogSet, ReadCounts, find_logs, parquet_extent
+from ragmetrics.logs.parquet_pages import footer_size
 from ragmetrics.model import LogRow, Rejected
+from ragmetrics.storage import FileTooLarge
 
 GOOD: dict[str, Any] = {
     "id": ["a", "b"],
@@ -154,3 +157,34 @@ def test_other_encodings_are_read(tmp_path: Path, encoding: str, version: str) -
     )
     rows = LogSet(*find_logs(str(tmp_path))).read()
     assert [row.id for row in rows if isinstance(row, LogRow)] == ["a", "b"]
+
+
+def test_a_file_of_very_many_columns_is_refused_before_its_schema_is_made(tmp_path: Path) -> None:
+    """Arrow would take 270 MB and more for it; the limit is on what the footer says."""
+    columns = pa.table(GOOD | {f"c{number}": [0, 1] for number in range(10_001)})
+    pq.write_table(columns, tmp_path / "log.parquet", store_schema=False)
+    (bad,) = LogSet(*find_logs(str(tmp_path / "log.parquet"))).read(ReadCounts())
+    assert isinstance(bad, Rejected)
+    assert bad.whole_file
+    assert bad.reason.endswith("it has 10,007 columns, 10,000 allowed")
+    with (tmp_path / "log.parquet").open("rb") as file, pytest.raises(FileTooLarge):
+        parquet_extent(file)
+
+
+@pytest.mark.parametrize("count", [0, 8, 9, 200])
+def test_the_number_of_columns_is_what_arrow_finds(tmp_path: Path, count: int) -> None:
+    """Of short schemas and of long ones, whose length is written in another way."""
+    pq.write_table(pa.table(GOOD | {f"c{n}": [0, 1] for n in range(count)}), tmp_path / "a")
+    with (tmp_path / "a").open("rb") as file:
+        columns, size = footer_size(file)
+    metadata = pq.read_metadata(tmp_path / "a")
+    assert columns == metadata.num_columns + 3  # the root, and the two groups of a list
+    assert size == metadata.serialized_size
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"PAR1", b"\xff" * 8, b"\x00" * 8, b"\xff" * 300 + b"\x80\0\0\0PAR1"]
+)
+def test_a_footer_that_cannot_be_read_is_left_to_arrow(data: bytes) -> None:
+    """It says better what is wrong."""
+    assert footer_size(BytesIO(data))[0] == 0
