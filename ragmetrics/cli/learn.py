@@ -77,7 +77,7 @@ def _table(prompts: Sequence[LearnedPrompt]) -> Table:
         "correlation of row scores", *(_figure_text(one.row_correlation) for one in found)
     )
     table.add_row("rows of a plain sample", *(_share(one.row_correlation) for one in found))
-    table.add_row("embedded judge", *(_share(one.embedded_row_correlation) for one in found))
+    table.add_row("rows, embedded judge", *(_share(one.embedded_row_correlation) for one in found))
     table.add_row("mean, last night", *(_last_night(one.last_night) for one in prompts))
     table.add_row("used", *("yes" if one.used else f"no: {one.why}" for one in prompts))
     return table
