@@ -35,7 +35,7 @@ from ragmetrics.calibration.units import (
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgeError, StoreError
 from ragmetrics.judges import Corpus, make_judges
-from ragmetrics.metrics import label_targets, metrics
+from ragmetrics.metrics import find_metric, label_targets, metrics
 from ragmetrics.model import Calibration, MetricCalibration
 from ragmetrics.scoring import chosen_metrics
 from ragmetrics.storage import Files
@@ -79,7 +79,7 @@ def calibrate(
 def check_metrics(wanted: Sequence[str] | None) -> None:
     """Raise InputError for an unknown metric."""
     for name in wanted or ():
-        if name not in metrics():
+        if find_metric(name) is None:
             raise InputError(f"no metric {name!r}; there are: {', '.join(metrics())}")
 
 

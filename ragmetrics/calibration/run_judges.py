@@ -97,7 +97,7 @@ async def judge_set(
     settings, corpus = with_thresholds(settings), Corpus()
     for one in labelled.rows:
         corpus.add(one.labelled.row.retrieved_contexts, one.labelled.row.user_input)
-    known = _metrics(settings)
+    known = _metrics(settings, wanted or ())
     async with AsyncExitStack() as stack:
         judges, embedder = make_judges(settings, corpus), make_embedder(settings, corpus)
         stack.push_async_callback(embedder.close)
@@ -144,10 +144,10 @@ def _digest(corpus: Corpus) -> str:
     return hashlib.blake2b(corpus.to_bytes(), digest_size=6).hexdigest()
 
 
-def _metrics(settings: Settings) -> dict[str, Metric]:
+def _metrics(settings: Settings, wanted: Sequence[str]) -> dict[str, Metric]:
     """All metrics, with the parameters and prompts of the settings."""
     named = {name for one in settings.metrics for name in ([one] if isinstance(one, str) else one)}
-    everything = (*settings.metrics, *(name for name in metrics() if name not in named))
+    everything = (*settings.metrics, *(name for name in metrics(wanted) if name not in named))
     chosen = chosen_metrics(settings.model_copy(update={"metrics": everything}))
     return {one.name: one for one in chosen}
 
@@ -219,7 +219,7 @@ class _Session:
     async def _gold(self, labelled: LabelledRow) -> list[GoldScore]:
         """Run the metrics that the row has gold figures for, as in a night."""
         found = []
-        for name, key, value in gold_metrics(labelled, self.wanted):
+        for name, key, value in gold_metrics(labelled, self.wanted, self.metrics):
             metric = self.metrics[name]
 
             def answer(request: Request, metric: Metric = metric) -> Awaitable[Answer]:

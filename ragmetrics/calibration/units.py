@@ -7,14 +7,13 @@ own name; the figures of known labelled sets are compared with the metric that m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.calibration.labelled import LabelledRow
-from ragmetrics.metrics import metrics
 from ragmetrics.model import (
     Agreement,
     Confusion,
@@ -223,13 +222,13 @@ class GoldScore:
 
 
 def gold_metrics(
-    labelled: LabelledRow, wanted: Sequence[str] | None
+    labelled: LabelledRow, wanted: Sequence[str] | None, known: Container[str]
 ) -> list[tuple[str, str, float]]:
-    """The row's gold figures as (metric, name of the figure, value)."""
+    """The row's gold figures of known metrics as (metric, name of the figure, value)."""
     found = []
     for key, value in labelled.labels.gold.items():
         name = GOLD.get(key, key)
-        if value is not None and name in metrics() and (wanted is None or name in wanted):
+        if value is not None and name in known and (wanted is None or name in wanted):
             found.append((name, key, value))
     return found
 

@@ -5,193 +5,18 @@ A metric is one file. In every output it has the name of the function that `@met
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import inspect
 import pkgutil
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from textwrap import dedent
-from typing import Any, get_type_hints
-
-from pydantic import TypeAdapter, ValidationError
+from importlib.metadata import EntryPoint
+from typing import Any
 
 import ragmetrics.metrics.bundled
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.prompt_overrides import NO_OVERRIDES, PromptOverrides
-from ragmetrics.model import (
-    Ask,
-    LogRow,
-    Prompt,
-    Request,
-    Score,
-    Steps,
-    dump_json,
-    explain_validation_error,
-)
-
-ENTRY_POINTS = "ragmetrics.metrics"
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric with its parameters bound."""
-
-    name: str
-    version: int
-    steps: Callable[..., Steps[Score]]
-    prompts: tuple[Prompt[Any], ...]
-    needs: tuple[str, ...]
-    calls: str
-    embeds: bool = False
-    higher_is_better: bool = True
-    label_target: str = ""
-    """The target of the labels that its verdicts can be compared with; empty: there is none."""
-    declared_range: tuple[float, float] | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    overrides: PromptOverrides = NO_OVERRIDES
-
-    def check_limit(
-        self,
-        max_drop: float | None,
-        where: str,
-        least: float | None = None,
-        *,
-        name: str = "max_drop",
-    ) -> None:
-        """Raise InputError for a drop that is impossible, or a minimum that all or no means reach.
-
-        Only bundled metrics are checked: their scores are in [0, 1], and the scale of others is
-        unknown. `where` is the settings key of the rules, `name` that of the drop.
-        """
-        if self.bounded and max_drop is not None and max_drop >= 1:
-            raise InputError(
-                f"{where}: rules: {name} of {self.name!r} is {max_drop:g}, and its scores end at "
-                "1: say how much of that it may fall, as 0.05"
-            )
-        if self.bounded and least is not None and not 0 < least <= 1:
-            raise InputError(
-                f"{where}: rules: min of {self.name!r} is {least:g}, and its scores are from 0 to "
-                "1: say a mean between them, as 0.7"
-            )
-
-    @property
-    def bounded(self) -> bool:
-        """Whether its scores are known to be in [0, 1], as those of all bundled metrics are."""
-        return self.steps.__module__.startswith(f"{ragmetrics.metrics.__name__}.")
-
-    @property
-    def score_range(self) -> tuple[float, float] | None:
-        """The lowest and the highest value that it may give; None: any number."""
-        return self.declared_range or ((0.0, 1.0) if self.bounded else None)
-
-    @property
-    def title(self) -> str:
-        """First line of the docstring."""
-        return self.description.split("\n", 1)[0]
-
-    @property
-    def description(self) -> str:
-        """The whole docstring: formula, range, each empty case, source."""
-        return inspect.getdoc(self.steps) or ""
-
-    @property
-    def formula(self) -> str:
-        """The indented block of the docstring."""
-        lines = self.description.splitlines()
-        return dedent("\n".join(line for line in lines if line.startswith("    ")))
-
-    @property
-    def digest(self) -> str:
-        """Digest that changes if the same replies may give another value."""
-        parameters = dict(sorted(self.parameters.items()))
-        parts = [self.name, self.version, parameters, self.overrides.digest(self.prompts)]
-        return hashlib.blake2b(dump_json(parts).encode(), digest_size=6).hexdigest()
-
-    def fits(self, filled: Collection[str]) -> bool:
-        """Whether a row with these fields has all required ones."""
-        return not self.lacks(filled)
-
-    def lacks(self, filled: Collection[str]) -> list[str]:
-        """The required fields that a row with these fields lacks."""
-        return [
-            need
-            for need in self.needs
-            if not any(set(fields.split(" + ")) <= set(filled) for fields in need.split(" | "))
-        ]
-
-    def play(self, row: LogRow) -> Steps[Score]:
-        """Start the metric's steps on one row."""
-        return self.steps(row, **self.parameters)
-
-    def with_parameters(self, parameters: Mapping[str, Any]) -> Metric:
-        """Bind parameters. Raises InputError for an unknown parameter or a wrong type."""
-        if not isinstance(parameters, Mapping):
-            raise InputError(f"{self.name}: parameters are a mapping, not {parameters!r}")
-        known = [p.name for p in inspect.signature(self.steps).parameters.values()][1:]
-        unknown = sorted(set(parameters) - set(known))
-        if unknown:
-            raise InputError(
-                f"{self.name} has no parameter {unknown[0]!r}; it has: {', '.join(known) or 'none'}"
-            )
-        hints = get_type_hints(self.steps)
-        for name, value in parameters.items():
-            try:
-                TypeAdapter(hints.get(name, Any)).validate_python(value, strict=True)
-            except ValidationError as error:
-                raise InputError(
-                    f"{self.name}: {name}: {explain_validation_error(error)}"
-                ) from None
-        return replace(self, parameters=dict(parameters))
-
-    def with_overrides(self, overrides: PromptOverrides) -> Metric:
-        """Use the user's prompt overrides."""
-        return replace(self, overrides=overrides)
-
-    def overridden(self, request: Request, language: str | None) -> Request:
-        """A request of this metric with the prompt for a row's language."""
-        if not isinstance(request, Ask):
-            return request
-        prompt = self.overrides.of(request.prompt, language)
-        return request if prompt is request.prompt else replace(request, prompt=prompt)
-
-
-def metric(
-    *,
-    version: int,
-    calls: str,
-    prompts: Sequence[Prompt[Any]] = (),
-    needs: Sequence[str] = ("user_input", "retrieved_contexts"),
-    embeds: bool = False,
-    higher_is_better: bool = True,
-    label_target: str = "",
-    score_range: tuple[float, float] | None = None,
-) -> Callable[[Callable[..., Steps[Score]]], Metric]:
-    """Declare a generator function as a metric named like the function.
-
-    `version` rises when the same replies may give another value. `calls` describes the number of
-    requests per row. `needs` lists the required fields of a row, with alternatives as
-    `this + that | other`. `label_target` names the labels that its verdicts can be compared with.
-    A row with a value outside `score_range` is `metric_failed`. None: any number is allowed.
-    """
-
-    def declare(steps: Callable[..., Steps[Score]]) -> Metric:
-        return Metric(
-            steps.__name__,
-            version,
-            steps,
-            tuple(prompts),
-            tuple(needs),
-            calls,
-            embeds,
-            higher_is_better,
-            label_target,
-            score_range,
-        )
-
-    return declare
+from ragmetrics.metrics.definition import Metric
+from ragmetrics.metrics.plugins import load_plugin, plugin_points
+from ragmetrics.model import Prompt
 
 
 @cache
@@ -215,36 +40,51 @@ def label_targets() -> Mapping[str, str]:
 
 
 @cache
-def metrics() -> Mapping[str, Metric]:
-    """All metrics by name, also those of other packages, in alphabetical order."""
-    found = dict(bundled_metrics())
-    for point in entry_points(group=ENTRY_POINTS):
-        if point.name in found:
-            raise InputError(f"{_of(point)}: there is already a metric of that name")
-        found[point.name] = _load(point)
+def _plugins() -> tuple[dict[str, EntryPoint], list[str]]:
+    return plugin_points(bundled_metrics())
+
+
+def plugin_names() -> list[str]:
+    """The names of the metrics of other packages, in alphabetical order. None is loaded."""
+    return sorted(_plugins()[0])
+
+
+def find_metric(name: str) -> Metric | None:
+    """The metric of a name; None for an unknown one. One of another package is loaded."""
+    if (bundled := bundled_metrics().get(name)) is not None:
+        return bundled
+    point = _plugins()[0].get(name)
+    if point is None:
+        return None
+    if point not in _loaded:
+        _loaded[point] = load_plugin(point, prompts_of(bundled_metrics().values()))
+    return _loaded[point]
+
+
+_loaded: dict[EntryPoint, Metric] = {}
+"""The metrics of other packages that this process has loaded."""
+
+
+def used_metrics() -> Mapping[str, Metric]:
+    """The bundled metrics and those of other packages that this process has loaded, by name."""
+    found = {**bundled_metrics(), **{metric.name: metric for metric in _loaded.values()}}
     return dict(sorted(found.items()))
 
 
-def _load(point: EntryPoint) -> Metric:
-    """Load a metric of another package; errors name the package."""
-    if not point.name.isidentifier():  # it becomes a folder, an anchor and a label
-        raise InputError(f"{_of(point)}: a metric is named like a function: letters, digits and _")
-    try:
-        loaded = point.load()
-    except Exception as error:
-        raise InputError(f"{_of(point)} cannot be imported: {error!r}") from error
-    if not isinstance(loaded, Metric) or loaded.name != point.name:
-        raise InputError(f"{_of(point)} is not a metric of that name")
-    taken = prompts_of(bundled_metrics().values())
-    for prompt in loaded.prompts:
-        if taken.get(prompt.name, prompt) is not prompt:
-            raise InputError(f"{_of(point)}: the prompt name {prompt.name!r} is taken")
-    return loaded
+def metrics(named: Iterable[str] | None = None) -> Mapping[str, Metric]:
+    """The bundled metrics and those of other packages by name, in alphabetical order.
+
+    `named` limits the other packages to those of these metrics: no other one is loaded.
+    """
+    wanted = plugin_names() if named is None else [n for n in plugin_names() if n in set(named)]
+    found = {name: metric for name in wanted if (metric := find_metric(name)) is not None}
+    return dict(sorted({**bundled_metrics(), **found}.items()))
 
 
-def _of(point: EntryPoint) -> str:
-    package = point.dist.name if point.dist else "an unknown package"
-    return f"metric {point.name!r} of {package}"
+def plugin_problems(named: Iterable[str]) -> list[str]:
+    """What is wrong with installed packages of metrics, of which only the `named` are loaded."""
+    found = [metrics(named)[name].problem for name in plugin_names() if name in set(named)]
+    return [*_plugins()[1], *filter(None, found)]
 
 
 def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metric]:
@@ -256,9 +96,11 @@ def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metr
                 f"a metric is a name, or a mapping of name to parameters, not {item!r}"
             )
         for name, parameters in ({item: {}} if isinstance(item, str) else item).items():
-            if name not in metrics():
-                raise InputError(f"no metric {name!r}; there are: {', '.join(metrics())}")
-            one = metrics()[name].with_parameters(parameters or {})
+            known = find_metric(name)
+            if known is None:
+                names = sorted([*bundled_metrics(), *plugin_names()])
+                raise InputError(f"no metric {name!r}; there are: {', '.join(names)}")
+            one = known if known.problem else known.with_parameters(parameters or {})
             if chosen.setdefault(name, one).parameters != one.parameters:
                 raise InputError(f"{name}: named twice, with different parameters")
     if not chosen:

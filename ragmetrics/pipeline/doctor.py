@@ -38,6 +38,7 @@ from ragmetrics.logs import (
     golden_set,
     log_files_of_day,
 )
+from ragmetrics.metrics import plugin_names, plugin_problems
 from ragmetrics.model import FIELDS, LogRow, Rejected
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
 from ragmetrics.report import plural
@@ -83,6 +84,8 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     network gets one small request, which costs a fraction of a cent.
     """
     yield _checked("settings", partial(_settings, settings))
+    if plugin_names() or plugin_problems(()):
+        yield _checked("metrics of other packages", partial(_plugins, settings))
     yield _checked("logs", partial(_logs, settings, day))
     if settings.golden:
         yield _checked("golden set", partial(_golden, settings))
@@ -131,6 +134,16 @@ def _settings(settings: Settings) -> str:
     rules = settings.alerts.rules
     text = "the default rules" if rules is None else f"{len(rules)} rules"
     return f"data set {settings.dataset}, {len(settings.metrics)} metrics, {text}"
+
+
+def _plugins(settings: Settings) -> str:
+    """The named metrics of other packages can be used, and the others take no name of these."""
+    chosen = [metric for metric in chosen_metrics(settings) if not metric.bundled]
+    if broken := [metric.problem for metric in chosen if metric.problem]:
+        raise InputError("; ".join(broken))
+    if left_out := plugin_problems(()):
+        raise _Warning("; ".join(left_out))
+    return f"{len(chosen)} of {len(plugin_names())} are named in the settings; these can be used"
 
 
 def _logs(settings: Settings, day: date) -> str:

@@ -13,7 +13,7 @@ from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.labels import label_metrics, read_labels, report_of
 from ragmetrics.logs import GoldenSet, ReadCounts, golden_set, log_set
-from ragmetrics.metrics import metrics
+from ragmetrics.metrics import find_metric, metrics
 from ragmetrics.model import FIELDS, LabelReport, LogRow, Rejected
 from ragmetrics.scoring import Known, chosen_metrics, wanted_rows
 
@@ -49,10 +49,11 @@ class CheckReport:
     def not_applicable(self) -> dict[str, list[str]]:
         """The metrics that no row has the fields for, by the fields that no row has."""
         found: dict[str, list[str]] = {}
-        for metric in metrics().values():
-            if not self.runnable[metric.name]:
+        for name, rows in self.runnable.items():
+            metric = find_metric(name)
+            if metric and not rows:
                 lacking = metric.lacks(self.filled) or metric.needs
-                found.setdefault(" and ".join(lacking), []).append(metric.name)
+                found.setdefault(" and ".join(lacking), []).append(name)
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     logs = [log_set(settings, place) for place in places]
     golden = GoldenSet(golden_set(settings))
     check_rules(settings)  # this command reports mistakes in the settings too
-    everything = metrics().values()
+    everything = metrics([one.name for one in chosen_metrics(settings)]).values()
     report = CheckReport(files=sum(len(one.infos) for one in logs))
     report.runnable = {metric.name: 0 for metric in everything}
     for item in chain(golden.rejected, *(one.read(report.read) for one in logs)):

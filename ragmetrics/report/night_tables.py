@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ragmetrics.metrics import metrics
+from ragmetrics.metrics import find_metric
 from ragmetrics.model import Manifest, Summary
 from ragmetrics.scoring import worse_segments
 from ragmetrics.text import finite
@@ -32,7 +32,7 @@ def found_statuses(manifest: Manifest) -> list[str]:
 
 def needs(metric: str) -> str:
     """The fields of a row that a metric needs: `retrieved_contexts and reference`."""
-    known = metrics().get(metric)
+    known = find_metric(metric)
     *most, last = known.needs if known else ("",)
     fields = f"{', '.join(most)} and {last}" if most else last
     return fields.replace(" + ", " with ").replace(" | ", " or ")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from ragmetrics.metrics import metrics
+from ragmetrics.metrics import find_metric, used_metrics
 from ragmetrics.model import compared_words, over_questions
 from ragmetrics.report import costs, formatting as words
 from ragmetrics.report.figure_layout import Figure, bin_label
@@ -62,7 +62,7 @@ def render_markdown(template: str, **values: Any) -> str:
 
 def meaning(metric: str) -> str:
     """What a metric measures, in one line; empty if the metric is not installed."""
-    known = metrics().get(metric)
+    known = find_metric(metric)
     return known.title.replace("`", "") if known else ""
 
 
@@ -217,7 +217,7 @@ def write_assets(site: Files, *, charts: bool = True) -> None:
             site.write(f"assets/{own_name(kind)}", data)
     if charts and not site.exists(f"assets/{_plotly_name()}"):
         site.write(f"assets/{_plotly_name()}", _plotly().encode())
-    glossary = render_page("glossary.html", 0, groups=GROUPS, metrics=metrics())
+    glossary = render_page("glossary.html", 0, groups=GROUPS, metrics=used_metrics())
     if site.find("glossary.html") != glossary:
         site.write("glossary.html", glossary)
 

@@ -6,6 +6,7 @@ combines it and before it is stored.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from ragmetrics.metrics import Metric
@@ -30,6 +31,8 @@ def checked_score(metric: Metric, returned: object) -> Score:
     if (returned.value is None) == (returned.status is Status.SCORED):
         what = "no value" if returned.value is None else "a value"
         return metric_failed(f"a score with {what} and the status {_shown(returned.status)}")
+    if problem := "" if metric.bundled else _unstorable(returned):
+        return metric_failed(problem)
     if returned.value is None:
         return returned
     try:
@@ -37,6 +40,16 @@ def checked_score(metric: Metric, returned: object) -> Score:
     except ValueError as error:
         return metric_failed(str(error))
     return returned if returned.value is value else replace(returned, value=value)
+
+
+def _unstorable(score: Score) -> str:
+    """Why a score cannot be stored; empty if it can."""
+    try:
+        json.dumps(dict(score.details), allow_nan=False, ensure_ascii=False).encode()
+        score.reason.encode()
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        return f"details or reason that cannot be stored: {shorten(repr(error))}"
+    return ""
 
 
 def metric_failed(reason: str) -> Score:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
-from traceback import extract_tb
 
 from ragmetrics.errors import RagmetricsError, Unanswered, UnreadableReply
 from ragmetrics.metrics import Metric
 from ragmetrics.model import Answer, LogRow, Request, Score, Status
 from ragmetrics.scoring.checked_score import checked_score, metric_failed
+from ragmetrics.scoring.foreign_metric import ForeignRun, error_location
 from ragmetrics.text import shorten, weight
 
 log = logging.getLogger(__name__)
@@ -26,6 +25,30 @@ def is_heavy(row: LogRow) -> bool:
     return weight(row.texts) > _HEAVY
 
 
+class BundledRun:
+    """The steps of a bundled metric on one row."""
+
+    def __init__(self, metric: Metric, row: LogRow) -> None:
+        self._metric, self._row = metric, row
+        self._steps = metric.play(row)
+
+    def step(self, answers: Sequence[Answer] | None) -> Sequence[Request] | Score:
+        """Send the answers (None at the start), and receive the next requests or the score."""
+        try:
+            return next(self._steps) if answers is None else self._steps.send(answers)
+        except StopIteration as stop:
+            return checked_score(self._metric, stop.value)
+        except Unanswered as error:
+            return Score.unanswered(error)
+        except UnreadableReply as error:
+            return Score(None, str(error), status=Status.UNREADABLE)
+        except RagmetricsError:
+            raise
+        except Exception as error:
+            log.debug("metric %s, row %s", self._metric.name, self._row.id, exc_info=error)
+            return metric_failed(f"{shorten(repr(error))}{error_location(error)}")
+
+
 class MetricRun:
     """The generator of one metric on one row."""
 
@@ -36,8 +59,8 @@ class MetricRun:
         self.asked = False
         """True when the metric has sent a request. Otherwise every judge gives the same score."""
         self._row = row
-        self._steps = metric.play(row)
-        self._heavy = heavy
+        self._run = BundledRun(metric, row) if metric.bundled else ForeignRun(metric, row)
+        self._heavy = heavy or not metric.bundled
 
     def asks(self) -> list[Request]:
         """The current requests, with the prompts of the row's language."""
@@ -55,27 +78,11 @@ class MetricRun:
 
     def step(self, answers: Sequence[Answer] | None) -> None:
         """The same without an event loop."""
-        try:
-            self.requests = next(self._steps) if answers is None else self._steps.send(answers)
-        except StopIteration as stop:
-            self.score = checked_score(self.metric, stop.value)
-        except Unanswered as error:
-            self.score = Score.unanswered(error)
-        except UnreadableReply as error:
-            self.score = Score(None, str(error), status=Status.UNREADABLE)
-        except RagmetricsError:
-            raise
-        except Exception as error:
-            log.debug("metric %s, row %s", self.metric.name, self._row.id, exc_info=error)
-            self.score = metric_failed(f"{shorten(repr(error))}{_error_location(error)}")
+        found = self._run.step(answers)
+        if isinstance(found, Score):
+            self.score = found
         else:
-            self.asked = self.asked or bool(self.requests)
-
-
-def _error_location(error: Exception) -> str:
-    """The file and line that raised the error, for the author of the metric."""
-    frames = extract_tb(error.__traceback__)
-    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+            self.requests, self.asked = found, self.asked or bool(found)
 
 
 async def run_metric(

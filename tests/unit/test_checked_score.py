@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.config import make_settings
-from ragmetrics.metrics import metric
-from ragmetrics.metrics.registry import metrics
+from ragmetrics.metrics import metric, metrics
 from ragmetrics.model import LogRow, Manifest, Score, Status, Steps, real_number
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.scoring.checked_score import checked_score
 from ragmetrics.storage import open_store, run_of
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.plugins import forget_plugins
 
 ROWS = 40
 RETURNED: dict[str, Any] = {}
@@ -44,9 +44,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     place = f"{__name__}:house_metric"
     (info / "entry_points.txt").write_text(f"[ragmetrics.metrics]\nhouse_metric = {place}\n")
     monkeypatch.syspath_prepend(str(info.parent))
-    metrics.cache_clear()
+    forget_plugins()
     yield
-    metrics.cache_clear()
+    forget_plugins()
 
 
 def night(tmp_path: Path, value: Any, night: date = NIGHT) -> Manifest:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
-from ragmetrics.metrics.registry import metric
+from ragmetrics.metrics.definition import metric
 from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask, ask_each
 from ragmetrics.text import normalise
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ragmetrics.metrics.bundled._support import average_precision
 from ragmetrics.metrics.bundled.context_relevance import GRADE, grades
-from ragmetrics.metrics.registry import metric
+from ragmetrics.metrics.definition import metric
 from ragmetrics.model import LogRow, Score, Steps
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragmetrics.metrics.bundled.context_precision_with_reference import USEFUL, usefulness
-from ragmetrics.metrics.registry import metric
+from ragmetrics.metrics.definition import metric
 from ragmetrics.model import LogRow, Score, Steps
 
 

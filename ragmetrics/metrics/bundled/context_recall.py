@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragmetrics.metrics.bundled._support import Support, by_coverage, claims, covered, one_each
-from ragmetrics.metrics.registry import metric
+from ragmetrics.metrics.definition import metric
 from ragmetrics.model import LogRow, Prompt, Score, Steps, ask
 
 SUPPORT = Prompt(

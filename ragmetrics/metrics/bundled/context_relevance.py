@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from ragmetrics.metrics.bundled._support import ask_each_context
-from ragmetrics.metrics.registry import metric
+from ragmetrics.metrics.definition import metric
 from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps
 
 HELPS_FROM, ANSWERS_FROM = 0.2, 0.4

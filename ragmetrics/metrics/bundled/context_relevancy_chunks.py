@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED, needed, split
-from ragmetrics.metrics.registry import metric
+from ragmetrics.metrics.definition import metric
 from ragmetrics.model import LogRow, Score, Steps
 
 

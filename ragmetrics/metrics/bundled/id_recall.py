@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragmetrics.metrics.bundled._matching import NEEDS, SIMILAR_FROM, Match, Ranking, score_by
-from ragmetrics.metrics.registry import metric
+from ragmetrics.metrics.definition import metric
 from ragmetrics.model import LogRow, Score, Steps
 
 

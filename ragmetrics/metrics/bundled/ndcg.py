@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import log2
 
 from ragmetrics.metrics.bundled._matching import NEEDS, SIMILAR_FROM, Match, Ranking, score_by
-from ragmetrics.metrics.registry import metric
+from ragmetrics.metrics.definition import metric
 from ragmetrics.model import LogRow, Score, Steps
 
 

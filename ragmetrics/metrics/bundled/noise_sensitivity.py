@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ragmetrics.errors import InputError
 from ragmetrics.metrics.bundled._support import claims
 from ragmetrics.metrics.bundled.faithfulness import GROUNDED, STATEMENTS, statements
-from ragmetrics.metrics.registry import metric
+from ragmetrics.metrics.definition import metric
 from ragmetrics.model import LogRow, Score, Steps, ask_each
 
 MODES = ("relevant", "irrelevant")

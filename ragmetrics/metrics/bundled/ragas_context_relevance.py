@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.metrics.bundled._ragas import baseline_of, joined
 from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.metrics.registry import metric
+from ragmetrics.metrics.definition import metric
 from ragmetrics.model import Answer, Ask, Data, Lexicon, LogRow, Prompt, Score, Status, Steps, Text
 
 Alone = Literal["either", "first"]

@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 from ragmetrics.errors import InputError
 from ragmetrics.metrics.bundled._ragas import baseline_of, read
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.metrics.registry import metric
+from ragmetrics.metrics.definition import metric
 from ragmetrics.model import (
     Data,
     Lexicon,

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from ragmetrics.errors import InputError, UnreadableReply
-from ragmetrics.metrics.registry import metric
+from ragmetrics.metrics.definition import metric
 from ragmetrics.model import (
     Data,
     Lexicon,

@@ -14,7 +14,7 @@ from ragmetrics.alerts import DEFAULT_RULES, check_rules
 from ragmetrics.config import Settings, load_settings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet, NightPlace, in_layout, log_set, night_place
-from ragmetrics.metrics import metrics
+from ragmetrics.metrics import bundled_metrics
 from ragmetrics.model import FIELDS, LogRow
 from ragmetrics.pipeline.evaluation import RowsLost, evaluate
 from ragmetrics.pipeline.init.log_layout import find_layout, read_sample
@@ -139,7 +139,7 @@ def _limits(
     """The limits of the metrics of the default rules, by the embedded judge's scores."""
     names = [rule.metric for rule in DEFAULT_RULES]
     filled = {name for name in FIELDS if any(getattr(row, name) for row in rows)}
-    scored = [one for one in names if metrics()[one].fits(filled)]
+    scored = [one for one in names if bundled_metrics()[one].fits(filled)]
     if not scored:
         return []
     with warnings.catch_warnings(category=RowsLost, action="ignore"):  # the check prints it
