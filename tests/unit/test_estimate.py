@@ -165,7 +165,9 @@ def test_prompts_without_a_baseline_say_at_least(monkeypatch: pytest.MonkeyPatch
         verdict = yield from ask(blind, context=row.retrieved_contexts[0], claims=["It is so."])
         return Score(float(len(verdict.supported)))
 
-    monkeypatch.setattr(registry, "metrics", lambda: {one.name: one for one in (recall, guessing)})
+    monkeypatch.setattr(
+        registry, "find_metric", {"context_recall": recall, "guessing": guessing}.get
+    )
     expected = estimate(make_rows(4), ["guessing", "context_recall"], "openai")
     assert expected.at_least == ["guessing"]
     assert expected.total.requests == 8
