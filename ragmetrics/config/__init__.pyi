@@ -45,6 +45,11 @@ from .retriever import (
     RetrieverSettings as RetrieverSettings,
     PLACEHOLDER as PLACEHOLDER,
 )
-from .nights import night_before as night_before, night_span as night_span
+from .nights import (
+    check_night as check_night,
+    log_files_of_day as log_files_of_day,
+    night_before as night_before,
+    night_span as night_span,
+)
 from .snapshot import public_settings as public_settings
 from .schema import settings_schema as settings_schema

@@ -1,13 +1,21 @@
-"""Which time a night covers: a day in a time zone."""
+"""Which time a night covers, a day in a time zone; and where its logs are."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator
 
+from ragmetrics.errors import InputError
+
+_DATE = re.compile(r"\{date(?::([^}]+))?\}")
+_YEARS = range(1970, 3000)
+_LEAP_YEAR = 366
+_STARTS = (date(2024, 1, 1), date(2025, 1, 1), date(2035, 1, 1))
+"""Years whose nights have to be told apart: neighbours, and one of another decade."""
 _LATER = timedelta(hours=12)
 """How far days of zones west of UTC reach beyond the UTC day of the same date. Zones east of it
 begin their day earlier, but most of its working hours are on the same UTC day."""
@@ -39,6 +47,35 @@ def night_span(day: date, zone: str | None) -> tuple[datetime, datetime]:
     except OverflowError:
         end = datetime.max.replace(tzinfo=UTC)
     return start, end
+
+
+def check_night(day: date) -> None:
+    """Raise InputError for what is no date of a night: a time, or a year that no log is of."""
+    if isinstance(day, datetime) or not isinstance(day, date):
+        raise InputError(f"a night is a datetime.date, not {day!r:.100}")
+    if day.year not in _YEARS:
+        first, last = _YEARS[0], _YEARS[-1]
+        raise InputError(f"night {day}: the year should be from {first} to {last}")
+
+
+def log_files_of_day(place: str, day: date) -> str:
+    """The location with the date filled in."""
+    return _DATE.sub(lambda match: day.strftime(match[1] or "%Y-%m-%d"), place)
+
+
+def check_template(place: str) -> None:
+    """Raise ValueError for a location with a date that is the same for several nights."""
+    if not _DATE.search(place):
+        return  # one file, which is replaced or grows
+    first: dict[str, date] = {}
+    for start in _STARTS:
+        for number in range(_LEAP_YEAR):
+            day = start + timedelta(days=number)
+            if (other := first.setdefault(log_files_of_day(place, day), day)) != day:
+                raise ValueError(
+                    f"the same for {other} and {day}: a date needs a year, a month and a day, as "
+                    "in {date} or {date:%Y/%m/%d}"
+                )
 
 
 def night_before(moment: datetime, zone: str | None) -> date:

@@ -32,7 +32,7 @@ from ragmetrics.config.judge import (
     SettingsModel,
     as_mapping,
 )
-from ragmetrics.config.nights import ZoneName
+from ragmetrics.config.nights import ZoneName, check_template
 from ragmetrics.config.prometheus import PushSettings
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.runner import RunnerSettings
@@ -177,6 +177,7 @@ class Settings(BaseSettings):
         for name in _BRACES.findall(logs):
             if name != "date" and not name.startswith("date:"):
                 raise ValueError(f"{{{name}}}: the only placeholder is {{date}} or {{date:%Y/%m}}")
+        check_template(logs)
         return logs
 
     @field_validator("columns")

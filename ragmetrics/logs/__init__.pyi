@@ -20,7 +20,6 @@ from .log_files import (
     find_logs as find_logs,
     is_among as is_among,
     log_of as log_of,
-    log_files_of_day as log_files_of_day,
 )
 from .night_template import NightPlace as NightPlace, night_place as night_place
 from .presets.base import Place as Place

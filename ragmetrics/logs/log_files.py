@@ -8,7 +8,6 @@ Other layouts: `field_mapping.py`, `presets/`.
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ragmetrics.config import Settings
+from ragmetrics.config import Settings, log_files_of_day
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.field_mapping import map_columns
 from ragmetrics.logs.formats import (
@@ -46,7 +45,6 @@ from ragmetrics.model import (
 )
 from ragmetrics.storage import FileInfo, Files, FileTooLarge, same_file
 
-_DATE = re.compile(r"\{date(?::([^}]+))?\}")
 _MAGIC = frozenset("*?[")
 
 
@@ -263,11 +261,6 @@ def is_among(path: Path, files: Files, infos: Iterable[FileInfo]) -> bool:
     """True when a local path is one of the files, so that writing to it would overwrite it."""
     folder = files.local
     return folder is not None and any(same_file(path, folder / info.path) for info in infos)
-
-
-def log_files_of_day(place: str, day: date) -> str:
-    """The location with the date filled in."""
-    return _DATE.sub(lambda match: day.strftime(match[1] or "%Y-%m-%d"), place)
 
 
 def _is_log(path: str) -> bool:

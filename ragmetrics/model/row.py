@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    FiniteFloat,
+    TypeAdapter,
+    ValidationError,
+)
 
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.text import normalise
@@ -107,7 +114,7 @@ class LogRow:
     reference_contexts: tuple[str, ...] | None = None
     retrieved_context_ids: tuple[Identifier, ...] | None = None
     reference_context_ids: tuple[Identifier, ...] | None = None
-    retrieved_context_scores: tuple[float, ...] | None = None
+    retrieved_context_scores: tuple[FiniteFloat, ...] | None = None
     index_build: Identifier | None = None
     language: str | None = None
     trace_id: Identifier | None = None

@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Literal, Protocol, TypeVar
 
 from ragmetrics.alerts import Delivery, load_alerts
-from ragmetrics.config import Settings, night_before
+from ragmetrics.config import Settings, log_files_of_day, night_before
 from ragmetrics.errors import (
     InputError,
     JudgePending,
@@ -25,7 +25,7 @@ from ragmetrics.errors import (
     RagmetricsError,
     StoreError,
 )
-from ragmetrics.logs import find_logs, log_files_of_day
+from ragmetrics.logs import find_logs
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import nightly as night
 from ragmetrics.report import is_shown, refresh_dashboard

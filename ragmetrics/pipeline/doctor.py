@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from ragmetrics import event_loop as loop
 from ragmetrics.alerts import channels, check_rules
-from ragmetrics.config import BUILD, JudgeSettings, Settings
+from ragmetrics.config import BUILD, JudgeSettings, Settings, log_files_of_day
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.judges import (
     Corpus,
@@ -36,7 +36,6 @@ from ragmetrics.logs import (
     find_inputs,
     find_logs,
     golden_set,
-    log_files_of_day,
 )
 from ragmetrics.metrics import plugin_names, plugin_problems
 from ragmetrics.model import FIELDS, LogRow, Rejected

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, TypeVar
+
+from pydantic import AwareDatetime, ValidationError
 
 from ragmetrics.config import Settings
-from ragmetrics.errors import RagmetricsError, StoreError
-from ragmetrics.model import Manifest, Record
+from ragmetrics.errors import InputError, RagmetricsError, StoreError
+from ragmetrics.model import Manifest, Record, explain_validation_error
 from ragmetrics.pipeline.nightly import (
     NightResult,
     finish_night,
@@ -26,12 +28,14 @@ from ragmetrics.pipeline.nightly import (
 from ragmetrics.scoring import Staged, find_staged, list_parts, score_part
 from ragmetrics.storage import RunRef, find_manifest, open_store
 
+Reference = TypeVar("Reference", bound=Record)
+
 
 class NightRun(Record):
     """A reference to a night under way, for the next step: small, and without texts of the log."""
 
     ref: RunRef
-    begun: datetime
+    begun: AwareDatetime
     """When the night began. Its deadline counts from here."""
     problems: tuple[str, ...] = ()
     """Why the labelled set of `alerts: drift_set` was not judged."""
@@ -90,7 +94,7 @@ class NightSteps:
 
     def parts(self, run: NightRun | Mapping[str, Any]) -> list[NightPart]:
         """The parts to score. They do not depend on each other."""
-        staged = self._staged(NightRun.model_validate(run))
+        staged = self._staged(_read(NightRun, run))
         return [
             NightPart(metrics=tuple(family), shard=shard)
             for family, shard in list_parts(self.settings, staged)
@@ -104,8 +108,8 @@ class NightSteps:
         After the deadline of the settings no judge gets a request, and rows that need one are
         `judge_failed`. Raises errors that a retry may mend, and JudgePending while a batch is open.
         """
-        run, part = NightRun.model_validate(run), NightPart.model_validate(part)
-        until = run.begun + self.settings.deadline
+        run, part = _read(NightRun, run), _read(NightPart, part)
+        until = _after(run.begun, self.settings.deadline)
         try:
             score_part(self.settings, run.ref, part.metrics, part.shard, until=until)
         except RagmetricsError as error:
@@ -122,7 +126,7 @@ class NightSteps:
         Rows of a part that is not scored are `judge_failed`. Raises StoreError if the manifest
         could not be written.
         """
-        run = NightRun.model_validate(run)
+        run = _read(NightRun, run)
         known = [*filter(None, problems), *run.problems]
         manifest = publish_night(self.settings, self._staged(run), known)
         stored = find_manifest(open_store(self.settings), run.ref)
@@ -137,7 +141,7 @@ class NightSteps:
 
         Raises CoverageShort at the end if something could not be scored, sent or shown.
         """
-        run = NightRun.model_validate(run)
+        run = _read(NightRun, run)
         return finish_night(self.settings, self._manifest(run), run.unwritten)
 
     def _staged(self, run: NightRun) -> Staged:
@@ -156,3 +160,19 @@ class NightSteps:
                 "step `publish`"
             )
         return manifest
+
+
+def _read(kind: type[Reference], stored: Reference | Mapping[str, Any]) -> Reference:
+    """A reference as a scheduler has stored it. Raises InputError for what is none."""
+    try:
+        return kind.model_validate(stored)
+    except ValidationError as error:
+        why = explain_validation_error(error)
+        raise InputError(f"not what an earlier step returned: {kind.__name__}: {why}") from None
+
+
+def _after(begun: datetime, longest: timedelta) -> datetime:
+    try:
+        return begun + longest
+    except OverflowError:
+        raise InputError(f"the night began at {begun}: outside the calendar") from None

@@ -24,7 +24,7 @@ from ragmetrics.alerts import (
     notify_dashboard_failure,
 )
 from ragmetrics.calibration import REFIT_AFTER, judge_drift_set, learn
-from ragmetrics.config import Rule, Settings
+from ragmetrics.config import Rule, Settings, check_night
 from ragmetrics.errors import (
     JudgePending,
     JudgeRefused,
@@ -95,6 +95,7 @@ def stage_night(settings: Settings, day: date, begun: datetime | None = None) ->
     is a new attempt with its own run. The sample and the budget plan are made here; active sampling
     first has all rows scored by the cheap judge.
     """
+    check_night(day)
     info, embedder = check_settings(settings)
     files, now = open_store(settings), datetime.now(UTC)
     topics = topics_of_night(settings, files, day)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -21,7 +22,7 @@ from pydantic import JsonValue
 
 from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.diagnosis import NeedingQuestion, needing_questions_of
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, RetrieverRefused
 from ragmetrics.logs import inputs_of
 from ragmetrics.model import AS_NOW, LogRow, Manifest, WhatIf, dump_json
 from ragmetrics.pipeline.evaluation import Progress, score_inputs, settings_of, temporary
@@ -72,6 +73,7 @@ def whatif(
             f"no question of the night of {night} lost a passage that it needs and had before"
         )
     answers, requests = _ask(chosen, build, named, [*fallen, *others], progress)
+    _refuse_silence(answers)
     scores, scored = _score(chosen, files, manifest, answers, progress)
     found = WhatIf(
         dataset=manifest.dataset,
@@ -173,6 +175,18 @@ def _ask(
         ]
         found.append(VariantAnswers(name, dict(parameters), rows))
     return found, requests
+
+
+def _refuse_silence(answers: Sequence[VariantAnswers]) -> None:
+    """Raise RetrieverRefused where no variant has an answer: there is nothing to score."""
+    reasons = Counter(row for one in answers for row in one.rows if isinstance(row, str))
+    asked = sum(len(one.rows) for one in answers)
+    if asked and reasons.total() == asked:
+        reason, count = reasons.most_common(1)[0]
+        raise RetrieverRefused(
+            f"the retriever gave no usable answer to any of {asked:,} requests; most often "
+            f"({count:,}): {reason}"
+        )
 
 
 def _row(asked: LogRow, answer: LogRow) -> LogRow:

@@ -154,10 +154,7 @@ def line_of(row: LogRow, limit: int) -> bytes:
     """The row as a line of a log. Raises NoAnswer where readers of logs would reject it."""
     values = {name: getattr(row, name) for name in FIELDS}
     known = {name: value for name, value in values.items() if value is not None and value != {}}
-    try:
-        text = json.dumps(known, ensure_ascii=False, allow_nan=False, default=_plain)
-    except ValueError:
-        raise NoAnswer(UNREADABLE, "a score is not a finite number") from None
+    text = json.dumps(known, ensure_ascii=False, allow_nan=False, default=_plain)
     line = text.encode("utf-8", "replace") + b"\n"  # a lone surrogate of a cut text becomes "?"
     if len(line) > limit:
         raise NoAnswer(

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from ragmetrics import event_loop as loop
 from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
-from ragmetrics.errors import RagmetricsError
+from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.judges import (
     EMBEDDING,
     Corpus,
@@ -154,7 +154,9 @@ class RunScorer:
         settings, ref, files = self.settings, self.ref, open_store(self.settings)
         expect(files.place)  # the process that staged the run has reached the bucket
         kept = self.kept or files
-        family = [metric for metric in chosen_metrics(settings) if metric.name in names]
+        family = family_of(settings, names)
+        if not 0 <= shard < ref.shards:
+            raise InputError(f"run {ref.run} has no shard {shard}; it has {ref.shards}")
         own = [metric.name for metric in family]
         async with open_budget_pool(files, ref) as pool:
             if pool:
@@ -187,6 +189,14 @@ def _part_slot(settings: Settings) -> AbstractAsyncContextManager[object]:
     if waits:
         return nullcontext()
     return _part_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_PARTS_AT_ONCE))
+
+
+def family_of(settings: Settings, names: Sequence[str]) -> list[Metric]:
+    """The metrics of the settings with some names. Raises InputError for a name that none has."""
+    chosen = {metric.name: metric for metric in chosen_metrics(settings)}
+    if unknown := [name for name in names if name not in chosen] or ([] if names else [""]):
+        raise InputError(f"{unknown[0]!r} is not scored; scored are: {', '.join(chosen)}")
+    return [metric for metric in chosen.values() if metric.name in names]
 
 
 def _is_done(files: Files, ref: RunRef, family: Sequence[Metric], shard: int) -> bool:

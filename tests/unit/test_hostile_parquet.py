@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,9 @@ def test_a_column_that_nobody_reads_costs_nothing(tmp_path: Path, cells: pa.Arra
             "tags: ",
         ),
         ({"response": pa.array([b"fine", b"\xff"]).view(pa.string())}, "response: "),
+        ({"retrieved_context_scores": [[1.0], [math.nan]]}, "retrieved_context_scores: "),
     ],
-    ids=["timestamp", "date", "keys", "bytes"],
+    ids=["timestamp", "date", "keys", "bytes", "score"],
 )
 def test_a_cell_that_cannot_be_read_costs_itself(
     tmp_path: Path, columns: dict[str, Any], reason: str

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ragmetrics.config import Settings, load_settings
-from ragmetrics.errors import JudgePending, JudgeRefused, StoreError
+from ragmetrics.errors import InputError, JudgePending, JudgeRefused, StoreError
 from ragmetrics.pipeline import CoverageShort, NightSteps, night_steps
 from tests.fakes.two_nights import NIGHTS, results, results_of_run_night, write_two_nights
 
@@ -134,3 +134,54 @@ def test_a_step_without_the_one_before_says_which_one_to_repeat(settings: Settin
         file.unlink()
     with pytest.raises(StoreError, match="repeat the step `stage`"):
         steps.parts(run)
+
+
+@pytest.mark.parametrize(
+    ("night", "said"),
+    [
+        (date(9999, 12, 31), "the year should be from 1970 to 2999"),
+        (date(1, 1, 1), "the year should be from 1970 to 2999"),
+        (datetime(2026, 11, 19, 3), r"a night is a datetime.date, not datetime.datetime\(2026"),
+        (datetime(2026, 11, 19, tzinfo=UTC), "a night is a datetime.date"),
+        ("2026-11-19", "a night is a datetime.date, not '2026-11-19'"),
+    ],
+)
+def test_what_is_no_date_of_a_night_is_wrong_input(
+    settings: Settings, night: Any, said: str
+) -> None:
+    """A scheduler may hand over a time, a text or the end of the calendar."""
+    with pytest.raises(InputError, match=said):
+        NightSteps(settings).stage(night)
+    assert not Path(settings.store).exists()
+
+
+@pytest.mark.parametrize(
+    ("begun", "said"),
+    [
+        ("2026-11-20T03:00:00", "NightRun: begun: should have timezone info"),
+        ("9999-12-31T23:00:00Z", "outside the calendar"),
+        ("soon", "NightRun: begun: "),
+    ],
+)
+def test_a_reference_with_a_wrong_time_is_wrong_input(
+    settings: Settings, begun: str, said: str
+) -> None:
+    """A scheduler that changes what it stores is told so, without a traceback."""
+    run = stored(NightSteps(settings).stage(NIGHTS[0]).as_json)
+    (part, *_) = NightSteps(settings).parts(run)
+    with pytest.raises(InputError, match=said):
+        NightSteps(settings).score({**run, "begun": begun}, part)
+
+
+def test_a_part_that_the_settings_do_not_score_is_wrong_input(settings: Settings) -> None:
+    """Returning nothing would say that it is scored."""
+    steps = NightSteps(settings)
+    run = steps.stage(NIGHTS[0])
+    (part, *_) = steps.parts(run)
+    for wrong, said in (
+        ({"metrics": ("context_recal",)}, "'context_recal' is not scored; scored are: "),
+        ({"metrics": ()}, "is not scored"),
+        ({"shard": 99}, "has no shard 99"),
+        ({"shard": -1}, "has no shard -1"),
+    ):
+        assert said in (steps.score(run, part.model_copy(update=wrong)) or "")

@@ -7,6 +7,8 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+import pytest
 from hypothesis import example, given, strategies as st
 
 from ragmetrics.config import PLACEHOLDER, RetrieverSettings
@@ -123,6 +125,20 @@ def test_any_answer_is_a_row_or_no_answer(answer: Any, path: str | None, questio
     assert read_row(json.loads(line), "other") == row
     assert row.user_input == question
     assert all(math.isfinite(score) for score in row.retrieved_context_scores or ())
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, "NaN", np.float32("nan")])
+def test_a_score_that_is_not_finite_is_no_answer(score: Any) -> None:
+    """A replay, a what-if and a night would each read another row from it."""
+    asked = Question("q1", "Who?", "en", {})
+    with pytest.raises(NoAnswer, match=r"retrieved_context_scores\.1: should be a finite number"):
+        read_answer(
+            RetrieverSettings(url="http://localhost/"),
+            asked,
+            "b1",
+            [{"text": "x", "score": 1.0}, {"text": "y", "score": score}],
+            MOMENT,
+        )
 
 
 @given(st.lists(TEXT), TEXT)

@@ -80,6 +80,32 @@ def test_a_mistake_is_told_by_file_and_key(tmp_path: Path, text: str, message: s
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "logs",
+    ["{date}.jsonl", "{date:%Y/%m/%d}/", "y={date:%Y}/m={date:%m}/d={date:%d}/", "{date:%Y%j}",
+     "{date:%y%m%d}", "all.jsonl"],
+)  # fmt: skip
+def test_a_place_of_logs_has_the_whole_date_or_none(logs: str) -> None:
+    """One that is the same every night is replaced or grows."""
+    assert make_settings({"logs": logs}).logs == logs
+
+
+@pytest.mark.parametrize(
+    ("logs", "nights"),
+    [
+        ("{date:%d}.jsonl", "2024-01-01 and 2024-02-01"),
+        ("{date:%m-%d}.jsonl", "2024-01-01 and 2025-01-01"),
+        ("{date:%Y/%m}/", "2024-01-01 and 2024-01-02"),
+        ("{date:%y%m}{date:%H}.jsonl", "2024-01-01 and 2024-01-02"),
+        ("{date:%A}.jsonl", "2024-01-01 and 2024-01-08"),
+    ],
+)
+def test_a_date_that_several_nights_share_is_an_error(logs: str, nights: str) -> None:
+    """The log of the first would be that of the second."""
+    with pytest.raises(SettingsError, match=f"logs: the same for {nights}: a date needs a year"):
+        make_settings({"logs": logs})
+
+
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     """One line, with the path."""
     with pytest.raises(SettingsError, match=r"nosuch\.yaml: no such settings file"):

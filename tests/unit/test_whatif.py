@@ -17,7 +17,7 @@ import ragmetrics
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.diagnosis import NeedingQuestion
 from ragmetrics.diagnosis.document_ids import in_order
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, RetrieverRefused
 from ragmetrics.model import (
     LogRow,
     LostPassages,
@@ -40,6 +40,7 @@ from tests.fakes.command import Run
 from tests.fakes.logs import write_jsonl
 from tests.fakes.nights import night
 from tests.fakes.retrievals import text_of
+from tests.fakes.retriever import SearchServer
 
 NAMES = [f"p{number}" for number in range(10)]
 BAD = date(2026, 11, 4)
@@ -184,6 +185,16 @@ def test_a_night_without_a_fall_is_an_error(folder: Path, night: date, said: str
     """There is nothing to mend."""
     with pytest.raises(InputError, match=said):
         ragmetrics.whatif(night, settings=settings_in(folder))
+
+
+def test_a_retriever_that_answers_html_is_named(folder: Path, search_server: SearchServer) -> None:
+    """Not the log: no answer could be read, and the most frequent reason is told."""
+    search_server.faults(fail={"html": 1.0})
+    retriever = {**search_server.settings, "parameters": {"k": 2}, "variants": {"large": {"k": 8}}}
+    settings = settings_in(folder, retriever=retriever)
+    with pytest.raises(RetrieverRefused, match="no usable answer to any of 16 requests") as error:
+        ragmetrics.whatif(BAD, settings=settings)
+    assert "(16): the retriever's answer is not JSON: <html>Please log in" in str(error.value)
 
 
 def test_the_command_begins_with_the_verdict(run: Run, folder: Path) -> None:
