@@ -38,9 +38,24 @@ from benchmarks.active_sampling import (
 )
 from benchmarks.moving_world import data_folder
 from ragmetrics.calibration.labelled_sets import LabelledSet, LabelTarget, read_sets, targets
-from ragmetrics.calibration.learned_fit import Examples, fit_folds, quality
+from ragmetrics.calibration.learned_fit import (
+    Examples,
+    Fitted,
+    RowMeans,
+    cuts,
+    fit_folds,
+    quality,
+)
 from ragmetrics.config import make_settings
-from ragmetrics.judges import Corpus, EmbeddedJudge, Features, levels_of, top_level
+from ragmetrics.judges import (
+    Corpus,
+    EmbeddedJudge,
+    Features,
+    fold_of,
+    levels_of,
+    top_level,
+)
+from ragmetrics.judges.learned_judge import level_chances, standardised
 from ragmetrics.model import Figure, LearnedQuality
 from ragmetrics.stats import prediction_powered
 from ragmetrics.stats.intervals import Mean
@@ -79,11 +94,17 @@ class Labelled:
     """The level of each item by the embedded judge's verdict."""
 
 
-def gather(labelled: LabelledSet) -> Iterator[Labelled]:
-    """The metrics of a set that have labels of both classes."""
+def counted(labelled: LabelledSet) -> Corpus:
+    """The word counts of a set."""
     corpus = Corpus()
     for one in labelled.rows:
         corpus.add(one.labelled.row.retrieved_contexts, one.labelled.row.user_input)
+    return corpus
+
+
+def gather(labelled: LabelledSet) -> Iterator[Labelled]:
+    """The metrics of a set that have labels of both classes."""
+    corpus = counted(labelled)
     features, judge = Features(corpus), EmbeddedJudge(corpus)
     for target in targets(None):
         found = _items(labelled, target, features, judge)
@@ -226,16 +247,30 @@ def _holds(one: Mean, truth: float) -> bool:
 
 def read(folder: Path, sets: Sequence[str] = SETS) -> Iterator[Labelled]:
     """The labelled items of the sets in a folder."""
-    places = [str(folder / f"{name}.jsonl") for name in sets]
-    for one in read_sets(make_settings({}), places):
+    for one in _read_sets(folder, sets):
         yield from gather(one)
+
+
+def _read_sets(folder: Path, sets: Sequence[str] = SETS) -> list[LabelledSet]:
+    return list(read_sets(make_settings({}), [str(folder / f"{name}.jsonl") for name in sets]))
+
+
+def report_alone() -> Iterator[str]:
+    """The means of the learned judge alone, before and after its features were those of its use."""
+    yield "| mean of the learned judge alone | before | now | labels |"
+    yield "|---" * 4 + "|"
+    for one in _read_sets(data_folder()):
+        for metric in NIGHTLY:
+            if (found := means_alone(one, metric)) is not None:
+                yield f"| {one.name} {metric} | " + " | ".join(f"{m:.3f}" for m in found) + " |"
 
 
 def report(draws: int = NIGHTS) -> Iterator[str]:
     """All figures, line by line."""
     sets = list(read(data_folder()))
+    yield from report_alone()
     yield (
-        "| labels as verdicts | items | verdicts | AUC | embedded | difference | within row "
+        "\n| labels as verdicts | items | verdicts | AUC | embedded | difference | within row "
         "| embedded | r of row scores | embedded | Brier | ECE |"
     )
     yield "|---" * 12 + "|"
@@ -265,6 +300,38 @@ def report(draws: int = NIGHTS) -> Iterator[str]:
             nights = min(draws, REFITTED)
             best, plain = simulate_refitted(one, REFIT_JUDGED, nights)
             yield f"| {one.name} | {REFIT_JUDGED} | {nights} | {best:.1%} | {plain:.1%} |"
+
+
+def means_alone(labelled: LabelledSet, metric: str) -> tuple[float, float, float] | None:
+    """Mean row scores of the learned judge alone, and by labels: where it is fitted to features of
+    nights whose words were not counted and gives the more probable level, as it once was; where it
+    is fitted to the features that its use has, and gives each level as often as the labels do.
+    """
+    corpus = counted(labelled)
+    (target,) = (one for one in targets(None) if one.metric == metric)
+    judge = EmbeddedJudge(corpus)
+    used = _items(labelled, target, Features(corpus), judge)
+    other = _items(labelled, target, Features(Corpus()), judge)
+    if used is None or other is None:
+        return None
+    by_row, levels = RowMeans(used.examples), used.examples.levels
+    before = _as_used(used, fit_folds(other.examples, other.top))
+    after = fit_folds(used.examples, used.top).chances
+    given = ((before > 0.5), (after > cuts(levels, after)))
+    means = [float(by_row.of(one.sum(axis=1)).mean()) / used.top for one in given]
+    return means[0], means[1], float(by_row.of(levels).mean()) / used.top
+
+
+def _as_used(used: Labelled, fitted: Fitted) -> Floats:
+    """The predictions of a model from the features that its use has."""
+    x = standardised(used.examples.features, fitted.mean.tolist(), fitted.scale.tolist())
+    folds = np.array([fold_of(str(question)) for question in used.examples.questions])
+    chances = np.zeros((len(x), used.top))
+    for fold, coefficients in enumerate(fitted.coefficients):
+        inside = folds == fold
+        if inside.any():
+            chances[inside] = level_chances(x[inside], coefficients)
+    return chances
 
 
 def _line(one: Labelled, verdicts: int) -> str:
