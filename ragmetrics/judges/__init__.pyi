@@ -8,6 +8,7 @@ from .base import (
     fingerprint as fingerprint,
     only_of as only_of,
 )
+from .bills import MeteredJudge as MeteredJudge
 from .batch_api import (
     ENDED as ENDED,
     BatchApi as BatchApi,
@@ -50,7 +51,6 @@ from .reply_cache import EMBEDDING as EMBEDDING, ReplyCache as ReplyCache
 from .responses import RetryableError as RetryableError
 from .row_first import RowFirst as RowFirst
 from .run_limits import (
-    MeteredJudge as MeteredJudge,
     Spend as Spend,
     SpendLimiter as SpendLimiter,
     before_deadline as before_deadline,

@@ -21,6 +21,7 @@ from ragmetrics.errors import (
     UnreadableReply,
 )
 from ragmetrics.judges.base import Judge, RepliesAtOnce, Reply, TracksRequests
+from ragmetrics.judges.bills import MeteredJudge
 from ragmetrics.judges.client_base import (
     ClientBase,
     PendingAnswer,
@@ -32,7 +33,7 @@ from ragmetrics.judges.fused_prompt import Fused, fusible
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.judges.row_first import is_cacheable
-from ragmetrics.judges.run_limits import MeteredJudge, before_deadline, check_deadline
+from ragmetrics.judges.run_limits import before_deadline, check_deadline
 from ragmetrics.model import Answer, Ask, Embed, Request, Status
 from ragmetrics.text import is_refusal, shorten
 
@@ -92,7 +93,7 @@ class JudgeClient(ClientBase):
         self.name = name or judge.name
         self._tracker = judge if isinstance(judge, TracksRequests) else None
         self._embeddings, self._reasks = embeddings, reasks
-        self._record, self._meter = record, meter
+        self._record, self._meter = record, meter or MeteredJudge()
         self._fuse, self._head_first = fuse, head_first
         self._fusing: set[asyncio.Task[None]] = set()
 
@@ -239,16 +240,16 @@ class JudgeClient(ClientBase):
 
     async def _reply(self, request: Ask, attempt: int, counter: UsageCounter) -> Reply:
         await self._prepare()
+        bill, counted = self._meter.bill(request), 0
         try:
             async with before_deadline():
-                if self._meter:
-                    reply = await self._meter.reply(self.judge, request, attempt)
-                else:
-                    reply = await self.judge.reply(request, attempt)
+                reply = await self._meter.reply(self.judge, request, attempt, bill)
+            counted = counter.add(reply)
         except JudgeError as error:
-            counter.fail(error.failures)
+            counted = counter.fail(error.failures)
             raise
-        counter.add(reply)
+        finally:
+            counter.add_sent(bill, counted)
         return reply
 
     def _note(self, request: Ask, reply: Reply) -> None:

@@ -24,6 +24,7 @@ from ragmetrics.errors import (
     Unanswered,
 )
 from ragmetrics.judges.base import HEDGED, Embedded, Embedder, Judge, Reply
+from ragmetrics.judges.bills import Bill
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.model import Answer, Status, Usage
 
@@ -220,31 +221,47 @@ class UsageCounter:
     hedged: int = 0
     certain: int = 0
     escalated: int = 0
+    unknown_requests: int = 0
+    unknown_prompt_tokens: int = 0
+    unknown_completion_tokens: int = 0
     failures: Counter[str] = field(default_factory=Counter)
 
-    def add(self, reply: Reply) -> None:
-        """Count a reply, and the failed attempts before it."""
-        self.requests += not (reply.known or reply.shares_request)
+    def add(self, reply: Reply) -> int:
+        """Count a reply, and the failed attempts before it; return the number of requests."""
+        own = int(not (reply.known or reply.shares_request))
+        self.requests += own
         self.shared += reply.shares_request
         self.answered_from_store += reply.known
-        self.fail(reply.failures)
         self.prompt_tokens += reply.prompt_tokens
         self.cached_tokens += reply.cached_tokens
         self.completion_tokens += reply.completion_tokens
+        return own + self.fail(reply.failures)
 
-    def fail(self, failures: Mapping[str, int]) -> None:
-        """Count failed attempts and hedged requests, by kind."""
-        self.requests += sum(
-            times for kind, times in failures.items() if kind not in _NEVER_ANSWERED
-        )
+    def add_sent(self, bill: Bill, counted: int) -> None:
+        """Count the attempts that a closed bill has beyond the `counted` ones, such as those that a
+        deadline cut, and the expected tokens of those that nobody will say.
+        """
+        requests, prompt, completion = bill.unknown
+        self.requests += max(0, bill.sent - counted)
+        self.prompt_tokens += round(prompt)
+        self.completion_tokens += round(completion)
+        self.unknown_requests += requests
+        self.unknown_prompt_tokens += round(prompt)
+        self.unknown_completion_tokens += round(completion)
+
+    def fail(self, failures: Mapping[str, int]) -> int:
+        """Count failed attempts and hedged requests, by kind; return the number of requests."""
+        requests = sum(times for kind, times in failures.items() if kind not in _NEVER_ANSWERED)
+        self.requests += requests
         self.hedged += failures.get(HEDGED, 0)
         self.failures.update({kind: n for kind, n in failures.items() if kind != HEDGED})
+        return requests
 
-    def add_embedded(self, embedded: Embedded) -> None:
-        """Count a text's share of a request for vectors."""
+    def add_embedded(self, embedded: Embedded) -> int:
+        """Count a text's share of a request for vectors; return the number of requests."""
         self.requests += embedded.requests
-        self.fail(embedded.failures)
         self.prompt_tokens += embedded.tokens
+        return embedded.requests + self.fail(embedded.failures)
 
     def usage(self) -> Usage:
         """The counts as a record."""

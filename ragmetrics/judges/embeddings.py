@@ -26,6 +26,7 @@ from ragmetrics.errors import (
     Unanswered,
 )
 from ragmetrics.judges.base import Embedded, Embedder, EmbedsAtOnce, Metered, fingerprint
+from ragmetrics.judges.bills import Bill, bill_in_use, shared_bill
 from ragmetrics.judges.client_base import (
     ClientBase,
     PendingAnswer,
@@ -38,6 +39,8 @@ from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.judges.responses import UNREADABLE, Oversized, RequestRejected, count, mapping
 from ragmetrics.judges.run_limits import (
     Deadline,
+    Expectation,
+    Forecast,
     Spend,
     SpendLimiter,
     before_deadline,
@@ -55,10 +58,12 @@ if TYPE_CHECKING:
     from ragmetrics.judges.transport import Access
     from ragmetrics.storage import Files
 
-_Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded]]
+_Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded], Bill]
 _Run: TypeAlias = tuple[SpendLimiter | None, Deadline | None]
 OPENAI_MODEL = "text-embedding-3-small"
 _NONE: Vector = np.empty(0, dtype=np.float32)
+_EMBEDDED = Expectation(completion=0.0)
+"""Nobody learns from vectors: a token is four characters."""
 _PATH = "/embeddings"
 _BATCH = 128
 _GATHERING_SECONDS = 0.01  # texts requested within it share a request
@@ -156,12 +161,27 @@ class EmbeddingClient(ClientBase):
     async def _embed(self, text: str, counter: UsageCounter) -> Embedded:
         if not isinstance(self._embedder, Metered):
             return Embedded(await self._embedder.embed(text))
-        found = await self._embedder.embed_metered(text)
-        if budget := budget_in_use():
-            paid = self._prices.usd(found.tokens) or 0.0
-            budget.charge_embedding(expected_of(text, self._prices), found.tokens, paid)
-        counter.add_embedded(found)
+        bill, counted = Bill(Forecast(_EMBEDDED, len(text))), 0
+        found = Embedded(_NONE)
+        try:
+            with bill.in_use():
+                found = await self._embedder.embed_metered(text)
+                if found.tokens or not bill.sent:
+                    bill.pay(found.tokens, 0)
+            counted = counter.add_embedded(found)
+        except JudgeError as error:
+            counted = counter.fail(error.failures)
+            error.failures = {}
+            raise
+        finally:
+            counter.add_sent(bill, counted)
+            self._charge(text, found.tokens + bill.unknown.prompt_tokens, vector=found.vector)
         return found
+
+    def _charge(self, text: str, tokens: float, *, vector: Vector) -> None:
+        if budget := budget_in_use():
+            expected = expected_of(text, self._prices) if vector.size else Spend()
+            budget.charge_embedding(expected, tokens, self._prices.usd(tokens) or 0.0)
 
 
 def _no_direction(problem: str) -> Unanswered:
@@ -231,7 +251,7 @@ class OpenAIEmbedder:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Embedded] = loop.create_future()
         budget = budget_in_use()
-        self._waiting.append(((budget, deadline_in_use()), (text, future)))
+        self._waiting.append(((budget, deadline_in_use()), (text, future, bill_in_use())))
         if len(self._waiting) == 1:
             sparing = budget is not None and math.isfinite(budget.requests)
             loop.call_later(_SPARING_SECONDS if sparing else _GATHERING_SECONDS, self._send_all)
@@ -251,12 +271,13 @@ class OpenAIEmbedder:
                 task.add_done_callback(self._sending.discard)
 
     async def _send(self, batch: list[_Waiting]) -> None:
-        texts = [text or " " for text, _ in batch]
+        texts = [text or " " for text, _, _ in batch]
         body = json.dumps({"model": self._model, "input": texts, "encoding_format": "base64"})
         try:
-            embedded, failures = await self._endpoint.ask(
-                Call(_PATH, "embedding", body.encode("ascii"), partial(_embedded, texts))
-            )
+            with shared_bill([bill for _, _, bill in batch]):
+                embedded, failures = await self._endpoint.ask(
+                    Call(_PATH, "embedding", body.encode("ascii"), partial(_embedded, texts))
+                )
         except RequestRejected as error:
             if len(batch) > 1:  # perhaps one text alone is too long
                 half = len(batch) // 2
@@ -269,7 +290,7 @@ class OpenAIEmbedder:
             _fail(batch, error)
         else:
             embedded[0] = replace(embedded[0], requests=1, failures=dict(failures))
-            for (_, future), one in zip(batch, embedded, strict=True):
+            for (_, future, _), one in zip(batch, embedded, strict=True):
                 if not future.done():
                     future.set_result(one)
 
@@ -281,7 +302,7 @@ class OpenAIEmbedder:
 
 
 def _fail(batch: list[_Waiting], error: Exception) -> None:
-    for _, future in batch:
+    for _, future, _ in batch:
         if not future.done():
             future.set_exception(error)
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ragmetrics.errors import JudgeError, JudgeRefused, OverBudget
 from ragmetrics.http import Answer, Dropped, TooLarge, Unreachable, error_of, retry_after
 from ragmetrics.judges.base import HEDGED
+from ragmetrics.judges.bills import Bill, bill_in_use
 from ragmetrics.judges.hedging import Hedge, Hedges
 from ragmetrics.judges.in_flight import RequestInFlight
 from ragmetrics.judges.quota_sharing import Heartbeat, join_quota
@@ -54,6 +55,7 @@ _CHANCE = random.SystemRandom()  # forked processes that shared a state would re
 _FIRST_PAUSE = 0.25  # seconds
 _LONGEST_PAUSE = 20.0
 _CONNECT_TRIES = 2  # to connect, before the server was ever reached
+_ANSWER_LOST = (502, 504, 524)  # of a proxy that has lost the endpoint's answer
 _FORBIDDEN = 20  # answers 403 in a row that mean that the key is refused
 
 
@@ -128,6 +130,7 @@ class Endpoint:
         planned, deadline = limiter.clock(), math.inf
         while True:
             tokens = len(call.body) / 4 + self._completion
+            await bill_in_use().set_aside()
             take_attempt(embeds=call.kind == "embedding")
             sent = await self._enter(limiter, tokens, deadline, again=bool(failures))
             if self._refusal:
@@ -199,6 +202,7 @@ class Endpoint:
         async def again() -> Answer:
             now = await limiter.enter(len(call.body) / 4 + self._completion, again=True)
             try:  # the first request may have ended meanwhile, so the slot comes first
+                await bill_in_use().set_aside()
                 take_attempt(embeds=call.kind == "embedding")
             except OverBudget:
                 limiter.lost()
@@ -228,13 +232,13 @@ class Endpoint:
         self, limiter: RateLimiter, call: Call[T], flight: RequestInFlight, failures: Counter[str]
     ) -> Answer:
         """Send the request once, and report the outcome to the limiter."""
-        sent = flight.sent
+        sent, bill = flight.sent, bill_in_use()
         try:
             async with asyncio.timeout(flight.seconds(limiter)) as flight.scope:
                 self._in_flight.add(flight)
                 flight.plan_hedge(limiter)
                 try:
-                    answer = await self._transport.post(call.path, call.body)
+                    answer = await self._post(call, bill)
                 finally:
                     self._in_flight.discard(flight)
                     flight.scope = None
@@ -274,6 +278,23 @@ class Endpoint:
             limiter.pause(wait)
         return answer
 
+    async def _post(self, call: Call[T], bill: Bill) -> Answer:
+        """Send the request once. An error by status costs nothing; a proxy's may hide an answer."""
+        bill.send()
+        try:
+            answer = await self._transport.post(call.path, call.body)
+        except Unreachable:
+            bill.free()
+            raise
+        except BaseException:
+            bill.lose()
+            raise
+        if answer.status in _ANSWER_LOST:
+            bill.lose()
+        elif answer.status != 200:
+            bill.free()
+        return answer
+
     def _tighten_timeouts(self, limiter: RateLimiter) -> None:
         """Apply the timeout of known latencies to requests that were sent before it was known."""
         for one in [one for one in self._in_flight if not one.knows]:
@@ -291,8 +312,10 @@ class Endpoint:
         except UNREADABLE as error:
             # A login page or a proxy answers 200 too. Some servers send errors with status 200.
             if said := error_of(answer.body):
+                bill_in_use().free()
                 message = f"the judge answered 200 with an error: {shorten(said['message'])}"
                 raise RetryableError("server_error", message) from error
+            bill_in_use().lose()
             message = incompatible(self.address, 200, answer.body.decode("utf-8", "replace"))
             if self._proven:
                 raise RetryableError("server_error", message) from error

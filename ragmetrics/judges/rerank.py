@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ragmetrics.errors import JudgeError, SettingsError
 from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.bills import Bill, bill_in_use, shared_bill
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.responses import Oversized, RequestRejected, count, mapping
 from ragmetrics.judges.run_limits import (
@@ -57,7 +58,7 @@ _RERANK, _SCORE = "/rerank", "/score"
 ONLY = frozenset({GRADE.name})
 """Names of the prompts that a reranker can answer."""
 
-_Waiting: TypeAlias = tuple[str, asyncio.Future[Reply]]
+_Waiting: TypeAlias = tuple[str, asyncio.Future[Reply], Bill]
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class RerankJudge:
         query = _Query(question, budget_in_use(), deadline_in_use())
         future: asyncio.Future[Reply] = loop.create_future()
         _, waiting = self._waiting.setdefault(query.key, (query, []))
-        waiting.append((context, future))
+        waiting.append((context, future, bill_in_use()))
         if len(waiting) == 1:
             loop.call_later(_GATHERING_SECONDS, self._send_all, query)
         reply = await future
@@ -151,12 +152,13 @@ class RerankJudge:
     async def _send(self, question: str, waiting: list[_Waiting]) -> None:
         """Request the scores of contexts, and give each its grade or the error."""
         form = self._form
-        documents = [context for context, _ in waiting]
+        documents = [context for context, _, _ in waiting]
         call = Call(
             self._path, GRADE.name, self._body(question, documents), partial(_read, len(documents))
         )
         try:
-            found, failures = await self._endpoint.ask(call)
+            with shared_bill([bill for _, _, bill in waiting]):
+                found, failures = await self._endpoint.ask(call)
         except RequestRejected as error:
             if self._turn(form, error):
                 await self._send(question, waiting)
@@ -176,7 +178,7 @@ class RerankJudge:
 
     def _grade(self, waiting: list[_Waiting], found: _Scores, failures: Mapping[str, int]) -> None:
         """Give each context its grade. The first one carries the cost of the request."""
-        for number, ((_, future), score) in enumerate(zip(waiting, found.values, strict=True)):
+        for number, ((_, future, _), score) in enumerate(zip(waiting, found.values, strict=True)):
             grade = sum(score >= least for least in self._thresholds)
             reply = Reply(dump_json({"grade": grade, "score": score}), shares_request=number > 0)
             if not number:
@@ -245,7 +247,7 @@ def _tokens(answer: Any) -> int:
 
 def _fail(waiting: list[_Waiting], error: Exception) -> None:
     """Give the error to all contexts of a request; the first one carries its failed attempts."""
-    for number, (_, future) in enumerate(waiting):
+    for number, (_, future, _) in enumerate(waiting):
         own = copy(error)
         if number and isinstance(own, JudgeError):
             own.failures = {}

@@ -5,7 +5,8 @@ clients and connections.
 
 Budget: each attempt, also a retry, takes one request from the budget before it is sent, so the
 limit on requests holds exactly. Tokens and money are known only afterwards: the expected amount is
-reserved while a request is in flight, and replaced by the amount of the reply. A part of the budget
+set aside while an attempt is in flight, and replaced by the amount of the reply. An attempt whose
+answer is lost stays charged as expected (see `bills`). A part of the budget
 is reserved for embeddings, which come last, so that no judged question lacks them.
 
 Deadline: one absolute time for all parts of a run, on all machines. No request continues after it.
@@ -17,7 +18,7 @@ import asyncio
 import math
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -28,12 +29,9 @@ from contextlib import (
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import OverBudget, OverDeadline
-from ragmetrics.judges.base import Judge, Reply
-from ragmetrics.model import Ask
 
 T = TypeVar("T")
 _budget_in_use: ContextVar[SpendLimiter | None] = ContextVar("budget", default=None)
@@ -72,6 +70,10 @@ class SpendLimiter:
     usd: float = math.inf
     for_embeddings: Spend = Spend()
     """Part that is reserved for embeddings."""
+    expectations: defaultdict[Hashable, Expectation] = field(
+        default_factory=lambda: defaultdict(Expectation), init=False
+    )
+    """Expected cost of requests by kind, learned by all parts that share this budget."""
     _reserved: list[Reservation] = field(default_factory=list, init=False)
     _waiting: list[asyncio.Future[None]] = field(default_factory=list, init=False)
 
@@ -98,59 +100,60 @@ class SpendLimiter:
         self.for_embeddings = self.for_embeddings.less(expected)
         self._wake()
 
-    @asynccontextmanager
-    async def reserve(
-        self, expect: Callable[[], tuple[float, float]]
-    ) -> AsyncIterator[Reservation]:
-        """Reserve the expected tokens and money of a request, then charge what it used.
+    async def reserve(self, forecast: Forecast, *, again: bool = False) -> Reservation:
+        """Set aside the expected cost of a request.
 
-        Waits for requests in flight that may cost less than expected. Raises OverBudget if too
-        little is left.
+        Waits for requests in flight: they may cost less than expected, and the first one of a kind
+        shows what the others cost. With `again`, for a request that was sent before, it does not
+        wait, because others may wait for that request. Raises OverBudget if too little is left.
         """
-        while not self._has(*expect()):
-            if not self._reserved:
-                tokens, _ = expect()
-                what = (
-                    "tokens are"
-                    if self.tokens - self.for_embeddings.tokens < tokens
-                    else "money is"
-                )
-                raise OverBudget(f"the budget's {what} used up")
+        while True:
+            amount = forecast.amount()
+            if again or not self._waits_for_first(forecast):
+                if self._has(amount):
+                    break
+                if again or not self._reserved:
+                    left = self.tokens - self.for_embeddings.tokens
+                    what = "tokens are" if left < amount.tokens else "money is"
+                    raise OverBudget(f"the budget's {what} used up")
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
             await waiting
-        reservation = Reservation(*expect())
+        reservation = Reservation(forecast.kind, amount)
         self._reserved.append(reservation)
-        try:
-            yield reservation
-        finally:
-            self._reserved = [one for one in self._reserved if one is not reservation]
-            self.tokens -= reservation.paid_tokens
-            self.usd -= reservation.paid_usd
-            self._wake()
+        forecast.kind.in_flight += 1
+        return reservation
 
-    def _has(self, tokens: float, usd: float) -> bool:
-        tokens += self.for_embeddings.tokens + sum(
-            reservation.tokens for reservation in self._reserved
-        )
-        usd += self.for_embeddings.usd + sum(reservation.usd for reservation in self._reserved)
-        return tokens <= self.tokens and usd <= self.usd
+    def charge(self, reservation: Reservation, tokens: float, usd: float) -> None:
+        """Take what a request used, in place of what was set aside for it."""
+        self.tokens -= tokens
+        self.usd -= usd
+        self.release(reservation)
+
+    def release(self, reservation: Reservation) -> None:
+        """Return what was set aside."""
+        self._reserved = [one for one in self._reserved if one is not reservation]
+        reservation.kind.in_flight -= 1
+        self._wake()
+
+    def _waits_for_first(self, forecast: Forecast) -> bool:
+        """Whether a request has to wait for the first one of its kind. Nobody knows yet how long
+        its replies are, and a first wave could cost many times a small budget.
+        """
+        limited = math.isfinite(self.tokens) or math.isfinite(self.usd)
+        kind = forecast.kind
+        return limited and forecast.first_alone and not kind.known and kind.in_flight > 0
+
+    def _has(self, amount: Amount) -> bool:
+        tokens = self.for_embeddings.tokens + sum(one.amount.tokens for one in self._reserved)
+        usd = self.for_embeddings.usd + sum(one.amount.usd for one in self._reserved)
+        return tokens + amount.tokens <= self.tokens and usd + amount.usd <= self.usd
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             if not one.done():
                 one.set_result(None)
-
-
-@dataclass
-class Reservation:
-    """Expected and actual cost of a request."""
-
-    tokens: float
-    usd: float
-    paid_tokens: float = 0.0
-    paid_usd: float = 0.0
 
 
 @dataclass
@@ -161,10 +164,17 @@ class Expectation:
     """Tokens per character of a prompt; one quarter until the first reply."""
     completion: float = 100.0
     """Mean tokens of a reply; 100 until the first reply."""
+    in_flight: int = field(default=0, init=False)
+    """Requests for which an amount is set aside."""
     _characters: float = field(default=0.0, init=False)
     _prompt: float = field(default=0.0, init=False)
     _completion: float = field(default=0.0, init=False)
     _replies: int = field(default=0, init=False)
+
+    @property
+    def known(self) -> bool:
+        """Whether there was a reply."""
+        return self._replies > 0
 
     def learn(self, characters: int, prompt_tokens: int, completion_tokens: int) -> None:
         """Update with a reply."""
@@ -177,33 +187,48 @@ class Expectation:
         self.completion = self._completion / self._replies
 
 
-class MeteredJudge:
-    """Reserves the expected cost of each request, and charges the cost of its reply."""
+class Amount(NamedTuple):
+    """Tokens and US dollars of one request."""
 
-    def __init__(self, budget: SpendLimiter, settings: JudgeSettings) -> None:
-        self._budget, self._settings = budget, settings
-        self._expected: defaultdict[str, Expectation] = defaultdict(Expectation)
+    prompt_tokens: float
+    completion_tokens: float
+    usd: float
 
-    async def reply(self, judge: Judge, request: Ask, attempt: int) -> Reply:
-        """The judge's reply. Raises OverBudget if the budget is too low, and JudgeError."""
-        expected = self._expected[request.prompt.name]
-        characters = len(request.prompt.system) + len(request.text)
+    @property
+    def tokens(self) -> float:
+        """Tokens of prompt and reply together."""
+        return self.prompt_tokens + self.completion_tokens
 
-        def expect() -> tuple[float, float]:
-            tokens = characters * expected.per_character, expected.completion
-            return sum(tokens), self._settings.usd(*tokens) or 0.0
 
-        async with self._budget.reserve(expect) as reservation:
-            reply = await judge.reply(request, attempt)
-            tokens = reply.prompt_tokens, reply.completion_tokens
-            reservation.paid_tokens = sum(tokens)
-            reservation.paid_usd = self._settings.usd(*tokens, cached=reply.cached_tokens) or 0.0
-        expected.learn(characters, *tokens)
-        return reply
+@dataclass(frozen=True)
+class Forecast:
+    """What one request is expected to cost, as far as its kind is known."""
+
+    kind: Expectation
+    characters: int = 0
+    """Characters of its prompt."""
+    price: Callable[[float, float], float | None] | None = None
+    """US dollars of prompt and completion tokens; None: nothing is known."""
+    first_alone: bool = False
+    """Whether the first request of the kind goes alone, under a budget of tokens or money."""
+
+    def amount(self) -> Amount:
+        """The expected amount, by what is known now."""
+        tokens = self.characters * self.kind.per_character, self.kind.completion
+        return Amount(*tokens, usd=(self.price(*tokens) or 0.0) if self.price else 0.0)
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What is set aside for one request of a kind."""
+
+    kind: Expectation
+    amount: Amount
 
 
 @contextmanager
-def _using(variable: ContextVar[T], value: T) -> Iterator[None]:
+def use(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Set a variable in this context, and in tasks started in it."""
     token = variable.set(value)
     try:
         yield
@@ -213,7 +238,7 @@ def _using(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 def use_budget(budget: SpendLimiter | None) -> AbstractContextManager[None]:
     """Charge the requests made in this context, and in tasks started in it, to a budget."""
-    return _using(_budget_in_use, budget)
+    return use(_budget_in_use, budget)
 
 
 def budget_in_use() -> SpendLimiter | None:
@@ -255,7 +280,7 @@ def deadline_at(until: datetime | None) -> Deadline | None:
 
 def use_deadline(deadline: Deadline | None) -> AbstractContextManager[None]:
     """Apply a deadline to the requests made in this context, and in tasks started in it."""
-    return _using(_deadline_in_use, deadline)
+    return use(_deadline_in_use, deadline)
 
 
 def deadline_in_use() -> Deadline | None:

@@ -110,6 +110,15 @@ class Usage(Record):
     """Verdicts of an earlier judge of a cascade that it was certain of."""
     escalated: int = 0
     """Verdicts that an earlier judge of a cascade left to the next judge."""
+    unknown_requests: int = 0
+    """Requests whose tokens nobody says: their answers were lost, late or cancelled, or had no
+    count. Their tokens are estimated, and part of all sums."""
+    unknown_prompt_tokens: int = 0
+    """Estimated part of `prompt_tokens`."""
+    unknown_completion_tokens: int = 0
+    """Estimated part of `completion_tokens`."""
+    unknown_usd: float | None = None
+    """Estimated part of `usd`. None where nothing is estimated, or the price is not known."""
     usd: float | None = None
     """None where the model's price is not known."""
     usd_saved: float | None = None
@@ -130,6 +139,7 @@ class Usage(Record):
         spent = [one.usd for one in (self, other) if one in paid or one.usd is not None]
         known = [usd for usd in spent if usd is not None]
         saved = [one.usd_saved for one in (self, other) if one.usd_saved is not None]
+        lost = [one.unknown_usd for one in (self, other) if one.unknown_usd is not None]
         return Usage(
             requests=self.requests + other.requests,
             answered_from_store=self.answered_from_store + other.answered_from_store,
@@ -140,6 +150,11 @@ class Usage(Record):
             hedged=self.hedged + other.hedged,
             certain=self.certain + other.certain,
             escalated=self.escalated + other.escalated,
+            unknown_requests=self.unknown_requests + other.unknown_requests,
+            unknown_prompt_tokens=self.unknown_prompt_tokens + other.unknown_prompt_tokens,
+            unknown_completion_tokens=self.unknown_completion_tokens
+            + other.unknown_completion_tokens,
+            unknown_usd=round(sum(lost), 6) if lost else None,
             usd=round(sum(known), 6) if known and len(known) == len(spent) else None,
             usd_saved=round(sum(saved), 6) if saved else None,
             failures=dict(sorted(failures.items())),

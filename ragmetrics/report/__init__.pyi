@@ -21,6 +21,7 @@ from .costs import (
     narrowed_text as narrowed_text,
     sample_cost_text as sample_cost_text,
     sample_text as sample_text,
+    unknown_text as unknown_text,
     usage_text as usage_text,
     too_wide as too_wide,
     was_over as was_over,

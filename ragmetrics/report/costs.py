@@ -117,6 +117,21 @@ def cached_text(usage: Usage) -> str:
     return f"{cached_share(usage)} cached{saved}"
 
 
+def unknown_text(usage: Usage) -> str:
+    """`estimated for 900 requests without a known count, such as lost answers: 160,000 tokens,
+    $16.40`; empty
+    if the tokens of all requests are known.
+    """
+    if not usage.unknown_requests:
+        return ""
+    tokens = usage.unknown_prompt_tokens + usage.unknown_completion_tokens
+    dollars = "" if usage.unknown_usd is None else f", {money(usage.unknown_usd)}"
+    return (
+        f"estimated for {plural(usage.unknown_requests, 'request')} without a known count, such as "
+        f"lost answers: {plural(tokens, 'token')}{dollars}"
+    )
+
+
 def certain_text(usage: Usage) -> str:
     """`certain of 770 of 1,000 verdicts (77.0%)`, by an earlier judge of a cascade; else empty."""
     asked = usage.certain + usage.escalated

@@ -124,6 +124,7 @@ _GLOBALS = {
     "bill": costs.money_text,
     "spent": costs.usage_text,
     "cached_text": costs.cached_text,
+    "unknown_text": costs.unknown_text,
     "certain_text": costs.certain_text,
     "budget_limits": costs.limits_text,
     "budget_words": costs.budget_text,

@@ -123,11 +123,14 @@ def _notes(names: Sequence[str], judges: Sequence[Judge]) -> str:
 
 def add_price(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
     """The usage with its cost in US dollars, if the settings have a price."""
+    unknown = usage.unknown_prompt_tokens, usage.unknown_completion_tokens
     if isinstance(prices, EmbeddingSettings):
-        usd, saved = prices.usd(usage.prompt_tokens), None
+        usd, saved, lost = prices.usd(usage.prompt_tokens), None, prices.usd(unknown[0])
     else:
+        lost = prices.usd(*unknown)
         usd = prices.usd(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
         saved = prices.usd_saved(usage.cached_tokens)
     if usd is None:
         return usage
-    return usage.model_copy(update={"usd": usd, "usd_saved": saved})
+    changes = {"usd": usd, "usd_saved": saved, "unknown_usd": lost if any(unknown) else None}
+    return usage.model_copy(update=changes)

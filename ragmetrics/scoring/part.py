@@ -269,9 +269,7 @@ class PartScorer:
                     fuse=self.settings.fuse is not None and one.chosen.reads_prompts,
                     head_first=one.chosen.live,
                     record=record,
-                    meter=MeteredJudge(limiter, one.chosen)
-                    if limiter and one.chosen.remote
-                    else None,
+                    meter=MeteredJudge(limiter if one.chosen.remote else None, one.chosen),
                 ),
                 one.chosen.repeats,
                 layout_of(one.chosen, self.settings.fuse, one.judge),

@@ -33,9 +33,10 @@ Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 FAULTS = (
     *("401", "403", "429", "quota", "500", "503", "drop", "hang"),
-    *("malformed", "prose", "truncated"),
+    *("late", "malformed", "prose", "truncated"),
 )
-"""Kinds of `fail`; the last three spoil a reply, the others take its place."""
+"""Kinds of `fail`. The last three spoil a reply, and `late` never sends it: these four are billed,
+and so is `drop`. The others take its place."""
 ENDPOINTS = ("/v1/chat/completions", "/v1/embeddings", "/v1/rerank", "/v1/score")
 HANG_SECONDS = 3600
 MAX_BODY_BYTES = 64 << 20
@@ -80,6 +81,8 @@ class Behaviour:
     refuses: tuple[str, ...] = ()
     """Parameters that a chat request is refused for: 400, by name, as OpenAI's current models do.
     `max_tokens` and `temperature` are what these refuse; `*` refuses every request."""
+    extra_tokens: int = 0
+    """Tokens of each completion besides its text, as of reasoning."""
     nonsense: bool = False
     """Replies are no verdicts."""
     reranker: str = "vllm"
@@ -259,8 +262,11 @@ class Judge:
         lengths = [len(message["content"]) for message in body["messages"]]
         messages, kind = body["messages"], self.behaviour.prompt_cache
         cached = self.prompts.cached_tokens(messages, kind, schema)
-        usage = self.use(sum(lengths), sum(map(len, contents)), cached)
+        written = sum(map(len, contents)) + 4 * self.behaviour.extra_tokens
+        usage = self.use(sum(lengths), written, cached)
         await self.wait(usage["completion_tokens"])
+        if fault == "late":
+            await asyncio.sleep(HANG_SECONDS)
         self.prompts.add(messages, kind, schema)
         choices = [
             {

@@ -16,7 +16,7 @@ from ragmetrics import Result, evaluate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget, SettingsError
 from ragmetrics.judges import SpendLimiter, use_budget
-from ragmetrics.judges.run_limits import take_attempt
+from ragmetrics.judges.run_limits import Expectation, Forecast, take_attempt
 from ragmetrics.model import SpendLimits, Status, question_key
 from ragmetrics.model.manifest import Usage
 from ragmetrics.pipeline import run_night
@@ -124,15 +124,20 @@ def test_a_purse_pays_what_is_spent_and_no_more() -> None:
     take_attempt()  # nobody pays here, so there is no limit
 
 
+def expecting(tokens: float) -> Forecast:
+    """A request that is expected to use so many tokens."""
+    return Forecast(Expectation(completion=tokens))
+
+
 def test_what_is_set_aside_is_waited_for() -> None:
     """A request that does not fit beside others waits for their bills, and then goes or not."""
     order: list[str] = []
 
     async def ask(name: str, tokens: float, paid: float) -> None:
-        async with purse.reserve(lambda: (tokens, 0)) as bill:
-            order.append(name)
-            await asyncio.sleep(0)
-            bill.paid_tokens = paid
+        reservation = await purse.reserve(expecting(tokens))
+        order.append(name)
+        await asyncio.sleep(0)
+        purse.charge(reservation, paid, 0)
 
     async def run() -> None:
         asking = [ask("first", 90, 20), ask("second", 60, 60), ask("third", 60, 60)]
@@ -150,8 +155,7 @@ def test_money_runs_out_like_tokens() -> None:
     """Where nothing is on its way, nothing is waited for."""
 
     async def ask() -> None:
-        async with purse.reserve(lambda: (1, 0.2)):
-            pass
+        await purse.reserve(Forecast(Expectation(), 1, lambda *_: 0.2))
 
     purse = SpendLimiter(usd=0.1)
     with pytest.raises(OverBudget, match="money"):

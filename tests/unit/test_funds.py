@@ -12,6 +12,7 @@ from ragmetrics import evaluate, event_loop as loop
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget, StoreError
 from ragmetrics.judges import Spend, SpendLimiter
+from ragmetrics.judges.run_limits import Expectation, Forecast
 from ragmetrics.model import Status
 from ragmetrics.pipeline import run_night, stage_night
 from ragmetrics.scoring import Staged, judge_pool, list_parts, score_part
@@ -169,8 +170,7 @@ def test_judges_leave_what_is_kept_for_embeddings() -> None:
     purse.add(Spend(requests=1), Spend(requests=1, tokens=40))
 
     async def ask(tokens: float) -> None:
-        async with purse.reserve(lambda: (tokens, 0)):
-            pass
+        purse.release(await purse.reserve(Forecast(Expectation(completion=tokens))))
 
     purse.attempt()
     purse.attempt()

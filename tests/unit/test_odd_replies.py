@@ -74,10 +74,12 @@ USAGES = [
 
 @pytest.mark.parametrize("usage", USAGES)
 def test_odd_usage_is_ignored_and_the_reply_kept(tmp_path: Path, usage: str) -> None:
-    """The verdict is taken, no token is counted, and the next run asks for nothing."""
+    """The verdict is taken, its tokens are estimated, and the next run asks for nothing."""
     body = json.dumps(chat(usage="USAGE")).replace('"USAGE"', usage)
     answer, told, asked = judged(lambda path, _: Said(body), tmp_path, tokens_per_minute=1_000_000)
-    assert (answer.model_dump(), told.tokens, asked) == ({"grade": 2}, 0, 1)  # type: ignore[union-attr]
+    assert (answer.model_dump(), asked) == ({"grade": 2}, 1)  # type: ignore[union-attr]
+    assert (told.unknown_requests, told.unknown_completion_tokens) == (1, 100)
+    assert 0 < told.unknown_prompt_tokens < 2_000
     answer, told, asked = judged(lambda path, _: Said(status=500), tmp_path, retries=0)
     assert (answer.model_dump(), told.answered_from_store, asked) == ({"grade": 2}, 1, 0)  # type: ignore[union-attr]
 

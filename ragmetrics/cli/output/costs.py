@@ -21,6 +21,7 @@ from ragmetrics.report import (
     sample_cost_text,
     sample_text,
     too_wide,
+    unknown_text,
     usage_text,
     was_over,
 )
@@ -56,6 +57,8 @@ def print_usage(console: Console, by_metric: ByMetric, usage: Usage) -> None:
         of_them = f" ({cached_text(usage)})" if usage.cached_tokens else ""
         asked += f"; tokens: {usage.prompt_tokens:,} in{of_them}, {usage.completion_tokens:,} out"
     console.print("; ".join(filter(None, (asked, money_text(usage, by_metric)))))
+    if unknown := unknown_text(usage):
+        console.print(f"Of it {unknown}", style="yellow")
     for name in dict.fromkeys(name for of in by_metric.values() for name in of):
         own = sum((of[name] for of in by_metric.values() if name in of), Usage())
         if certain := certain_text(own):

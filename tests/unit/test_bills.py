@@ -1,0 +1,166 @@
+"""What a run says that it cost, and what its budget allows, against the endpoint's own count."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from ragmetrics import evaluate
+from ragmetrics.config import make_settings
+from ragmetrics.errors import OverBudget
+from ragmetrics.judges import SpendLimiter
+from ragmetrics.judges.bills import Bill
+from ragmetrics.judges.run_limits import Expectation, Forecast
+from ragmetrics.model import Usage
+from ragmetrics.pipeline import publish_night, stage_night
+from ragmetrics.scoring import list_parts, score_part
+from tests.fakes.clients import JudgeServer
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+
+PROMPT, COMPLETION = 400.0, 1_600.0
+PRICES = {
+    "usd_per_million_prompt_tokens": PROMPT,
+    "usd_per_million_completion_tokens": COMPLETION,
+}
+LOST: dict[str, dict[str, Any]] = {
+    "lost": {"fail": {"drop": 0.3}},
+    "late": {"fail": {"late": 0.2}, "fail_attempts": 1},
+    "asked again": {"fail": {"malformed": 0.4}},
+    "refused": {"fail": {"500": 0.2, "429": 0.2}},
+}
+"""Faults of the server. All but the last bill the request."""
+METRICS = ["context_relevance", "context_recall"]
+
+
+def usage(server: JudgeServer, budget: dict[str, Any] | None = None, **judge: Any) -> Usage:
+    """What a run of 60 rows says that it used."""
+    chosen = {"name": "openai", "model": "m", "base_url": server.base_url, **PRICES, **judge}
+    settings = make_settings({"judge": chosen, **({"budget": budget} if budget else {})})
+    return evaluate(make_rows(60), METRICS, settings=settings).manifest.usage
+
+
+def billed(server: JudgeServer) -> tuple[int, int, float]:
+    """Requests, tokens and dollars by the server's own count."""
+    met = server.stats()
+    prompt, completion = met["prompt_tokens"], met["completion_tokens"]
+    dollars = (prompt * PROMPT + completion * COMPLETION) / 1e6
+    return met["requests"], prompt + completion, dollars
+
+
+@pytest.mark.parametrize("fault", LOST)
+def test_the_bill_is_told_as_it_is(judge_server: JudgeServer, fault: str) -> None:
+    """Requests are counted exactly; tokens and dollars of lost answers are estimated to a tenth."""
+    judge_server.faults(**LOST[fault])
+    said = usage(judge_server, timeout_seconds=1)
+    requests, tokens, dollars = billed(judge_server)
+    assert said.requests == requests
+    assert said.tokens == pytest.approx(tokens, rel=0.1)
+    assert said.usd == pytest.approx(dollars, rel=0.1)
+    assert (said.unknown_requests > 0) == (fault in ("lost", "late"))
+    if said.unknown_requests:
+        assert said.unknown_usd and 0 < said.unknown_usd < dollars
+
+
+@pytest.mark.parametrize("fault", LOST)
+@pytest.mark.parametrize(
+    "budget", [{"max_requests": 60}, {"max_tokens": 10_000}, {"max_usd": 5.0}], ids=str
+)
+def test_a_budget_holds_for_answers_that_never_come(
+    judge_server: JudgeServer, fault: str, budget: dict[str, Any]
+) -> None:
+    """By the server's own count: requests exactly, tokens and dollars but for a tenth."""
+    judge_server.faults(**LOST[fault])
+    said = usage(judge_server, budget, timeout_seconds=1)
+    requests, tokens, dollars = billed(judge_server)
+    assert requests <= budget.get("max_requests", requests)
+    assert tokens <= 1.1 * budget.get("max_tokens", tokens)
+    assert dollars <= 1.1 * budget.get("max_usd", dollars)
+    assert said.requests == requests
+
+
+def test_a_hedged_request_is_on_the_bill_twice(judge_server: JudgeServer) -> None:
+    """The slower of two requests is given up, and stays charged as expected."""
+    usage(judge_server)  # latencies are known
+    judge_server.reset()
+    judge_server.faults(fail={"late": 0.03}, fail_attempts=1)
+    said = usage(judge_server, timeout_seconds=30)
+    requests, tokens, _ = billed(judge_server)
+    assert said.requests == requests
+    assert said.tokens == pytest.approx(tokens, rel=0.05)
+    assert said.unknown_requests == said.hedged > 0
+
+
+def test_requests_that_a_deadline_cuts_are_counted(
+    judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """They may be on the bill, and the manifest says how much of it is estimated."""
+    judge_server.faults(fail={"late": 0.3})
+    settings = make_settings(
+        {
+            "dataset": "d",
+            "logs": str(write_jsonl(tmp_path / "log.jsonl", make_rows(40))),
+            "store": str(tmp_path / "store"),
+            "metrics": METRICS,
+            "judge": {"name": "openai", "model": "m", "base_url": judge_server.base_url, **PRICES},
+        }
+    )
+    staged = stage_night(settings, NIGHT)
+    until = datetime.now(UTC) + timedelta(seconds=4)
+    for family, shard in list_parts(settings, staged):
+        score_part(settings, staged.ref, family, shard, until=until)
+    said = publish_night(settings, staged).usage
+    requests, tokens, _ = billed(judge_server)
+    assert said.requests == requests
+    assert said.unknown_requests > 0
+    assert said.tokens == pytest.approx(tokens, rel=0.1)
+
+
+def test_a_small_budget_starts_with_one_request(judge_server: JudgeServer) -> None:
+    """Nobody knows yet that a reply has 2,000 tokens: a first wave would cost thirty times the
+    budget. The first request of each of the two kinds shows it.
+    """
+    judge_server.faults(extra_tokens=2_000)
+    usage(judge_server, {"max_tokens": 5_000})
+    requests, tokens, _ = billed(judge_server)
+    assert requests <= 3 and tokens <= 7_500
+
+
+@given(
+    st.lists(st.sampled_from(["send", "free", "lose", "pay"]), max_size=30),
+    st.integers(0, 200),
+)
+def test_nothing_stays_set_aside(steps: list[str], completion: int) -> None:
+    """Whatever happens to the attempts of a request: what was set aside is charged or returned, and
+    no attempt is charged twice.
+    """
+    budget = SpendLimiter(tokens=1_000.0)
+    kind = Expectation(completion=float(completion))
+    bill, paid = Bill(Forecast(kind, 40), budget), 0.0
+
+    async def play() -> float:
+        charged = 0.0
+        with suppress(OverBudget), bill.in_use():
+            await bill.set_aside()
+            for step in steps:
+                if step == "send":
+                    await bill.set_aside()
+                    bill.send()
+                elif step == "pay":
+                    before = budget.tokens
+                    bill.pay(7.0, 0.0)
+                    charged += before - budget.tokens
+                else:
+                    getattr(bill, step)()
+        return charged
+
+    paid = asyncio.run(play())
+    unknown = bill.unknown.prompt_tokens + bill.unknown.completion_tokens
+    assert budget.tokens == pytest.approx(1_000 - paid - unknown)
+    assert kind.in_flight == 0
+    assert bill.unknown.requests <= bill.sent
