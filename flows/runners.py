@@ -15,7 +15,6 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from multiprocessing import connection, parent_process
-from pathlib import Path
 from typing import Any
 
 from prefect.client.orchestration import get_client
@@ -33,8 +32,6 @@ THREADS = 8
 """Twice as many parts as a process scores at once, so that the next part is ready."""
 WORKER_SECONDS = 300.0
 """The longest wait for a cluster's first worker, or Ray's first CPU. It may wait for a machine."""
-
-_CHECKOUT = str(Path(__file__).resolve().parents[1])
 
 
 class RunnerFailed(RagmetricsError):
@@ -56,8 +53,6 @@ def open_runner(settings: Settings, parts: int) -> Iterator[TaskRunner[Any]]:
             yield threads
         return
     check_runner(settings)
-    if _CHECKOUT not in sys.path:  # its processes find flows and tasks where this one looks
-        sys.path.append(_CHECKOUT)
     with _server() as url, ExitStack() as stack:
         try:
             runner: Any = _MAKE[kind](settings.runner, parts, url)
@@ -208,8 +203,7 @@ def _check_workers(client: Any, chosen: RunnerSettings) -> None:
         if said != f"has ragmetrics {__version__}":
             raise RunnerFailed(
                 f"runner: the Dask worker {address} {said}; give it the environment of this "
-                f"process (ragmetrics {__version__}) and a checkout: "
-                "PYTHONPATH=CHECKOUT dask worker ADDRESS"
+                f"process (ragmetrics {__version__}): {install_extra('dask')}"
             )
 
 
@@ -226,7 +220,7 @@ def _first_worker(
         where, mend = "the cluster started here", "its own log says why none starts"
         if chosen.address:
             where = f"the scheduler at {chosen.address}"
-            mend = f"start one: PYTHONPATH=CHECKOUT dask worker {chosen.address}"
+            mend = f"start one: dask worker {chosen.address}"
         raise RunnerFailed(
             f"runner: dask: {where} has had no worker for {seconds}; {mend}"
         ) from error
@@ -244,7 +238,7 @@ def _check_cpus(ray: Any, chosen: RunnerSettings) -> None:
     where, mend = "the Ray started here", "set `num_cpus` under `cluster:` to 1 or more"
     if chosen.address:
         where = f"the Ray at {chosen.address}"
-        mend = "start a node that has some: PYTHONPATH=CHECKOUT ray start --address HEAD:PORT"
+        mend = "start a node that has some: ray start --address HEAD:PORT"
     seconds = f"{WORKER_SECONDS:.0f} s"
     log.warning("runner: ray: %s has no CPU yet: waiting up to %s for one", where, seconds)
     asked = ray.remote(num_cpus=1)(look).remote()  # a cluster may grow only as tasks come
@@ -261,9 +255,7 @@ def _ray(chosen: RunnerSettings, parts: int, url: str) -> TaskRunner[Any]:
     given = dict(chosen.cluster)
     runtime = dict(given.pop("runtime_env", {}))
     variables = {"PREFECT_API_URL": url, **runtime.pop("env_vars", {})}
-    if not chosen.address:  # its workers know the working directory, not our sys.path
-        paths = filter(None, (os.environ.get("PYTHONPATH"), _CHECKOUT))
-        variables = {"PYTHONPATH": os.pathsep.join(paths), **variables}
+    if not chosen.address:
         given = {"num_cpus": _workers(chosen, parts), "include_dashboard": False, **given}
     given["runtime_env"] = {**runtime, "env_vars": variables}
     # Without "local" Ray would join whatever RAY_ADDRESS or another program has started.

@@ -100,11 +100,11 @@ def body(message: dict[str, Any]) -> str:
 
 def test_applying_twice_changes_nothing(automations: Automations, first: str) -> None:
     """The first makes the block and all automations, the second finds them; check agrees."""
-    assert first.count(" created") == 7
+    assert first.count(" created") == 8
     again = automations("apply").stdout
-    assert again.count(" unchanged") == 7
+    assert again.count(" unchanged") == 8
     assert not any(word in again for word in ("created", "updated", "deleted"))
-    assert automations("check").stdout.count(" as in the file") == 7
+    assert automations("check").stdout.count(" as in the file") == 8
 
 
 def test_what_was_changed_by_hand_is_seen_and_mended(live: Live, automations: Automations) -> None:
@@ -193,6 +193,21 @@ def test_slack_down_for_a_moment_loses_no_message(live: Live, slack: SlackServer
     posted = [message for message in slack.received if "two-failures" in json.dumps(message)]
     assert len(posted) == 3
     assert len(told(slack, "two-failures")) == 1
+
+
+def test_a_run_that_its_worker_never_started_is_told(
+    live: Live, automations: Automations, slack: SlackServer
+) -> None:
+    """It would hold its place in the work queue for ever: it is crashed, for good, as it never
+    began."""
+    automations("apply", "--zombie-after", "10s")
+    deployment = deploy(live, "stuck")
+    body = {"name": "night-that-never-began"}
+    run: str = live.post(f"/deployments/{deployment}/create_flow_run", body)["id"]
+    go(live, run, "PENDING")
+    [message] = live.wait_for(lambda: told(slack, "did not start it"), seconds=120)
+    assert "crashed, and is not run again" in message["text"]
+    assert state(live, run) == "Crashed"
 
 
 def test_a_crashed_run_is_run_again_three_times_and_then_left(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
+import sysconfig
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,9 +140,11 @@ def test_all_deployments_are_there_and_the_nightly_is_in_the_schedule(
     for name in NAMES:
         deployment = installed.deployment(name)
         assert deployment["work_pool_name"] == "ragmetrics"
-        assert deployment["parameters"]["settings"] == "ragmetrics.yaml"
-        assert deployment["global_concurrency_limit"]["limit"] == 1
-        assert deployment["concurrency_options"]["collision_strategy"] == "ENQUEUE"
+        assert deployment["parameters"]["settings"] == str(installed.clone / "ragmetrics.yaml")
+        assert deployment["global_concurrency_limit"] is None
+        assert deployment["work_queue_name"] == name
+        queue = installed.live.get(f"/work_pools/ragmetrics/queues/{name}")
+        assert queue["concurrency_limit"] == 1
     planned = installed.live.wait_for(lambda: installed.planned("nightly"), seconds=60)
     assert {(moment.hour, moment.minute) for moment in planned} == {(5, 30)}
     assert planned[0] - datetime.now(UTC) < timedelta(days=1)
@@ -180,7 +183,8 @@ def test_variables_move_schedule_and_settings_and_deploying_again_keeps_them(
         for name in wanted:
             live.delete(f"/variables/name/{name}")
         live.cli(*DEPLOY, cwd=clone)
-    assert installed.deployment("nightly")["parameters"]["settings"] == "ragmetrics.yaml"
+    parameters = installed.deployment("nightly")["parameters"]
+    assert parameters["settings"] == str(clone / "ragmetrics.yaml")
     assert installed.deployment("calibrate")["schedules"][0]["active"] is False
 
 
@@ -198,26 +202,26 @@ def test_another_pool_is_a_variable_of_the_environment(installed: Installed) -> 
 
 
 def test_another_data_set_is_another_deployment(installed: Installed) -> None:
-    """The README's command: the same flow from the same checkout, with settings and a schedule of
-    its own."""
+    """The README's commands: the same flow of the same package, with settings, a schedule and a
+    work queue of its own."""
     live, clone = installed.live, installed.clone
-    [line] = [
-        command.line
+    [lines] = [
+        [command.line for command in block.commands]
         for block in blocks(clone / "deployments/README.md")
-        if block.kind == "console"
-        for command in block.commands
-        if "--name towers" in command.line
+        if block.kind == "console" and "--name towers" in block.text
     ]
-    program, *words = shlex.split(line.replace("\\\n", " "))
-    assert program == ".venv/bin/prefect"
-    live.cli(*words, cwd=clone)
+    for line in lines:
+        program, *words = shlex.split(line.replace("\\\n", " "))
+        assert program == ".venv/bin/prefect"
+        live.cli(*words, cwd=clone)
     towers, nightly = live.get("/deployments/name/nightly/towers"), installed.deployment("nightly")
     live.delete(f"/deployments/{towers['id']}")
     assert towers["parameters"]["settings"] == "/etc/ragmetrics/towers.yaml"
     assert [one["schedule"]["cron"] for one in towers["schedules"]] == ["0 6 * * *"]
-    for same in ("tags", "work_pool_name", "pull_steps", "entrypoint", "concurrency_options"):
+    for same in ("tags", "work_pool_name", "pull_steps", "entrypoint"):
         assert towers[same] == nightly[same]
-    assert towers["global_concurrency_limit"]["limit"] == 1
+    assert towers["work_queue_name"] == "towers"
+    assert live.get("/work_pools/ragmetrics/queues/towers")["concurrency_limit"] == 1
 
 
 def test_deploying_at_a_terminal_asks_nothing(installed: Installed) -> None:
@@ -247,42 +251,66 @@ def test_a_worker_that_starts_anywhere_runs_the_night_into_the_bucket(
         assert head["ContentType"].startswith("text/html")
 
 
-def test_a_late_run_keeps_its_night_on_a_worker_with_the_checkout_elsewhere(
-    installed: Installed, s3: Bucket, tmp_path: Path
+@pytest.fixture(scope="module")
+def only_wheel(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The Python of an environment that has the wheel, and the libraries of this one, but no way to
+    the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = fresh_clone(folder / "source")
+    pip = [sys.executable, "-m", "pip", "--quiet"]
+    bare = ["--no-deps", "--no-build-isolation"]
+    run = partial(subprocess.run, check=True, capture_output=True, timeout=180)
+    run([*pip, "wheel", *bare, "--wheel-dir", str(folder), str(source)])
+    run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")])
+    python = str(folder / "venv" / "bin" / "python")
+    [wheel] = folder.glob("*.whl")
+    run([*pip, "--python", python, "install", *bare, str(wheel)])
+    [site] = (folder / "venv").glob("lib/python*/site-packages")
+    # A line of a .pth adds a folder; the .pth of an editable install in that folder is not read.
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python
+
+
+def test_a_late_run_keeps_its_night_on_a_worker_without_a_checkout(
+    installed: Installed, s3: Bucket, tmp_path: Path, only_wheel: str
 ) -> None:
-    """A run planned for three days ago evaluates the night before that; RAGMETRICS_CHECKOUT says
-    where the worker has the checkout, though the one that was deployed from is still there."""
-    moved = tmp_path / "another place"
-    shutil.copytree(installed.clone, moved)
-    write_settings(moved / "ragmetrics.yaml", s3, dataset="moved")
+    """A run planned for three days ago evaluates the night before that; its worker, in an empty
+    folder, has the wheel alone and settings where the deployment says."""
+    write_settings(installed.clone / "ragmetrics.yaml", s3, dataset="wheel")
     planned = datetime.now(UTC) - timedelta(days=3)
     put_logs(s3, night_of(planned))
+    where = "import flows, tasks, ragmetrics; print(flows.__file__, tasks.__file__)"
+    found = subprocess.run([only_wheel, "-c", where], cwd=tmp_path, capture_output=True, text=True)
+    assert found.stdout.count(str(Path(only_wheel).parents[1])) == 2, found.stderr
     run = installed.start(planned)
-    with installed.live.worker(cwd=tmp_path, RAGMETRICS_CHECKOUT=str(moved), **aws()):
+    with installed.live.worker(cwd=tmp_path, python=only_wheel, **aws()):
         ended = installed.ended(run)
     assert ended["state_type"] == "COMPLETED", installed.log(run)
     assert ended["name"] == f"nightly {night_of(planned)}"
     [manifest] = s3.keys(f"store/runs/dt={night_of(planned)}/")
     body = s3.client.get_object(Bucket=s3.name, Key=manifest)["Body"].read()
-    assert json.loads(body)["dataset"] == "moved"
+    assert json.loads(body)["dataset"] == "wheel"
 
 
-def test_two_nightlies_of_the_same_date_run_one_after_the_other(
-    installed: Installed, s3: Bucket
-) -> None:
-    """The second waits until the first has given up its slot; both end, and the night has one
-    run."""
+def test_queued_nights_run_in_order_one_at_a_time(installed: Installed, s3: Bucket) -> None:
+    """Four nights that wait for a worker, the last one twice, and were asked for in another order:
+    each begins when the one before has ended, the oldest first, and the worker aborts none."""
     write_settings(installed.clone / "ragmetrics.yaml", s3)
     now = datetime.now(UTC)
-    put_logs(s3, night_of(now))
-    runs = [installed.start(now) for _ in range(2)]
+    first, second, third, last = planned = [now - timedelta(days=days) for days in (9, 8, 7, 6)]
+    put_logs(s3, *map(night_of, planned))
+    asked = [(at, installed.start(at)) for at in (third, first, last, second, last)]
     with installed.live.worker(cwd=Path("/"), **aws()):
-        both = [installed.ended(run) for run in runs]
-    assert [run["state_type"] for run in both] == ["COMPLETED"] * 2, installed.live.logs()
-    first, second = sorted(both, key=lambda run: datetime.fromisoformat(run["start_time"]))
-    ends, begins = first["end_time"], second["start_time"]
-    assert datetime.fromisoformat(ends) <= datetime.fromisoformat(begins)
-    assert len(s3.keys(f"store/runs/dt={night_of(now)}/")) == 1
+        ended = [installed.ended(run) for _, run in sorted(asked)]
+    assert {run["state_type"] for run in ended} == {"COMPLETED"}, installed.live.logs()
+    ended[3:] = sorted(ended[3:], key=lambda run: str(run["start_time"]))  # two of one night
+    moments = [run[moment] for run in ended for moment in ("start_time", "end_time")]
+    times = list(map(datetime.fromisoformat, moments))
+    assert times == sorted(times)
+    log = max(installed.live.folder.glob("worker-*.log")).read_text("utf-8")
+    assert "Aborted" not in log
+    for moment in planned:
+        assert len(s3.keys(f"store/runs/dt={night_of(moment)}/")) == 1
 
 
 def crashed_thrice(installed: Installed, moment: datetime) -> str:
@@ -299,22 +327,16 @@ def test_mistakes_and_crash_loops_fail_with_one_clear_sentence(
     installed: Installed, tmp_path: Path
 ) -> None:
     """Settings that are not there, and a run that crashed three times, end in a failure that says
-    what to do; where the checkout is not there, the worker says it."""
+    what to do."""
     now = datetime.now(UTC)
     with installed.live.worker(cwd=tmp_path):
         lost = installed.ended(installed.start(now, settings="lost.yaml"))
         looping = installed.ended(crashed_thrice(installed, now + timedelta(days=365)))
     assert lost["state_type"] == looping["state_type"] == "FAILED"
-    assert f"lost.yaml: no such settings file in {installed.clone}" in lost["state"]["message"]
+    assert "lost.yaml: no such settings file in " in lost["state"]["message"]
     assert "start 4 of this run" in looping["state"]["message"]
     night = night_of(now + timedelta(days=365))
     assert f"--param date={night}" in looping["state"]["message"]
-    nowhere = installed.start(now)
-    with installed.live.worker(cwd=tmp_path, RAGMETRICS_CHECKOUT="/nowhere"):
-        assert installed.ended(nowhere)["state_type"] == "CRASHED"
-    hint = "no checkout of ragmetrics in /nowhere on this worker: set RAGMETRICS_CHECKOUT"
-    printed = [log.read_text("utf-8") for log in installed.live.folder.glob("worker-*.log")]
-    assert hint in "".join(printed)
 
 
 def test_secrets_as_blocks_reach_the_run_and_nobody_else(

@@ -46,7 +46,7 @@ def ray() -> None:
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Writes a settings file for one runner, with a store of its own, for nights run elsewhere than
-    in the checkout: Ray's workers find it all the same.
+    in the checkout.
     """
     for night in NIGHTS:
         write_log(tmp_path, night)
@@ -133,7 +133,7 @@ def test_a_ray_that_gets_no_cpu_is_not_waited_for_for_ever(
     assert ended.returncode != 0
     assert (
         f"runner: ray: the Ray at {address} has had no CPU for tasks for 2 s; start a node "
-        "that has some: PYTHONPATH=CHECKOUT ray start --address HEAD:PORT"
+        "that has some: ray start --address HEAD:PORT"
     ) in ended.stderr
 
 

@@ -162,6 +162,15 @@ def test_a_run_that_ends_in_any_way_is_no_zombie() -> None:
     assert 'name="Waiting"' in waiting
 
 
+def test_a_run_that_no_worker_starts_gives_up_its_place() -> None:
+    """A worker that dies between taking a run and starting it would block its work queue."""
+    stuck = trigger("run stuck")
+    pending = state_event("Pending", "PENDING", starts=0)
+    assert stuck.covers(pending)
+    assert stuck.starts_after(pending.event)
+    assert stuck.expects("prefect.flow-run.Running")
+
+
 def test_the_zombie_window_is_longer_than_three_of_prefects_heartbeats() -> None:
     """By default a run that lives is never marked as dead, on a worker with no settings at all."""
     from prefect.settings import get_current_settings
@@ -271,6 +280,7 @@ def test_without_slack_what_else_they_do_is_left() -> None:
     assert {short(one.name): [do.type for do in one.actions] for one in left} == {
         "run crashed": ["change-flow-run-state"],
         "zombie run": ["change-flow-run-state"],
+        "run stuck": ["change-flow-run-state"],
     }
 
 

@@ -46,7 +46,7 @@ DOCKERFILE = (DEPLOYMENTS / "Dockerfile").read_text(encoding="utf-8").replace("\
 IN_IMAGE = [line.split()[1:] for line in DOCKERFILE.splitlines() if line.startswith("COPY ")]
 FOREIGN = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD", "PGDATA", "PYTHONUNBUFFERED"}
 KEYS = {"OPENAI_API_KEY", "SLACK_WEBHOOK_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
-OURS = {"RAGMETRICS_CHECKOUT", "RAGMETRICS_VERSION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"}
+OURS = {"RAGMETRICS_VERSION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"}
 PASSWORD = "a@b/c:d#e%20f+?=&$'"
 IN_CONTAINERS = [in_compose, in_kubernetes]
 Environment = Callable[[str, EnvFiles], dict[str, str]]
@@ -163,41 +163,39 @@ def test_somebody_reads_every_variable(name: str) -> None:
 
 @pytest.mark.process
 def test_every_deployment_can_be_loaded_and_runs_one_at_a_time() -> None:
-    """Entrypoints name flows that are there; two runs of a deployment wait for each other."""
+    """Entrypoints name flows that are there; runs of a deployment wait in a queue of its own, which
+    deploying limits, and not for its concurrency limit, under which they overtake each other."""
     from prefect import Flow
     from prefect.cli.deploy._models import PrefectYamlModel
     from prefect.utilities.importtools import import_object
 
     assert len(PrefectYamlModel.model_validate(PREFECT).deployments) >= 3
     for deployment in PREFECT["deployments"]:
-        path, _, function = deployment["entrypoint"].partition(":")
-        flow = import_object(f"{path.removesuffix('.py').replace('/', '.')}.{function}")
+        flow = import_object(deployment["entrypoint"])
         assert isinstance(flow, Flow)
         assert flow.name == deployment["name"]
-        assert deployment["concurrency_limit"] == {"limit": 1, "collision_strategy": "ENQUEUE"}
+        assert ":" not in deployment["entrypoint"]  # or Prefect looks for a file
+        assert deployment["work_pool"] == {"work_queue_name": deployment["name"]}
+        assert "concurrency_limit" not in deployment
+    [step] = PREFECT["build"]
+    [limited] = [inputs["queues"] for inputs in step.values()]
+    assert set(limited) == {deployment["name"] for deployment in PREFECT["deployments"]}
 
 
-def test_the_readme_lists_the_variables_that_prefect_yaml_reads() -> None:
-    """No more and no fewer; and every default that the README gives stands in the file."""
-    text = (DEPLOYMENTS / "prefect.yaml").read_text(encoding="utf-8")
-    listed = dict(re.findall(r"^\| `(ragmetrics_\w+)` \| (.+?) \|", README, re.MULTILINE))
-    assert set(listed) == set(re.findall(r"prefect\.variables\.(\w+)", text))
-    for default in listed.values():
-        assert default == "none" or f":-{default.strip('`')}}}" in text
+def test_the_readme_lists_the_variables_that_deploying_reads() -> None:
+    """No more and no fewer, with their defaults."""
+    from flows.deploying import DEFAULTS
 
-
-def test_what_a_step_gives_out_is_what_a_deployment_takes() -> None:
-    """Each `{{ id.stdout }}` has a step of that id before it."""
-    text = (DEPLOYMENTS / "prefect.yaml").read_text(encoding="utf-8")
-    steps = [next(iter(step.values())) for step in (*PREFECT["build"], *PREFECT["pull"])]
-    ids = {step["id"] for step in steps if "id" in step}
-    assert set(re.findall(r"\{\{ ([\w-]+)\.stdout \}\}", text)) <= ids
+    listed = dict(re.findall(r"^\| `ragmetrics_(\w+)` \| (.+?) \|", README, re.MULTILINE))
+    assert {name: "" if text == "none" else text.strip("`") for name, text in listed.items()} == (
+        DEFAULTS
+    )
 
 
 def test_nothing_of_one_machine_stands_in_prefect_yaml() -> None:
     """No absolute path and no pool: those are variables."""
     for deployment in PREFECT["deployments"]:
-        assert "work_pool" not in deployment
+        assert "name" not in deployment["work_pool"]
         assert not re.search(r"(?<![\w}])/\w", str(deployment))
 
 
@@ -227,7 +225,7 @@ def test_the_image_runs_as_an_ordinary_user_on_a_python_that_is_supported() -> N
 
 @pytest.mark.process
 def test_what_the_image_copies_is_enough_to_run_from(tmp_path: Path) -> None:
-    """The files of its COPY lines alone can be installed, and every flow imported beside them."""
+    """The files of its COPY lines alone can be installed, and every flow imported without them."""
     for *sources, _ in IN_IMAGE:
         for source in (ROOT / name for name in sources):
             target = tmp_path / "app" / source.name
@@ -239,13 +237,13 @@ def test_what_the_image_copies_is_enough_to_run_from(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
     where = tmp_path / "site"
     subprocess.run([*pip, "--target", str(where), "."], cwd=tmp_path / "app", check=True)
-    shutil.rmtree(tmp_path / "app" / "ragmetrics")
-    flows = [one["entrypoint"].partition(":")[0] for one in PREFECT["deployments"]]
-    program = f"import sys; sys.path[:0] = ['.', {str(where)!r}]; import ragmetrics, " + ", ".join(
-        flow.removesuffix(".py").replace("/", ".") for flow in flows
+    flows = [one["entrypoint"].rpartition(".")[0] for one in PREFECT["deployments"]]
+    program = (
+        f"import sys; sys.path.insert(0, {str(where)!r}); import {', '.join(flows)}, ragmetrics"
     )
-    program += f"; assert ragmetrics.__file__.startswith({str(where)!r}), ragmetrics.__file__"
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path / "app", check=True)
+    for package in ("flows", "ragmetrics", "tasks"):
+        program += f"; assert sys.modules[{package!r}].__file__.startswith({str(where)!r})"
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
 
 
 def test_compose_services_refer_to_what_there_is() -> None:
