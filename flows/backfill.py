@@ -15,7 +15,7 @@ import datetime as dt
 import logging
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, cast
 from uuid import UUID
 
@@ -27,7 +27,7 @@ from pydantic import Field
 from flows.progress import Label
 from flows.run_state import bound_starts, first_start
 from flows.runners import check_runner, sharing_ray
-from flows.scoring import score_all
+from flows.scoring import ScoredParts, score_all
 from flows.temporary_server import without_heartbeat
 from ragmetrics.alerts import Delivery, page_link
 from ragmetrics.cli import err, out
@@ -43,7 +43,7 @@ from ragmetrics.pipeline import (
     fill,
 )
 from ragmetrics.scoring import Staged, list_parts
-from ragmetrics.storage import open_store
+from ragmetrics.storage import RunRef, open_store
 from tasks.backfill import publish_past, show_past
 from tasks.nightly import alert, stage
 from tasks.run_page import artifact_key
@@ -99,6 +99,7 @@ class _Tasks:
 
     settings: Settings
     begun: dt.datetime
+    scored: dict[RunRef, ScoredParts] = field(default_factory=dict)
 
     def stage(self, day: dt.date) -> Staged:
         return stage(self.settings, day, self.begun)
@@ -107,10 +108,14 @@ class _Tasks:
         label = Label(self.settings.dataset, str(staged.ref.date), "backfill")
         until = dt.datetime.now(dt.UTC) + self.settings.deadline  # a deadline per night
         wanted = list_parts(self.settings, staged)
-        return score_all(self.settings, staged.ref, wanted, label, until=until)
+        scored = score_all(self.settings, staged.ref, wanted, label, until=until)
+        self.scored[staged.ref] = scored
+        return scored.errors
 
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
-        return publish_past(self.settings, staged, problems, silent=silent)
+        scored = self.scored.pop(staged.ref, None)
+        ended = scored.ended if scored else []
+        return publish_past(self.settings, staged, problems, silent=silent, wait_for=ended)
 
     def alert(self, manifest: Manifest) -> Delivery:
         return alert(self.settings, manifest)

@@ -14,7 +14,7 @@ from prefect.runtime import flow_run
 
 from flows.progress import Label
 from flows.run_state import bound_starts, failed_state, leaving, run_again, run_deadline
-from flows.scoring import score_all
+from flows.scoring import ScoredParts, score_all
 from ragmetrics.comparison import StagedGate, gate_parts, gate_run_settings
 from ragmetrics.config import Settings, load_settings
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError
@@ -67,13 +67,14 @@ def index_build(
         if chosen.retriever:
             gate_tasks.replay(chosen, wanted, until)
         staged = gate_tasks.stage(chosen, wanted)
-        errors = _score(chosen, staged, until)
-        pending = [error for error in errors if isinstance(error, JudgePending)]
+        scored = _score(chosen, staged, until)
+        pending = [error for error in scored.errors if isinstance(error, JudgePending)]
         parameters = {"build": build, "settings": settings, "event_id": event_id}
         parameters |= {"occurred": occurred.isoformat()} if occurred else {}
         if waiting := run_again(pending, parameters, _since(staged), f"gate of {wanted.build}"):
             return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
-        gate = gate_tasks.decide(chosen, staged, [str(error) for error in errors])
+        problems = [str(error) for error in scored.errors]
+        gate = gate_tasks.decide(chosen, staged, problems, wait_for=scored.ended)
     except JudgePending:
         raise  # without a deployment: the same command continues
     except RagmetricsError as error:
@@ -81,15 +82,17 @@ def index_build(
     return _tell(chosen, gate)
 
 
-def _score(settings: Settings, staged: StagedGate, until: dt.datetime) -> list[RagmetricsError]:
-    """Score both builds; return the errors of parts. After `until` no judge gets a request."""
-    run, errors, wanted = gate_run_settings(settings), [], 0
+def _score(settings: Settings, staged: StagedGate, until: dt.datetime) -> ScoredParts:
+    """Score both builds. After `until` no judge gets a request."""
+    run, both, wanted = gate_run_settings(settings), ScoredParts([], []), 0
     for ref, parts in gate_parts(settings, staged):
         wanted += len(parts)
         label = Label(settings.dataset, _whose(staged, ref), "gate")
-        errors += score_all(run, ref, parts, label, kept=settings.store, until=until)
-    get_run_logger().info("%d of %d parts scored", wanted - len(errors), wanted)
-    return errors
+        scored = score_all(run, ref, parts, label, kept=settings.store, until=until)
+        both.errors.extend(scored.errors)
+        both.task_runs.extend(scored.task_runs)
+    get_run_logger().info("%d of %d parts scored", wanted - len(both.errors), wanted)
+    return both
 
 
 def _whose(staged: StagedGate, ref: RunRef) -> str:

@@ -47,7 +47,16 @@ from ragmetrics.report import LABELS, by_state, rule_state
 from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store
 from tasks.calibrate import judge_labelled
-from tasks.nightly import alert, fit_learned, publish, show_or_tell, stage, write_back
+from tasks.nightly import (
+    alert,
+    announce,
+    failures,
+    fit_learned,
+    publish,
+    show_or_tell,
+    stage,
+    write_back,
+)
 
 
 def _run_name() -> str:
@@ -80,14 +89,15 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
     unjudged = judge_labelled(chosen, until)
     wanted = list_parts(chosen, staged)
-    errors = score_all(chosen, staged.ref, wanted, until=until)
-    pending = [error for error in errors if isinstance(error, JudgePending)]
+    scored = score_all(chosen, staged.ref, wanted, until=until)
+    pending = [error for error in scored.errors if isinstance(error, JudgePending)]
     if waiting := come_back(pending, settings, day, staged):
         return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
-    problems = [str(error) for error in errors]
+    problems = [str(error) for error in scored.errors]
     log.info("%d of %d parts scored", len(wanted) - len(problems), len(wanted))
-    manifest = publish(chosen, staged, problems + unjudged)
+    manifest = publish(chosen, staged, problems + unjudged, wait_for=scored.ended)
     delivery = alert(chosen, manifest)
+    unheard = failures(announce(chosen, manifest, return_state=True))
     unshown, notified = show_or_tell(chosen, manifest)
     reports = write_back(chosen, manifest) if chosen.write_back else ()
     if learns(chosen):
@@ -97,8 +107,8 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     if missing := shortfalls(manifest, delivery):
         # The message of a night names all firing alerts, and so what is missing.
         notified = notified and delivery.sent
-    if missing := [*missing, *unshown, *staged.problems]:
-        notified = notified and not staged.problems
+    if missing := [*missing, *unshown, *unheard, *staged.problems]:
+        notified = notified and not (unheard or staged.problems)
         return failed_state(coverage_short(manifest, missing), notified=notified)  # type: ignore[no-any-return]
     log.info("%s", _outcome(manifest, dashboard_link(chosen, open_store(chosen), manifest)))
     return NightResult(manifest, delivery, reports)

@@ -47,11 +47,13 @@ class Label:
     name: str
     """The date of a night, or the build of a gate."""
     kind: Literal["night", "gate", "backfill"] = "night"
+    keyed: bool = True
+    """False: its artifacts are on its own page alone, and stand for no other run."""
 
-    @property
-    def key(self) -> str:
-        """The key of its artifacts; each kind of run has its own."""
-        return f"ragmetrics-{artifact_key(self.dataset)}-{self.kind}-progress"
+    def key(self, metrics: Sequence[str]) -> str | None:
+        """The key of the artifact of a family; each kind of run has its own."""
+        key = f"ragmetrics-{artifact_key(self.dataset)}-{self.kind}-progress"
+        return f"{key}-{artifact_key('-'.join(metrics))}" if self.keyed else None
 
 
 @dataclass
@@ -105,7 +107,7 @@ class Watch:
         said += f", {family.failed} of them not scored" if family.failed else ""
         try:
             if family.artifact is None:
-                key = f"{self._label.key}-{artifact_key('-'.join(family.names))}"
+                key = self._label.key(family.names)
                 made = create_progress_artifact(percent, key=key, description=said)
                 family.artifact = cast("UUID", made)  # it is a coroutine in async flows alone
             else:

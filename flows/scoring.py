@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from prefect import get_run_logger
+from prefect.client.schemas.objects import State, StateDetails
 from prefect.futures import PrefectFuture, as_completed
+from prefect.states import Completed
 
 from flows.progress import Label, Watch, watching
 from flows.runners import RunnerFailed, lost, open_runner
 from ragmetrics.config import Settings
-from ragmetrics.errors import RagmetricsError
+from ragmetrics.errors import RagmetricsError, StoreError
 from ragmetrics.scoring import Part, WorkerDied
-from ragmetrics.storage import RunRef
+from ragmetrics.storage import RunRef, open_store
 from tasks.nightly import score
+from tasks.run_page import newest_key
 
 ROUNDS = 2
 """How often a part is submitted. A part that a cluster gave up has killed several workers."""
+
+
+@dataclass(frozen=True)
+class ScoredParts:
+    """What became of the parts of a run."""
+
+    errors: list[RagmetricsError]
+    """Of parts that could not be scored."""
+    task_runs: list[UUID]
+
+    @property
+    def ended(self) -> list[State[Any]]:
+        """The task runs as states for `wait_for`: what comes next stands after them in Prefect's
+        graph, and goes on if some have failed. Results are not kept.
+        """
+        details = [StateDetails(task_run_id=run) for run in self.task_runs]
+        return [Completed(data=True, state_details=one) for one in details]
 
 
 def score_all(
@@ -30,15 +51,15 @@ def score_all(
     *,
     kept: str | None = None,
     until: datetime | None = None,
-) -> list[RagmetricsError]:
-    """Score the parts of a run; return the errors of parts that could not be scored.
+) -> ScoredParts:
+    """Score the parts of a run; return the task runs, and the errors of parts without scores.
 
     `label` names the run for people; None: its night. `kept` is the store of the replies; None:
     that of the settings. After `until` no judge gets a request, in any process. Parts whose process
     died are scored again by another process. Any other exception is a bug, and raised.
     Raises SettingsError or RunnerFailed if no runner can be started.
     """
-    label = label or Label(settings.dataset, str(ref.date))
+    label = label or _label(settings, ref)
     with watching(label, parts) as watch:
         work = _Work(settings, ref, label.name, kept, until)
         errors, died = work.round(parts, watch)
@@ -55,7 +76,16 @@ def score_all(
         for part, error in died:
             watch.ended(part, scored=False)
             errors.append(error)
-    return errors
+    return ScoredParts(errors, work.task_runs)
+
+
+def _label(settings: Settings, ref: RunRef) -> Label:
+    """The label of a night. The progress of an older night stands for no newer one."""
+    try:
+        keyed = newest_key("", open_store(settings), ref.date) is not None
+    except StoreError:
+        keyed = False
+    return Label(settings.dataset, str(ref.date), keyed=keyed)
 
 
 @dataclass(frozen=True)
@@ -67,6 +97,7 @@ class _Work:
     name: str
     kept: str | None
     until: datetime | None
+    task_runs: list[UUID] = field(default_factory=list)
 
     def round(
         self, parts: Sequence[Part], watch: Watch
@@ -103,7 +134,9 @@ class _Work:
                     "kept": self.kept,
                     "until": self.until,
                 }
-                futures[runner.submit(task, what)] = part
+                future = runner.submit(task, what)
+                futures[future] = part
+                self.task_runs.append(future.task_run_id)
             for future in as_completed(list(futures)):
                 yield futures[future], self._error(future, futures[future])
 

@@ -9,13 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-import httpx
-from prefect import get_client, task
-from prefect.events.related import related_resources_from_run_context
-from prefect.exceptions import PrefectException
+from prefect import task
 from prefect.runtime import flow_run
 
-from ragmetrics import event_loop as loop
 from ragmetrics.comparison import (
     StagedGate,
     builds_link,
@@ -26,7 +22,6 @@ from ragmetrics.comparison import (
     stage_gate,
 )
 from ragmetrics.config import Settings
-from ragmetrics.errors import RagmetricsError
 from ragmetrics.judges import deadline_at, use_deadline
 from ragmetrics.model import (
     HELD,
@@ -39,8 +34,9 @@ from ragmetrics.model import (
     Verdict,
 )
 from ragmetrics.report import gate_markdown, redacted, refresh_builds
-from ragmetrics.storage import open_store
+from ragmetrics.storage import load_gates, open_store
 from ragmetrics.text import clean
+from tasks.events import emit
 from tasks.nightly import RETRIES
 from tasks.run_page import artifact_key, leave_artifact, run_page
 
@@ -52,12 +48,6 @@ _MOST = 20
 def _by_flow_run(step: str) -> Callable[[], str]:
     """Names a task run after its flow run: an event may lack the name of a build."""
     return lambda: f"{step} · {flow_run.name}"
-
-
-class NotEmitted(RagmetricsError):
-    """Prefect did not confirm an event."""
-
-    transient = True
 
 
 @task(name="replay", task_run_name="replay · {build.build}", **RETRIES)
@@ -87,12 +77,15 @@ def decide(settings: Settings, staged: StagedGate, problems: Sequence[str]) -> G
 
 @task(name="publish gate", task_run_name="publish · {gate.build}", **RETRIES)
 def publish(settings: Settings, gate: Gate) -> Gate:
-    """Refresh the dashboard, and add the verdict as an artifact of the flow run."""
-    refresh_builds(open_store(settings))
-    shown = redacted(gate, settings.redact)
+    """Refresh the dashboard, and add the verdict as an artifact of the flow run. That of the data
+    set stays the one of the build made last.
+    """
+    files = open_store(settings)
+    refresh_builds(files)
+    shown, newest = redacted(gate, settings.redact), next(load_gates(files), gate)
     leave_artifact(
         gate_markdown(shown, builds_link(settings, gate.build)),
-        key=f"ragmetrics-{artifact_key(gate.dataset)}-gate",
+        key=f"ragmetrics-{artifact_key(gate.dataset)}-gate" if newest.build == gate.build else None,
         description=f"Index build {gate.build} of {gate.dataset}",
     )
     return gate
@@ -114,23 +107,8 @@ def announce(settings: Settings, gate: Gate) -> Gate:
         },
         "payload": essentials(redacted(gate, settings.redact), builds_link(settings, gate.build)),
     }
-    try:
-        loop.run(_post(event))
-    except (httpx.HTTPError, PrefectException) as error:
-        reason = clean(str(error), 500) or type(error).__name__
-        raise NotEmitted(f"Prefect did not take {event['event']}: {reason}") from error
+    emit([event])
     return gate
-
-
-async def _post(event: dict[str, Any]) -> None:
-    """Post an event with its related resources: the run, its flow, deployment and tags.
-
-    Prefect's `emit_event` returns before it sends, and reports no error.
-    """
-    async with get_client() as client:
-        related = await related_resources_from_run_context(client)
-        event = {**event, "related": [one.model_dump() for one in related]}
-        await client.request("POST", "/events", json=[event])
 
 
 @task(name="tell", task_run_name="tell · {gate.build}", **RETRIES)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 
-from prefect import task
+from prefect import get_run_logger, task
 from prefect.client.schemas.objects import State
 
 from ragmetrics.alerts import Delivery, dashboard_link
@@ -22,11 +22,13 @@ from ragmetrics.pipeline import (
     stage_night,
     write_back_night,
 )
-from ragmetrics.report import night_markdown
+from ragmetrics.report import night_markdown, redacted
 from ragmetrics.scoring import Staged, score_part
-from ragmetrics.storage import Files, RunRef, open_store
+from ragmetrics.storage import Files, RunRef, is_current, open_store
 from ragmetrics.write_back import WriteBackReport
-from tasks.run_page import artifact_key, leave_artifact, run_page
+from tasks.events import emit
+from tasks.night_events import night_events
+from tasks.run_page import artifact_key, leave_artifact, newest_key, run_page
 
 
 def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
@@ -64,14 +66,15 @@ def score(
     shard: int,
     kept: str | None = None,
     until: datetime | None = None,
-) -> int:
-    """Score one family of metrics over one shard, and store the part.
+) -> None:
+    """Score one family of metrics over one shard, store the part, and log what it took.
 
     `kept` is the store of the replies; None: that of the settings. After
     `until` no judge gets a request.
     """
     files = Files(kept, settings.storage_options) if kept else None
-    return score_part(settings, ref, family, shard, kept=files, until=until)
+    report = score_part(settings, ref, family, shard, kept=files, until=until)
+    get_run_logger().info("%s", report or "scored before: nothing was asked")
 
 
 @task(name="publish", task_run_name="publish · {staged.ref.date}", **RETRIES)
@@ -86,15 +89,28 @@ def alert(settings: Settings, manifest: Manifest) -> Delivery:
     return alert_night(settings, manifest, run_page())
 
 
+@task(name="announce", task_run_name="announce · {manifest.date}", **RETRIES)
+def announce(settings: Settings, manifest: Manifest) -> None:
+    """Emit what happened as events, for automations. A repetition emits none of them again, and a
+    run that is not the night's current one emits none. Raises NotEmitted.
+    """
+    files = open_store(settings)
+    if is_current(files, manifest):
+        shown = redacted(manifest, settings.redacts_messages)
+        emit(night_events(shown, dashboard_link(settings, files, manifest)))
+
+
 @task(name="show", task_run_name="show · {manifest.date}", **RETRIES)
 def show(settings: Settings, manifest: Manifest) -> None:
-    """Write the dashboard, and the headline as an artifact of the flow run."""
+    """Write the dashboard, and the headline as an artifact of the flow run. That of the data set
+    stays the one of the newest night.
+    """
     show_night(settings, manifest)
     files = open_store(settings)
     link = dashboard_link(settings, files, manifest)
     leave_artifact(
         night_markdown(files, manifest, link),
-        key=f"ragmetrics-{artifact_key(manifest.dataset)}",
+        key=newest_key(f"ragmetrics-{artifact_key(manifest.dataset)}", files, manifest.date),
         description=f"Retrieval of {manifest.dataset} on {manifest.date}",
     )
 

@@ -33,7 +33,12 @@ from .summaries import (
     night_markdown as night_markdown,
     night_summary as night_summary,
 )
-from .night_status import by_state as by_state, rule_state as rule_state, LABELS as LABELS
+from .night_status import (
+    by_state as by_state,
+    find_night_status as find_night_status,
+    rule_state as rule_state,
+    LABELS as LABELS,
+)
 from .prometheus import push_metrics as push_metrics
 from .redacting import redacted as redacted
 from .templating import render_page as render_page

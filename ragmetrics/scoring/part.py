@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ from ragmetrics.judges import (
     use_deadline,
 )
 from ragmetrics.metrics import Metric
-from ragmetrics.model import EMBEDDINGS, LogRow
+from ragmetrics.model import EMBEDDINGS, UNSETTLED, LogRow, Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open, open_budget_pool
@@ -80,9 +81,31 @@ def score_part(
     shard: int,
     kept: Files | None = None,
     until: datetime | None = None,
-) -> int:
+) -> PartReport | None:
     """Score one part of a run. See `RunScorer`."""
     return RunScorer(settings, ref, kept=kept, until=until).score(names, shard)
+
+
+@dataclass(frozen=True)
+class PartReport:
+    """What scoring one part took, for the log of whoever scored it."""
+
+    rows: int
+    usage: Usage
+    """Of all judges and of the embedder together."""
+    failed: dict[str, int]
+    """Scores that should have a value and have none, by status."""
+
+    def __str__(self) -> str:
+        """`50 rows; 40 requests, 12 answers from the store, 5,210 tokens; failed: 2 refused`."""
+        usage = self.usage
+        asked = (
+            f"{self.rows:,} rows; {usage.requests:,} requests, {usage.answered_from_store:,} "
+            f"answers from the store, {usage.tokens:,} tokens"
+        )
+        failures = {**usage.failures, **self.failed}
+        told = ", ".join(f"{count:,} {kind}" for kind, count in failures.items())
+        return f"{asked}; failed: {told or 'none'}"
 
 
 @dataclass(frozen=True)
@@ -97,8 +120,8 @@ class RunScorer:
     until: datetime | None = None
     """After this moment no request is sent, and rows that need one get `judge_failed`."""
 
-    def score(self, names: Sequence[str], shard: int) -> int:
-        """Score one shard by one family of metrics. Returns the number of rows, 0 if it was done.
+    def score(self, names: Sequence[str], shard: int) -> PartReport | None:
+        """Score one shard by one family of metrics. Returns what it took, None if it was done.
 
         Rows get `judge_failed` also when a judge refuses after it has answered. Raises JudgeRefused
         when no request can succeed.
@@ -150,7 +173,7 @@ class RunScorer:
                 await leave_quota(self.kept or files)
         return problems
 
-    async def _score(self, names: Sequence[str], shard: int) -> int:
+    async def _score(self, names: Sequence[str], shard: int) -> PartReport | None:
         settings, ref, files = self.settings, self.ref, open_store(self.settings)
         expect(files.place)  # the process that staged the run has reached the bucket
         kept = self.kept or files
@@ -163,11 +186,11 @@ class RunScorer:
                 await pool.add_parts([(names, shard)])
             async with _part_slot(settings):
                 if await asyncio.to_thread(_is_done, files, ref, family, shard):
-                    return 0
+                    return None
                 if self.record is None and await asyncio.to_thread(
                     reuse_part, files, ref, own, shard
                 ):
-                    return 0
+                    return None
                 corpus = await asyncio.to_thread(load_corpus, files, ref)
                 sample = await asyncio.to_thread(load_sample, files, ref)
                 async with acquire_judges(settings, corpus, kept) as judges:
@@ -218,6 +241,11 @@ class Clients:
             usage[member.name] = _by_metric(member.client.counters, chosen)
         return usage
 
+    def total(self) -> Usage:
+        """Usage of all judges and of the embedder together, without its price."""
+        counters = [self.embeddings.counters, *(one.client.counters for one in self.members)]
+        return sum((counter.usage() for counter in counters), Usage())
+
 
 @dataclass(frozen=True)
 class PartScorer:
@@ -235,15 +263,15 @@ class PartScorer:
     sample: SamplePlan | None = None
     cache: type[ReplyCache] = ReplyCache
 
-    async def score(self, judges: JudgePool, record: Record | None, corpus: Corpus) -> int:
-        """Judge the rows and write the scores. Returns the number of rows."""
+    async def score(self, judges: JudgePool, record: Record | None, corpus: Corpus) -> PartReport:
+        """Judge the rows and write the scores. Returns what it took."""
         clients = await self.open_clients(judges, record)
         panel = await asyncio.to_thread(self._panel, clients.members, corpus)
-        rows = await self._write(panel, clients)
+        report = await self._write(panel, clients)
         for cache in clients.caches:
             if cache:
                 await asyncio.to_thread(cache.compact)
-        return rows
+        return report
 
     async def open_clients(self, judges: JudgePool, record: Record | None) -> Clients:
         """Read the reply caches, and make the clients of the judges and of the embedder."""
@@ -303,26 +331,28 @@ class PartScorer:
         cache.load(question_keys(self.files, self.ref.rows(self.shard)))
         return cache
 
-    async def _write(self, panel: Panel, clients: Clients) -> int:
+    async def _write(self, panel: Panel, clients: Clients) -> PartReport:
         with workspace() as folder, counting_splits() as counter:
             writers = {metric.name: PartWriter(folder, SCORE_SCHEMA) for metric in self.family}
             rows = stream_rows(self.files, self.ref.rows(self.shard))
-            errors, unanswered = MetricErrors(), UnansweredRows()
+            errors, unanswered, failed = MetricErrors(), UnansweredRows(), Counter[str]()
             async with aclosing(rows), aclosing(drive(rows, self.family, panel)) as driven:
                 async for scored in driven:
                     for name, score in scored.scores.items():
                         errors.note(name, scored.row.id, score)
                         unanswered.note(name, score)
+                        failed.update([score.status] if score.status in UNSETTLED else ())
                         writers[name].add(score_record(scored.row, score), size=300)
             notes = self._notes(clients, counter)
             notes |= {"metric_errors": errors.notes(), "unanswered": unanswered.notes()}
+            report = PartReport(next(iter(writers.values())).rows, clients.total(), dict(failed))
             if await asyncio.to_thread(_is_done, self.files, self.ref, self.family, self.shard):
-                return next(iter(writers.values())).rows  # another process was faster
+                return report  # another process was faster
             for number, (name, writer) in enumerate(writers.items()):
                 # Only the file of the first metric has the usage of the family.
                 path = self.ref.scores(name, self.shard)
                 await asyncio.to_thread(writer.finish, self.files, path, {} if number else notes)
-        return next(iter(writers.values())).rows
+        return report
 
     def _notes(self, clients: Clients, counter: SplitCounter) -> dict[str, Any]:
         asked: list[EmbeddingClient | JudgeClient] = [clients.embeddings]

@@ -49,7 +49,7 @@ T = TypeVar("T")
 class _PartScorer(Protocol):
     """Does something with one part of a run, and stores the result."""
 
-    def score(self, names: Sequence[str], shard: int) -> int: ...
+    def score(self, names: Sequence[str], shard: int) -> object: ...
 
 
 class WorkerDied(RagmetricsError):

@@ -18,7 +18,8 @@ from ragmetrics.errors import InputError
 from ragmetrics.model import BUILT, HELD, IndexBuild
 from ragmetrics.pipeline import built_event, events_api, post_event
 from ragmetrics.pipeline.prefect_events import EventError
-from tasks.index_build import NotEmitted, announce
+from tasks.events import NotEmitted
+from tasks.index_build import announce
 from tests.fakes import gated
 from tests.fakes.command import Run
 from tests.fakes.offline import skip_or_fail

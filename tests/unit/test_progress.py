@@ -26,11 +26,11 @@ class Shelf:
     """Where artifacts go, in place of a server."""
 
     def __init__(self) -> None:
-        self.keys: dict[UUID, str] = {}
-        self.told: list[tuple[str, float, str]] = []
+        self.keys: dict[UUID, str | None] = {}
+        self.told: list[tuple[str | None, float, str]] = []
         self.broken = False
 
-    def create(self, percent: float, key: str, description: str) -> UUID:
+    def create(self, percent: float, key: str | None, description: str) -> UUID:
         """As Prefect's."""
         made = uuid4()
         self.keys[made] = key
@@ -74,7 +74,7 @@ def test_each_family_has_an_artifact_that_grows(shelf: Shelf) -> None:
     with watching(Label("help desk", str(NIGHT)), PARTS) as watch:
         for number, part in enumerate(PARTS):
             watch.ended(part, scored=number != 3)
-    recall = [one[1:] for one in shelf.told if one[0].endswith("-context-recall")]
+    recall = [one[1:] for one in shelf.told if str(one[0]).endswith("-context-recall")]
     assert recall == [
         (0.0, f"context_recall: 0 of 2 shards of {NIGHT}"),
         (50.0, f"context_recall: 1 of 2 shards of {NIGHT}"),
@@ -102,6 +102,13 @@ def test_a_gate_shows_nothing_in_the_place_of_a_night(shelf: Shelf) -> None:
         "ragmetrics-help-desk-backfill-progress-context-recall",
     ]
     assert shelf.told[1][2] == "context_recall: 0 of 2 shards of Build_42"
+
+
+def test_a_rerun_of_an_older_night_shows_nothing_in_the_place_of_the_newest(shelf: Shelf) -> None:
+    """Its progress is on its own page alone: without a key."""
+    with watching(Label("towers", str(NIGHT), keyed=False), PARTS[2:]):
+        pass
+    assert list(shelf.keys.values()) == [None]
 
 
 def test_the_server_is_not_asked_for_every_part(
