@@ -30,6 +30,7 @@ from ragmetrics.judges.hedging import Hedge, Hedges
 from ragmetrics.judges.in_flight import RequestInFlight
 from ragmetrics.judges.quota_sharing import Heartbeat, join_quota
 from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter
+from ragmetrics.judges.request_durations import timed
 from ragmetrics.judges.responses import (
     UNREADABLE,
     Oversized,
@@ -238,7 +239,8 @@ class Endpoint:
                 self._in_flight.add(flight)
                 flight.plan_hedge(limiter)
                 try:
-                    answer = await self._post(call, bill)
+                    with timed(self._model, self.address, call.path):
+                        answer = await self._post(call, bill)
                 finally:
                     self._in_flight.discard(flight)
                     flight.scope = None

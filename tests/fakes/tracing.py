@@ -195,6 +195,41 @@ class OtlpReceiver(TracingServer):
         return 200, answer.SerializeToString()
 
 
+class Collector(TracingServer):
+    """A collector of OpenTelemetry for traces and metrics."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spans: list[Any] = []
+        self.metrics: list[Any] = []
+        self.resource: dict[str, Any] = {}
+
+    def take(self, path: str, headers: Any, body: bytes) -> tuple[int, bytes]:
+        """Store the spans or metrics of a request."""
+        from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+            ExportMetricsServiceRequest,
+        )
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+            ExportTraceServiceRequest,
+        )
+
+        if path == "/v1/traces":
+            for spans in ExportTraceServiceRequest.FromString(body).resource_spans:
+                self.resource = values(spans.resource)
+                self.spans += [span for scope in spans.scope_spans for span in scope.spans]
+        elif path == "/v1/metrics":
+            for metrics in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                self.metrics += [one for scope in metrics.scope_metrics for one in scope.metrics]
+        else:
+            return 404, b""
+        return 200, b""
+
+    def histograms(self, name: str) -> list[Any]:
+        """The points of a histogram, as it was exported last."""
+        named = [metric for metric in self.metrics if metric.name == name]
+        return list(named[-1].histogram.data_points) if named else []
+
+
 def values(record: Any) -> dict[str, Any]:
-    """The attributes of a log record."""
+    """The attributes of a log record or a resource."""
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in record.attributes}
