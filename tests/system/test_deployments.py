@@ -136,7 +136,7 @@ def test_all_deployments_are_there_and_the_nightly_is_in_the_schedule(
     installed: Installed,
 ) -> None:
     """The scheduler plans runs (under SQLAlchemy 2.1 it silently plans none), at 05:30 UTC; what
-    has no schedule, or one that is off, has none."""
+    has no schedule, or one that is off, has none; pruning is weekly."""
     for name in NAMES:
         deployment = installed.deployment(name)
         assert deployment["work_pool_name"] == "ragmetrics"
@@ -149,7 +149,7 @@ def test_all_deployments_are_there_and_the_nightly_is_in_the_schedule(
     assert {(moment.hour, moment.minute) for moment in planned} == {(5, 30)}
     assert planned[0] - datetime.now(UTC) < timedelta(days=1)
     assert planned[1] - planned[0] == timedelta(days=1)
-    for name in NAMES - {"nightly"}:
+    for name in NAMES - {"nightly", "prune"}:
         assert installed.planned(name) == []
 
 
