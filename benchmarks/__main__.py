@@ -19,6 +19,7 @@ from benchmarks import (
     dask_scale,
     engine,
     false_alarms,
+    gate_holds,
     judge_movement,
     judge_speed,
     large_night,
@@ -121,6 +122,10 @@ def _lost(options: Options) -> None:
     lost_passages.report(nights=options.rows or 200)
 
 
+def _gates(options: Options) -> None:
+    _print(gate_holds.report(options.rows or 2_000))
+
+
 def _topics(options: Options) -> None:
     nights = options.rows or 1_000
     topics.report(max(1, nights // 5), nights)
@@ -154,6 +159,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "cascade": _cascade,
     "active": _active,
     "lost": _lost,
+    "gates": _gates,
     "topics": _topics,
     "whatif": _whatif,
     "year": _year,

@@ -175,8 +175,14 @@ def print_gate(console: Console, gate: Gate) -> None:
 
 
 def _print_fallen(console: Console, gate: Gate) -> None:
-    """Print the questions with the largest drops, for the metrics that hold the build."""
-    for metric in (one.metric for one in gate.metrics if one.verdict == "hold"):
+    """Print the questions with the largest drops, for the metrics that hold the build.
+
+    Where lost passages alone hold it, for all metrics.
+    """
+    if gate.verdict != "hold":
+        return
+    held = [one.metric for one in gate.metrics if one.verdict == "hold"]
+    for metric in held or [one.metric for one in gate.metrics]:
         console.print(f"Largest drops of {metric}:")
         for one in [fallen for fallen in gate.fallen if fallen.metric == metric][:_QUESTIONS]:
             text = f"  {one.before:.3f} → {one.after:.3f}  {clean(one.user_input, 200)}"

@@ -16,6 +16,8 @@ _NIGHTS = {"week": 7.0, "month": 365.25 / 12, "year": 365.25}
 
 STEP = 0.05
 """Default of `worse_by` for a rule without a `max_drop` above 0."""
+LEAST_ROWS = 20
+"""Scored rows, of a night or of a gate's questions, below which nothing is decided by default."""
 
 
 class Rule(SettingsModel):
@@ -32,7 +34,7 @@ class Rule(SettingsModel):
     `serving` for the nights of the index build that serves."""
     by: str | None = Field(None, min_length=1)
     """A tag: the rule is checked for each of its values that has scored rows."""
-    min_rows: int = Field(20, ge=1)
+    min_rows: int = Field(LEAST_ROWS, ge=1)
     """With fewer scored rows the rule reports `no_data`. A value of `by` that had fewer all week is
     `not compared yet`."""
     for_: int = Field(2, ge=1, alias="for")

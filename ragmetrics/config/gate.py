@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
+from ragmetrics.config.alerts import LEAST_ROWS
 from ragmetrics.config.judge import SettingsModel, repeated
 
 BUILD = "{build}"
@@ -28,8 +29,9 @@ class GateSettings(SettingsModel):
     rules: tuple[GateRule, ...] | None = None
     """None: a drop of 0.05 in context_relevance and in context_recall. A metric that cannot be
     scored has no rule."""
-    min_questions: int = Field(30, ge=2)
-    """With fewer questions on both sides a gate is inconclusive."""
+    min_questions: int = Field(LEAST_ROWS, ge=2)
+    """With fewer questions on both sides no metric decides: the gate is inconclusive, unless
+    passages are gone from the index. As many as `min_rows` of an alert."""
     max_missing: float = Field(0.02, ge=0, le=1)
     """A build is not promoted when a larger share of the serving build's questions has no usable
     row of the new build, or when a larger share of the rows of either log or of the golden set

@@ -36,6 +36,7 @@ STAGES: Mapping[Stage, str] = {
     "undecided": "undecided",
 }
 """The stages in words, in the order of a passage's way from its source to a question."""
+_GONE: tuple[Stage, ...] = ("not_in_corpus", "not_in_index")
 MOST_LISTED = 100
 """Lost passages that are stored one by one; the others are counted."""
 
@@ -128,6 +129,14 @@ class LostPassages(Record):
     def significant(self) -> bool:
         """Whether some stage lost significantly more passages than on the nights before."""
         return any(one.significant for one in self.stages)
+
+    @property
+    def stages_gone(self) -> list[StageShare]:
+        """The significant stages at which passages left the index, or the corpus and so the index.
+
+        A gate holds a build for each of them.
+        """
+        return [one for one in self.stages if one.significant and one.stage in _GONE]
 
 
 def stage_words(stage: Stage, *, proven: bool) -> str:

@@ -67,6 +67,7 @@ from .significance import (
     CONFIDENCE as CONFIDENCE,
     adjust_p_values as adjust_p_values,
 )
+from .sign_flip_test import FEWEST_FOR_T as FEWEST_FOR_T
 from .t_test import (
     MeanDifference as MeanDifference,
     Numbers as Numbers,

@@ -14,6 +14,11 @@ from scipy import special
 
 from ragmetrics.stats.intervals import IntervalEstimate, paired_interval
 from ragmetrics.stats.permutation_test import LEAST, chance_of_order
+from ragmetrics.stats.sign_flip_test import (
+    FEWEST_FOR_T,
+    sign_flip_interval,
+    sign_flip_p_value,
+)
 from ragmetrics.stats.significance import CONFIDENCE
 from ragmetrics.stats.t_test import (
     POWER,
@@ -78,12 +83,14 @@ def compare(
 ) -> Drop | None:
     """Compare question means, `{question: values of its rows}` on both sides.
 
-        paired: d_q = mean(before_q) - mean(now_q) over shared questions; t test on d
+        paired: d_q = mean(before_q) - mean(now_q) over shared questions; t test on d, below 30
+                questions the permutation test of `sign_flip_p_value`
         else:   t test on the question means of both sides (`unpaired_contrast`: Welch's, or that of
                 one common spread where its error is larger)
 
     p is at least 2^-n for n pairs, and 1 / C(n_1 + n_2, n_1) for two sides: the chance, without
-    a change, of the signs (sides) with the largest drop.
+    a change, of the signs (sides) with the largest drop. Below 30 pairs the interval excludes 0
+    exactly where that test does at 2.5% on a side, and else is the wider one of both tests.
     The interval of paired scores in [0, 1] (or turned round) is that of `paired_interval`, which
     has a width even if no question moved; any other is drop +/- t * se. For such scores the
     interval is clipped to [-1, 1], paired or not.
@@ -148,19 +155,35 @@ def _drop(
         low, high = max(low, -1.0), min(high, 1.0)
         if lost is not None:
             low, high = paired_interval(lost, confidence=CONFIDENCE)
+    p_value = found.p_value
+    if lost is not None and len(lost) < FEWEST_FOR_T:
+        p_value = sign_flip_p_value(lost)
+        exact = sign_flip_interval(lost, confidence=CONFIDENCE)
+        low, high = _wider_bound(low, exact[0]), -_wider_bound(-high, -exact[1])
     return Drop(
         before=float(means[0].mean()),
         now=float(means[1].mean()),
         drop=found.difference,
         low=low,
         high=high,
-        p_value=found.p_value,
+        p_value=p_value,
         questions=len(means[1]),
         paired=lost is not None,
         error=guarded,
         freedom=found.freedom,
         mde=detectable(guarded, found.freedom),
     )
+
+
+def _wider_bound(by_t: float, exact: float) -> float:
+    """The lower of two lower bounds, but above 0 exactly where that of the permutations is.
+
+    The bound by t has a distance from the mean even if no question moved. An infinite one says that
+    so few questions cannot exclude 0.
+    """
+    if exact > 0:
+        return min(by_t, exact) if by_t > 0 else exact
+    return min(by_t, exact if math.isfinite(exact) else 0.0)
 
 
 def of_one_range(means: tuple[Numbers, Numbers]) -> bool:

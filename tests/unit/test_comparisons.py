@@ -10,6 +10,7 @@ from scipy import stats
 from benchmarks.coverage import power
 from ragmetrics.stats import Drop, compare, detectable
 from ragmetrics.stats.intervals import paired_interval
+from ragmetrics.stats.sign_flip_test import sign_flip_p_value
 
 BEFORE = [0.9, 0.8, 1.0, 0.6, 0.7, 0.9]
 NOW = [0.7, 0.8, 0.6, 0.5, 0.7, 0.4]
@@ -32,21 +33,37 @@ def drop(before: dict[str, list[float]], now: dict[str, list[float]]) -> Drop:
 
 
 def test_paired_is_scipys_paired_t_test() -> None:
-    """Shared questions are compared with themselves."""
+    """Shared questions are compared with themselves, 30 or more of them."""
+    before, now = BEFORE * 5, NOW * 5
     found, oracle = (
-        drop(side(BEFORE), side(NOW)),
-        stats.ttest_rel(BEFORE, NOW, alternative="greater"),
+        drop(side(before), side(now)),
+        stats.ttest_rel(before, now, alternative="greater"),
     )
     assert found.paired
-    assert found.questions == 6
+    assert found.questions == 30
     assert found.drop == pytest.approx(np.mean(BEFORE) - np.mean(NOW))
     assert found.p_value == pytest.approx(oracle.pvalue)
-    assert (found.low, found.high) == paired_interval(np.subtract(BEFORE, NOW), confidence=0.95)
+    assert (found.low, found.high) == paired_interval(np.subtract(before, now), confidence=0.95)
+
+
+def test_few_pairs_are_compared_by_a_permutation_test() -> None:
+    """Below 30 questions no normal distribution is assumed: four fell, two did not move."""
+    found = drop(side(BEFORE), side(NOW))
+    assert found.p_value == sign_flip_p_value(np.subtract(BEFORE, NOW)) == 0.5**5
+
+
+@given(PAIRS)
+def test_of_few_pairs_the_interval_agrees_with_p(pairs: list[tuple[float, float]]) -> None:
+    """It excludes 0 exactly where a fall, or a rise, is significant at 2.5%."""
+    before, now = (list(values) for values in zip(*pairs, strict=True))
+    found = drop(side(before), side(now))
+    assert (found.low > 0) == (found.p_value <= 0.025)
+    assert (found.high < 0) == (found.p_value >= 0.975)
 
 
 def test_on_other_scales_its_interval_is_scipys_too() -> None:
     """Nothing is known of how far a question may lie that was not asked."""
-    before, now = ([5 * value for value in values] for values in (BEFORE, NOW))
+    before, now = ([5 * value for value in values * 5] for values in (BEFORE, NOW))
     found = drop(side(before), side(now))
     interval = stats.ttest_rel(before, now).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))

@@ -17,12 +17,16 @@ from ragmetrics.comparison.gate.verdict import (
     conclude,
     further_to_hold,
     further_to_promote,
+    lost_from_index,
     measure,
+    reasons,
     weigh,
 )
-from ragmetrics.model import MetricVerdict
+from ragmetrics.config import GateSettings, Rule
+from ragmetrics.model import LostPassage, LostPassages, MetricVerdict, Stage, StageShare
 from ragmetrics.stats.intervals import paired_interval
 
+SETTINGS = GateSettings()
 LIMIT = 0.05
 QUESTIONS = 150
 SEEDS = 300
@@ -46,17 +50,18 @@ def weighed(
 ) -> MetricVerdict:
     """What one metric alone says, by the default settings."""
     one = VerdictEvidence("context_recall", fall(before, after), limit, len(before), missing)
-    return weigh([one], min_questions=30, max_missing=0.02)[0]
+    few, missed = SETTINGS.min_questions, SETTINGS.max_missing
+    return weigh([one], min_questions=few, max_missing=missed)[0]
 
 
 # Measuring
 
 
-def test_the_drop_is_that_of_a_paired_t_test() -> None:
+def test_from_30_questions_the_drop_is_that_of_a_paired_t_test() -> None:
     """Means and p are scipy's, the interval that of every paired drop; the spread is that of the
     questions' drops.
     """
-    before, after = [0.9, 0.8, 1.0, 0.6, 0.7], [0.7, 0.8, 0.6, 0.5, 0.7]
+    before, after = [0.9, 0.8, 1.0, 0.6, 0.7] * 6, [0.7, 0.8, 0.6, 0.5, 0.7] * 6
     found, oracle = (
         fall(before, after),
         stats.ttest_rel(before, after, alternative="greater"),
@@ -158,12 +163,62 @@ def test_a_drop_above_the_limit_that_may_be_chance_is_inconclusive() -> None:
 
 
 def test_too_few_questions_decide_nothing() -> None:
-    """Whatever they say; what is lacking is told."""
-    for after in ([1.0] * 20, [0.0] * 20):
-        found = weighed([1.0] * 20, after)
-        assert found.verdict == "inconclusive"
-        assert found.further is not None
-        assert found.further >= 10
+    """Whatever they say; what is lacking is told. A night asks for as many rows."""
+    assert Rule(metric="context_recall", max_drop=LIMIT).min_rows == SETTINGS.min_questions == 20
+    for after, further in (([1.0] * 12, 58), ([0.0] * 12, 8)):
+        found = weighed([1.0] * 12, after)
+        assert (found.verdict, found.further) == ("inconclusive", further)
+
+
+def test_a_quarter_of_28_questions_that_lost_everything_is_held() -> None:
+    """A build without a quarter of its documents: few questions are no reason to let it pass."""
+    assert weighed([1.0] * 28, [0.0] * 7 + [1.0] * 21).verdict == "hold"
+
+
+def test_two_of_28_questions_that_lost_everything_decide_nothing() -> None:
+    """If nothing changed, two that moved would both fall once in four times."""
+    assert weighed([1.0] * 28, [0.0] * 2 + [1.0] * 26).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("stage", ["not_in_index", "not_in_corpus"])
+def test_passages_that_are_gone_from_the_index_hold_a_build(stage: Stage) -> None:
+    """By themselves, where they are significantly many; the reason says how many."""
+    unsure = weighed([1.0] * 20, [1.0] * 20)
+    gone = lost_from_index(lost(stage, p_value=0.006))
+    assert conclude([unsure], ["cut short"], gone) == ("hold", None)
+    (reason,) = reasons("hold", [unsure], [], {}, SETTINGS, gone)
+    assert reason.startswith("7 of 21 questions lost a passage that they need: probably ")
+    assert reason.endswith(", p 0.006")
+
+
+@pytest.mark.parametrize("stage", ["below_cut", "filtered", "renamed", "edited", "undecided"])
+def test_passages_that_are_still_there_hold_nothing(stage: Stage) -> None:
+    """Whether another passage serves as well is what the metrics say."""
+    assert lost_from_index(lost(stage, p_value=0.006)) == []
+
+
+def test_a_few_passages_that_are_gone_hold_nothing() -> None:
+    """Their number is not significant."""
+    assert lost_from_index(lost("not_in_index", p_value=0.2)) == []
+    assert lost_from_index(None) == []
+
+
+def lost(stage: Stage, p_value: float) -> LostPassages:
+    """Seven of 21 questions lost a passage."""
+    share = StageShare(
+        stage=stage,
+        passages=7,
+        questions=7,
+        of=21,
+        share=1 / 3,
+        low=0.2,
+        high=0.5,
+        p_value=p_value,
+        significant=p_value < 0.05,
+    )
+    passage = LostPassage(stage=stage, evidence="no question retrieves it now")
+    stages, own = [share], [passage] * 7
+    return LostPassages(questions=21, needed=21, fallen=7, lost=7, stages=stages, passages=own)
 
 
 def test_missing_questions_keep_from_promoting_but_not_from_holding() -> None:
@@ -230,7 +285,7 @@ def test_with_the_questions_told_the_gate_promotes_four_times_in_five(spread: fl
 def test_with_the_questions_told_a_drop_is_held_four_times_in_five() -> None:
     """The drop is well above the limit, so that it is the test against 0 which decides."""
     drop, spread = 0.15, 0.6
-    needed = further_to_hold(drop, spread, 30)
+    needed = further_to_hold(drop, spread, 30, LIMIT)
     assert needed is not None
     chance = np.random.default_rng(2)
     count = 30 + needed
@@ -239,6 +294,25 @@ def test_with_the_questions_told_a_drop_is_held_four_times_in_five() -> None:
         for _ in range(200)
     ]
     assert np.mean(held) == pytest.approx(0.8, abs=0.08)
+
+
+def test_a_drop_near_its_limit_needs_more_questions_than_one_that_is_far_from_it() -> None:
+    """With as many as are told, it is measured above the limit four times in five."""
+    drop, spread, tests = 0.06, 0.2, 2
+    needed = further_to_hold(drop, spread, 30, LIMIT, tests=tests)
+    assert needed is not None
+    chance, count = np.random.default_rng(4), 30 + needed
+    drawn = [chance.normal(drop, spread, count) for _ in range(200)]
+    held = [
+        own.mean() > LIMIT and stats.ttest_1samp(own, 0, alternative="greater").pvalue < 0.05 / 2
+        for own in drawn
+    ]
+    assert np.mean(held) == pytest.approx(0.8, abs=0.08)
+
+
+def test_few_questions_are_told_to_become_as_many_as_the_t_test_needs() -> None:
+    """How many fewer would do is not known: at 30 the told power is that of the test."""
+    assert further_to_hold(0.2, 0.3, 22, LIMIT) == 8
 
 
 @given(st.floats(-0.2, 0.049), st.floats(0, 0.6), st.integers(30, 500))

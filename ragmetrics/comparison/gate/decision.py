@@ -35,6 +35,7 @@ from ragmetrics.comparison.gate.staging import (
 from ragmetrics.comparison.gate.verdict import (
     cleaned,
     conclude,
+    lost_from_index,
     reasons,
     too_much_quarantined,
     unread,
@@ -184,10 +185,11 @@ def _compared(
         *_obstacles(settings, before.side, after.side, metrics),
         *golden_obstacles(settings, golden, (before, after)),
     ]
-    verdict, further = conclude(verdicts, obstacles)
-    why = reasons(verdict, verdicts, obstacles, compared.missing_why, settings.gate)
-    failed = dict.fromkeys([*problems, *before.problems, *after.problems])
     detailed = _in_detail(settings, run, before, after, metrics, movements)
+    gone = lost_from_index(detailed.lost_passages if detailed else None)
+    verdict, further = conclude(verdicts, obstacles, gone)
+    why = reasons(verdict, verdicts, obstacles, compared.missing_why, settings.gate, gone)
+    failed = dict.fromkeys([*problems, *before.problems, *after.problems])
     gate = _undecided(settings, staged).model_copy(
         update={
             "verdict": verdict,

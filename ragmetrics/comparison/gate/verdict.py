@@ -1,6 +1,7 @@
 """The decision of a gate: the drop of each metric between two builds, the verdict, its reasons.
 
-    hold          some drop is above its limit, and significantly above 0
+    hold          some drop is above its limit, and significantly above 0; or significantly many
+                  questions lost a passage that is gone from the index
     promote       the upper bound of every drop is below its limit
     inconclusive  neither
 
@@ -20,9 +21,20 @@ import numpy as np
 from scipy import special
 
 from ragmetrics.config import GateSettings
-from ragmetrics.model import JudgeMovement, MetricVerdict, Source, Verdict, drop_text
+from ragmetrics.model import (
+    JudgeMovement,
+    LostPassages,
+    MetricVerdict,
+    Source,
+    StageShare,
+    Verdict,
+    drop_text,
+    stage_words,
+)
 from ragmetrics.stats import (
     ALPHA,
+    FEWEST_FOR_T,
+    POWER,
     LevelError,
     MeanDifference,
     adjust_p_values,
@@ -91,7 +103,7 @@ def measure(
 ) -> MeasuredDrop | None:
     """Compare two builds, `{question: values of its rows}`, over the questions they share.
 
-        d_q = mean(before_q) - mean(after_q);   a paired t test on d
+        d_q = mean(before_q) - mean(after_q);   a paired test on d, as `stats.compare`
 
     The upper bound is that of d with one more question that lost everything (d = 1):
 
@@ -135,21 +147,23 @@ def weigh(
     verdicts = []
     for one, p_value in zip(evidence, p_values, strict=True):
         verdict = _verdict(one, p_value, min_questions, max_missing)
-        undecided = verdict == "inconclusive"
-        further = _further(one, min_questions, max_missing) if undecided else None
+        further = None
+        if verdict == "inconclusive":
+            further = _further(one, p_value, min_questions, max_missing, tests=len(evidence))
         verdicts.append(_metric_verdict(one, p_value, verdict, further))
     return verdicts
 
 
 def conclude(
-    metrics: Sequence[MetricVerdict], obstacles: Sequence[str] = ()
+    metrics: Sequence[MetricVerdict], obstacles: Sequence[str] = (), gone: Sequence[str] = ()
 ) -> tuple[Verdict, int | None]:
     """The verdict of a gate, and the number of questions still needed.
 
     With `obstacles`, which do not depend on numbers, nothing is promoted, but a significant drop
-    still holds the build. The number is None where further questions alone would not decide.
+    still holds the build, and so do passages that are significantly `gone`. The number is None
+    where further questions alone would not decide.
     """
-    if any(one.verdict == "hold" for one in metrics):
+    if gone or any(one.verdict == "hold" for one in metrics):
         return "hold", None
     undecided = [one for one in metrics if one.verdict == "inconclusive"]
     if metrics and not undecided and not obstacles:
@@ -185,16 +199,28 @@ def further_to_promote(
 
 
 def further_to_hold(
-    drop: float, spread: float, questions: int, level: LevelError | None = None
+    drop: float,
+    spread: float,
+    questions: int,
+    limit: float = 0.0,
+    level: LevelError | None = None,
+    *,
+    tests: int = 1,
 ) -> int | None:
-    """Questions to add so that a drop is significantly above 0, with 80% power.
+    """Questions to add so that a drop is above its limit and significant, with 80% power.
 
-    None where there is no drop, or more than 100,000 questions are needed.
+        smallest n with  max((t_(1-a) + t_0.80) * se_n, limit + t_0.80 * se_n) < drop
+
+    Drop and spread stay as they are; a is 0.05 by the number of `tests`, as this drop may be the
+    only one. It is at least 30, from which the t test decides. None where the drop is not above the
+    limit, or more than 100,000 questions are needed.
     """
 
     def enough(n: int) -> bool:
         found = widen_difference(MeanDifference(drop, spread / math.sqrt(n), n - 1), level)
-        return detectable(found.error, found.freedom) < drop
+        beyond = limit + float(special.stdtrit(found.freedom, POWER)) * found.error
+        shown = detectable(found.error, found.freedom, alpha=ALPHA / tests)
+        return n >= FEWEST_FOR_T and max(shown, beyond) < drop
 
     return _added(enough, questions)
 
@@ -216,16 +242,20 @@ def _verdict(
     return "promote" if one.fall.upper < one.max_drop else "inconclusive"
 
 
-def _further(one: VerdictEvidence, min_questions: int, max_missing: float) -> int | None:
+def _further(
+    one: VerdictEvidence, p_value: float | None, min_questions: int, max_missing: float, tests: int
+) -> int | None:
     """Questions that an inconclusive metric needs; None where they alone would not decide it."""
-    if one.fall is None or too_much_missing(one.asked, one.missing, max_missing):
-        return None
     fall = one.fall
-    needed = (
-        further_to_hold(fall.drop, fall.spread, fall.questions, fall.level)
-        if fall.drop > one.max_drop
-        else further_to_promote(fall.drop, fall.spread, fall.questions, one.max_drop, fall.level)
-    )
+    if fall is None or too_much_missing(one.asked, one.missing, max_missing):
+        return None
+    numbers = fall.drop, fall.spread, fall.questions, one.max_drop, fall.level
+    if fall.drop <= one.max_drop:
+        needed = further_to_promote(*numbers)
+    elif p_value is not None and p_value < ALPHA:
+        needed = 0  # only `min_questions` is lacking
+    else:
+        needed = further_to_hold(*numbers, tests=tests)
     return None if needed is None else max(needed, min_questions - fall.questions, 1)
 
 
@@ -271,10 +301,11 @@ def reasons(
     obstacles: Sequence[str],
     missing_why: Mapping[str, int],
     settings: GateSettings,
+    gone: Sequence[str] = (),
 ) -> list[str]:
-    """The reasons of a verdict: for a hold the metrics that fell, else all that counted."""
+    """The reasons of a verdict: for a hold what was lost, else all that counted."""
     if verdict == "hold":
-        found = [_fell(one) for one in metrics if one.verdict == "hold"]
+        found = [*gone, *(_fell(one) for one in metrics if one.verdict == "hold")]
     elif verdict == "promote":
         found = [_passed(one) for one in metrics]
     else:
@@ -287,6 +318,26 @@ def reasons(
 def cleaned(sentences: Sequence[str]) -> list[str]:
     """Sentences without line breaks and escape codes, which may come from a log."""
     return [clean(one, _LONGEST) for one in sentences]
+
+
+def lost_from_index(lost: LostPassages | None) -> list[str]:
+    """The significant losses of passages from the index, each of which holds a build."""
+    return cleaned([_gone(one, lost) for one in lost.stages_gone]) if lost else []
+
+
+def _gone(stage: StageShare, lost: LostPassages) -> str:
+    own = [passage for passage in lost.passages if passage.stage == stage.stage]
+    words = stage_words(stage.stage, proven=all(passage.proven for passage in own))
+    return (
+        f"{stage.questions:,} of {stage.of:,} questions lost a passage that they need: "
+        f"{words}{_p_text(stage.p_value)}"
+    )
+
+
+def _p_text(p_value: float | None) -> str:
+    if p_value is None:
+        return ""
+    return ", p below 0.001" if p_value < 0.001 else f", p {p_value:.3f}"
 
 
 def unread(side: str, source: Source | None) -> list[str]:
@@ -309,8 +360,8 @@ def too_much_quarantined(side: str, source: Source | None, most: float) -> list[
 def _fell(one: MetricVerdict) -> str:
     return (
         f"{one.metric} fell significantly from {one.before:.3f} to {one.after:.3f} over the same "
-        f"{one.questions:,} questions: drop {one.drop:.3f} [{one.low:.3f}, {one.high:.3f}], limit "
-        f"{one.max_drop:g}"
+        f"{one.questions:,} questions: drop {one.drop:.3f} [{one.low:.3f}, {one.high:.3f}]"
+        f"{_p_text(one.p_value)}, limit {one.max_drop:g}"
     )
 
 
@@ -346,4 +397,4 @@ def _undecided(one: MetricVerdict, why: str, settings: GateSettings) -> str:
 def _further_text(one: MetricVerdict) -> str:
     if one.further is None:
         return "; no number of questions would decide it"
-    return f"; {one.further:,} further questions would decide it"
+    return f"; {one.further:,} further questions would decide it, with 80% power"
