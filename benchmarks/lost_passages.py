@@ -37,6 +37,7 @@ from ragmetrics.model import LostPassages, Stage, StageCounts
 from ragmetrics.storage import Files
 
 FIRST = date(2026, 11, 2)
+GATE_QUESTIONS = (8, 20, 28, 60, 100)
 HIDDEN_FROM_LOGS = ("filter_all",)
 """Faults that look to the logs like another one; they are printed, but not counted for the logs."""
 _BY_LOGS: Mapping[Stage, Stage] = {
@@ -173,6 +174,42 @@ def run_unchanged(nights: int) -> None:
         print(f"  {one}")
 
 
+def held_gates(builds: int, questions: int, fault: str | None = None) -> int:
+    """How many builds are held for passages that are gone from the index, by a gate that knows of
+    nights nothing. The scores of the retriever move a little; each build has the fault.
+    """
+    held, world = 0, first_world()
+    for number in range(builds):
+        rng = random.Random(f"{questions}/{number}")
+        asked = rng.sample(read_questions(rng), questions)
+        changed = FAULTS[fault](world, rng) if fault else world
+        sides = [
+            World(one.corpus, one.chunks, noise=0.05, seed=2 * number + turn)
+            for turn, one in enumerate((world, changed))
+        ]
+        with tempfile.TemporaryDirectory() as made:
+            refs = [
+                write_night(Path(made), FIRST + timedelta(days=turn), one, asked)
+                for turn, one in enumerate(sides)
+            ]
+            runs = [Run(Files(made), ref, judged=True) for ref in refs]
+            settings = settings_of(Path(made), changed, probe=False)
+            found = find_lost_passages(settings, runs[1], runs[:1], build="new")
+        held += bool(found and found.stages_gone)
+    return held
+
+
+def run_gates(builds: int) -> None:
+    """Print how many gates hold a build for its lost passages alone."""
+    for questions in GATE_QUESTIONS:
+        told = {
+            fault or "unchanged": held_gates(builds, questions, fault)
+            for fault in (None, "ranker", "section")
+        }
+        counts = ", ".join(f"{name} {count}" for name, count in told.items())
+        print(f"Gates of {questions} questions held for lost passages, of {builds}: {counts}")
+
+
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(description="Stages of lost passages beside the truth.")
@@ -189,6 +226,7 @@ def report(worlds: int = 4, nights: int = 200, *, logs_only: bool = False) -> No
     if not logs_only:
         run_faults(worlds, probe=True)
     run_unchanged(nights)
+    run_gates(nights)
 
 
 if __name__ == "__main__":
