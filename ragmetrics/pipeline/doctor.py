@@ -191,6 +191,8 @@ def _first_rows(settings: Settings, logs: LogSet, counts: ReadCounts) -> str:
     if sum(reasons.values()) > settings.alerts.max_quarantined * len(some) or not rows:
         raise InputError(text + note)
     filled = {name for row in rows for name in FIELDS if getattr(row, name) not in (None, "")}
+    if "timestamp" not in filled:
+        text += "; none has a time, so a log of another night may go unnoticed"
     lacking = {
         metric.name: ", ".join(metric.lacks(filled))
         for metric in chosen_metrics(settings)
