@@ -98,7 +98,7 @@ def _segments(rule: Rule, night: NightContext) -> list[Segment | None]:
         for one in trailing_nights(night.earlier, night.manifest.date, SEGMENT_DAYS)
         for summary in one.segments
         if summary.metric == rule.metric and summary.scored
-        if summary.segment and summary.segment.tag == rule.by
+        if summary.segment and summary.segment.tag == rule.by and not summary.segment.is_blank
     }
     # Tonight's values come from the rows: the manifest has only the shown segments.
     scores = night.scores.get(rule.metric)

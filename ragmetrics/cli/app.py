@@ -170,6 +170,14 @@ def _run() -> int:
     except RagmetricsError as error:
         _complain(f"ragmetrics: {error}")
         return 2
+    except ImportError as error:
+        from retrieval_nightly import replaced
+
+        if said := replaced():
+            _complain(f"ragmetrics: {said}\n{error}")
+        else:
+            traceback.print_exc()
+        return _BROKE
     except BaseException:  # panics of some libraries are no Exception
         traceback.print_exc()
         return _BROKE

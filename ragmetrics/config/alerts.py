@@ -33,7 +33,8 @@ class Rule(SettingsModel):
     """`previous`; `trailing:N` for the N nights before; `pinned:RUN` for one run of the store;
     `serving` for the nights of the index build that serves."""
     by: str | None = Field(None, min_length=1)
-    """A tag: the rule is checked for each of its values that has scored rows."""
+    """A tag: the rule is checked for each of its values that has scored rows; a blank value is
+    none."""
     min_rows: int = Field(LEAST_ROWS, ge=1)
     """With fewer scored rows the rule reports `no_data`. A value of `by` that had fewer all week is
     `not compared yet`."""

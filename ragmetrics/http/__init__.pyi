@@ -18,4 +18,4 @@ from .connection import (
     Unreachable as Unreachable,
     proxy_of as proxy_of,
 )
-from .redactor import Redactor as Redactor
+from .redactor import Redactor as Redactor, environment_redactor as environment_redactor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import quote, quote_plus
 
 _LEAST = 4
@@ -11,6 +11,22 @@ _LEAST = 4
 _LEAST_IN_BODY = 8
 """The same for answers that are stored: a shorter secret occurs in texts by chance."""
 _SHOWN = "***"
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PWD|CREDENTIALS?)(_|$)")
+_LOGIN = re.compile(r"://[^\s/@]{1,300}@")
+"""User and password in an address. The repetition is bounded: the text is anybody's."""
+
+
+def environment_redactor(environment: Mapping[str, str]) -> Redactor:
+    """Takes out the values of environment variables that are named as secrets are.
+
+    For errors of code that is not ours: it has its keys from there, and may say them.
+    """
+    named = {
+        value
+        for name, value in environment.items()
+        if _SECRET_NAME.search(name.upper()) and len(value) >= _LEAST_IN_BODY
+    }
+    return Redactor(named)
 
 
 class Redactor:
@@ -26,13 +42,15 @@ class Redactor:
         ]
 
     def text(self, text: str) -> str:
-        """A text for people, without secrets of four characters or more."""
+        """A text for people, without secrets of four characters or more, and without logins in
+        addresses.
+        """
         for secret in self._secrets:
             if len(secret) >= _LEAST:
                 for form in dict.fromkeys([secret, quote(secret, safe=""), quote_plus(secret)]):
                     text = text.replace(form, _SHOWN)
                 text = re.sub(_escaped(secret), _SHOWN, text) if "\\" in text else text
-        return text
+        return _LOGIN.sub(f"://{_SHOWN}@", text)
 
     def body(self, body: bytes) -> bytes:
         """A body without secrets of eight characters or more."""

@@ -143,7 +143,8 @@ class BatchApi:
                             file.write(chunk)
             except NotFoundError:
                 return {}
-            return await asyncio.to_thread(read_outputs, path, self._most_reply_bytes)
+            key = self._client.api_key
+            return await asyncio.to_thread(read_outputs, path, self._most_reply_bytes, [key])
 
     async def close(self) -> None:
         """Close the connections."""

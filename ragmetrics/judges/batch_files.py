@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ragmetrics.http import Redactor
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.live import PATH, read_reply
 from ragmetrics.judges.request_parameters import REPLACEMENTS, refused_parameter
@@ -111,19 +112,22 @@ def input_line(name: str, body: Mapping[str, Any]) -> bytes:
     return json.dumps(line, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-def read_outputs(path: Path, most_bytes: int = 10_000_000) -> dict[str, Reply | Fault]:
-    """Outcomes in an output or error file, by request id.
+def read_outputs(
+    path: Path, most_bytes: int = 10_000_000, secrets: Iterable[str] = ()
+) -> dict[str, Reply | Fault]:
+    """Outcomes in an output or error file, by request id, without secrets that a line repeats.
 
     A line that cannot be read, or that is longer than a reply may be, is skipped: its request
     counts as missing.
     """
     found: dict[str, Reply | Fault] = {}
+    redactor = Redactor(secrets)
     with path.open("rb") as file:
         for line in _lines(file, most_bytes):
             if not line.strip():
                 continue
             try:
-                name, outcome = _outcome(json.loads(line))
+                name, outcome = _outcome(json.loads(redactor.body(line)))
             except UNREADABLE:
                 continue
             add_outcome(found, name, outcome)

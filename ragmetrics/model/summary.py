@@ -8,6 +8,7 @@ from ragmetrics.model.base import Record
 from ragmetrics.model.changes import JudgeMovement
 from ragmetrics.model.people import PeopleMean
 from ragmetrics.model.score import UNSETTLED, Status
+from ragmetrics.text import clean
 
 _ADVICE = {
     "cut off: max_tokens": "raise `judge: max_tokens:`",
@@ -23,6 +24,11 @@ class Segment(Record):
 
     tag: str
     value: str
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the value has no visible sign: its rows have no value, and nobody names them."""
+        return not clean(self.value, 80)
 
     def __str__(self) -> str:
         return f"{self.tag}={self.value}"

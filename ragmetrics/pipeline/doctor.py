@@ -44,6 +44,7 @@ from ragmetrics.report import plural
 from ragmetrics.scoring import check_prices, chosen_metrics
 from ragmetrics.storage import Files, open_store
 from ragmetrics.write_back import target_problems, waiting
+from retrieval_nightly import replaced
 
 _ROWS = 200
 _DAYS_BACK = 7
@@ -82,6 +83,7 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     `day` is the night whose logs are looked for. With `ask`, each judge and embedder behind a
     network gets one small request, which costs a fraction of a cent.
     """
+    yield from _installation()
     yield _checked("settings", partial(_settings, settings))
     if plugin_names() or plugin_problems(()):
         yield _checked("metrics of other packages", partial(_plugins, settings))
@@ -104,6 +106,12 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
         yield _checked(f"write-back to {name}", partial(_target, settings, name, problem))
     if os.environ.get("PREFECT_API_URL"):
         yield _checked("Prefect", _prefect)
+
+
+def _installation() -> Iterator[Check]:
+    """That another project has replaced files of ours, where one has."""
+    if said := replaced():
+        yield Check("installation", "failed", said)
 
 
 def _checked(name: str, look: Callable[[], str]) -> Check:

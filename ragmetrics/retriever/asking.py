@@ -16,6 +16,7 @@ from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.model import LogRow
 from ragmetrics.retriever.id_lookup import open_look_up
+from ragmetrics.retriever.python_retriever import said_by
 from ragmetrics.retriever.questions import NoAnswer, Question, read_answer
 from ragmetrics.retriever.retriever_client import Rate, Retriever, RetrieverClient, together
 from ragmetrics.text import shorten
@@ -66,7 +67,7 @@ def ask_retriever(
         except RagmetricsError:
             raise
         except Exception as error:  # an answer of a function may be any object
-            return f"the answer cannot be read: {type(error).__name__}: {shorten(error)}"
+            return f"the answer cannot be read: {type(error).__name__}: {said_by(error)}"
 
     work = _all(answer, asks, retriever.concurrency, seconds, client.close)
     rows: list[LogRow | str | None] = loop.run(work)

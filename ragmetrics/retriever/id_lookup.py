@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from ragmetrics.config import RetrieverSettings, fill_headers
 from ragmetrics.errors import InputError, RetrieverRefused
 from ragmetrics.http import Dropped, HttpClient, TooLarge, Unreachable
-from ragmetrics.retriever.python_retriever import Threads, load_function
+from ragmetrics.retriever.python_retriever import Threads, load_function, said_by
 from ragmetrics.text import shorten
 
 _ABSENT = (404, 410)
@@ -96,7 +96,7 @@ class PythonLookUp:
             return self._raised(error)
 
     def _raised(self, error: BaseException) -> str:
-        return f"{self._entrypoint} raised {type(error).__name__}: {shorten(error)}"
+        return f"{self._entrypoint} raised {type(error).__name__}: {said_by(error)}"
 
     async def close(self) -> None:
         """Do nothing: the function manages its own resources."""

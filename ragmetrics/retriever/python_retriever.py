@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
+import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -19,6 +20,7 @@ from pydantic import JsonValue
 
 from ragmetrics.config import RetrieverSettings
 from ragmetrics.errors import InputError, RetrieverRefused
+from ragmetrics.http import environment_redactor
 from ragmetrics.judges import RetryableError
 from ragmetrics.retriever.questions import NoAnswer, Question
 from ragmetrics.retriever.templates import values_of
@@ -80,7 +82,7 @@ class PythonRetriever:
 
     def _outcome(self, error: BaseException) -> Exception:
         kind = type(error).__name__
-        text = f"{self._entrypoint} raised {kind}: {shorten(error)}".removesuffix(": ")
+        text = f"{self._entrypoint} raised {kind}: {said_by(error)}".removesuffix(": ")
         if isinstance(error, PermissionError):
             return RetrieverRefused(text)
         if isinstance(error, OSError):
@@ -132,6 +134,13 @@ class Threads:
             raise
 
 
+def said_by(error: BaseException) -> str:
+    """The text of an error of the user's code, without keys of the environment that it may repeat:
+    it is printed, stored with the night and sent to Slack.
+    """
+    return shorten(environment_redactor(os.environ).text(str(error)[:5_000]))
+
+
 def load_function(
     entrypoint: str, parameters: Collection[str], first: str = "user_input"
 ) -> Callable[..., Any]:
@@ -153,13 +162,13 @@ def load_function(
                 f"retriever: entrypoint: there is no module {error.name}, neither installed nor "
                 f"in {here}"
             ) from None
-        raise InputError(f"retriever: entrypoint: {module_name}: {shorten(error)}") from error
+        raise InputError(f"retriever: entrypoint: {module_name}: {said_by(error)}") from error
     except AttributeError as error:
-        raise InputError(f"retriever: entrypoint: {module_name}: {shorten(error)}") from error
+        raise InputError(f"retriever: entrypoint: {module_name}: {said_by(error)}") from error
     except (Exception, SystemExit) as error:
         kind = type(error).__name__
         raise InputError(
-            f"retriever: entrypoint: importing {module_name} raised {kind}: {shorten(error)}"
+            f"retriever: entrypoint: importing {module_name} raised {kind}: {said_by(error)}"
         ) from error
     _check(entrypoint, found, first, parameters)
     return found  # type: ignore[no-any-return]

@@ -260,13 +260,16 @@ def _of_cascade(
 
 
 def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segment]:
-    """The segments to show: every value of the given tags, or of all tags with few values."""
+    """The segments to show: every value of the given tags, or of all tags with few values. A blank
+    value is none.
+    """
     found = []
     for column in scores.table.columns:
         if not column.startswith("tag:"):
             continue
         tag = column.removeprefix("tag:")
-        values = sorted(scores.table[column].dropna().unique())
+        found_values = sorted(scores.table[column].dropna().unique())
+        values = [one for one in found_values if not Segment(tag=tag, value=one).is_blank]
         most = _MOST_LANGUAGES if tag == _LANGUAGE else _MOST_VALUES
         wanted = tag in tags if tags is not None else 1 < len(values) <= most
         if wanted:

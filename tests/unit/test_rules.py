@@ -400,6 +400,16 @@ def test_a_segment_that_the_metric_never_applied_to_is_not_watched() -> None:
     assert str(found.segment) == "channel=web"
 
 
+@pytest.mark.parametrize("blank", ["", "  ", "\u200b\u00ad", "\n"])
+def test_a_blank_value_of_a_tag_is_no_segment(blank: str) -> None:
+    """Rows without a value are no channel, and an alert of `channel=` names nothing."""
+    tonight = a_night(scores([*NOISY, 0.0], channel=["web"] * 40 + [blank]))
+    earlier = a_night(scores([*NOISY, 1.0], channel=["web"] * 40 + [blank]), ago=1)
+    rule = recall(min=0.5, by="channel", min_rows=1)
+    found = metric_findings(rule, tonight, earlier)
+    assert [(str(one.segment), one.level) for one in found] == [("channel=web", "ok")]
+
+
 def test_by_a_tag_that_no_row_has_is_no_data() -> None:
     """A slip in its name, or logs that lost their tags: nothing is watched, and that is told."""
     (found,) = metric_findings(recall(min=0.5, by="chanel"), a_night(scores(NOISY)))
