@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -179,6 +179,8 @@ def test_a_damaged_build_is_held_within_seconds_and_told(plant: Plant) -> None:
     gate = load_gate(plant.store, "damaged")
     assert gate is not None
     assert (gate.verdict, gate.serving, gate.told) == ("hold", "serving", True)
+    assert gate.built_at is not None  # the event's time, not when the gate came to run
+    assert abs(gate.built_at - posted) < timedelta(seconds=1)
     assert 'id="build-damaged"' in plant.page()
     assert 'href="builds.html"' in plant.store.read("dashboard/index.html").decode()
     (message,) = plant.told("index build damaged is held")
