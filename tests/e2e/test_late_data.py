@@ -229,7 +229,7 @@ def test_late_data_advances_no_counter(
         assert finding_of(again).since == NIGHT
     assert slack_server.received == []
     tomorrow = NIGHT + timedelta(days=1)
-    log(tmp_path, "a.jsonl", make_rows(40, good=0.65), tomorrow)
+    log(tmp_path, "a.jsonl", make_rows(40, good=0.65, night=tomorrow), tomorrow)
     fired = finding_of(run_night(settings, tomorrow).manifest)
     assert (fired.state, fired.transition, fired.since) == ("firing", "fired", NIGHT)
     assert len(slack_server.delivered) == 1
@@ -275,7 +275,7 @@ def test_late_data_of_a_past_night_moves_no_alert(
     settings = live(metrics=[RECALL], alerts={"rules": [{"metric": RECALL, "min": 0.9}]})
     tomorrow = NIGHT + timedelta(days=1)
     for night in (NIGHT, tomorrow):
-        log(tmp_path, "a.jsonl", make_rows(40), night)
+        log(tmp_path, "a.jsonl", make_rows(40, night=night), night)
         run_night(settings, night)
     before = load_alerts(open_store(settings))
     log(tmp_path, "b.jsonl", late(200, good=0.0))

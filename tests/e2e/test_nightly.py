@@ -124,8 +124,9 @@ def test_known_questions_cost_nothing_the_next_night(
 ) -> None:
     """Judgements are kept: a second night with the same retrieval asks the judge nothing."""
     path = settings()
-    put_log(s3, NIGHT - timedelta(days=1), make_rows(ROWS))
-    run(path, NIGHT - timedelta(days=1))
+    before = NIGHT - timedelta(days=1)
+    put_log(s3, before, make_rows(ROWS, night=before))
+    run(path, before)
     judge_server.reset()
     put_log(s3, NIGHT, make_rows(ROWS))
     usage = run(path).manifest.usage
@@ -163,8 +164,9 @@ def test_slack_down_fails_the_run_and_the_next_run_delivers(
     with pytest.raises(Exception, match="Slack message kept for the next run"):
         run(path)
     slack_server.fail(None)
-    put_log(s3, NIGHT + timedelta(days=1), make_rows(ROWS, good=0.5))
-    run(path, NIGHT + timedelta(days=1))
+    following = NIGHT + timedelta(days=1)
+    put_log(s3, following, make_rows(ROWS, good=0.5, night=following))
+    run(path, following)
     assert len(slack_server.delivered) == 1
 
 

@@ -72,7 +72,7 @@ def test_a_drop_is_found_by_the_questions_that_were_judged_on_both_nights(
     shares = (0.9, 0.9, 0.5)
     found = []
     for day, good in enumerate(shares):
-        log(tmp_path, day, make_rows(400, good=good))
+        log(tmp_path, day, make_rows(400, good=good, night=NIGHT + timedelta(day)))
         found.append(run_night(settings, NIGHT + timedelta(day)).manifest)
     assert [of_rule(one).state for one in found] == ["ok", "ok", "firing"]
     assert "over the same 80 questions" in of_rule(found[2]).message
@@ -98,7 +98,7 @@ def test_a_half_width_is_planned_by_the_nights_before(
     settings = sampled(half_width=0.05)
     found = []
     for day in range(2):
-        log(tmp_path, day, make_rows(600, good=0.85))
+        log(tmp_path, day, make_rows(600, good=0.85, night=NIGHT + timedelta(day)))
         found.append(recall(run_night(settings, NIGHT + timedelta(day)).manifest))
     first, second = found
     assert 380 < first.scored < 400
