@@ -17,7 +17,7 @@ from ragmetrics.text import shorten
 
 Headers = Mapping[str, str]
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|[smhd])")
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """Errors that reading a malformed answer may raise."""
 _LONGEST_HINT = 60.0
@@ -112,7 +112,7 @@ def used_up(headers: Headers) -> float:
 def seconds_of(text: str) -> float:
     """A duration as these headers have it (`20ms`, `1s`, `6m0s`); 0 for anything else."""
     text = text.strip()
-    if not re.fullmatch(rf"(?:{_DURATION.pattern})+", text):
+    if not re.fullmatch(rf"(?:{_DURATION.pattern}){{1,9}}", text):
         return 0.0
     return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
 

@@ -20,7 +20,7 @@ from ragmetrics.retriever.templates import fill_body, fill_params, values_of
 from ragmetrics.text import shorten
 
 _MOST_FAILED_CONNECTS = 2  # where the server was never reached
-_HOST_PART = re.compile(r"[A-Za-z0-9-]+")
+_HOST_PART = re.compile(r"[A-Za-z0-9-]{1,63}")
 _HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json",

@@ -42,7 +42,7 @@ class _Handler(Handler):
     events: EventServer
 
     def take(self) -> None:
-        body = json.loads(self.body())
+        body = json.loads(self.body() or b"null")
         answer = Answer(404)
         if self.path == "/api/events":
             self.events.posts.append((dict(self.headers), body))
