@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from ragmetrics.errors import RagmetricsError, Unanswered, UnreadableReply
 from ragmetrics.metrics import Metric
@@ -80,7 +81,8 @@ class MetricRun:
         """The same without an event loop."""
         found = self._run.step(answers)
         if isinstance(found, Score):
-            self.score = found
+            needs_no_verdict = not self.asked and found.value is not None
+            self.score = replace(found, asked=False) if needs_no_verdict else found
         else:
             self.requests, self.asked = found, self.asked or bool(found)
 
