@@ -226,11 +226,13 @@ def test_a_worker_that_lacks_our_tasks_is_told_of(
     settings: Callable[..., str], tmp_path: Path
 ) -> None:
     """Before any part is lost on it, with what to do: here another package has the name."""
-    (tmp_path / "theirs" / "tasks").mkdir(parents=True)
-    (tmp_path / "theirs" / "tasks" / "__init__.py").touch()
-    with _scheduler(tmp_path, {"PYTHONPATH": str(tmp_path / "theirs")}) as address:
+    theirs = tmp_path / "theirs" / "tasks"
+    theirs.mkdir(parents=True)
+    (theirs / "__init__.py").touch()
+    (theirs / "nightly.py").write_text("import their_library")
+    with _scheduler(tmp_path, {"PYTHONPATH": str(theirs.parent)}) as address:
         path = settings("dask", {"name": "dask", "address": address})
-        with pytest.raises(RunnerFailed, match=r"cannot import tasks\.nightly.*pip install"):
+        with pytest.raises(RunnerFailed, match=r"cannot import their_library.*pip install"):
             run(path)
 
 

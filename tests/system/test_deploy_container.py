@@ -121,7 +121,8 @@ def test_deploying_may_go_without_slack(container: Container, live: Live) -> Non
     ended = container.deploy(SLACK_WEBHOOK_URL="")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "Without Slack nobody is notified" in ended.stdout
-    assert container.made() == (4, {"ragmetrics: run crashed", "ragmetrics: zombie run"})
+    restart = {f"ragmetrics: {name}" for name in ("run crashed", "run stuck", "zombie run")}
+    assert container.made() == (5, restart)
     live.wait_for(lambda: live.flow_runs(state_type="SCHEDULED"))
 
 
@@ -129,13 +130,13 @@ def test_deploying_again_changes_what_changed(
     container: Container, slack_server: SlackServer
 ) -> None:
     """With Slack the other automations come; a third time nothing does."""
-    for made, others in ((" created", 5), (" unchanged", 7)):
+    for made, others in ((" created", 5), (" unchanged", 8)):
         ended = container.deploy(SLACK_WEBHOOK_URL=slack_server.url)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         said = ended.stdout.replace("successfully created", "")
         assert said.count(made) >= others
         deployments, automations = container.made()
-        assert (deployments, len(automations)) == (4, 6)
+        assert (deployments, len(automations)) == (5, 7)
 
 
 def test_an_address_that_is_none_ends_it_too(container: Container) -> None:
