@@ -95,6 +95,7 @@ class Files:
             # Cached listings miss files of other workers. Concurrent fetching of pieces needs an
             # extra request for the size, and most files here are small.
             options = {"use_listings_cache": False, "max_concurrency": 1, **options}
+            options["config_kwargs"] = _steady() | (options.get("config_kwargs") or {})
         with translate_errors("opening", self.root):
             fs, path = url_to_fs(self.root, **options)
         return fs, path.rstrip("/") or "/"
@@ -306,6 +307,15 @@ class Files:
     def _headers(self, path: str) -> dict[str, str]:
         kind = CONTENT_TYPES.get(PurePosixPath(path).suffix)
         return {"ContentType": kind} if kind and self.root.startswith("s3") else {}
+
+
+def _steady() -> dict[str, Any]:
+    """Settings of a client of S3 that gives up replies that drip. Imported late: it takes half a
+    second.
+    """
+    from ragmetrics.storage.minimum_rate import SteadySession
+
+    return {"http_session_cls": SteadySession}
 
 
 class _Steady(io.RawIOBase):

@@ -46,6 +46,10 @@ class Faults:
     refuse: bool = False
     """and closes connections in place of answering 503."""
     seed: int = 0
+    drips: str = ""
+    """What is read below this path comes at a byte a second,"""
+    drip_times: int = 1_000_000
+    """for the first so many requests."""
 
 
 @dataclass
@@ -55,6 +59,8 @@ class Stats:
     requests: int = 0
     sent: int = 0
     """Bytes of what was asked for."""
+    dripped: int = 0
+    """Replies that came at a byte a second."""
     failed: dict[str, int] = field(default_factory=dict)
     """By method and status; `out` where the bucket was out."""
     out_for: float = 0.0
@@ -110,6 +116,15 @@ class _Proxy(ThreadingHTTPServer):
             status = self.chance.choice(self.faults.statuses)
             self._failed(f"{method} {status}", status)
             return status, self.chance.random() < self.faults.late
+
+    def drips(self, method: str, path: str) -> bool:
+        """Whether a reply comes at a byte a second."""
+        with self.lock:
+            below = self.faults.drips
+            if method != "GET" or not below or below not in path or "/-/" in path:
+                return False
+            self.stats.dripped += 1
+            return self.stats.dripped <= self.faults.drip_times
 
     def _failed(self, how: str, status: int) -> int:
         self.stats.failed[how] = self.stats.failed.get(how, 0) + 1
@@ -175,8 +190,22 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.send_header("Content-Length", length)
         self.end_headers()
-        if self.command != "HEAD":
+        if self.command == "HEAD":
+            return
+        if status in (200, 206) and self.server.drips(self.command, self.path):
+            self._drip(body)
+        else:
             self.wfile.write(body)
+
+    def _drip(self, body: bytes) -> None:
+        """Send a byte a second, until the client is gone."""
+        for number in range(len(body)):
+            try:
+                self.wfile.write(body[number : number + 1])
+                self.wfile.flush()
+            except OSError:
+                return
+            time.sleep(1)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Stay silent."""
