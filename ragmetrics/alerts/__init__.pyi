@@ -15,17 +15,25 @@ from .delivery import (
     notify_channels as notify_channels,
     alert_messages as alert_messages,
     dashboard_link as dashboard_link,
-    load_alerts as load_alerts,
     page_link as page_link,
     message_composer as message_composer,
 )
+from .state_store import load_alerts as load_alerts, repair_state as repair_state
+from .state_fold import fold_states as fold_states
+from .late_nights import is_late as is_late
 from .alert_list import (
     Alert as Alert,
     all_alerts as all_alerts,
     find_alert as find_alert,
     open_alerts as open_alerts,
 )
-from .alert_store import AlertStore as AlertStore, Message as Message, alert_id as alert_id
+from .alert_store import (
+    AlertStore as AlertStore,
+    Message as Message,
+    Undelivered as Undelivered,
+    alert_id as alert_id,
+)
+from .slack_threads import Threads as Threads
 from .silence_store import (
     silence as silence,
     silences as silences,

@@ -23,6 +23,8 @@ Tone = Literal["info", "success", "warning", "failure"]
 """How a service with more than text marks a message."""
 
 ID_LENGTH = 8
+MOST_NIGHTS = 90
+"""Notified nights that are known."""
 
 
 @dataclass(frozen=True)
@@ -102,38 +104,46 @@ class AlertStore(Record):
 
     night: date | None = None
     """The newest night of the states."""
+    nights: tuple[date, ...] = ()
+    """The last nights that were notified of, oldest first; an earlier version stored none."""
     states: dict[str, AlertState] = Field(default_factory=dict)
     outbox: tuple[Undelivered, ...] = ()
     undo: dict[str, AlertState] = Field(default_factory=dict)
     """States of tonight's notified alerts before tonight, in case the message is withdrawn."""
 
     def queue(
-        self, messages: Sequence[tuple[str, Message]], waited: Sequence[Undelivered] = ()
+        self,
+        messages: Sequence[tuple[str, Message]],
+        waited: Sequence[Undelivered] = (),
+        night: date | None = None,
     ) -> AlertStore:
         """This store with tonight's messages in the outbox, each with the name of its channel.
 
         Call `advance_states` first. `waited` are the messages that waited before it. Withdrawn
         messages stay in the outbox folder until the state is written. So only equal messages may
-        have their batch number.
+        have their batch number. `night` is that of the messages; None: the newest night. Those of
+        a late night change no state when they are withdrawn, so they have no states.
         """
-        if self.night is None:
+        night = night or self.night
+        if night is None or self.night is None:
             raise ValueError("no night to queue a message for: call advance_states first")
-        redo = {key: self.states[key] for key in self.undo if key in self.states}
+        undo = self.undo if night == self.night else {}
+        redo = {key: self.states[key] for key in undo if key in self.states}
         fresh = [
             Undelivered(
-                night=self.night,
+                night=night,
                 message=message,
                 channel=channel,
                 together=len(messages),
-                undo=self.undo,
+                undo=undo,
                 redo=redo,
             )
             for channel, message in messages
         ]
-        mine = [one for one in waited if one.night == self.night and one not in self.outbox]
+        mine = [one for one in waited if one.night == night and one not in self.outbox]
         turn = _same_turn(fresh, mine)
         if turn is None:
-            turns = [one.turn for one in (*waited, *self.outbox) if one.night == self.night]
+            turns = [one.turn for one in (*waited, *self.outbox) if one.night == night]
             turn = max(turns, default=-1) + 1
         queued = (one.model_copy(update={"turn": turn}) for one in fresh)
         return self.model_copy(update={"outbox": (*self.outbox, *queued)})

@@ -19,19 +19,21 @@ from time import monotonic
 
 from ragmetrics.alerts import outbox
 from ragmetrics.alerts.alert_store import AlertStore, Message, Undelivered
+from ragmetrics.alerts.late_nights import is_late, with_late_night
 from ragmetrics.alerts.missed_nights import find_earlier, with_missed_nights
 from ragmetrics.alerts.notification_channels import SLACK, Channel, ComposeMessage, channels
 from ragmetrics.alerts.outbox import deliver
 from ragmetrics.alerts.silence_store import silences
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import advance_states
+from ragmetrics.alerts.state_fold import fold_states
+from ragmetrics.alerts.state_store import FOLDED_NIGHTS, load_state, save_state, with_outbox
 from ragmetrics.alerts.timeouts import CHANNEL_TIMEOUT, with_timeout
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Finding, Manifest
-from ragmetrics.storage import Files, is_current, require_record
+from ragmetrics.storage import Files, is_current, outlines
 
-STATE_FILE = "alerts/state.json"
 log = logging.getLogger(__name__)
 
 
@@ -46,24 +48,6 @@ class Delivery:
     """Why messages are not delivered yet. They stay in the outbox for the next run."""
 
 
-def load_alerts(files: Files) -> AlertStore:
-    """The state of all alerts, with the messages in the outbox.
-
-    Raises StoreError where the state cannot be read.
-    """
-    return _with_outbox(_load_state(files), files)
-
-
-def _with_outbox(state: AlertStore, files: Files) -> AlertStore:
-    """Add the outbox folder. A state of an earlier version may contain messages itself."""
-    more = (one for one in outbox.waiting_messages(files) if one not in state.outbox)
-    return state.model_copy(update={"outbox": (*state.outbox, *more)})
-
-
-def _load_state(files: Files) -> AlertStore:
-    return require_record(files, STATE_FILE, AlertStore, "is not a state of alerts") or AlertStore()
-
-
 def notify_channels(
     settings: Settings, files: Files, manifest: Manifest, run_url: str | None = None
 ) -> Delivery:
@@ -75,23 +59,22 @@ def notify_channels(
     configured explicitly, so their messages wait in the outbox. A run that is not the current run
     of its night sends nothing about it.
     """
-    stored = _load_state(files)
-    before = _with_outbox(stored, files)
+    days = settings.alerts.remind_days
+    stored = load_state(files, days, before=manifest.date).alerts
+    before = with_outbox(stored, files)
     reached = channels(settings.alerts, files)
     alerts, message, names = before, None, set[str]()
-    current = is_current(files, manifest)
-    if current:
-        days = settings.alerts.remind_days
-        quiet, found = silences(files), manifest.findings
-        earlier = find_earlier(files, before, manifest.date)
-        known = with_missed_nights(before, earlier, found, days)
-        alerts, findings = advance_states(known, found, manifest.date, days, quiet, manifest.run)
-        compose_message = message_composer(settings, files, manifest, run_url)
+    if current := is_current(files, manifest):
+        late = manifest.late or _overtaken(before, manifest)
+        night = manifest.model_copy(update={"late": late})
+        move = _move_late if late and manifest.date not in before.nights else _move
+        moved, findings = move(settings, files, before, night)
+        compose_message = message_composer(settings, files, night, run_url)
         message = compose_message(findings)
-        again = {one.channel for one in before.outbox if one not in alerts.outbox}
+        again = {one.channel for one in before.outbox if one not in moved.outbox}
         messages = alert_messages(_configured(reached, again), findings, compose_message)
-        queued = alerts.queue(messages, before.outbox) if messages else alerts
-        alerts, names = queued, {name for name, _ in messages}
+        alerts = moved.queue(messages, before.outbox, manifest.date) if messages else moved
+        names = {name for name, _ in messages}
 
     def save() -> None:
         if current:
@@ -102,6 +85,33 @@ def notify_channels(
         log.error("%s", error)
     able = any(one.name in names and not one.missing_variable for one in reached)
     return Delivery(message, sent=able and not errors, errors=errors)
+
+
+def _move(
+    settings: Settings, files: Files, before: AlertStore, manifest: Manifest
+) -> tuple[AlertStore, list[Finding]]:
+    """The alert states after a night and missed nights before it, and its findings."""
+    days, found = settings.alerts.remind_days, manifest.findings
+    known = with_missed_nights(before, find_earlier(files, before, manifest.date), found, days)
+    return advance_states(known, found, manifest.date, days, silences(files), manifest.run)
+
+
+def _overtaken(alerts: AlertStore, manifest: Manifest) -> bool:
+    """Whether a newer night was notified of while this one was published."""
+    published = any(one.transition for one in manifest.findings)
+    return published and is_late(alerts, manifest.date, [manifest])
+
+
+def _move_late(
+    settings: Settings, files: Files, before: AlertStore, manifest: Manifest
+) -> tuple[AlertStore, list[Finding]]:
+    """The alert states with a late night in them, and its findings."""
+    days, past = settings.alerts.remind_days, outlines(files, last=FOLDED_NIGHTS)
+    begin = fold_states([one for one in past if one.date < manifest.date], days)
+    quiet, found = silences(files), manifest.findings
+    after, findings = advance_states(begin, found, manifest.date, days, quiet, manifest.run)
+    newer = [one for one in past if one.date > manifest.date]
+    return with_late_night(before, after, findings, newer, days), findings
 
 
 def _write_and_send(
@@ -235,14 +245,13 @@ def _save_state(
     settings: Settings, files: Files, manifest: Manifest, stored: AlertStore, alerts: AlertStore
 ) -> None:
     """Write the state. Where another run wrote it meanwhile, advance that state to this night."""
-    now = _load_state(files)
-    bare: dict[str, object] = {"outbox": ()}
+    now = load_state(files, settings.alerts.remind_days, manifest.date).alerts
     if now != stored:
         if now.night and now.night > manifest.date:
             return
         undo = alerts.undo
         alerts, _ = advance_states(
-            now.model_copy(update=bare),
+            now.model_copy(update={"outbox": ()}),
             manifest.findings,
             manifest.date,
             settings.alerts.remind_days,
@@ -251,7 +260,7 @@ def _save_state(
         )
         # For the message that this run may still have in the outbox.
         alerts = alerts.model_copy(update={"undo": {**now.undo, **undo}})
-    files.write(STATE_FILE, alerts.model_copy(update=bare).model_dump_json(indent=1).encode())
+    save_state(files, alerts)
 
 
 def dashboard_link(settings: Settings, files: Files, manifest: Manifest) -> str:

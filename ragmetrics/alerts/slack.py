@@ -73,6 +73,8 @@ def compose(
     causes = (one.cause for one in fired + reminded if one.cause.kind == "metric")
     metrics = {f.metric: None for f in causes if f.metric and f.level != "no_data"}
     title = _title(fired, reminded, resolved)
+    if manifest.late:
+        title = f"Late night of {manifest.date}: {title}"
     first = fired[0].cause if len(fired) == 1 else None
     numbers = ""
     if first and first.mean is not None:
@@ -81,6 +83,7 @@ def compose(
     blocks = [
         {"type": "header", "text": plain(title)},
         context(_night(manifest)),
+        *bullets("Damaged files", (escape(one, 300) for one in manifest.damaged)),
         *(_section(one, manifest, titled=len(fired) > 1) for one in fired[:SHOWN]),
         *bullets("Lost passages", lost_passage_lines(manifest.lost_passages, redact=redact)),
         *bullets("Topics that fell", _topics(manifest)),

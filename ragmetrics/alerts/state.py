@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 
-from ragmetrics.alerts.alert_store import AlertState, AlertStore
+from ragmetrics.alerts.alert_store import MOST_NIGHTS, AlertState, AlertStore
 from ragmetrics.alerts.outbox import recover, withdraw
 from ragmetrics.model import (
     Finding,
@@ -106,7 +106,9 @@ def advance_states(
         states |= {key: now} if now else {}
         results += [unchecked] if unchecked else []
     undo = {f.key: alerts.states.get(f.key, AlertState()) for f in results if f.transition}
-    return AlertStore(night=night, states=states, outbox=alerts.outbox, undo=undo), results
+    nights = tuple(sorted({*alerts.nights, night}))[-MOST_NIGHTS:]
+    moved = AlertStore(night=night, nights=nights, states=states, outbox=alerts.outbox, undo=undo)
+    return moved, results
 
 
 def _judge(

@@ -10,20 +10,18 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
 
 from ragmetrics.calibration.drift import compare_last
 from ragmetrics.calibration.units import Unit
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, StoreError
 from ragmetrics.model import Calibration, Drift, JudgeInfo, MetricDrift, Status
-from ragmetrics.storage import Files, find_all, parse_record, reading_part
+from ragmetrics.storage import Files, find_all, find_record, note_damage, parse_record, reading_part
 
 _RECORD = re.compile(r"^calibrations/set=[^/]+/judge=[^/]+/[^/]+\.json$")
 _NUMBER = re.compile(r" #(\d+)$")
@@ -207,16 +205,25 @@ def _drifts(files: Files, calibrations: Sequence[Calibration]) -> Iterator[Drift
     for number, later in enumerate(calibrations[1:], 1):
         earlier = calibrations[:number]
         path = f"calibrations/drift/{place_of(later)}.json"
-        drift = None
-        with suppress(ValidationError):  # missing, or of another version
-            drift = Drift.model_validate_json(files.find(path) or b"")
+        drift = find_record(files, path, Drift, "not a drift and is compared again")
         try:
             if not drift or (drift.before, drift.later) != (earlier[-1].at, later.at):
                 drift = compare_last(partial(load_units, files), earlier, later)
-                files.write(path, drift.model_dump_json(indent=1).encode())
+                _save_drift(files, path, drift)
             yield drift
         except (InputError, pa.ArrowInvalid) as error:
             log.error("%s: drift at %s is not known: %s", later.name, later.at, error)
+
+
+def _save_drift(files: Files, path: str, drift: Drift) -> None:
+    """Store a comparison; where that fails the next night compares again."""
+    try:
+        files.write(path, drift.model_dump_json(indent=1).encode())
+    except StoreError as error:
+        if error.transient:
+            raise
+        log.error("%s", error)
+        note_damage(str(error))
 
 
 def _merged(known: Sequence[tuple[Drift, MetricDrift]]) -> Drift:

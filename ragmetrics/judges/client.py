@@ -218,28 +218,19 @@ class JudgeClient(ClientBase):
 
     async def _verdict(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
         reason, refusals = "", 0
-        unreadable = self._flights.unreadable[request.prompt.name]
         try:
             for attempt in range(1 + self._reasks):
                 async with self._slots:
-                    if refusal := unreadable.refusal():
-                        counter.failures["not_asked"] += 1
-                        return Unanswered(Status.JUDGE_FAILED, reason or refusal)
                     reply = await self._reply(request, attempt, counter)
                     try:
                         verdict = _read(request, reply)
                     except UnreadableReply as error:
                         self._note(request, reply)
                         reason = _unreadable(reply, error, counter)
-                        if not _is_refused(reply):
-                            unreadable.unreadable(reason)
                         refusals += _is_refused(reply)
                         if refusals >= _REFUSALS:
                             return Unanswered(Status.REFUSED, _refusal(reply))
-                        if not unreadable.may_ask_again:
-                            break
                         continue
-                    unreadable.readable()
                     await self._store(key, request, reply)
                     self._note(request, reply)
                     return verdict

@@ -26,7 +26,6 @@ from ragmetrics.errors import (
 from ragmetrics.judges.base import HEDGED, Embedded, Embedder, Judge, Reply
 from ragmetrics.judges.bills import Bill
 from ragmetrics.judges.reply_cache import ReplyCache
-from ragmetrics.judges.unreadable_replies import UnreadableByPrompt
 from ragmetrics.model import Answer, Status, Usage
 
 REMEMBERED = 4_096
@@ -102,7 +101,6 @@ class SingleFlight:
         self._recent: OrderedDict[Hashable, Answer] = OrderedDict()
         self.has_answered = False
         """Whether there was any answer."""
-        self.unreadable = UnreadableByPrompt()
 
     def known(self, key: Hashable) -> Answer | None:
         """The cached answer to a key."""
@@ -168,11 +166,6 @@ class SingleFlightScope:
     def is_asked(self, key: Hashable) -> bool:
         """Whether an answer is pending or cached."""
         return key in self._flight.pending or self._flight.known(key) is not None
-
-    @property
-    def unreadable(self) -> UnreadableByPrompt:
-        """The unreadable replies to all users of the SingleFlight."""
-        return self._flight.unreadable
 
     @property
     def has_answered(self) -> bool:

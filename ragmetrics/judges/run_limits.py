@@ -108,7 +108,6 @@ class SpendLimiter:
         wait, because others may wait for that request. Raises OverBudget if too little is left.
         """
         while True:
-            self._learn_from_others(forecast.kind)
             amount = forecast.amount()
             if again or not self._waits_for_first(forecast):
                 if self._has(amount):
@@ -138,20 +137,12 @@ class SpendLimiter:
         self._wake()
 
     def _waits_for_first(self, forecast: Forecast) -> bool:
-        """Whether a request has to wait for the first one of its kind, or of all. Nobody knows yet
-        how long replies are, and a first wave could cost many times a small budget.
+        """Whether a request has to wait for the first one of its kind. Nobody knows yet how long
+        its replies are, and a first wave could cost many times a small budget.
         """
         limited = math.isfinite(self.tokens) or math.isfinite(self.usd)
-        if not limited or not forecast.first_alone or forecast.kind.known:
-            return False
-        any_known = any(one.known for one in self.expectations.values())
-        return bool(forecast.kind.in_flight if any_known else self._reserved)
-
-    def _learn_from_others(self, kind: Expectation) -> None:
-        """Expect replies of an unknown kind to be as long as the longest of the known kinds."""
-        if not kind.known:
-            others = [one.completion for one in self.expectations.values() if one.known]
-            kind.completion = max([kind.completion, *others])
+        kind = forecast.kind
+        return limited and forecast.first_alone and not kind.known and kind.in_flight > 0
 
     def _has(self, amount: Amount) -> bool:
         tokens = self.for_embeddings.tokens + sum(one.amount.tokens for one in self._reserved)

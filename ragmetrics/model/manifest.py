@@ -282,6 +282,10 @@ class Manifest(Record):
     name of the judge."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Settings of the run without secrets: the main ones, and those that differ from defaults."""
+    damaged: list[str] = Field(default_factory=list)
+    """Files of the store that could not be read, and what was done without them."""
+    late: bool = False
+    """Whether it was first published after a newer night, so that its message says so."""
     flow_run: str = ""
     """URL of the run in Prefect; empty without Prefect or its server."""
     splits: dict[str, int] = Field(default_factory=dict)

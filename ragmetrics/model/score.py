@@ -66,8 +66,6 @@ class Score:
     """The values of a panel's judges, in the order of the panel."""
     failed: tuple[str, ...] = ()
     """The judges of a panel that gave no usable verdict."""
-    asked: bool = True
-    """False for a value that needed no verdict, such as 0 where nothing was retrieved."""
     spread: float | None = None
     """Standard deviation over a judge's repeats."""
     cheap: float | None = None

@@ -40,6 +40,7 @@ from ragmetrics.logs import (
 from ragmetrics.metrics import plugin_names, plugin_problems
 from ragmetrics.model import FIELDS, LogRow, Rejected
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
+from ragmetrics.pipeline.store_check import damaged_files, sentence
 from ragmetrics.report import plural
 from ragmetrics.scoring import check_prices, chosen_metrics
 from ragmetrics.storage import Files, open_store
@@ -252,6 +253,9 @@ def _store(settings: Settings) -> str:
             files.check_writable(prefix)
     _check_missing(files)
     text = f"{files.uri()} can be read and written"
+    if damaged := damaged_files(files):
+        count = plural(len(damaged), "damaged file")
+        raise _Warning(f"{text}; {count}, without which nights go on: {sentence(damaged)}")
     if files.local is None and not settings.dashboard_url:
         raise _Warning(f"{text}; without dashboard_url, messages have no link that people can open")
     return text

@@ -17,9 +17,12 @@ from ragmetrics.alerts import (
     evaluate_rules,
     explain_root_cause,
     find_unwatched_drops,
+    fold_states,
     for_later_nights,
+    is_late,
     load_alerts,
     notifications,
+    repair_state,
     silences,
     try_topic_changes,
     with_missed_nights,
@@ -34,17 +37,20 @@ from ragmetrics.labels import with_people
 from ragmetrics.model import Finding, Manifest, WorstRow
 from ragmetrics.pipeline.lost_passages import lost_passages_of
 from ragmetrics.pipeline.store_references import COMPARED_NIGHTS, NEEDED_NIGHTS
-from ragmetrics.scoring import MetricScores, Staged, load_scores, summarise_run, watched_tags
+from ragmetrics.scoring import MetricScores, Staged, earlier_scores, summarise_run, watched_tags
 from ragmetrics.storage import (
     Files,
     RunIndex,
+    collecting_damage,
     find_manifest,
     find_serving,
     in_full,
     named_run,
+    note_damage,
     open_store,
     outlines,
     ref_of,
+    runs_of,
     save_manifest,
     scored_rows,
     superseding,
@@ -72,34 +78,69 @@ def publish_run(
 
     The manifest contains `now` as the end of the run, `flow_run` as its address in Prefect, and
     `problems` as the reasons why parts are missing. Rows of a missing part are `judge_failed`.
-    A night sends no message if `silent`, or if it is older than the newest night in the alert
-    store; its alert states then follow from the nights before it. If the manifest cannot be
-    written, that is logged, alerts are sent all the same, and `show` writes it.
+    A night sends no message if `silent`, or if it is older than the newest one and was published
+    before; its alert states then follow from the nights before it. The first run of an older
+    night is `late` and sends its message. Damaged alert states are computed again, which is a
+    problem of the night. If the manifest cannot be written, that is logged, alerts are sent all the
+    same, and `show` writes it.
     """
     files = open_store(settings)
+    with collecting_damage() as damaged:
+        if problem := repair_state(files, settings.alerts.remind_days):
+            note_damage(problem)
+        manifest = _manifest(settings, files, staged, now, problems, silent=silent)
+    manifest = manifest.model_copy(update={"flow_run": flow_run, "damaged": damaged})
+    try:
+        save_manifest(files, manifest)
+    except StoreError as error:
+        log.error("the manifest of night %s could not be written: %s", manifest.date, error)
+    return manifest
+
+
+def _manifest(
+    settings: Settings,
+    files: Files,
+    staged: Staged,
+    now: datetime,
+    problems: Sequence[str],
+    *,
+    silent: bool,
+) -> Manifest:
+    """The manifest of a run, with its findings."""
     manifest, scores = summarise_run(settings, files, staged, now)
     distinct = dict.fromkeys([*problems, *manifest.problems])
-    manifest = manifest.model_copy(update={"problems": list(distinct), "flow_run": flow_run})
+    manifest = manifest.model_copy(update={"problems": list(distinct)})
     manifest = for_later_nights(settings.alerts, manifest, scores)
     manifest, superseded = superseding(files, manifest)
-    index, history, alerts = RunIndex(files), load_history(files), load_alerts(files)
-    silent = silent or (alerts.night is not None and manifest.date < alerts.night)
+    index, history = RunIndex(files), load_history(files)
+    alerts = load_alerts(files, settings.alerts.remind_days)
+    if alerts.night is not None and manifest.date < alerts.night:
+        runs = runs_of(files, manifest.date)
+        late = not silent and is_late(alerts, manifest.date, runs)
+        manifest, silent = manifest.model_copy(update={"late": late}), not late
     past = outlines(files, before=manifest.date, last=NEEDED_NIGHTS, months=index)
     earlier = _compared(settings, files, past, manifest.date)
     if silent:
         alerts = _replayed(earlier, settings.alerts.remind_days)
+    elif manifest.late:
+        alerts = fold_states(earlier, settings.alerts.remind_days)
     manifest = with_people(settings, files, manifest, earlier, history.calibrations)
     night = _night(settings, files, history, manifest, scores, earlier, alerts)
     night = replace(night, history=past)
     findings = _findings(settings, files, night, alerts, silent=silent)
     manifest = manifest.model_copy(update={"metrics": with_movements(night)})
-    manifest = manifest.model_copy(
+    return manifest.model_copy(
         update={
             "findings": _as_notified(findings, superseded, find_manifest(files, staged.ref)),
             "falls": find_unwatched_drops(settings.alerts, night, findings),
             "moves": find_moves(manifest, night.earlier, night.load),
             "lost_passages": lost_passages_of(
-                settings, files, manifest, night.earlier, findings, ask=not silent
+                settings,
+                files,
+                manifest,
+                night.earlier,
+                findings,
+                ask=not (silent or manifest.late),
             ),
             "topics": try_topic_changes(
                 settings.alerts,
@@ -112,11 +153,6 @@ def publish_run(
             "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
         }
     )
-    try:
-        save_manifest(files, manifest)
-    except StoreError as error:
-        log.error("the manifest of night %s could not be written: %s", manifest.date, error)
-    return manifest
 
 
 def _night(
@@ -134,7 +170,7 @@ def _night(
         scores,
         earlier,
         cached_load(
-            lambda one, metric: load_scores(files, ref_of(one), metric, watched_tags(settings)),
+            lambda one, metric: earlier_scores(files, ref_of(one), metric, watched_tags(settings)),
             manifest,
             night_before(manifest, earlier),
             scores,

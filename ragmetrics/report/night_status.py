@@ -285,6 +285,7 @@ def _notes(
     if manifest.sample:
         notes.append(f"A sample: {sample_text(manifest.sample, manifest.source.rows)}.")
     notes += [f"{unwatched_drop_story(fall)}." for fall in manifest.falls[:_MOST_NOTES]]
+    notes += [f"Damaged file: {damaged}." for damaged in manifest.damaged[:_MOST_NOTES]]
     notes += [
         f"Not scored: {problem}"
         for problem in manifest.problems[:_MOST_NOTES]

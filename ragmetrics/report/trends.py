@@ -141,7 +141,7 @@ def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) ->
             then = night.summary(summary.metric)
             before = then.mean if then else None
             return MeanMove(one.by, one.low, one.high, worse, str(one.since), before, one.means)
-    for night in reversed(earlier) if summary.mean is not None else ():
+    for night in reversed(earlier):
         then = scored(night, summary.metric)
         if then is not None and then.fingerprint == summary.fingerprint:
             before = then.mean or 0.0

@@ -17,6 +17,7 @@ from .summary import (
     MetricScores as MetricScores,
     find_segments as find_segments,
     load_scores as load_scores,
+    earlier_scores as earlier_scores,
     summarise as summarise,
 )
 from .low_segments import worse_segments as worse_segments
@@ -52,6 +53,7 @@ from .reuse import (
     lacks_verdicts as lacks_verdicts,
     find_reusable_run as find_reusable_run,
     load_reuse as load_reuse,
+    Reuse as Reuse,
     staged_runs as staged_runs,
 )
 from .sampling.cheap import learned_correlations as learned_correlations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 
 from ragmetrics.errors import RagmetricsError, Unanswered, UnreadableReply
 from ragmetrics.metrics import Metric
@@ -81,8 +80,7 @@ class MetricRun:
         """The same without an event loop."""
         found = self._run.step(answers)
         if isinstance(found, Score):
-            needs_no_verdict = not self.asked and found.value is not None
-            self.score = replace(found, asked=False) if needs_no_verdict else found
+            self.score = found
         else:
             self.requests, self.asked = found, self.asked or bool(found)
 

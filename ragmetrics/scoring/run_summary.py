@@ -69,10 +69,11 @@ def summarise_run(
     free = unpaid(settings, info.panel or [name for name in costs.usage if name != EMBEDDINGS])
     spent = sum((one for name, one in costs.usage.items() if name not in free), Usage())
     summaries = [
-        costs.unanswered.applied(summarise(scores[name], prints[name], None, info.panel))
+        summarise(scores[name], prints[name], None, info.panel).model_copy(
+            update={"unanswered": costs.unanswered.reasons(name)}
+        )
         for name in scores
     ]
-    crowded_out = {one.metric for one in summaries if costs.unanswered.crowded_out(one)}
     told = [*staged.problems, *costs.problems()]
     failures = costs.unanswered.problems(summaries, settings.alerts.max_judge_failures, told)
     by_metric = costs.by_metric_without(free)
@@ -93,7 +94,6 @@ def summarise_run(
             summarise(scores[name], prints[name], segment, info.panel)
             for segment in segments
             for name in scores
-            if name not in crowded_out
         ],
         findings=[],
         worst=[],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragmetrics.errors import StoreError
 from ragmetrics.model import JudgeSummary, Segment, Status, Summary, question_key
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean, strata_of
 from ragmetrics.scoring.sampling.plan import Group, RowIds, SamplePlan
 from ragmetrics.stats import Floats, krippendorff_alpha, mean_interval
-from ragmetrics.storage import Files, RunRef, read_columns
+from ragmetrics.storage import ROW_SCHEMA, Files, RunRef, note_damage, read_columns
 
+log = logging.getLogger(__name__)
 if TYPE_CHECKING:  # these imports are slow: only code that reads scores needs them
     import pandas as pd
     import pyarrow as pa
@@ -129,6 +132,25 @@ def load_scores(
     if sample and group:
         whole[STRATUM] = strata_of(whole, sample.tags, group)
     return MetricScores(metric, whole, higher_is_better)
+
+
+def earlier_scores(
+    files: Files, ref: RunRef, metric: str, tags: Collection[str] = ()
+) -> MetricScores:
+    """The scores of an earlier night; none where its files are damaged or gone, which is noted: the
+    night is then compared with others.
+    """
+    try:
+        return load_scores(files, ref, metric, tags)
+    except StoreError as error:
+        if error.transient:
+            raise
+        text = f"{error}: night {ref.date} is left out of comparisons by {metric}"
+        log.error("%s", text)
+        note_damage(text)
+        empty = ROW_SCHEMA.empty_table().select(["id", "user_input", *_OWN])
+        table = _flat(_missing(empty, None), 0, sorted(tags)).to_pandas()
+        return MetricScores(metric, table)
 
 
 def _read_scores(

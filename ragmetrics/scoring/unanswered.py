@@ -18,8 +18,6 @@ _TOLD_APART = 100
 _MOST_KEPT = 100
 """Distinct reasons of a metric that a part counts; more are not told apart."""
 _MOST_SHOWN = 3
-_MOST_CROWDED = 0.1
-"""Most by which the share of rows that need no verdict may be larger than in all rows."""
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _FAILED = frozenset(UNSETTLED) - {Status.METRIC_FAILED}
 """Statuses that the judge is the reason of; errors of a metric's own code are told apart."""
@@ -34,11 +32,9 @@ class UnansweredRows:
     def __init__(self) -> None:
         self._metrics: dict[str, _Reasons] = {}
         self._judges: dict[str, _Reasons] = {}
-        self._unasked: Counter[str] = Counter()
 
     def note(self, metric: str, score: Score) -> None:
-        """Count a score if a judge gave no usable verdict, or was not needed."""
-        self._unasked[metric] += not score.asked
+        """Count a score if a judge gave no usable verdict."""
         if score.status in _FAILED:
             self._metrics.setdefault(metric, _Reasons()).add(score.reason)
         judges = score.details.get("judges", {}) if score.failed else {}
@@ -46,9 +42,8 @@ class UnansweredRows:
             reason = judges.get(name, {}).get("reason", "")
             self._judges.setdefault(name, _Reasons()).add(reason)
 
-    def add(self, notes: Mapping[str, Any]) -> None:
+    def add(self, notes: Mapping[str, _Notes]) -> None:
         """Add the counts from the notes of a part."""
-        self._unasked.update(notes.get("unasked", {}))
         for mine, kind in ((self._metrics, "metrics"), (self._judges, "judges")):
             for name, reasons in notes.get(kind, {}).items():
                 for reason, rows in reasons.items():
@@ -57,30 +52,14 @@ class UnansweredRows:
     def notes(self) -> dict[str, Any]:
         """The counts as they are stored in the notes of a part."""
         return {
-            "unasked": dict(+self._unasked),
             "metrics": {name: one.most_common() for name, one in self._metrics.items()},
             "judges": {name: one.most_common() for name, one in self._judges.items()},
         }
 
-    def crowded_out(self, summary: Summary) -> bool:
-        """Whether the mean is one of rows that needed no verdict, as other rows have failed.
-
-        A row for which nothing was retrieved is 0 without a judge. If the judge fails on the other
-        rows, such rows are a larger share of the scored rows than of all, and the mean falls.
-        """
-        failed, rows = summary.unanswered_rows
-        unasked = self._unasked[summary.metric]
-        return bool(failed and unasked) and (
-            unasked / summary.scored > unasked / rows + _MOST_CROWDED
-        )
-
-    def applied(self, summary: Summary) -> Summary:
-        """The summary of all rows with the reasons, and without a mean that means nothing."""
-        found = self._metrics.get(summary.metric)
-        changes: dict[str, Any] = {"unanswered": found.most_common(_MOST_SHOWN) if found else {}}
-        if self.crowded_out(summary):
-            changes |= {"mean": None, "low": None, "high": None, "mde": None, "sample": None}
-        return summary.model_copy(update=changes)
+    def reasons(self, metric: str) -> dict[str, int]:
+        """The most frequent reasons of a metric, with their rows."""
+        found = self._metrics.get(metric)
+        return found.most_common(_MOST_SHOWN) if found else {}
 
     def problems(
         self, summaries: Sequence[Summary], most_failures: float, told: Sequence[str]
@@ -94,20 +73,12 @@ class UnansweredRows:
             if failed > most_failures * asked and one.unanswered and not _is_told(one, told):
                 # The counts may differ: metrics ask about other rows.
                 alike.setdefault(next(iter(one.unanswered)), []).append(one)
-        crowded = [self._no_mean(one) for one in summaries if self.crowded_out(one)]
-        return [*map(_sentence, alike.values()), *crowded] + [
+        return [_sentence(group) for group in alike.values()] + [
             f"{name}: no usable verdict on {sum(found.values()):,} row scores: {next(iter(found))}"
             for name, reasons in self._judges.items()
             if (found := reasons.most_common(_MOST_SHOWN))
             and not any(next(iter(found)) in one for one in told)
         ]
-
-    def _no_mean(self, summary: Summary) -> str:
-        unasked, rows = self._unasked[summary.metric], summary.unanswered_rows[1]
-        return (
-            f"{summary.metric} has no mean: {unasked:,} of its {summary.scored:,} scored rows "
-            f"needed no verdict, and such rows are {unasked / rows:.0%} of all"
-        )
 
 
 class _Reasons:

@@ -46,6 +46,7 @@ from .history import (
     outlines as outlines,
     ref_of as ref_of,
     run_of as run_of,
+    runs_of as runs_of,
     save_manifest as save_manifest,
     trailing_nights as trailing_nights,
     is_current as is_current,
@@ -70,6 +71,7 @@ from .whatifs import load_whatif as load_whatif, save_whatif as save_whatif
 from .run_index import path_of as path_of, RUNS as RUNS, RunIndex as RunIndex
 from .retry import do_all as do_all, expect as expect, is_missing as is_missing
 from .unpacking import FileTooLarge as FileTooLarge, unpacked as unpacked
+from .damage import collecting_damage as collecting_damage, note_damage as note_damage
 from .json_records import (
     find_record as find_record,
     parse_record as parse_record,

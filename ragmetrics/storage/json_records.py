@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from ragmetrics.errors import StoreError
 from ragmetrics.model import explain_validation_error
+from ragmetrics.storage.damage import note_damage
 from ragmetrics.storage.files import Files
 
 log = logging.getLogger(__name__)
@@ -27,16 +28,27 @@ def parse_record(
     try:
         return kind.model_validate_json(data)
     except ValidationError as error:
-        log.error("%s is %s: %s", files.uri(path), problem, explain_validation_error(error))
+        text = f"{files.uri(path)} is {problem}"
+        log.error("%s: %s", text, explain_validation_error(error))
+        note_damage(text)
         return None
 
 
 def find_record(files: Files, path: str, kind: type[R], problem: str) -> R | None:
     """The record in a file; None for a missing, removed (empty) or invalid file, which is logged.
 
-    Raises StoreError when the file cannot be read.
+    A file that can never be read, such as a folder in its place, is invalid. Raises StoreError for
+    a store that is down.
     """
-    return parse_record(files, path, files.find(path) or None, kind, problem)
+    try:
+        data = files.find(path)
+    except StoreError as error:
+        if error.transient:
+            raise
+        log.error("%s: %s", problem, error)
+        note_damage(f"{files.uri(path)} is {problem}")
+        return None
+    return parse_record(files, path, data or None, kind, problem)
 
 
 def require_record(files: Files, path: str, kind: type[R], problem: str = "is damaged") -> R | None:

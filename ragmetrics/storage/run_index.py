@@ -23,6 +23,7 @@ from typing import Any
 
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Finding, LostPassages, Manifest, Record
+from ragmetrics.storage.damage import note_damage
 from ragmetrics.storage.files import FileInfo, Files, find_all
 from ragmetrics.storage.json_records import parse_record
 from ragmetrics.storage.shards import RunRef
@@ -157,15 +158,15 @@ class RunIndex:
             self._stored[month] = frozenset(one.info for one in runs)
 
     def _find(self, months: Sequence[str]) -> Sequence[bytes | None]:
-        """The index files of months; None for a file that may not be read, because the index only
+        """The index files of months; None for all where one cannot be read, because the index only
         saves time.
         """
         try:
             return list(find_all(self._files, list(map(_path, months))))
         except StoreError as error:
-            if error.transient:
-                raise
-            log.warning("%s: the manifests are read instead: %s", self._files.uri(FOLDER), error)
+            text = f"{self._files.uri(FOLDER)}: the manifests are read instead: {error}"
+            log.warning("%s", text)
+            note_damage(text)
             return [None] * len(months)
 
     def _parse(self, month: str, data: bytes | None) -> list[_Entry]:

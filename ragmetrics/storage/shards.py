@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from ragmetrics.errors import StoreError
 from ragmetrics.model import LogRow, Record, Score, Status, dump_json, question_key
+from ragmetrics.storage.damage import note_damage
 from ragmetrics.storage.files import Files, temporary_file
 from ragmetrics.storage.retry import is_missing
 
@@ -332,6 +333,7 @@ def reading_part(files: Files, path: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:  # Arrow's errors have no errno
             raise
         reason = " ".join(str(error).split())
+        note_damage(f"{files.uri(path)} is damaged")
         raise DamagedPart(f"{files.uri(path)} is damaged ({reason})") from error
 
 

@@ -4,4 +4,4 @@ from .delivery import (
     send_waiting as send_waiting,
     target_problems as target_problems,
 )
-from .outbox import GIVEN_UP as GIVEN_UP, waiting as waiting
+from .outbox import GIVEN_UP as GIVEN_UP, WaitingNight as WaitingNight, waiting as waiting

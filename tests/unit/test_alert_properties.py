@@ -32,7 +32,7 @@ from ragmetrics.alerts import (
     webhook,
 )
 from ragmetrics.alerts.alert_store import AlertState, Undelivered
-from ragmetrics.alerts.delivery import STATE_FILE
+from ragmetrics.alerts.state_store import STATE_FILE
 from ragmetrics.alerts.webhook import SlackError
 from ragmetrics.config import make_settings
 from ragmetrics.config.alerts import STEP

@@ -28,8 +28,8 @@ from ragmetrics.alerts import (
 )
 from ragmetrics.alerts.alert_store import Undelivered
 from ragmetrics.alerts.block_kit import section
-from ragmetrics.alerts.delivery import STATE_FILE
 from ragmetrics.alerts.slack_bot import API
+from ragmetrics.alerts.state_store import STATE_FILE
 from ragmetrics.alerts.timeouts import redact_secrets
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.model import Manifest

@@ -19,7 +19,7 @@ from ragmetrics.alerts import (
     outbox,
 )
 from ragmetrics.alerts.alert_store import Undelivered
-from ragmetrics.alerts.delivery import STATE_FILE
+from ragmetrics.alerts.state_store import STATE_FILE
 from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Manifest

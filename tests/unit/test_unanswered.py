@@ -13,7 +13,6 @@ from hypothesis import given, strategies as st
 from ragmetrics import evaluate
 from ragmetrics.comparison import run_gate
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.judges.unreadable_replies import REFUSED, UnreadableReplies
 from ragmetrics.model import IndexBuild, Manifest, Score, Status
 from ragmetrics.pipeline import run_night
 from ragmetrics.pipeline.nightly import CoverageShort
@@ -60,7 +59,7 @@ def test_reasons_that_differ_in_numbers_are_one() -> None:
         rows.note("recall", Score(None, reason, status=Status.JUDGE_FAILED))
     rows.note("recall", Score(None, "no vérdict\x1b[31m", status=Status.UNREADABLE))
     rows.note("recall", Score(0.5))
-    assert rows.notes()["metrics"]["recall"] == {
+    assert rows.reasons("recall") == {
         "the judge did not answer in time (0.00 s)": 40,
         "no vérdict [31m": 1,
     }
@@ -84,7 +83,7 @@ def test_errors_of_a_metric_are_told_elsewhere() -> None:
     """A metric's own code is not the judge."""
     rows = UnansweredRows()
     rows.note("recall", Score(None, "KeyError", status=Status.METRIC_FAILED))
-    assert rows.notes() == {"unasked": {}, "metrics": {}, "judges": {}}
+    assert rows.notes() == {"metrics": {}, "judges": {}}
 
 
 def test_a_night_says_why_its_rows_failed(
@@ -133,40 +132,3 @@ def test_few_failures_are_no_problem(judge_server: JudgeServer) -> None:
     result = evaluate(rows, metrics=["context_recall"], settings=make_settings({"judge": judge}))
     assert result.manifest.problems == []
     assert list(result.as_json()["metrics"]["context_recall"]["unanswered"].values()) == [1]
-
-
-@pytest.mark.parametrize("good_for", [0, 150])
-def test_a_judge_that_turns_to_another_format_stops_costing(
-    judge_server: JudgeServer, good_for: int
-) -> None:
-    """Its replies are not asked for five times, and the rows that needed no verdict, which are 0,
-    do not stand for the others.
-    """
-    judge_server.faults(good_for=good_for, then="malformed")
-    rows = make_rows(300)
-    for row in rows[::10]:
-        row["retrieved_contexts"] = []
-    judge = {"name": "openai", "model": "m", "base_url": judge_server.base_url, "concurrency": 8}
-    result = evaluate(rows, metrics=["context_relevancy"], settings=make_settings({"judge": judge}))
-    (summary,) = result.manifest.metrics
-    assert judge_server.stats()["requests"] < good_for + 250  # and not 1,350 or 750
-    assert sum(summary.status.values()) == 300 and summary.scored == good_for + 30
-    assert (summary.mean is None) == (good_for == 0)
-    assert result.manifest.usage.failures["not_asked"] > 0
-    assert "not asked: the last 1" in json.dumps(summary.unanswered)
-    if good_for == 0:
-        assert (
-            "context_relevancy has no mean: 30 of its 30 scored rows" in result.manifest.problems[1]
-        )
-
-
-def test_a_judge_that_finds_its_format_again_is_asked_again() -> None:
-    """A probe finds it out; the rows between have failed with a reason."""
-    one = UnreadableReplies()
-    for _ in range(REFUSED):
-        assert not one.refusal()
-        one.unreadable("no JSON")
-    sent = [not one.refusal() for _ in range(100)]
-    assert [place for place, asked in enumerate(sent) if asked] == [9, 29, 69]
-    one.readable()
-    assert not one.refusal() and one.may_ask_again

@@ -65,7 +65,7 @@ def track(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
 def print_summary(console: Console, manifest: Manifest) -> None:
     """Print problems and means with intervals, then rows, judge, requests and cost."""
     source = manifest.source
-    for problem in manifest.problems:
+    for problem in (*manifest.damaged, *manifest.problems):
         console.print(f"Problem: {clean(problem, _LONGEST_PROBLEM)}", style="red")
     lines = [_summary_line(one, manifest) for one in manifest.metrics]
     headers = ("metric", "mean", "95% interval", "detects", "scored", "questions", "not scored")

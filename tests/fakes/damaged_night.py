@@ -1,0 +1,65 @@
+"""A night upon the fixture store, scored once and then published over one damaged file after
+another.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from ragmetrics.alerts import Delivery
+from ragmetrics.config import Settings, load_settings
+from ragmetrics.model import Manifest
+from ragmetrics.pipeline import alert_night, publish_night, stage_night
+from ragmetrics.scoring import list_parts, score_parts
+from tests.fakes.damaging import damage
+from tests.fakes.store_reading import unpacked
+from tests.fakes.store_world import NEXT
+
+
+@dataclass(frozen=True)
+class ScoredNight:
+    """The scored night and the store that it is restored from."""
+
+    settings: Settings
+    day: date
+    whole: Path
+
+    @property
+    def store(self) -> Path:
+        """The store that is damaged."""
+        return Path(self.settings.store)
+
+    def restore(self) -> None:
+        """Undo all damage."""
+        shutil.rmtree(self.store, ignore_errors=True)
+        shutil.copytree(self.whole, self.store, copy_function=os.link)
+
+    def run_damaged(self, path: str, way: str) -> tuple[Manifest, Delivery]:
+        """Damage a file, and run the night: staged and scored again as needed, published, told."""
+        self.restore()
+        damage(self.store / path, way)
+        return run(self.settings, self.day)
+
+
+def run(settings: Settings, day: date) -> tuple[Manifest, Delivery]:
+    """A night without its pages."""
+    staged = stage_night(settings, day)
+    problems = score_parts(settings, staged, list_parts(settings, staged))
+    manifest = publish_night(settings, staged, [str(one) for one in problems])
+    return manifest, alert_night(settings, manifest)
+
+
+def scored_night(folder: Path) -> ScoredNight:
+    """Unpack the fixture store into a folder, go there, and score the next night."""
+    unpacked(folder)
+    os.chdir(folder / "plain")
+    settings = load_settings(Path("ragmetrics.yaml"))
+    settings = settings.model_copy(update={"store": str(folder / "plain" / "store")})
+    staged = stage_night(settings, NEXT)
+    score_parts(settings, staged, list_parts(settings, staged))
+    whole = shutil.copytree(settings.store, folder / "whole")
+    return ScoredNight(settings, NEXT, whole)

@@ -1,0 +1,136 @@
+"""Nights that are published out of order: each is notified of once, and the states are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.alerts import load_alerts
+from ragmetrics.alerts.alert_store import AlertState
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.pipeline import run_backfill, run_night
+from ragmetrics.storage import open_store
+from tests.fakes.logs import make_rows, write_jsonl
+from tests.fakes.slack import SlackServer
+
+FIRST = date(2026, 11, 15)
+BAD = date(2026, 11, 17)
+DAYS = [FIRST + timedelta(days=number) for number in range(5)]
+*_, SIXTEENTH, SEVENTEENTH, EIGHTEENTH, NINETEENTH = DAYS
+RULES = [
+    {"metric": "context_recall", "min": 0.7},
+    {"metric": "context_recall", "max_drop": 0.1, "versus": "trailing:7"},
+]
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """A log a night; that of the 17th is bad."""
+    for day in DAYS:
+        rows = make_rows(40, good=0.3 if day == BAD else 1.0, night=day)
+        write_jsonl(tmp_path / "logs" / f"{day}.jsonl", rows)
+    return tmp_path
+
+
+def dataset(folder: Path, store: str = "store") -> Settings:
+    """Settings with a store of their own."""
+    values: dict[str, Any] = {
+        "logs": f"{folder}/logs/{{date}}.jsonl",
+        "store": str(folder / store),
+        "metrics": ["context_recall"],
+        "alerts": {"rules": RULES},
+    }
+    return make_settings(values)
+
+
+def run_all(settings: Settings, days: Iterable[date]) -> Settings:
+    """Run nights in this order."""
+    for day in days:
+        run_night(settings, day)
+    return settings
+
+
+def said(slack: SlackServer, day: date) -> list[str]:
+    """The messages about a night."""
+    return [one["text"] for one in slack.delivered if str(day) in one["text"]]
+
+
+def states(settings: Settings) -> dict[str, AlertState]:
+    """The states of metric alerts, by what they mean for the next night. That a night was missed
+    is an alert of its own.
+    """
+    bare = {"finding": None, "previous": None}
+    found = load_alerts(open_store(settings)).states.items()
+    metric = {key: one for key, one in found if one.finding and one.finding.kind == "metric"}
+    return {key: one.model_copy(update=bare) for key, one in metric.items()}
+
+
+def without_runs(found: dict[str, AlertState]) -> dict[str, dict[str, Any]]:
+    """The same without the names of runs."""
+    return {key: one.model_dump(exclude={"notified": {"run"}}) for key, one in found.items()}
+
+
+def test_a_night_that_was_overtaken_is_told_once(logs: Path, slack_server: SlackServer) -> None:
+    """16, 18, 17, 19: one message about the 17th, which says that it is late; then the states are
+    those of nights in order.
+    """
+    ordered = run_all(dataset(logs, "ordered"), DAYS)
+    assert len(said(slack_server, BAD)) == 1
+    slack_server.delivered.clear()
+    mixed = [*DAYS[:2], EIGHTEENTH, SEVENTEENTH, NINETEENTH]
+    settings = run_all(dataset(logs), mixed)
+    (text,) = said(slack_server, BAD)
+    assert text.startswith("Late night of 2026-11-17: 🔴 Critical")
+    assert without_runs(states(settings)) == without_runs(states(ordered))
+
+
+def test_a_late_night_is_not_told_again(logs: Path, slack_server: SlackServer) -> None:
+    """Its repetition sends nothing, with the same rows and with another file."""
+    settings = run_all(dataset(logs), [SIXTEENTH, EIGHTEENTH, SEVENTEENTH, SEVENTEENTH])
+    with (logs / "logs" / f"{BAD}.jsonl").open("a") as file:
+        file.write("\n")
+    run_night(settings, SEVENTEENTH)
+    assert len(said(slack_server, BAD)) == 1
+
+
+def test_a_backfilled_night_stays_silent(logs: Path, slack_server: SlackServer) -> None:
+    """Also where the nightly runs it again later."""
+    settings = run_all(dataset(logs), [SIXTEENTH, EIGHTEENTH])
+    run_backfill(settings, SEVENTEENTH, SEVENTEENTH)
+    run_night(settings, SEVENTEENTH)
+    assert said(slack_server, BAD) == []
+
+
+def test_a_late_night_that_died_before_its_message_is_told_by_its_rerun(
+    logs: Path, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest is there, the message is not."""
+    settings = run_all(dataset(logs), [SIXTEENTH, EIGHTEENTH])
+    with monkeypatch.context() as patch:
+        patch.setattr("ragmetrics.pipeline.nightly.notify_channels", _die)
+        with pytest.raises(KeyboardInterrupt):
+            run_night(settings, SEVENTEENTH)
+    assert said(slack_server, BAD) == []
+    run_all(settings, [SEVENTEENTH, SEVENTEENTH])
+    assert len(said(slack_server, BAD)) == 1
+
+
+def _die(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_late_night_whose_alert_still_fires_tells_of_both(
+    logs: Path, slack_server: SlackServer
+) -> None:
+    """The newer night fired first; its incident began on the late one."""
+    write_jsonl(logs / "logs" / f"{EIGHTEENTH}.jsonl", make_rows(40, good=0.3, night=EIGHTEENTH))
+    settings = run_all(dataset(logs), [SIXTEENTH, EIGHTEENTH, SEVENTEENTH])
+    assert len(said(slack_server, EIGHTEENTH)) == len(said(slack_server, BAD)) == 1
+    firing = [one for one in states(settings).values() if one.state == "firing"]
+    assert {one.since for one in firing} == {BAD}
+    run_night(settings, NINETEENTH)
+    assert "🟢 Resolved" in slack_server.delivered[-1]["text"]
