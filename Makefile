@@ -127,11 +127,12 @@ dist: $(BIN)/.dev-installed ## build the wheel and the source distribution, and 
 FILES = tests/unit/test_docs.py tests/unit/test_deployment_files.py tests/unit/test_release_files.py \
 	tests/unit/test_presets.py tests/unit/test_public_api.py
 
-test-dist: dist ## install the wheel in an empty environment, run the demo, and tests of the source distribution
+test-dist: dist ## install the wheel in an empty environment, run its commands, and tests of the source distribution
 	$(PYTHON) -m venv --clear $(DIST_VENV)
 	$(DIST_VENV)/bin/pip install -q -c constraints.txt dist/*.whl
 	mkdir -p build/source
-	cd build && ../$(DIST_VENV)/bin/ragmetrics demo && ../$(DIST_VENV)/bin/retrieval-nightly --version
+	cd build && ../$(DIST_VENV)/bin/retrieval-nightly --version
+	RAGMETRICS="$$PWD/$(DIST_VENV)/bin/ragmetrics" $(BIN)/python -m pytest --timeout 900 tests/wheel
 	tar -xzf dist/*.tar.gz -C build/source --strip-components 1
 	cd build/source && ../../$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not process" $(FILES)
 

@@ -120,7 +120,8 @@ class HttpClient:
         except TimeoutError:
             raise self._failed(f"no answer within {self._timeout:g} s") from None
         except TooLarge as error:
-            raise self._failed(f"the answer: {error}", transient=False) from None
+            reason = f"the answer is larger than {error.most:,} bytes"
+            raise self._failed(reason, transient=False) from None
         if answer.is_success or answer.status in passing:
             return answer
         raise answer.error(self._redactor)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import string
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from threading import Event
 import pytest
 from hypothesis import given, strategies as st
 
+from ragmetrics import event_loop
 from ragmetrics.errors import HttpError, InputError
 from ragmetrics.http import Backoff, HttpClient, Redactor, TooLarge
 from tests.fakes.http_server import Handler, free_port, serving
@@ -102,7 +102,7 @@ def test_a_body_is_read_up_to_a_limit(packed: bool) -> None:
             await client.aclose()
 
     with server.running() as url, pytest.raises(TooLarge, match="2,097,152"):
-        asyncio.run(ask(url))
+        event_loop.run(ask(url))
 
 
 @pytest.mark.process
