@@ -6,6 +6,7 @@ are followed here.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +28,8 @@ EnvFiles = Mapping[str, Mapping[str, str]]
 def objects() -> list[dict[str, Any]]:
     """Everything that the Kubernetes files hold."""
     files = sorted((DEPLOYMENTS / "kubernetes").glob("*.yaml"))
-    return [one for file in files for one in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
+    found = [one for file in files for one in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
+    return [one for one in found if isinstance(one, dict)]  # replacements are a list
 
 
 def kind(*wanted: str) -> list[dict[str, Any]]:
@@ -35,9 +37,25 @@ def kind(*wanted: str) -> list[dict[str, Any]]:
     return [one for one in objects() if one["kind"] in wanted]
 
 
+def pool_template() -> dict[str, Any]:
+    """The work pool of Kubernetes, as deploy.sh fills it in."""
+    text = (DEPLOYMENTS / "kubernetes/pool.json").read_text(encoding="utf-8")
+    filled = text.replace("@IMAGE@", "ragmetrics").replace("@NAMESPACE@", "ragmetrics")
+    template: dict[str, Any] = json.loads(filled)
+    return template
+
+
+def run_job() -> dict[str, Any]:
+    """The Job of a run: what the worker fills in is left out, but for the image."""
+    job: dict[str, Any] = pool_template()["job_configuration"]["job_manifest"]
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    container |= {"name": "run", "image": "ragmetrics", "env": []}
+    return job
+
+
 def pods() -> list[dict[str, Any]]:
-    """The Kubernetes objects that run containers."""
-    return kind("Deployment", "StatefulSet", "Job")
+    """What runs containers in Kubernetes: the objects, and the Job of a run."""
+    return [*kind("Deployment", "StatefulSet", "Job"), run_job()]
 
 
 def containers() -> list[dict[str, Any]]:
@@ -72,7 +90,9 @@ def in_kubernetes(container: str, files: EnvFiles) -> dict[str, str]:
     secrets = {"ragmetrics": files["ragmetrics.env"], "server": files["server.env"]}
     given: dict[str, str] = {}
     for entry in one["env"]:
-        if "valueFrom" in entry:
+        if "fieldRef" in entry.get("valueFrom", {}):
+            given[entry["name"]] = "ragmetrics"  # the namespace
+        elif "valueFrom" in entry:
             key = entry["valueFrom"]["secretKeyRef"]
             given[entry["name"]] = secrets[key["name"]][key["key"]]
         else:

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
 from tests.fakes.clone import fresh_clone
 from tests.fakes.containers import DEPLOYMENTS, in_compose
@@ -24,7 +25,8 @@ from tests.fakes.prefect_live import Live, prefect_live
 from tests.fakes.slack import SlackServer
 
 PASSWORD = "a@b/c:d#e%20f+?=&$'"
-IN_SLIM = ("sh", "pwd", "dirname")
+DEPLOYED = len(yaml.safe_load((DEPLOYMENTS / "prefect.yaml").read_text())["deployments"])
+IN_SLIM = ("sh", "pwd", "dirname", "sed", "mktemp")
 """What deploying takes of the image's system, which has no git."""
 
 
@@ -137,6 +139,20 @@ def test_deploying_again_changes_what_changed(
         assert said.count(made) >= others
         deployments, automations = container.made()
         assert (deployments, len(automations)) == (5, 7)
+
+
+def test_in_kubernetes_each_run_is_a_job_of_the_image(container: Container, live: Live) -> None:
+    """The pool has image and namespace of the container that deploys, also a second time."""
+    live.cli("work-pool", "delete", "ragmetrics")
+    for version in ("0.1.0", "0.2.0"):
+        image = f"registry.example.com/ragmetrics:{version}"
+        where = {"RAGMETRICS_IMAGE": image, "RAGMETRICS_NAMESPACE": "rag"}
+        ended = container.deploy(SLACK_WEBHOOK_URL="", RAGMETRICS_POOL="kubernetes", **where)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        pool = live.get("/work_pools/ragmetrics")
+        assert pool["type"] == "kubernetes"
+        chosen = pool["base_job_template"]["variables"]["properties"]
+        assert (chosen["image"]["default"], chosen["namespace"]["default"]) == (image, "rag")
 
 
 def test_an_address_that_is_none_ends_it_too(container: Container) -> None:

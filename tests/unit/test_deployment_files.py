@@ -6,6 +6,7 @@ would do is done without them in test_deploy_container.py.
 
 from __future__ import annotations
 
+import asyncio
 import configparser
 import os
 import re
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +35,10 @@ from tests.fakes.containers import (
     kind,
     objects,
     pods,
+    pool_template,
+    run_job,
 )
+from tests.fakes.offline import skip_or_fail
 from tests.fakes.processes import ROOT
 
 if TYPE_CHECKING:
@@ -46,7 +51,8 @@ DOCKERFILE = (DEPLOYMENTS / "Dockerfile").read_text(encoding="utf-8").replace("\
 IN_IMAGE = [line.split()[1:] for line in DOCKERFILE.splitlines() if line.startswith("COPY ")]
 FOREIGN = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD", "PGDATA", "PYTHONUNBUFFERED"}
 KEYS = {"OPENAI_API_KEY", "SLACK_WEBHOOK_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
-OURS = {"RAGMETRICS_VERSION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"}
+POOL = {"RAGMETRICS_POOL", "RAGMETRICS_IMAGE", "RAGMETRICS_NAMESPACE"}
+OURS = {"RAGMETRICS_VERSION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", *POOL}
 PASSWORD = "a@b/c:d#e%20f+?=&$'"
 IN_CONTAINERS = [in_compose, in_kubernetes]
 Environment = Callable[[str, EnvFiles], dict[str, str]]
@@ -136,13 +142,31 @@ def variables() -> set[str]:
         named |= set(one.get("environment", {}))
     for one in containers():
         named |= {entry["name"] for entry in one.get("env", ())}
-    for unit in units():
-        named |= set(re.findall(r"(\w+)=", unit["Service"]["Environment"]))
+    for file in (DEPLOYMENTS / "systemd").glob("*.service"):
+        lines = re.findall("^Environment=(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+        named |= set(re.findall(r"(\w+)=", " ".join(lines)))
     named |= set(re.findall(r"(\w+)=", DOCKERFILE.partition("ENV ")[2]))
     for document in (README, DOCUMENT.read_text(encoding="utf-8")):
         named |= set(re.findall(r"\b(?:PREFECT|RAGMETRICS|AWS)_\w+[A-Z]\b", document))
         named |= set(re.findall(r"^([A-Z_]+)=", document, re.MULTILINE))
     return named
+
+
+KUBERNETES = "PREFECT_INTEGRATIONS_KUBERNETES_"
+
+
+def kubernetes_settings() -> set[str]:
+    """The settings of Prefect's integration, by the rest of their variables' names."""
+    try:
+        from prefect_kubernetes.settings import KubernetesSettings
+    except ImportError:
+        skip_or_fail("no prefect-kubernetes: make venv")
+    parts = {name: field.annotation for name, field in KubernetesSettings.model_fields.items()}
+    return {
+        f"{part}_{name}".upper()
+        for part, model in parts.items()
+        for name in getattr(model, "model_fields", ())
+    }
 
 
 @pytest.mark.parametrize("name", sorted(variables()))
@@ -157,6 +181,9 @@ def test_somebody_reads_every_variable(name: str) -> None:
     known |= {f"RAGMETRICS_{field.upper()}" for field in Settings.model_fields}
     if name == "PREFECT_SERVER_ENCRYPTION_KEY":
         assert name in Path(encryption.__file__).read_text(encoding="utf-8")
+        return
+    if name.startswith(KUBERNETES):
+        assert name.removeprefix(KUBERNETES) in kubernetes_settings()
         return
     assert name.partition("__")[0] in known
 
@@ -212,7 +239,7 @@ def test_the_image_lets_in_what_it_copies_and_no_secret() -> None:
 
 def test_the_image_runs_as_an_ordinary_user_on_a_python_that_is_supported() -> None:
     """The last USER is not root, and the base image's Python is one that the package takes."""
-    base = re.findall(r"^FROM python:3\.(\d+)-slim$", DOCKERFILE, re.MULTILINE)
+    base = re.findall(r"^ARG BASE=python:3\.(\d+)-slim$", DOCKERFILE, re.MULTILINE)
     assert [11 <= int(minor) <= 13 for minor in base] == [True]
     assert re.findall(r"^USER (\w+)$", DOCKERFILE, re.MULTILINE)[-1] == "ragmetrics"
     ids = {re.search(r"--uid (\d+)", DOCKERFILE)[1]}  # type: ignore[index]
@@ -276,10 +303,11 @@ def test_a_container_has_the_secrets_that_it_needs_and_no_other(environment: Env
     """Keys of judge, Slack and bucket are for worker and deploying; the server never sees them, nor
     they the passwords of server and database."""
     files = env_files()
-    for client in ("worker", "deploy"):
+    for client in ("worker" if environment is in_compose else "run", "deploy"):
         given = environment(client, files)
         assert {*KEYS, "PREFECT_API_AUTH_STRING"} <= set(given)
-        assert given["PREFECT_API_URL"] == "http://server:4200/api"
+        if client != "run":  # its worker gives it the address
+            assert given["PREFECT_API_URL"] == "http://server:4200/api"
         assert PASSWORD not in given.values()
         assert "PREFECT_SERVER_API_AUTH_STRING" not in given
     given = environment("server", files)
@@ -298,8 +326,8 @@ def test_the_page_of_the_server_asks_the_address_under_which_it_was_opened(
     server.env of before."""
     server = prefect_settings(environment("server", env_files()), monkeypatch)
     assert server.server.ui.api_url == "/api"
-    [unit] = [one["Service"] for one in units() if "server start" in one["Service"]["ExecStart"]]
-    assert "PREFECT_SERVER_UI_API_URL=/api" in unit["Environment"].split()
+    unit = (DEPLOYMENTS / "systemd/ragmetrics-server.service").read_text(encoding="utf-8")
+    assert "PREFECT_SERVER_UI_API_URL=/api" in unit.split()
 
 
 def prefect_settings(
@@ -366,6 +394,7 @@ def test_a_deploy_that_cannot_succeed_ends() -> None:
     [rule] = job["spec"]["podFailurePolicy"]["rules"]
     [container] = job["spec"]["template"]["spec"]["containers"]
     assert rule["action"] == "FailJob"
+    assert rule["onPodConditions"] == []  # Kubernetes 1.26 to 1.28 refuse a rule without
     assert rule["onExitCodes"] == {
         "containerName": container["name"],
         "operator": "In",
@@ -373,6 +402,71 @@ def test_a_deploy_that_cannot_succeed_ends() -> None:
     }
     assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"  # a policy demands it
     assert job["spec"]["backoffLimit"] <= 10
+
+
+def test_the_worker_of_kubernetes_holds_the_servers_key_alone() -> None:
+    """It makes the Jobs of runs, and their keys are in a Secret that it need not read."""
+    given = in_kubernetes("worker", env_files())
+    assert given["PREFECT_API_AUTH_STRING"] == "admin:change-me"
+    assert not KEYS & set(given)
+    [role] = kind("Role")
+    assert not {"secrets", "*"} & {name for rule in role["rules"] for name in rule["resources"]}
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_the_worker_of_kubernetes_makes_the_job_of_a_run() -> None:
+    """By Prefect's own worker: with the files' image, limits and labels."""
+    try:
+        from prefect_kubernetes.worker import KubernetesWorkerJobConfiguration as Configuration
+    except ImportError:
+        skip_or_fail("no prefect-kubernetes: make venv")
+    from prefect.client.schemas.objects import FlowRun
+
+    made = asyncio.run(Configuration.from_template_and_values(pool_template(), {}))
+    made.prepare_for_flow_run(FlowRun(flow_id=uuid.uuid4(), name="nightly 2026-11-19"))
+    job = made.job_manifest
+    assert (job["metadata"]["namespace"], job["spec"]["backoffLimit"]) == ("ragmetrics", 0)
+    pod = job["spec"]["template"]
+    assert pod["metadata"]["labels"]["app"] == "run"
+    [container] = pod["spec"]["containers"]
+    assert container["image"] == "ragmetrics"
+    assert container["args"] == ["prefect", "flow-run", "execute"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["resources"] == {
+        "requests": {"cpu": "1", "memory": "1Gi"},
+        "limits": {"memory": "4Gi"},
+    }
+
+
+def test_a_drained_node_waits_for_its_runs_and_for_nothing_else() -> None:
+    """The budget of disruptions is of the pods of runs; the server has one copy, and would keep a
+    node for ever."""
+    [budget] = kind("PodDisruptionBudget")
+    assert budget["spec"]["selector"]["matchLabels"] == {"app": "run"}
+    assert run_job()["spec"]["template"]["metadata"]["labels"] == {"app": "run"}
+
+
+def test_the_network_of_kubernetes_lets_in_who_has_to_be() -> None:
+    """Nobody, but for the clients of the server and of the database, which are all there."""
+    policies = {one["metadata"]["name"]: one["spec"] for one in kind("NetworkPolicy")}
+    assert policies["nobody"] == {"podSelector": {}, "policyTypes": ["Ingress"]}
+    labels = {pod["spec"]["template"]["metadata"]["labels"]["app"] for pod in pods()}
+    [server] = policies["server"]["ingress"]
+    [clients] = server["from"][0]["podSelector"]["matchExpressions"]
+    assert set(clients["values"]) == {"worker", "deploy", "run"} <= labels
+    assert policies["postgres"]["ingress"][0]["from"][0]["podSelector"] == {
+        "matchLabels": {"app": "server"}
+    }
+
+
+def test_no_image_is_named_latest() -> None:
+    """Compose and Kubernetes name the version, or what is built stands beside a number."""
+    [kustomization] = [one for one in objects() if one["kind"] == "Kustomization"]
+    tags = [one["newTag"] for one in kustomization["images"]]
+    names = [one["image"] for one in (*containers(), *COMPOSE["services"].values())]
+    assert not [name for name in (*tags, *names) if "latest" in name]
+    assert tags == [metadata.version("retrieval-nightly")]
+    assert f"${{RAGMETRICS_VERSION:-{tags[0]}}}" in COMPOSE["x-ragmetrics"]["image"]
 
 
 def test_kubernetes_objects_refer_to_what_there_is() -> None:
@@ -391,7 +485,8 @@ def test_kubernetes_objects_refer_to_what_there_is() -> None:
         volumes = {volume["name"]: volume for volume in spec.get("volumes", ())}
         claims = {one["metadata"]["name"] for one in pod["spec"].get("volumeClaimTemplates", ())}
         for volume in volumes.values():
-            assert ("ConfigMap", volume["configMap"]["name"]) in named
+            if "emptyDir" not in volume:
+                assert ("ConfigMap", volume["configMap"]["name"]) in named
         for container in spec["containers"]:
             assert {one["name"] for one in container.get("volumeMounts", ())} <= {*volumes, *claims}
             ports = {one["containerPort"] for one in container.get("ports", ())}
@@ -399,7 +494,7 @@ def test_kubernetes_objects_refer_to_what_there_is() -> None:
                 assert container.get(probe, {}).get("httpGet", {}).get("port") in {*ports, None}
             names = [entry["secretRef"]["name"] for entry in container.get("envFrom", ())]
             for entry in container["env"]:
-                if "valueFrom" in entry:
+                if "secretKeyRef" in entry.get("valueFrom", {}):
                     names.append(entry["valueFrom"]["secretKeyRef"]["name"])
             made = re.findall(r"create secret generic (\w+) --from-env-file=(\S+)", README)
             assert dict(made) == {"ragmetrics": "ragmetrics.env", "server": "server.env"}
@@ -410,7 +505,8 @@ def test_kubernetes_objects_refer_to_what_there_is() -> None:
 
 
 def test_nothing_in_kubernetes_runs_as_root_or_may_become_it() -> None:
-    """As the policy `restricted` of a namespace demands."""
+    """As the policy `restricted` of a namespace demands. The root is read-only, and who asks
+    nothing of the cluster has no token for it."""
     for pod in pods():
         spec = pod["spec"]["template"]["spec"]
         assert spec["securityContext"]["runAsNonRoot"] is True
@@ -420,8 +516,13 @@ def test_nothing_in_kubernetes_runs_as_root_or_may_become_it() -> None:
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
                 "capabilities": {"drop": ["ALL"]},
+                "readOnlyRootFilesystem": True,
             }
+            writable = {one["mountPath"] for one in container.get("volumeMounts", ())}
+            assert "/tmp" in writable
             assert container["resources"]["limits"]["memory"]
+        alone = spec.get("automountServiceAccountToken") is False
+        assert alone == ("serviceAccountName" not in spec)
 
 
 def test_the_settings_in_kubernetes_are_settings() -> None:
@@ -435,7 +536,8 @@ def test_the_kustomization_takes_all_files() -> None:
     """And its image is that of all containers but the database's."""
     [kustomization] = [one for one in objects() if one["kind"] == "Kustomization"]
     files = {file.name for file in (DEPLOYMENTS / "kubernetes").glob("*.yaml")}
-    assert files - {*kustomization["resources"]} == {"kustomization.yaml"}
+    others = {one["path"] for one in kustomization["replacements"]} | {"kustomization.yaml"}
+    assert files - {*kustomization["resources"]} == others
     images = {one["name"] for one in kustomization["images"]}
     assert {one["image"] for one in containers()} == {"postgres:16", *images}
 
@@ -457,6 +559,8 @@ def test_a_folder_of_ones_own_brings_image_and_settings(tmp_path: Path) -> None:
     [settings] = [one for one in all_of_it if one["kind"] == "ConfigMap"]
     assert settings["data"] == {"ragmetrics.yaml": "dataset: towers\n"}
     assert made.stdout.count("image: registry.example.com/ragmetrics:0.1.0") == 3
+    # And the runs have the image that deploys them.
+    assert made.stdout.count("value: registry.example.com/ragmetrics:0.1.0") == 1
 
 
 def test_units_run_what_an_installation_has() -> None:
@@ -504,11 +608,22 @@ def test_units_may_do_little(unit: str) -> None:
     assert done.returncode == 0, done.stdout.splitlines()[-1]
 
 
+def test_the_page_of_the_server_is_copied_to_where_it_may_write() -> None:
+    """Prefect copies it beside its own code, unless told: root's, where there would be no page."""
+    [unit] = [file for file in (DEPLOYMENTS / "systemd").glob("*server.service")]
+    name = "PREFECT_SERVER_UI_STATIC_DIRECTORY"
+    assert f"Environment={name}=/var/lib/ragmetrics/ui\n" in unit.read_text(encoding="utf-8")
+    folder = re.findall(rf"{name}=(\S+)", DOCKERFILE)[0]
+    [server] = [one for one in containers() if one["name"] == "server"]
+    mounts = [one["mountPath"] for one in server["volumeMounts"]]
+    assert any(folder.startswith(f"{mount}/") for mount in mounts)
+
+
 def test_units_write_their_state_alone() -> None:
     """The folder of their state is the only one, and the checkout is not below what is hidden."""
     for unit in units():
         service = unit["Service"]
         assert (service["ProtectSystem"], service["ProtectHome"]) == ("strict", "yes")
-        assert service["Environment"].split()[0] == "PREFECT_HOME=/var/lib/ragmetrics"
+        assert "/var/lib/ragmetrics" in service["Environment"]
         assert service["StateDirectory"] == "ragmetrics"
         assert not service["WorkingDirectory"].startswith(("/home", "/root", "/tmp"))
