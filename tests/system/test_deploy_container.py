@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import yaml
 
 from tests.fakes.clone import fresh_clone
 from tests.fakes.containers import DEPLOYMENTS, in_compose
@@ -25,7 +24,6 @@ from tests.fakes.prefect_live import Live, prefect_live
 from tests.fakes.slack import SlackServer
 
 PASSWORD = "a@b/c:d#e%20f+?=&$'"
-DEPLOYED = len(yaml.safe_load((DEPLOYMENTS / "prefect.yaml").read_text())["deployments"])
 IN_SLIM = ("sh", "pwd", "dirname", "sed", "mktemp")
 """What deploying takes of the image's system, which has no git."""
 
