@@ -1,0 +1,1 @@
+"""Tests of the wheel as users install it: `make test-dist`."""
