@@ -64,7 +64,7 @@ def false_alarms(
 
 
 def _by_rules(simulated: Years, budget: AlertSettings) -> Flags:
-    return drops(simulated, budget.rules_level, count_nights=budget.per_time).begun
+    return drops(simulated, budget.rules_level, in_time=budget.per_time).begun
 
 
 def _a_year(begun: Flags) -> float:
@@ -271,7 +271,7 @@ def _ways(count: int, seed: int) -> Iterator[str]:
     for name, target in LEVELS.items():
         fired = []
         for simulated in (quiet, fallen):
-            best = drops(simulated, spread, count_nights=True).best
+            best = drops(simulated, spread, in_time=True).best
             fired.append(best < (lord_levels(best, target) if target else spread))
         told = fired[1][:, (fallen.days >= late.start) & (fallen.days < late.start + 3)].any(axis=1)
         yield (

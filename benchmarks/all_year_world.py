@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ragmetrics.alerts.level_series import APART, EARLY, SPREAD_DAYS, level_steps
+from ragmetrics.alerts.level_series import EARLY, SPREAD_DAYS, movement_of
 from ragmetrics.alerts.slow_decline import DAYS
 from ragmetrics.stats import (
     chance_of_any,
-    degrees_of_freedom,
-    estimate_movement,
     find_decline,
     night_levels,
     rule_links,
@@ -74,19 +72,21 @@ def years(
     fall: Fall | None = None,
     nights: int = NIGHTS,
     correlation: float = 0.0,
+    wobble: float = WOBBLE,
+    mixed: bool = True,
 ) -> Years:
-    """So many years; `correlation` is that of the judge's levels on successive nights. The first
-    metric falls.
+    """So many years; `correlation` is that of the judge's levels on successive nights, `wobble`
+    their standard deviation. The first metric falls. Not `mixed`: each night has the same mix.
     """
     day = np.arange(nights)
     day = day[(random.random(nights) >= MISSING) | (day == nights - 1)]
     height = (SECTIONS[0] - SECTIONS[0].mean()) / SECTIONS[0].std()
     season = np.cos(2 * np.pi * (day / NIGHTS + random.random((count, 1))))
     drift = random.normal(0, DRIFT, (count, len(day))).cumsum(axis=1)
-    strength = CYCLE * np.cos(2 * np.pi * day / 7) + SEASON * season + drift
+    strength = (CYCLE * np.cos(2 * np.pi * day / 7) + SEASON * season + drift) * mixed
     mix = special.softmax(strength[..., None] * height, axis=-1)
     questions = random.multinomial(rows, mix)[:, None].repeat(len(SECTIONS), axis=1)
-    level = random.normal(0, WOBBLE, (count, len(day)))
+    level = random.normal(0, wobble, (count, len(day)))
     for night in range(1, len(day) if correlation else 1):
         new = np.sqrt(1 - correlation**2) * level[:, night]
         level[:, night] = correlation * level[:, night - 1] + new
@@ -157,10 +157,10 @@ class DropAlarms:
     """The smallest adjusted p of each night: years x nights."""
 
 
-def drops(simulated: Years, level: float, *, count_nights: bool) -> DropAlarms:
+def drops(simulated: Years, level: float, *, in_time: bool, moving: bool = True) -> DropAlarms:
     """`max_drop: 0.05, versus: trailing:7`, like for like: a night alone, or with the one before if
-    that was a suspect. Firing nights are in no baseline. `count_nights` adds the movement of nights
-    to the error, as rules do whose false alarms have a budget in time.
+    that was a suspect. Firing nights are in no baseline. `in_time`: false alarms have a budget in
+    time. Not `moving`: the movement of the nights is not counted, as before it was by default.
     """
     shape = simulated.questions.shape
     begun, best = np.zeros(shape[:3], dtype=bool), np.ones((shape[0], shape[2]))
@@ -174,11 +174,11 @@ def drops(simulated: Years, level: float, *, count_nights: bool) -> DropAlarms:
         if night >= BASELINE:
             before = _together(usual)
             beyond, single = _chance(before, tonight, waiting, pending, _STILL)
-            chance = np.minimum(1.0, COMPARISONS * single)
-            if count_nights:
-                moving = _movement(simulated, night, chance_of_any(single, LINKS) < level)
-                beyond, single = _chance(before, tonight, waiting, pending, moving)
-                chance = chance_of_any(single, LINKS)
+            if moving:
+                wanted = _counted(single, in_time=in_time) < level
+                moved = _movement(simulated, night, wanted, in_time=in_time)
+                beyond, single = _chance(before, tonight, waiting, pending, moved)
+            chance = _counted(single, in_time=in_time)
             adjusted = _adjusted(chance)
             best[:, night] = adjusted.min(axis=1)
             fires = beyond & (adjusted < level)
@@ -191,19 +191,25 @@ def drops(simulated: Years, level: float, *, count_nights: bool) -> DropAlarms:
     return DropAlarms(begun, best)
 
 
+def _counted(single: Numbers, *, in_time: bool) -> Numbers:
+    """The chance that any of a rule's comparisons has a p so small."""
+    found: Numbers = np.minimum(1.0, COMPARISONS * single)
+    return chance_of_any(single, LINKS) if in_time else found
+
+
 @dataclass(frozen=True)
 class _Movement:
     """How far each series moves from night to night, and the degrees of freedom of that."""
 
     sd: Numbers
-    freedom: float
+    freedom: Numbers
 
     def between(self, before: int, now: int) -> _Movement:
         """The error that it adds to a drop between the means of so many nights."""
         return _Movement(self.sd * np.sqrt(1 / before + 1 / now), self.freedom)
 
 
-_STILL = _Movement(np.zeros(()), 1.0)
+_STILL = _Movement(np.zeros(()), np.ones(()))
 
 
 def _chance(
@@ -217,9 +223,9 @@ def _chance(
     return beyond, np.where(beyond, np.where(better, pooled, alone), 1.0)
 
 
-def _movement(simulated: Years, night: int, wanted: Flags) -> _Movement:
+def _movement(simulated: Years, night: int, wanted: Flags, *, in_time: bool) -> _Movement:
     """The movement of the nights before, for the wanted series; else 0."""
-    found = np.zeros(wanted.shape)
+    found, freedom = np.zeros(wanted.shape), np.ones(wanted.shape)
     own = slice(int(np.searchsorted(simulated.days, simulated.days[night] - SPREAD_DAYS)), night)
     for year, metric in zip(*np.nonzero(wanted), strict=True):
         questions = simulated.questions[year, metric, own]
@@ -228,9 +234,10 @@ def _movement(simulated: Years, night: int, wanted: Flags) -> _Movement:
         scatter = (questions * means * (1 - means)).sum(axis=-1)
         errors = np.sqrt(scatter / (count - 1) / count)
         levels = night_levels(questions, means, EARLY)
-        steps = level_steps(simulated.days[own], levels, errors)
-        found[year, metric] = estimate_movement(steps) or 0.0
-    return _Movement(found, degrees_of_freedom(max(1, own.stop - own.start - APART)))
+        level = movement_of(simulated.days[own], levels, errors, in_time=in_time)
+        if level is not None:
+            found[year, metric], freedom[year, metric] = level.error, level.freedom
+    return _Movement(found, freedom)
 
 
 def _together(nights: list[_Rows]) -> _Rows:

@@ -4,6 +4,11 @@ python -m benchmarks movement [--rows NIGHTS]
 
 The nights are those of `moving_world`: real per-question scores. `before` leaves out how far the
 judge moves, `after` is the code as it runs; both see the same nights.
+
+Then traffic whose questions never recur (the arrays of `all_year_world`, two metrics): there
+`before` leaves out the movement of the nights. `week`: the mix goes by weekday and season and
+drifts. The power is that of a drop in one metric by a judge that does not move; `equal` is the test
+without the movement at the level at which it has as many false alarms as `after`.
 """
 
 from __future__ import annotations
@@ -13,10 +18,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.all_year_world import Fall, Flags, drops, years
 from benchmarks.moving_world import LIMIT, METRICS, Golden, Values, World, real_scores
 from ragmetrics.model import Manifest
 
 LEVELS = (0.0, 0.01, 0.02)
+ROWS = (100, 300, 1000)
+FALLS = {100: 0.15, 300: 0.1, 1000: 0.07}
+"""A drop that the rules find on the first night more often than not, by rows."""
+LEVEL, FIRST, NIGHTS = 0.01, 28, 128
+"""`false_alarms` by default; nights without alarms that are counted, and all nights of a world."""
 HISTORY = 28
 DROP = 0.1
 """Share of the questions that lose 0.5: a drop of 0.05."""
@@ -103,8 +114,80 @@ def power(golden: Golden, trials: int, history: int = HISTORY) -> Power:
     return Power(trials, (sure[0], sure[1]), (alerted[0], alerted[1]))
 
 
+def fresh_alarms(
+    rows: int,
+    sd: float,
+    worlds: int,
+    *,
+    mixed: bool = False,
+    moving: bool = True,
+    level: float = LEVEL,
+    seed: int = 15,
+) -> tuple[float, float]:
+    """Nights of 1,000 on which an alert fires though nothing changed but the judge's level: of the
+    first four weeks, and later.
+    """
+    random = np.random.default_rng([seed, rows, mixed])
+    simulated = years(random, worlds, rows, nights=NIGHTS, wobble=sd, mixed=mixed)
+    begun: Flags = np.asarray(
+        drops(simulated, level, in_time=False, moving=moving).begun.any(axis=1)
+    )
+    first, month = np.searchsorted(simulated.days, (7, FIRST))
+    return 1_000 * float(begun[:, first:month].mean()), 1_000 * float(begun[:, month:].mean())
+
+
+def fresh_power(
+    rows: int, worlds: int, after: int, *, moving: bool = True, level: float = LEVEL, seed: int = 16
+) -> float:
+    """Share of the drops that are told on their first night, after so many nights."""
+    random, fall = np.random.default_rng([seed, rows]), Fall(FALLS[rows], after)
+    simulated = years(random, worlds, rows, fall, after + 1, wobble=0.0, mixed=False)
+    found = drops(simulated, level, in_time=False, moving=moving)
+    return float(found.begun[:, 0, -1].mean())
+
+
+def equal_level(rows: int, worlds: int) -> float:
+    """The level at which the test without the movement has as many false alarms as the rules."""
+    _, most = fresh_alarms(rows, 0.0, worlds)
+    low, high = 0.0, LEVEL
+    while high - low > LEVEL / 50:
+        middle = (low + high) / 2
+        more = fresh_alarms(rows, 0.0, worlds, moving=False, level=middle)[1] > most
+        low, high = (low, middle) if more else (middle, high)
+    return high
+
+
+def _fresh(worlds: int) -> Iterator[str]:
+    for mixed in (False, True):
+        for rows in ROWS:
+            for sd in LEVELS:
+                shown = (
+                    fresh_alarms(rows, sd, worlds, mixed=mixed, moving=moving)
+                    for moving in (False, True)
+                )
+                before, after = (f"{early:.1f}, {late:.1f}" for early, late in shown)
+                yield (
+                    f"{'week' if mixed else 'fresh'}, {rows} rows, judge SD {sd}: nights of 1,000 "
+                    "unchanged ones on which an alert fired (first four weeks, later): "
+                    f"{before} before, {after} after"
+                )
+    for rows in ROWS:
+        level = equal_level(rows, 4 * worlds)
+        for nights in (FIRST, 90):
+            told = [
+                fresh_power(rows, 10 * worlds, nights, moving=moving, level=one)
+                for moving, one in ((False, LEVEL), (False, level), (True, LEVEL))
+            ]
+            yield (
+                f"fresh, {rows} rows, judge SD 0, a drop of {FALLS[rows]} after {nights} nights, "
+                f"told on the first: {told[0]:.1%} before, {told[1]:.1%} equal ({level:.4f}), "
+                f"{told[2]:.1%} after"
+            )
+
+
 def report(nights: int, trials: int, seed: int = 15) -> Iterator[str]:
     """All figures, line by line, before and after side by side."""
+    yield from _fresh(max(1, nights // 5))
     scores = real_scores()
     for sd in LEVELS:
         golden = Golden(scores, sd, np.random.default_rng(seed))

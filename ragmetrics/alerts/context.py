@@ -105,8 +105,7 @@ class NightContext:
     )
     """Cached movement of the judge from night to night, by metric."""
     spreads: dict[str, LevelError | None] = field(default_factory=dict, init=False, compare=False)
-    """Movement of a night's level beyond its questions, by metric, where drops have to count it:
-    with a budget of false alarms in time."""
+    """Movement of a night's level beyond its questions, by metric; each drop counts it."""
     _read: dict[tuple[str, str], MetricScores] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

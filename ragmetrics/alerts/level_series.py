@@ -6,7 +6,7 @@ explains the scores, the level is that of the mix of all nights by this tag (`st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from ragmetrics.stats import (
     LevelError,
     NightStep,
     Numbers,
+    clear_movement,
     degrees_of_freedom,
     error_of,
     estimate_movement,
@@ -34,6 +35,8 @@ SPREAD_DAYS = 90
 APART = 3
 """Nights from one level to the other in a step. What a judge keeps from one night to the next is
 not seen in successive levels."""
+SPANS = (3, 4, 5, 6, 7)
+"""The same where steps of several lengths count: more evidence from as many nights."""
 _WEEK = 7
 
 
@@ -93,23 +96,36 @@ def _levels(summaries: Sequence[Summary], tag: str | None) -> Numbers:
     return night_levels(questions, means, EARLY)
 
 
-def spread_of_nights(night: NightContext, metric: str) -> LevelError | None:
+def spread_of_nights(night: NightContext, metric: str, *, in_time: bool) -> LevelError | None:
     """How far a night's level moves by more than its questions explain, from the nights of the 90
     days before; None where it is 0 or less than eight nights are known.
 
-    It is `stats.estimate_movement` of steps over three nights, without the days of the week. Unlike
-    the judge's own movement it needs no question that recurs.
+    It is estimated from steps over some nights, without the days of the week. Unlike the judge's
+    own movement it needs no question that recurs.
     """
     past = trailing_nights(night.history or night.earlier, night.manifest.date, SPREAD_DAYS)
     past = [one for one in past if night.compares(one, metric)]
     series = level_series(night, metric, past)
-    steps = level_steps(series.days, series.levels, series.errors)
+    return movement_of(series.days, series.levels, series.errors, in_time=in_time)
+
+
+def movement_of(
+    days: Codes, levels: Numbers, errors: Numbers, *, in_time: bool
+) -> LevelError | None:
+    """The movement of some levels. For a budget of false alarms `in_time` all estimates count; else
+    `stats.clear_movement`, which keeps the power of nights that do not move.
+    """
+    if not in_time:
+        return clear_movement(level_steps(days, levels, errors, SPANS), len(levels))
+    steps = level_steps(days, levels, errors)
     sd = estimate_movement(steps)
     return LevelError(sd, degrees_of_freedom(len(steps))) if sd else None
 
 
-def level_steps(days: Codes, levels: Numbers, errors: Numbers) -> list[NightStep]:
-    """The steps between levels three nights apart; of the first ten nights, closer ones. Where the
+def level_steps(
+    days: Codes, levels: Numbers, errors: Numbers, spans: Sequence[int] = (APART,)
+) -> list[NightStep]:
+    """The steps between levels some nights apart; of the first nights, closer ones. Where the
     nights cover each day of the week twice or more, the levels are without the mean of their day,
     which takes a degree of freedom each.
     """
@@ -119,10 +135,14 @@ def level_steps(days: Codes, levels: Numbers, errors: Numbers) -> list[NightStep
         sums = np.bincount(weekdays, weights=levels, minlength=count)
         means = sums / np.bincount(weekdays, minlength=count)
         levels = (levels - means[weekdays]) * np.sqrt(len(days) / (len(days) - count))
-    apart = max(1, min(APART, len(levels) - FEWEST_STEPS))
+    known = sorted({max(1, min(span, len(levels) - FEWEST_STEPS)) for span in spans})
+    return [step for apart in known for step in _steps(levels, errors, apart)]
+
+
+def _steps(levels: Numbers, errors: Numbers, apart: int) -> Iterator[NightStep]:
     changes, both = levels[apart:] - levels[:-apart], np.hypot(errors[apart:], errors[:-apart])
     pairs = zip(changes, both, strict=True)
-    return [NightStep(float(step), float(error)) for step, error in pairs]
+    return (NightStep(float(step), float(error)) for step, error in pairs)
 
 
-__all__ = ["LevelSeries", "level_series", "level_steps", "spread_of_nights"]
+__all__ = ["LevelSeries", "level_series", "level_steps", "movement_of", "spread_of_nights"]

@@ -52,8 +52,10 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     silenced = {finding.metric for finding in health if finding.level == "breach"}
     rules = settings.rules if settings.rules is not None else _applicable(night)
     rules = [rule for rule in rules if rule.metric not in silenced]
-    if settings.per_time:
-        night.spreads.update((rule.metric, spread_of_nights(night, rule.metric)) for rule in rules)
+    night.spreads.update(
+        (metric, spread_of_nights(night, metric, in_time=settings.per_time))
+        for metric in {rule.metric for rule in rules}
+    )
     cases = [
         case
         for rule in rules

@@ -34,6 +34,12 @@ _EXPECTED = float(special.chdtr(3, _MOST) + _MOST * special.chdtrc(1, _MOST))
 """Mean of min(x, 4) where x is chi-squared with one degree of freedom."""
 _INDEPENDENT = 2 / 3
 """Degrees of freedom per step; less than 1, because adjacent steps share a night."""
+_INDEPENDENT_NIGHTS = 0.8
+"""Degrees of freedom per night of steps over three to seven nights."""
+_CLEAR = 1.1
+"""Standard errors of a clear movement: with fewer, nights that do not move lose power; with more,
+nights that move by as much as a mean's error have more than five false alarms in 1,000."""
+_WEEKS = 21
 _HALVINGS = 60
 _FEWEST = 2
 """Fewest nights, or weekdays, and fewest nights per weekday, for a test of equal levels."""
@@ -111,6 +117,29 @@ def estimate_movement(steps: Sequence[NightStep]) -> float | None:
         middle = (low + high) / 2
         low, high = (middle, high) if too_small(middle) else (low, middle)
     return math.sqrt(high)
+
+
+def clear_movement(steps: Sequence[NightStep], nights: int) -> LevelError | None:
+    """The movement of one night's level where it is clearly more than the questions explain.
+
+        sd^2 = S^2 - v,   freedom = f sd^4 / S^4,   f = 0.8 (nights - 3)
+
+    `steps` are those of all nights three to seven nights apart: five for each night. S^2 is half
+    their variance, v the part that the questions explain: where v is most of it, the difference is
+    known badly (Satterthwaite 1946), so its t quantiles are wide. None for fewer than seven steps,
+    and where S^2 is above v by less than 1.1 of its standard errors, sqrt(2 / f) S^2. Half of the
+    estimates are above 0 though nothing moves: to count them all would cost power on every night.
+    In the first three weeks all count, as few are clear then, and a judge that moves would tell
+    false alarms for weeks.
+    """
+    sd = estimate_movement(steps)
+    if not sd:
+        return None
+    own = sum(step.error**2 for step in steps) / (2 * len(steps))
+    freedom, whole = _INDEPENDENT_NIGHTS * max(1, nights - 3), own + sd**2
+    if nights >= _WEEKS and sd**2 < _CLEAR * math.sqrt(2 / freedom) * whole:
+        return None
+    return LevelError(sd, freedom * (sd**2 / whole) ** 2)
 
 
 def degrees_of_freedom(steps: int) -> float:

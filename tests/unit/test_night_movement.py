@@ -16,6 +16,7 @@ from ragmetrics.stats import (
     LevelError,
     MeanDifference,
     NightStep,
+    clear_movement,
     compare,
     compare_aligned,
     date_change,
@@ -54,6 +55,40 @@ def a_drop(by: float, questions: int = 100, seed: int = 1) -> Drop:
     found = compare(*sides)
     assert found is not None
     return found
+
+
+# A movement that is clearly more than the questions explain
+
+
+def test_a_clear_movement_counts_with_the_doubt_of_what_the_questions_explain() -> None:
+    """A difference of two variances has fewer degrees of freedom than either."""
+    steps = [NightStep(0.1 * (-1) ** n, 0.05) for n in range(60)]
+    found, sd = clear_movement(steps, 63), estimate_movement(steps)
+    assert found is not None
+    assert sd
+    assert found.error == sd
+    whole = sd**2 + 0.05**2 / 2
+    assert found.freedom == pytest.approx(0.8 * 60 * (sd**2 / whole) ** 2)
+
+
+def test_a_movement_that_may_be_chance_does_not_count_after_three_weeks() -> None:
+    """Half of the estimates of nights that do not move are above 0."""
+    random = np.random.default_rng(5)
+    still = [steps_of(np.zeros(61), 0.02, random) for _ in range(200)]
+    assert 0.35 < np.mean([bool(estimate_movement(steps)) for steps in still]) < 0.65
+    assert np.mean([clear_movement(steps, 61) is not None for steps in still]) < 0.3
+
+
+def test_in_the_first_weeks_every_estimate_counts() -> None:
+    """So few steps seldom show clearly that a judge moves."""
+    random = np.random.default_rng(6)
+    for steps in (steps_of(np.zeros(15), 0.02, random) for _ in range(50)):
+        assert (clear_movement(steps, 15) is None) == (not estimate_movement(steps))
+
+
+def test_without_enough_steps_no_movement_is_clear() -> None:
+    """Seven are needed."""
+    assert clear_movement([NightStep(0.5, 0.001)] * (FEWEST_STEPS - 1), 8) is None
 
 
 # The estimate
