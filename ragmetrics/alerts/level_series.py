@@ -101,12 +101,20 @@ def spread_of_nights(night: NightContext, metric: str, *, in_time: bool) -> Leve
     days before; None where it is 0 or less than eight nights are known.
 
     It is estimated from steps over some nights, without the days of the week. Unlike the judge's
-    own movement it needs no question that recurs.
+    own movement it needs no question that recurs. Nights of an incident that lasts until tonight
+    are left out: its drop would explain itself, and a firing alert would resolve.
     """
     past = trailing_nights(night.history or night.earlier, night.manifest.date, SPREAD_DAYS)
     past = [one for one in past if night.compares(one, metric)]
+    while past and _in_incident(past[-1], metric):
+        past.pop()
     series = level_series(night, metric, past)
     return movement_of(series.days, series.levels, series.errors, in_time=in_time)
+
+
+def _in_incident(night: Manifest, metric: str) -> bool:
+    own = (one for one in night.findings if one.metric == metric)
+    return any(one.state in ("pending", "firing") for one in own)
 
 
 def movement_of(
