@@ -3,8 +3,9 @@
 python -m benchmarks weekdays [--rows NIGHTS]
 
 The nights are those of `weekday_world`, the rules and the state machine those of a run. Each line
-tells the same nights three times: held against the nights before as they are (`mix_tags: []`),
-like with like by tags, and without any tag, where only the days of the week can tell.
+tells the same nights four times: held against the nights before as they are (`mix_tags: []`),
+like with like by tags, and without any tag, where only the days of the week can tell, against the
+week before and against the night before (`versus: previous`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from itertools import islice
 import numpy as np
 
 from benchmarks.weekday_world import (
+    METRICS,
     Sections,
     Values,
     World,
@@ -26,6 +28,7 @@ from benchmarks.weekday_world import (
     shares,
     week_after_week,
 )
+from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import Finding
 
 STRENGTHS = {"no cycle": 0.0, "a weekly cycle": 0.42, "a cycle twice as strong": 0.84}
@@ -35,10 +38,15 @@ ROOM = 1.3
 """Times the fall that a section has to lose on an average night."""
 HISTORY = 56
 """Nights before a drop."""
+PREVIOUS = AlertSettings(
+    rules=tuple(Rule(metric=metric, max_drop=0.05, versus="previous") for metric in METRICS)
+)
+"""The rules of the worlds, against the night before."""
 WAYS: Mapping[str, Callable[[], World]] = {
     "as they are": lambda: World(mix_tags=()),
     "like with like": World,
     "like with like, no tags": lambda: World(tagged=False),
+    "versus previous, no tags": lambda: World(tagged=False, settings=PREVIOUS),
 }
 
 

@@ -52,6 +52,14 @@ from .message_samples import sample_messages as sample_messages
 from .missed_nights import with_missed_nights as with_missed_nights
 from .notification_channels import channels as channels, SLACK as SLACK
 from .outbox import given_up as given_up, GIVEN_UP as GIVEN_UP, LONGEST_DAYS as LONGEST_DAYS
+from .renamed_alerts import with_keys_of_today as with_keys_of_today
+from .rule_check import can_fall as can_fall
+from .rule_reach import (
+    Known as Known,
+    blind_text as blind_text,
+    blind_texts as blind_texts,
+    why_it_cannot_fire as why_it_cannot_fire,
+)
 from .root_cause import explain_root_cause as explain_root_cause
 from .timeouts import (
     Unconfirmed as Unconfirmed,

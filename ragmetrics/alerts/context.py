@@ -9,6 +9,9 @@ A baseline is the nights that a drop is compared with, as `versus` of its rule s
 previous      the last comparable night              pinned:RUN  always one run of the store
 trailing:N    the last N comparable nights           serving     the nights of the serving build
 
+Where scores go by the day of the week, `previous` is the same day of a week before, and an incident
+is judged by tonight alone: its other nights are of other days.
+
 Except for a pinned run, a baseline excludes nights on which the alert was firing, and the pending
 nights before: otherwise a lasting drop would look resolved. It excludes nights with too few rows. A
 pending incident is excluded while it lasts. Later its nights count again: if all poor nights were
@@ -23,6 +26,7 @@ from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
 from ragmetrics.alerts.coded_rows import RowCoder
+from ragmetrics.alerts.weekly_cycle import goes_by_weekday, may_show_cycle, nights_of_day
 from ragmetrics.config import Rule
 from ragmetrics.model import BUILDS, Drift, Finding, JudgeMovement, Manifest, Notification, Segment
 from ragmetrics.scoring import MetricScores
@@ -41,6 +45,8 @@ MOST_NIGHTS = 7
 SERVING_NIGHTS = 7
 """Most nights of the serving build in its baseline: the newest ones."""
 
+_NO_CYCLE = ", of any weekday, as no weekly cycle is known yet"
+
 
 @dataclass(frozen=True)
 class Baseline:
@@ -48,6 +54,8 @@ class Baseline:
 
     nights: Sequence[Manifest]
     label: str = ""
+    note: str = ""
+    """What it does not take into account, as the end of a phrase."""
     build: str | None = None
     """Only the rows of this index build count; None: all rows."""
     spell: Sequence[Manifest] = ()
@@ -230,9 +238,27 @@ def find_baseline(rule: Rule, night: NightContext, key: str) -> Baseline | NoBas
         return NoBaseline("no earlier night by the same judge")
     if kind == "serving":
         return _serving(night, before, spell)
-    nights = before[-1 if kind == "previous" else -int(which) :]
     past = [one for one in comparable if one.date < start]
+    if kind == "previous":
+        return _previous(rule.metric, night, Baseline(before[-1:], usual=before, past=past), spell)
+    nights = before[-int(which) :]
     return Baseline(nights, _label(nights), spell=spell, usual=before, past=past)
+
+
+def _previous(
+    metric: str, night: NightContext, last: Baseline, spell: Sequence[Manifest]
+) -> Baseline | NoBaseline:
+    """The last usual night; where scores go by the day of the week, the last one of tonight's."""
+    label, day = _label(last.nights), night.manifest.date
+    if not goes_by_weekday(last.past, metric, day):
+        note = (
+            "" if may_show_cycle(last.past) else "of any weekday, as no weekly cycle is known yet"
+        )
+        return replace(last, label=label, note=note, spell=spell)
+    same = nights_of_day(last.usual, day)[-1:]
+    if not same:
+        return NoBaseline(f"scores go by the day of the week, and no {day:%A} is comparable")
+    return replace(last, nights=same, label=f"{_label(same)}, the {day:%A} before")
 
 
 def usual_nights(night: NightContext, metric: str, key: str, start: date) -> list[Manifest]:

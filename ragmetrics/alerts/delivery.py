@@ -23,6 +23,7 @@ from ragmetrics.alerts.late_nights import is_late, with_late_night
 from ragmetrics.alerts.missed_nights import find_earlier, with_missed_nights
 from ragmetrics.alerts.notification_channels import SLACK, Channel, ComposeMessage, channels
 from ragmetrics.alerts.outbox import deliver
+from ragmetrics.alerts.renamed_alerts import move_silences_and_threads, with_keys_of_today
 from ragmetrics.alerts.silence_store import silences
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import advance_states
@@ -68,6 +69,7 @@ def notify_channels(
         late = manifest.late or _overtaken(before, manifest)
         night = manifest.model_copy(update={"late": late})
         move = _move_late if late and manifest.date not in before.nights else _move
+        move_silences_and_threads(files, manifest.findings)
         moved, findings = move(settings, files, before, night)
         compose_message = message_composer(settings, files, night, run_url)
         message = compose_message(findings)
@@ -92,7 +94,8 @@ def _move(
 ) -> tuple[AlertStore, list[Finding]]:
     """The alert states after a night and missed nights before it, and its findings."""
     days, found = settings.alerts.remind_days, manifest.findings
-    known = with_missed_nights(before, find_earlier(files, before, manifest.date), found, days)
+    earlier = with_keys_of_today(settings.alerts.rules, find_earlier(files, before, manifest.date))
+    known = with_missed_nights(before, earlier, found, days)
     return advance_states(known, found, manifest.date, days, silences(files), manifest.run)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from ragmetrics.alerts.context import Baseline, NightContext, NoBaseline, find_baseline, was_firing
@@ -13,6 +14,7 @@ from ragmetrics.alerts.question_mix import RowSelection, drop_between
 from ragmetrics.alerts.rule_check import (
     Limit,
     RuleCheck,
+    alert_key,
     no_data,
     of_segment,
     start_finding,
@@ -47,14 +49,20 @@ def check_drop(
     named = Limit(
         limit,
         drop_name(limit, rule.versus),
-        f"drop of more than {limit:g} against {_versus(rule.versus)}",
+        f"drop of more than {limit:g}{_share(rule)} against {_versus(rule.versus)}",
     )
     finding = start_finding(rule, named, segment, night, now)
+    if rule.former_limit:
+        former = alert_key(night, rule.metric, segment, rule.former_limit)
+        finding = finding.model_copy(update={"renamed_from": former})
     if short := too_few(rule, finding, night, now):
         return short
     baseline = find_baseline(rule, night, finding.key)
     if isinstance(baseline, NoBaseline):
         return _incomparable(rule, finding, night, baseline)
+    if rule.max_share is not None:
+        limit = rule.allowed_drop(_reference(rule.metric, segment, night, baseline))
+        finding = finding.model_copy(update={"limit": limit})
     firing = was_firing(night.earlier, finding.key)
     line = min(limit, rule.clear) if firing and rule.clear is not None else limit
     case = measure_drop(rule, finding, night, baseline, line)
@@ -148,8 +156,8 @@ def _describe(measured: _Measured, limit: float, moves: str) -> dict[str, Any]:
     change = drop_text(drop.drop, drop.low, drop.high)
     return {
         "message": (
-            f"from {compared_words(means, ' to ')}{over} ({baseline.label}); "
-            f"{_mix(drop)}{change}, limit {limit:g}{moves and '; '}{moves}"
+            f"from {compared_words(means, ' to ')}{over} ({baseline.label}{baseline.note}); "
+            f"{_mix(drop)}{change}, limit {limit:.3g}{moves and '; '}{moves}"
         ),
         "means": means,
         "baseline": measured.before,
@@ -193,6 +201,22 @@ def _incomparable(
         firing = finding.model_copy(update={"message": text, "level": "breach"})
         return RuleCheck(rule, firing, unjudged=True)
     return RuleCheck(rule, finding.model_copy(update={"message": text, "compared": False}))
+
+
+def _reference(
+    metric: str, segment: Segment | None, night: NightContext, baseline: Baseline
+) -> float | None:
+    """The mean of a baseline, for a limit that is a share of it; None where no row is scored."""
+    if segment is None and baseline.build is None:
+        summaries = (one.summary(metric) for one in baseline.nights)
+        means = [one.mean for one in summaries if one and one.mean is not None]
+        return fmean(means) if means else None
+    values = night.questions(metric, segment, baseline.nights, baseline.build)
+    return _mean(values) if any(values) else None
+
+
+def _share(rule: Rule) -> str:
+    return "" if rule.max_share is None else f", or of more than {rule.max_share:.0%} of the mean,"
 
 
 def _versus(versus: str) -> str:

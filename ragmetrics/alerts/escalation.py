@@ -57,7 +57,7 @@ def escalate(
 
 def _since_notified(case: RuleCheck, finding: Finding, night: NightContext) -> RuleCheck | None:
     """The drop of a firing alert since its last notification; None where it is not known."""
-    notified = night.notified.get(finding.key)
+    notified = _last_notification(night, finding)
     if notified is None or notified.level == "no_data" or not finding.metric:
         return None
     if finding.level not in ("breach", "suspect"):
@@ -73,8 +73,19 @@ def _since_notified(case: RuleCheck, finding: Finding, night: NightContext) -> R
     since = [one for one in comparable if one.date > before.date]
     spell = since[-(case.rule.for_ - 1) :] if case.rule.for_ > 1 else []
     baseline = Baseline([before], before.date.isoformat(), spell=spell)
-    found = measure_drop(case.rule, finding, night, baseline, case.rule.step)
+    found = measure_drop(case.rule, finding, night, baseline, _step(case.rule, notified))
     return replace(found, comparisons=2 if spell else 1) if found else None
+
+
+def _step(rule: Rule, notified: Notification) -> float:
+    """The further drop that escalates; never more than a share of the mean in the last message."""
+    if rule.max_share is None or notified.mean is None or rule.worse_by is not None:
+        return rule.step
+    return min(rule.step, rule.max_share * max(notified.mean, 0.0))
+
+
+def _last_notification(night: NightContext, finding: Finding) -> Notification | None:
+    return night.notified.get(finding.key) or night.notified.get(finding.renamed_from)
 
 
 def _since_mean(
@@ -88,7 +99,7 @@ def _since_mean(
     tonight = night.scores[finding.metric or ""].by_question(finding.segment)
     drop = compare({question: [notified.mean] for question in tonight}, tonight)
     baseline = Baseline([night.manifest], notified.night.isoformat())
-    beyond = drop is not None and drop.drop > rule.step
+    beyond = drop is not None and drop.drop > _step(rule, notified)
     return RuleCheck(rule, finding, drop, beyond=beyond, baseline=baseline)
 
 
@@ -115,11 +126,12 @@ def _escalated(
     night: NightContext,
     false_alarms: float,
 ) -> Finding:
-    limit = case.rule.step
+    notified = _last_notification(night, finding) or Notification(night=night.manifest.date)
+    limit = _step(case.rule, notified)
     if not case.beyond or drop.drop <= limit or p_value >= false_alarms:
         return finding
     found = Escalation(
-        notified=night.notified[finding.key],
+        notified=notified,
         label=case.baseline.label if case.baseline else "",
         before=drop.before,
         now=drop.now,

@@ -20,6 +20,7 @@ from ragmetrics.alerts.coded_rows import MOST_VALUES, CodedRows, joined
 from ragmetrics.alerts.context import Baseline, NightContext
 from ragmetrics.alerts.golden_dates import one_sided_questions, without_questions
 from ragmetrics.alerts.judge_movement import level_between
+from ragmetrics.alerts.weekly_cycle import SAME_DAYS, WEEK, goes_by_weekday
 from ragmetrics.model import WEEKDAY, Manifest, Segment
 from ragmetrics.stats import (
     Codes,
@@ -35,18 +36,10 @@ from ragmetrics.stats import (
     like_for_like,
     residuals,
     same_level_chance,
-    weekly_chance,
     with_movement,
 )
 from ragmetrics.storage import trailing_nights
 
-WEEK = 7
-SAME_DAYS = 28
-"""Earlier days whose same days of the week are part of the baseline."""
-CYCLE_DAYS = 56
-"""Earlier days for the test of a weekly cycle."""
-SURE = 0.01
-"""Significance level for a weekly cycle."""
 _DIFFER = 0.1
 """Significance level for differences between nights that tags do not explain."""
 _LEAST = 0.01
@@ -70,7 +63,7 @@ def without_mix(
         return plain
     sides = _Sides(night, which, baseline.nights, now, baseline.build)
     strata = sides.strata()
-    if _goes_by_weekday(night, which.metric, baseline.past) and sides.differ(strata):
+    if goes_by_weekday(baseline.past, which.metric, night.manifest.date) and sides.differ(strata):
         days = {one.date.weekday() for one in now}
         past = trailing_nights(baseline.past, night.manifest.date, SAME_DAYS)
         same = [one for one in past if one.date.weekday() in days]
@@ -93,19 +86,6 @@ def _covers(week: Sequence[Manifest], night: NightContext) -> bool:
     """Whether some nights show the usual mixes: seven nights, one of them on tonight's weekday."""
     day = night.manifest.date.weekday()
     return len(week) == WEEK and any(one.date.weekday() == day for one in week)
-
-
-def _goes_by_weekday(night: NightContext, metric: str, past: Sequence[Manifest]) -> bool:
-    """Whether the means of the weeks before depend significantly on the day of the week.
-
-    Nights on which the alert fired count: a day that is lower every week may fire each time.
-    """
-    known = [
-        (one.date, summary.mean)
-        for one in trailing_nights(past, night.manifest.date, CYCLE_DAYS)
-        if (summary := one.summary(metric)) and summary.mean is not None
-    ]
-    return weekly_chance([day for day, _ in known], [mean for _, mean in known]) < SURE
 
 
 @dataclass(frozen=True)

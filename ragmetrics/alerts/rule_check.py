@@ -5,6 +5,7 @@ The drop rules of a night are decided together, with control of the false discov
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from ragmetrics.alerts.context import Baseline, NightContext, was_firing
 from ragmetrics.config import Rule
+from ragmetrics.metrics import bundled_metrics
 from ragmetrics.model import Finding, Level, Segment, Status, Summary
 from ragmetrics.stats import Drop, adjust_p_values, chance_of_any
 from ragmetrics.storage import trailing_nights
@@ -100,13 +102,13 @@ def too_few(
         others = {status: n for status, n in now.status.items() if status != Status.SCORED}
         rest = [f"{n} {status.replace('_', ' ')}" for status, n in others.items()]
         text += f" ({', '.join(rest)})" if rest else ""
-    most = max(rows, _most_rows(finding, night))
+    most = max(rows, most_rows(finding, night))
     if finding.segment and 0 < most < rule.min_rows and not was_firing(night.earlier, finding.key):
         return RuleCheck(rule, finding.model_copy(update={"message": text, "compared": False}))
     return no_data(rule, finding, text)
 
 
-def _most_rows(finding: Finding, night: NightContext) -> int:
+def most_rows(finding: Finding, night: NightContext) -> int:
     """The most scored rows of the segment on a night of the week before, as far as recorded."""
     week = trailing_nights(night.earlier, night.manifest.date, WEEK)
     checked = [one.n for earlier in week for one in earlier.findings if one.key == finding.key]
@@ -183,6 +185,11 @@ def _in_words(finding: Finding) -> Finding:
     return finding.model_copy(update={"message": text})
 
 
+def can_fall(metric: str, mean: float) -> float:
+    """How far a mean can fall: to 0 for bundled metrics; infinite where the scale is not known."""
+    return mean if metric in bundled_metrics() else math.inf
+
+
 def chance_of(case: RuleCheck, drop: Drop) -> float:
     """The p value of a check's drop, counting the possible comparisons."""
     return _counted(case, drop.p_value) if case.beyond else 1.0
@@ -203,7 +210,7 @@ def _decided(
     `mde` assumes that only this rule finds a drop: its level is that of the smallest p in
     Benjamini-Hochberg.
     """
-    limit, significant = case.rule.max_drop or 0.0, p_value < false_alarms
+    limit, significant = case.finding.limit or 0.0, p_value < false_alarms
     level: Level = "ok"
     message = case.finding.message
     if case.beyond and significant:
@@ -219,5 +226,12 @@ def _decided(
     if case.links is not None:
         each *= case.comparisons * each / _counted(case, each)
     mde = drop.detectable(each, limit)
-    update = {"level": level, "p_value": p_value, "mde": mde, "message": message}
+    before = drop.before if case.finding.baseline is None else case.finding.baseline
+    update = {
+        "level": level,
+        "p_value": p_value,
+        "mde": mde,
+        "sees": mde < can_fall(case.rule.metric, before),
+        "message": message,
+    }
     return case.finding.model_copy(update=update)

@@ -18,6 +18,7 @@ from ragmetrics.alerts.level_series import spread_of_nights
 from ragmetrics.alerts.log_nights import check_nights
 from ragmetrics.alerts.min_test import with_min_chance
 from ragmetrics.alerts.rule_check import RuleCheck, decide
+from ragmetrics.alerts.rule_reach import reach_finding
 from ragmetrics.alerts.slow_decline import find_slow_declines, watched_metrics
 from ragmetrics.alerts.stale_labels import turnover_finding
 from ragmetrics.alerts.tag_means import with_tag_means
@@ -29,9 +30,22 @@ from ragmetrics.storage import trailing_nights
 from ragmetrics.text import clean
 
 DEFAULT_RULES = (
-    Rule(metric="context_relevance", max_drop=0.05, versus="trailing:7"),
-    Rule(metric="context_recall", max_drop=0.05, versus="trailing:7"),
+    *(
+        Rule(metric=metric, max_drop=0.05, max_share=0.25, versus="trailing:7")
+        for metric in ("context_relevance", "context_recall")
+    ),
+    *(
+        Rule(metric=metric, max_drop=0.1, max_share=0.25, versus="trailing:7", severity="warning")
+        for metric in (
+            "context_precision",
+            "context_relevancy",
+            "context_relevancy_chunks",
+            "response_relevancy",
+        )
+    ),
 )
+"""The rules without `alerts: rules:`, which `init` fits to a log: all default metrics are watched,
+those that say most of retrieval for smaller drops. 0.05 is a quarter of a mean of 0.2."""
 SEGMENT_DAYS = 7
 """Days before tonight: a segment of these nights without a row tonight is `no_data`."""
 _ANY = "(any)"
@@ -68,7 +82,8 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     found = escalate(cases, decide(cases, alpha), night, alpha)
     declines = find_slow_declines(settings, rules, night, found)
     level = level_finding(night, found)
-    explaining = [one for one in (level, turnover, bias_finding(night.manifest)) if one]
+    bias, reach = bias_finding(night.manifest), reach_finding(night, cases)
+    explaining = [one for one in (level, turnover, bias, reach) if one]
     return [_clean(finding) for finding in (*health, *explaining, *found, *declines)]
 
 

@@ -93,7 +93,7 @@ def compose(
         *bullets("Back to normal", _lines(_over(resolved, judged=True)), dashboard),
         *bullets("Closed", _lines(_over(resolved, judged=False)), dashboard),
         *bullets(
-            "Significantly worse, without an alert rule",
+            "Significantly worse, without an alert",
             (escape(unwatched_drop_story(f), 250) for f in manifest.falls),
         ),
         *bullets("Worst segments", _segments(manifest, list(metrics))),
@@ -158,12 +158,13 @@ def _what(incident: Incident) -> str:
     if finding.kind == "judge_failures":
         several = f"{incident.metrics} metrics" if incident.metrics > 1 else finding.metric
         return f"{more}judge failures in {several or 'the panel'}"
-    if finding.kind == "judge_drift":
-        return "judge drift"
-    if finding.kind in ("stale_log", "missed_nights", "stale_labels", "judge_bias"):
+    plain = ("judge_drift", "stale_log", "missed_nights", "stale_labels", "judge_bias")
+    if finding.kind in plain:
         return finding.kind.replace("_", " ")
     if finding.kind == "slow_decline":
         return f"slow decline of {finding.metric}"
+    if finding.kind == "cannot_fire":
+        return "a rule that cannot fire"
     if finding.kind == "no_data":
         return "broken logs" if finding.level == "breach" else "no data"
     if finding.state != "firing":

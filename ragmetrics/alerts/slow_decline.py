@@ -19,7 +19,7 @@ from scipy import special
 from ragmetrics.alerts.context import NightContext, nights_out, was_firing
 from ragmetrics.alerts.judge_drift import drop_between_without_drift
 from ragmetrics.alerts.level_series import level_series
-from ragmetrics.alerts.rule_check import alert_key
+from ragmetrics.alerts.rule_check import alert_key, can_fall
 from ragmetrics.config import AlertSettings, Rule, drop_name
 from ragmetrics.model import Finding, Level, Manifest, drop_text
 from ragmetrics.stats import ALPHA, CONFIDENCE, Drop, detectable, find_decline
@@ -28,11 +28,13 @@ from ragmetrics.storage import trailing_nights
 DAYS = 90
 """Days before tonight whose nights count."""
 LEAST_ROWS: int = Rule.model_fields["min_rows"].default
+MAX_SHARE = 0.25
+"""No limit is a larger share of the mean before."""
 
 
 def watched_metrics(rules: Iterable[Rule]) -> list[str]:
-    """The metrics that have a drop rule."""
-    return list(dict.fromkeys(rule.metric for rule in rules if rule.max_drop is not None))
+    """The metrics that have a rule."""
+    return list(dict.fromkeys(rule.metric for rule in rules))
 
 
 def find_slow_declines(
@@ -41,7 +43,7 @@ def find_slow_declines(
     night: NightContext,
     found: Sequence[Finding],
 ) -> list[Finding]:
-    """A finding for each metric with a drop rule and enough comparable nights.
+    """A finding for each metric with a rule and enough comparable nights.
 
     The nights of an incident of a drop rule do not count: the incident explains their fall. `found`
     are the findings of the rules tonight.
@@ -131,6 +133,7 @@ def _finding(night: NightContext, metric: str, fall: _Fall, limit: float, alpha:
     firing, where it is significant at 5%.
     """
     now, drop = night.manifest.summary(metric), fall.drop
+    limit = min(limit, MAX_SHARE * can_fall(metric, drop.before))
     key = alert_key(night, metric, None, "slow_decline")
     level: Level = "ok"
     if drop.drop > limit and drop.p_value < alpha:
@@ -142,7 +145,7 @@ def _finding(night: NightContext, metric: str, fall: _Fall, limit: float, alpha:
         kind="slow_decline",
         level=level,
         severity="warning",
-        rule=f"{metric}: slow decline of more than {limit:g}",
+        rule=f"{metric}: slow decline of more than {limit:.3g}",
         message=_message(metric, fall, ok=level == "ok"),
         metric=metric,
         n=now.scored if now else 0,

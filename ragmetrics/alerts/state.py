@@ -25,6 +25,7 @@ from types import MappingProxyType
 
 from ragmetrics.alerts.alert_store import MOST_NIGHTS, AlertState, AlertStore
 from ragmetrics.alerts.outbox import recover, withdraw
+from ragmetrics.alerts.renamed_alerts import under_keys_of_today
 from ragmetrics.model import (
     Finding,
     FindingKind,
@@ -47,6 +48,7 @@ _LASTING: tuple[FindingKind, ...] = (
     "stale_labels",
     "judge_bias",
     "slow_decline",
+    "cannot_fire",
 )
 """Findings that may last for weeks and suppress no rule, so they must not keep alerts open."""
 NO_SILENCES: Mapping[str, Silence] = MappingProxyType({})
@@ -82,6 +84,7 @@ def advance_states(
       the night suppress it) stays as it is. It is added at the end as a `no_data` finding. After
       `remind_days` without a finding it is closed on the first night without such problems, which
       is a `resolved` transition with the reason. Alerts that do not fire are removed then.
+    - An alert whose key has changed (`Finding.renamed_from`) goes on under its new key.
     - The returned findings may be passed again with the same store: the result is the same.
 
     The `since` of a resolved finding is the first night of the incident that ended.
@@ -89,23 +92,25 @@ def advance_states(
     if alerts.night is not None and night < alerts.night:
         return alerts, [finding.model_copy(update={"transition": None}) for finding in findings]
     alerts = recover(withdraw(alerts, night), night)
+    known = under_keys_of_today(alerts.states, findings)
+    silences = under_keys_of_today(silences, findings)
     states: dict[str, AlertState] = {}
     results: list[Finding] = []
     judged = [finding for finding in findings if finding.for_nights != UNJUDGED]
     health = (one for one in judged if one.kind not in _LASTING)
     healthy = all(one.level == "ok" for one in health)
     for finding in judged:
-        was, silence = alerts.states.get(finding.key, AlertState()), silences.get(finding.key)
+        was, silence = known.get(finding.key, AlertState()), silences.get(finding.key)
         states[finding.key], result = _judge(was, finding, night, remind_days, silence, run)
         results.append(result)
-    for key, was in alerts.states.items():
+    for key, was in known.items():
         if key in states or was.finding is None or was.last_night is None:
             continue
         stale = healthy and (night - was.last_night).days >= remind_days
         now, unchecked = _carry_over(was, was.finding, night, stale, silences.get(key))
         states |= {key: now} if now else {}
         results += [unchecked] if unchecked else []
-    undo = {f.key: alerts.states.get(f.key, AlertState()) for f in results if f.transition}
+    undo = {f.key: known.get(f.key, AlertState()) for f in results if f.transition}
     nights = tuple(sorted({*alerts.nights, night}))[-MOST_NIGHTS:]
     moved = AlertStore(night=night, nights=nights, states=states, outbox=alerts.outbox, undo=undo)
     return moved, results

@@ -1,10 +1,14 @@
-"""Unwatched drops: metrics without a drop rule that are significantly worse. The headline shows
-them, so that a night without a rule does not look fine; only a rule fires an alert.
+"""Unwatched drops: metrics that are significantly worse while no alert fires on them. The headline
+shows them until the metric is back, so that a night does not look fine; only a rule fires an alert.
+
+The nights on which a metric was low are read from the manifests: from its first night on which it
+fell, or on which an alert on it fired. They are never part of what it is compared with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import date
 from statistics import fmean
 
 from ragmetrics.alerts.context import Baseline, NightContext
@@ -12,16 +16,19 @@ from ragmetrics.alerts.golden_dates import one_sided_questions, without_question
 from ragmetrics.alerts.judge_drift import drop_without_drift
 from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.alerts.question_mix import RowSelection, without_mix
+from ragmetrics.alerts.rule_check import can_fall
 from ragmetrics.alerts.rules import DEFAULT_RULES
 from ragmetrics.alerts.stale_labels import stale_of
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import ComparedMeans, Finding, Manifest, Summary, UnwatchedDrop
 from ragmetrics.scoring import MetricScores
-from ragmetrics.stats import compare, with_movement
+from ragmetrics.stats import ALPHA as CHANCE, Drop, compare, with_movement
 from ragmetrics.storage import trailing_nights
 
 LEAST = 0.05
 """Smaller drops are not shown; the limit of the default rules."""
+MAX_SHARE = 0.25
+"""Nor are drops below this share of the mean, where that is less."""
 ALPHA = 0.01
 """Significance level of all one-sided tests of a night together (Bonferroni). The 95% interval of a
 shown drop therefore excludes 0."""
@@ -34,20 +41,24 @@ def find_unwatched_drops(
 ) -> list[UnwatchedDrop]:
     """The unwatched drops of a night, in the order of its metrics.
 
-    A metric is compared with the nights of the week before that have the same fingerprint and no
-    such drop, paired by question where possible. A metric with a finding of its own is left out,
-    and so is one whose judge failed. Judge drift and stale labels are subtracted.
+    A metric is compared with the usual nights of the week before it was low, paired by question
+    where possible. A metric with a finding of its own is left out, and so is one whose judge
+    failed. Judge drift and stale labels are subtracted.
+
+    A drop that is there lasts until the metric is back: until it is as high as before, or is
+    significantly higher than on the low nights and not significantly lower than before. After 90
+    days without a usual night the lower level is the usual one.
     """
     rules = settings.rules if settings.rules is not None else DEFAULT_RULES
-    covered = {rule.metric for rule in rules if rule.max_drop is not None and rule.by is None}
-    covered |= {one.metric for one in findings if one.metric and _covers_metric(one)}
+    watched = {rule.metric for rule in rules if rule.max_drop is not None and rule.by is None}
+    told = {one.metric for one in findings if one.metric and _covers_metric(one)}
     family = [
         one
         for one in night.manifest.metrics
-        if one.metric not in covered and one.scored >= _LEAST_ROWS
+        if one.metric not in told and one.scored >= _LEAST_ROWS
     ]
     falls = (_fall(night, one, ALPHA / len(family)) for one in family)
-    return [fall for fall in falls if fall]
+    return [fall.model_copy(update={"watched": fall.metric in watched}) for fall in falls if fall]
 
 
 def _covers_metric(finding: Finding) -> bool:
@@ -56,38 +67,113 @@ def _covers_metric(finding: Finding) -> bool:
 
 
 def _fall(night: NightContext, now: Summary, alpha: float) -> UnwatchedDrop | None:
-    nights = [
-        (one, before.mean)
-        for one in trailing_nights(night.earlier, night.manifest.date, _NIGHTS)
-        if (before := one.summary(now.metric)) and before.mean is not None
-        if before.fingerprint == now.fingerprint and not _had_fallen(one, now.metric)
-    ]
+    low = _low_nights(night, now.metric)
+    begin = low[0].date if low else night.manifest.date
+    before = _usual_nights(night, now.metric, begin)
     # The summaries are enough here, so on most nights no score is read.
-    if now.mean is None or not nights or now.loss(fmean(mean for _, mean in nights)) <= LEAST:
+    if now.mean is None or not before:
         return None
-    compared = [one for one, _ in nights]
-    excluded = stale_of(now.metric, night) | one_sided_questions(night, compared, [night.manifest])
+    mean = fmean(mean for _, mean in before)
+    least = min(LEAST, MAX_SHARE * can_fall(now.metric, mean)) if now.higher_is_better else LEAST
+    if not low and now.loss(mean) <= least:
+        return None
+    drop = _drop(night, now, [one for one, _ in before])
+    if drop is None:
+        return None
+    fell = drop.drop > least and drop.p_value < alpha
+    lasts = bool(low) and not _is_back(night, now, low, drop, least)
+    return _told(now, drop, before, low) if fell or lasts else None
+
+
+def _low_nights(night: NightContext, metric: str) -> list[Manifest]:
+    """The nights in a row before tonight on which the metric was low, oldest first. Nights that did
+    not judge it do not count.
+    """
+    found: list[Manifest] = []
+    for one in reversed(night.history or night.earlier):
+        low = _was_low(night, one, metric)
+        if low is False:
+            break
+        found += [one] if low else []
+    return found[::-1]
+
+
+def _was_low(night: NightContext, one: Manifest, metric: str) -> bool | None:
+    """Whether a metric was low on a night; None where the night does not say."""
+    if any(fall.metric == metric for fall in one.falls):
+        return True
+    own = [found for found in one.findings if found.metric == metric and _covers_metric(found)]
+    if any(map(_is_metric_alert, own)):
+        return True
+    summary = one.summary(metric)
+    judged = summary and summary.scored >= _LEAST_ROWS and night.compares(one, metric)
+    return False if judged and not own else None
+
+
+def _is_metric_alert(finding: Finding) -> bool:
+    """Whether an alert on the mean of all rows fires."""
+    judged = finding.kind == "metric" and finding.level != "no_data"
+    return judged and finding.state == "firing" and finding.segment is None
+
+
+def _usual_nights(night: NightContext, metric: str, begin: date) -> list[tuple[Manifest, float]]:
+    """The comparable nights of the week before a night on which the metric was not low, with its
+    means. Nights on which another metric's alert fired count only where there are no others.
+    """
+    usual = [
+        (one, summary.mean)
+        for one in trailing_nights(night.history or night.earlier, begin, _NIGHTS)
+        if (summary := one.summary(metric)) and summary.mean is not None
+        if night.compares(one, metric) and not _was_low(night, one, metric)
+    ]
+    calm = [pair for pair in usual if not any(map(_is_metric_alert, pair[0].findings))]
+    return calm or usual
+
+
+def _drop(night: NightContext, now: Summary, before: Sequence[Manifest]) -> Drop | None:
+    """The drop from some nights to tonight; positive where tonight is worse."""
+    excluded = stale_of(now.metric, night) | one_sided_questions(night, before, [night.manifest])
     then, tonight = (
         without_questions(_questions(scores, now), excluded)
         for scores in (
-            (night.rows(now.metric, one) for one, _ in nights),
+            (night.rows(now.metric, one) for one in before),
             [night.scores[now.metric]],
         )
     )
     which = RowSelection(now.metric, without=excluded, sign=_sign(now))
-    week = Baseline(compared, usual=compared, past=night.comparable(now.metric))
+    past = [one for one in night.comparable(now.metric) if one.date <= before[-1].date]
+    week = Baseline(before, usual=before, past=past)
     drop = without_mix(compare(then, tonight), night, which, week, [night.manifest])
-    if drop is not None:
-        drop = with_movement(drop, level_between(night, now.metric, compared, [night.manifest]))
-        drop = drop_without_drift(drop, night, now.metric, compared)
-    if drop is None or drop.drop <= LEAST or drop.p_value >= alpha:
+    if drop is None:
         return None
-    sign = _sign(now)
+    drop = with_movement(drop, level_between(night, now.metric, before, [night.manifest]))
+    return drop_without_drift(drop, night, now.metric, before)
+
+
+def _is_back(
+    night: NightContext, now: Summary, low: Sequence[Manifest], drop: Drop, least: float
+) -> bool:
+    """Whether a metric that was low is as high as before; a good night by chance does not count."""
+    if drop.drop <= 0:
+        return True
+    if drop.drop > least / 2 and drop.p_value < CHANCE:
+        return False
+    nights = [one for one in low[-_NIGHTS:] if night.compares(one, now.metric)]
+    rows = (night.rows(now.metric, one) for one in nights)
+    rise = compare(_questions([night.scores[now.metric]], now), _questions(rows, now))
+    return rise is not None and rise.drop > 0 and rise.p_value < CHANCE
+
+
+def _told(
+    now: Summary, drop: Drop, before: Sequence[tuple[Manifest, float]], low: Sequence[Manifest]
+) -> UnwatchedDrop:
+    sign, nights = _sign(now), [one for one, _ in before]
+    label = nights[0].date.isoformat() if len(nights) == 1 else f"{len(nights)} nights before"
     return UnwatchedDrop(
         metric=now.metric,
-        before=fmean(mean for _, mean in nights),
-        now=now.mean,
-        label=nights[0][0].date.isoformat() if len(nights) == 1 else f"{len(nights)} nights before",
+        before=fmean(mean for _, mean in before),
+        now=now.mean or 0.0,
+        label=label,
         drop=drop.drop,
         low=drop.low,
         high=drop.high,
@@ -99,12 +185,8 @@ def _fall(night: NightContext, now: Summary, alpha: float) -> UnwatchedDrop | No
             questions=drop.questions,
             paired=drop.paired,
         ),
+        since=low[0].date if low else None,
     )
-
-
-def _had_fallen(manifest: Manifest, metric: str) -> bool:
-    """Whether the night has this drop already: a lasting drop must not become its own baseline."""
-    return any(fall.metric == metric for fall in manifest.falls)
 
 
 def _sign(now: Summary) -> int:

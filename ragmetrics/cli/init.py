@@ -64,19 +64,27 @@ def _ask(question: Question) -> str:
 
 def _print_rules(limits: Sequence[RuleLimit]) -> None:
     """Print the limits of the rules and what they can see."""
+    from ragmetrics.alerts import blind_text
+
     lines = [
         (
-            one.metric,
-            f"{one.mean:.2f}",
-            f"{one.max_drop:.2f}",
-            f"{one.detects:.2f}",
-            f"{one.false_alarms:.1f}",
+            rule.metric,
+            f"{rule.mean:.3f}",
+            "–" if rule.least is None else f"{rule.least:g}",
+            f"{min(rule.max_drop, rule.max_share * rule.mean):.2g}",
+            f"{rule.detects:.2g}",
+            f"{rule.false_alarms:.1f}",
         )
-        for one in limits
+        for rule in limits
     ]
     if lines:
-        headers = ("rule", "mean", "max_drop", "finds a drop of", "false alarms a year")
+        headers = ("rule", "mean", "min", "max drop", "finds a drop of", "false alarms a year")
         print_grid(out, headers, lines)
+    able = [rule.metric for rule in limits if rule.sees]
+    for rule in limits:
+        if not rule.sees:
+            text = blind_text(rule.metric, rule.mean, rule.detects, able)
+            out.print(f"Warning: {text}.", style="yellow")
 
 
 def _print_next(report: InitReport) -> None:

@@ -62,8 +62,14 @@ def nightly(
 def print_night(console: Console, settings: Settings, result: NightResult) -> None:
     """Print the scores of a night, its messages, and where the dashboard is."""
     from ragmetrics.alerts import dashboard_link
+    from ragmetrics.report import find_night_status
 
     print_summary(console, result.manifest)
+    status = find_night_status(result.manifest)
+    console.print(clean(status.sentence, 1_000), style=None if status.state == "ok" else "bold")
+    if status.state != "firing":  # the message says more of these
+        for line in (*status.messages, *status.notes):
+            console.print(f"  {clean(line, 1_000)}")
     print_messages(console, [result])
     for report in result.write_back:
         console.print(clean(str(report), 2_000))

@@ -29,8 +29,12 @@ class Rule(SettingsModel):
     """The lowest mean that is allowed."""
     max_drop: float | None = Field(None, ge=0, allow_inf_nan=False)
     """The largest drop of the mean that is allowed."""
-    versus: str = "previous"
-    """`previous`; `trailing:N` for the N nights before; `pinned:RUN` for one run of the store;
+    max_share: float | None = Field(None, gt=0, lt=1, allow_inf_nan=False)
+    """The largest share of the mean that may be lost. It is the limit where the mean is so small
+    that `max_drop` is more."""
+    versus: str = "trailing:7"
+    """`trailing:N` for the N nights before; `previous` for the night before, or where scores go by
+    the day of the week, the same day a week before; `pinned:RUN` for one run of the store;
     `serving` for the nights of the index build that serves."""
     by: str | None = Field(None, min_length=1)
     """A tag: the rule is checked for each of its values that has scored rows; a blank value is
@@ -63,6 +67,8 @@ class Rule(SettingsModel):
     def _has_limit(self) -> Rule:
         if self.min is None and self.max_drop is None:
             raise ValueError("a rule needs min or max_drop")
+        if self.max_share is not None and self.max_drop is None:
+            raise ValueError("max_share needs max_drop")
         return self
 
     @model_validator(mode="after")
@@ -75,6 +81,13 @@ class Rule(SettingsModel):
             raise ValueError("clear should be at min or above it, or at max_drop or below it")
         return self
 
+    def allowed_drop(self, mean: float | None) -> float:
+        """The largest drop that is allowed from a mean; from an unknown one, `max_drop`."""
+        most = self.max_drop or 0.0
+        if self.max_share is None or mean is None:
+            return most
+        return min(most, self.max_share * max(mean, 0.0))
+
     @property
     def step(self) -> float:
         """The further drop from which a firing alert escalates."""
@@ -85,6 +98,19 @@ class Rule(SettingsModel):
         """The names of its limits, as in the keys of its alerts."""
         least = [] if self.min is None else [least_name(self.min)]
         return least if self.max_drop is None else [*least, drop_name(self.max_drop, self.versus)]
+
+    @property
+    def former_limit(self) -> str | None:
+        """The name of its drop limit in earlier versions, in which a rule without `versus` was one
+        against the previous night; None where the name is the same.
+        """
+        if self.max_drop is None or "versus" in self.model_fields_set:
+            return None
+        return drop_name(self.max_drop, "previous")
+
+
+def _drop_of(rule: Rule) -> tuple[str, str | None, float | None, str]:
+    return rule.metric, rule.by, rule.max_drop, rule.versus
 
 
 def least_name(least: float) -> str:
@@ -111,7 +137,8 @@ class AlertSettings(SettingsModel):
     """When to alert, and where to send the messages."""
 
     rules: tuple[Rule, ...] | None = None
-    """None: a drop of more than 0.05 in context_relevance and in context_recall compared with the
+    """None: a drop of more than 0.05 in context_relevance and context_recall, of more than 0.1 in
+    the other default metrics, or of a quarter of the mean where that is less, compared with the
     seven nights before. A metric that the logs do not allow to be scored has no rule."""
     max_quarantined: float = Field(0.05, ge=0, le=1)
     """An alert fires when a larger share of the rows is in quarantine."""
@@ -125,8 +152,8 @@ class AlertSettings(SettingsModel):
     may fire. `1 per year` (month, week): the number of nights on which anything may fire that is
     tested, over all rules and segments."""
     slow_decline: float | None = Field(0.03, gt=0, allow_inf_nan=False)
-    """An alert fires when the mean of a metric with a drop rule fell by more than this over weeks.
-    None: not watched."""
+    """An alert fires when the mean of a metric with a rule fell by more than this over weeks, or by
+    more than a quarter. None: not watched."""
     mix_tags: tuple[str, ...] | None = None
     """Tags by which the mix of questions is standardised before nights are compared. None: the
     tags that explain the scores of the nights before. An empty list: nights are not adjusted."""
@@ -188,7 +215,18 @@ class AlertSettings(SettingsModel):
     @field_validator("rules")
     @classmethod
     def _no_duplicates(cls, rules: tuple[Rule, ...] | None) -> tuple[Rule, ...] | None:
-        """Metric, tag and limit identify an alert: two equal ones would count each night twice."""
+        """Metric, tag and limit identify an alert: two equal ones would count each night twice.
+
+        A drop rule without `versus` beside one that says the default is the same rule: earlier
+        versions told them apart.
+        """
+        if rules is not None:
+            said = {_drop_of(one) for one in rules if one.former_limit is None}
+            rules = tuple(
+                one
+                for one in rules
+                if one.min is not None or not one.former_limit or _drop_of(one) not in said
+            )
         if twice := repeated(
             (limit, one.metric, one.by) for one in rules or () for limit in one.limits
         ):

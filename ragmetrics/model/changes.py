@@ -78,7 +78,9 @@ class ComparedMeans(Record):
 
 
 class UnwatchedDrop(Record):
-    """A significant drop of a metric without a drop rule. The headline shows it; no alert fires."""
+    """A significant drop for which no alert fires: the metric has no drop rule, or its rule allows
+    the drop. The headline shows it until the metric is back.
+    """
 
     metric: str
     before: float
@@ -96,6 +98,10 @@ class UnwatchedDrop(Record):
     """Whether each question is compared with itself; None: not known."""
     means: ComparedMeans | None = None
     """Means of the compared questions."""
+    watched: bool = False
+    """Whether the metric has a drop rule."""
+    since: date | None = None
+    """The first night of the drop, where that is an earlier one."""
 
 
 class Move(Record):
@@ -205,21 +211,30 @@ def movement_text(movement: JudgeMovement | None) -> str:
 
 def unwatched_drop_text(fall: UnwatchedDrop) -> str:
     """`context_recall has no drop rule and fell by 0.31 (0.25 to 0.37)`."""
-    return f"{fall.metric} has no drop rule and {_moved(fall)} by {_far(fall)}"
+    return f"{_unwatched(fall)} by {_far(fall)}{_since(fall)}"
 
 
 def unwatched_drop_story(fall: UnwatchedDrop) -> str:
     """An unwatched drop with the compared means, and the mean of all rows."""
-    story = f"{fall.metric} has no drop rule and {_moved(fall)}"
+    story = _unwatched(fall)
     if fall.means is None:
         return (
             f"{story} by {_far(fall)} over {fall.questions:,} questions; mean of all rows "
-            f"{fall.now:z.3f}, before {fall.before:z.3f} ({fall.label})"
+            f"{fall.now:z.3f}, before {fall.before:z.3f} ({fall.label}){_since(fall)}"
         )
     return (
         f"{story} from {compared_words(fall.means, ' to ')} ({fall.label}): by {_far(fall)}; mean "
-        f"of all rows {fall.now:z.3f}"
+        f"of all rows {fall.now:z.3f}{_since(fall)}"
     )
+
+
+def _unwatched(fall: UnwatchedDrop) -> str:
+    why = "is within its rule, but" if fall.watched else "has no drop rule and"
+    return f"{fall.metric} {why} {_moved(fall)}"
+
+
+def _since(fall: UnwatchedDrop) -> str:
+    return f", and is not back since the night of {fall.since}" if fall.since else ""
 
 
 def _moved(fall: UnwatchedDrop) -> str:

@@ -22,6 +22,7 @@ FindingKind = Literal[
     "stale_labels",
     "slow_decline",
     "judge_bias",
+    "cannot_fire",
 ]
 Level = Literal["ok", "suspect", "breach", "no_data"]
 State = Literal["ok", "pending", "firing"]
@@ -127,6 +128,8 @@ class Finding(Record):
     """
 
     key: str
+    renamed_from: str = ""
+    """The key of the same alert in earlier versions, whose state moves on under `key`."""
     kind: FindingKind
     level: Level
     severity: Severity = "critical"
@@ -168,6 +171,8 @@ class Finding(Record):
     """Smallest worsening that is found on four nights of five. For a drop: by this rule alone, at
     its strictness. For a mean: by a one-sided test at 5%."""
     limit: float | None = None
+    sees: bool = True
+    """False where `mde` is as large as all that can fall: the rule cannot see a regression here."""
     compared: bool = True
     """False for an `ok` without a comparison: the drop had no earlier night to compare with."""
     for_nights: int | None = 2

@@ -39,6 +39,7 @@ from ragmetrics.logs import (
 )
 from ragmetrics.metrics import plugin_names, plugin_problems
 from ragmetrics.model import FIELDS, LogRow, Rejected
+from ragmetrics.pipeline.doctor_rules import DoctorWarning, lacking_tags, rules_text
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
 from ragmetrics.pipeline.store_check import damaged_files, sentence
 from ragmetrics.report import plural
@@ -73,10 +74,6 @@ class Check:
         return asdict(self)
 
 
-class _Warning(RagmetricsError):
-    """A night works, and there is something to know."""
-
-
 def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Check]:
     """Check settings, logs, golden set, labels, store, logs of builds, judges, channels and
     Prefect, one by one.
@@ -89,6 +86,7 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     if plugin_names() or plugin_problems(()):
         yield _checked("metrics of other packages", partial(_plugins, settings))
     yield _checked("logs", partial(_logs, settings, day))
+    yield _checked("alert rules", partial(rules_text, settings, day))
     if settings.golden:
         yield _checked("golden set", partial(_golden, settings))
     if settings.labels:
@@ -118,7 +116,7 @@ def _installation() -> Iterator[Check]:
 def _checked(name: str, look: Callable[[], str]) -> Check:
     try:
         return Check(name, "ok", look())
-    except _Warning as warning:
+    except DoctorWarning as warning:
         return Check(name, "warning", str(warning))
     except RagmetricsError as error:
         return Check(name, "failed", str(error))
@@ -131,7 +129,7 @@ def _target(settings: Settings, name: str, problem: str) -> str:
         f"{plural(len(late), 'night')} to be sent; {late[0].problem}" if late else "nothing waits"
     )
     if problem or late:
-        raise _Warning(problem or text)
+        raise DoctorWarning(problem or text)
     return f"the settings are complete; {text}"
 
 
@@ -139,9 +137,7 @@ def _settings(settings: Settings) -> str:
     check_rules(settings)
     check_prices(settings)
     check_rerankers(settings)
-    rules = settings.alerts.rules
-    text = "the default rules" if rules is None else f"{len(rules)} rules"
-    return f"data set {settings.dataset}, {len(settings.metrics)} metrics, {text}"
+    return f"data set {settings.dataset}, {len(settings.metrics)} metrics"
 
 
 def _plugins(settings: Settings) -> str:
@@ -165,7 +161,7 @@ def _logs(settings: Settings, day: date) -> str:
     where = f"{many} with {size / 1e6:,.1f} MB at {logs.files.uri()}"
     try:
         return f"{where}; {_first_rows(settings, logs, counts)}"
-    except (InputError, _Warning) as found:
+    except (InputError, DoctorWarning) as found:
         raise type(found)(f"{where}; {found}") from None
 
 
@@ -182,7 +178,7 @@ def _newest_day(settings: Settings, day: date) -> str:
 
 
 def _first_rows(settings: Settings, logs: LogSet, counts: ReadCounts) -> str:
-    """Read the first rows. Raises InputError where too many cannot be read, _Warning where a
+    """Read the first rows. Raises InputError where too many cannot be read, DoctorWarning where a
     metric cannot be computed.
     """
     golden = GoldenSet(golden_set(settings)) if settings.golden else None
@@ -207,12 +203,14 @@ def _first_rows(settings: Settings, logs: LogSet, counts: ReadCounts) -> str:
         for metric in chosen_metrics(settings)
         if not metric.fits(filled)
     }
-    if lacking:
-        missing = "; ".join(f"no row has {fields} for {name}" for name, fields in lacking.items())
-        raise _Warning(f"{text}; {missing}{note}")
+    untagged = lacking_tags(settings, {tag for row in rows for tag in row.tags})
+    if lacking or untagged:
+        fieldless = (f"no row has {fields} for {name}" for name, fields in lacking.items())
+        missing = "; ".join([*fieldless, *untagged])
+        raise DoctorWarning(f"{text}; {missing}{note}")
     if counts.dropped or note:
         dropped = "".join(f"; left out: {reason}" for reason in counts.dropped)
-        raise _Warning(text + dropped + note)
+        raise DoctorWarning(text + dropped + note)
     return text
 
 
@@ -223,7 +221,7 @@ def _golden(settings: Settings) -> str:
         reason = golden.rejected[0].reason if golden.rejected else "it has no question"
         raise InputError(f"{len(golden.rejected):,} rows cannot be read: {reason}")
     if golden.counts.note:
-        raise _Warning(f"{questions:,} questions\n{golden.counts.note}")
+        raise DoctorWarning(f"{questions:,} questions\n{golden.counts.note}")
     return f"{questions:,} questions at {settings.golden}"
 
 
@@ -232,12 +230,12 @@ def _labels(settings: Settings) -> str:
     try:
         found = read_labels(settings, label_metrics(settings))
     except InputError as error:
-        raise _Warning(f"{error}; a night works without labels") from None
+        raise DoctorWarning(f"{error}; a night works without labels") from None
     text = f"{plural(len(found.labels), 'label')} at {found.place}"
     if found.rejected or found.problem or not found.labels:
         reasons = [one for one in (found.problem, *found.rejected) if one]
         lost = f"{found.rejected.total():,} cannot be read"
-        raise _Warning("; ".join([text, lost, *reasons[:3]]))
+        raise DoctorWarning("; ".join([text, lost, *reasons[:3]]))
     return text
 
 
@@ -257,7 +255,8 @@ def _store(settings: Settings) -> str:
         count = plural(len(damaged), "damaged file")
         raise _Warning(f"{text}; {count}, without which nights go on: {sentence(damaged)}")
     if files.local is None and not settings.dashboard_url:
-        raise _Warning(f"{text}; without dashboard_url, messages have no link that people can open")
+        text += "; without dashboard_url, messages have no link that people can open"
+        raise DoctorWarning(text)
     return text
 
 
@@ -324,11 +323,11 @@ def _prefect() -> str:
         return check_api(events_api())
     except EventError as error:
         if error.transient:  # its server may be started later
-            raise _Warning(str(error)) from None
+            raise DoctorWarning(str(error)) from None
         raise
 
 
 def _channel(channel: Any) -> str:
     if channel.missing_variable:
-        raise _Warning(f"{channel.missing_variable} is not set: messages wait in the store")
+        raise DoctorWarning(f"{channel.missing_variable} is not set: messages wait in the store")
     return str(channel.verify())

@@ -25,6 +25,7 @@ from ragmetrics.alerts import (
     repair_state,
     silences,
     try_topic_changes,
+    with_keys_of_today,
     with_missed_nights,
     with_movements,
 )
@@ -118,7 +119,10 @@ def _manifest(
         runs = runs_of(files, manifest.date)
         late = not silent and is_late(alerts, manifest.date, runs)
         manifest, silent = manifest.model_copy(update={"late": late}), not late
-    past = outlines(files, before=manifest.date, last=NEEDED_NIGHTS, months=index)
+    past = with_keys_of_today(
+        settings.alerts.rules,
+        outlines(files, before=manifest.date, last=NEEDED_NIGHTS, months=index),
+    )
     earlier = _compared(settings, files, past, manifest.date)
     if silent:
         alerts = _replayed(earlier, settings.alerts.remind_days)
@@ -193,7 +197,8 @@ def _compared(
     if not any(rule.by for rule in settings.alerts.rules or ()):
         return found
     recent = trailing_nights(found, day, SEGMENT_DAYS)
-    return [*found[: len(found) - len(recent)], *in_full(files, recent)]
+    whole = with_keys_of_today(settings.alerts.rules, in_full(files, recent))
+    return [*found[: len(found) - len(recent)], *whole]
 
 
 def _findings(

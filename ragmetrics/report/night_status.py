@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from ragmetrics.alerts import Incident, incidents
+from ragmetrics.alerts import Incident, blind_texts, incidents
 from ragmetrics.model import (
     Finding,
     Manifest,
@@ -29,7 +29,7 @@ NightState = MetricState | Literal["incomplete", "unwatched"]
 LABELS: dict[str, str] = {
     "firing": "firing",
     "pending": "pending",
-    "fell": "fell, no drop rule",
+    "fell": "fell, no alert",
     "no_data": "no data",
     "incomplete": "incomplete",
     "unwatched": "no rules",
@@ -221,6 +221,8 @@ def _quiet(
         return "unwatched", "scored, but no rule watches it", ()
     if not any(rule_state(finding) == "ok" for finding in rules):
         return "uncompared", "scored, but no rule has an earlier night to compare with", waiting
+    if not any(rule_state(finding) == "ok" and finding.sees for finding in rules):
+        return "incomplete", "scored, but no rule can see a regression", ()
     whole = [finding for finding in waiting if finding.segment is None]
     if whole:
         return "ok", f"no rule fired, {plural(len(whole), 'rule')} not compared yet", ()
@@ -235,7 +237,7 @@ def _alerts(firing: Sequence[Finding], manifest: Manifest) -> str:
 
 
 def _fell(falls: Sequence[UnwatchedDrop]) -> str:
-    many = f"{len(falls)} metrics without a drop rule got worse"
+    many = f"{len(falls)} metrics got significantly worse"
     return unwatched_drop_text(falls[0]) if len(falls) == 1 else many
 
 
@@ -284,6 +286,7 @@ def _notes(
         notes.append(judged_rows(manifest.budget, manifest.source.rows, manifest.sample))
     if manifest.sample:
         notes.append(f"A sample: {sample_text(manifest.sample, manifest.source.rows)}.")
+    notes += [f"{text}." for text in blind_texts(manifest.findings)]
     notes += [f"{unwatched_drop_story(fall)}." for fall in manifest.falls[:_MOST_NOTES]]
     notes += [f"Damaged file: {damaged}." for damaged in manifest.damaged[:_MOST_NOTES]]
     notes += [

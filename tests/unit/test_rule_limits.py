@@ -87,5 +87,5 @@ def test_no_limit_stands_twice() -> None:
     others = [{**drop, "by": "section"}, {**drop, "max_drop": 0.1}, {**drop, "versus": "serving"}]
     make_settings({"alerts": {"rules": [drop, *others]}})
     twice = [drop, {**drop, "severity": "warning"}]
-    with pytest.raises(SettingsError, match=r"duplicate rule: .*versus previous of context_recall"):
+    with pytest.raises(SettingsError, match=r"duplicate rule: .*trailing:7 of context_recall"):
         make_settings({"alerts": {"rules": twice}})

@@ -126,7 +126,8 @@ def test_previous_is_the_last_night_scored_by_the_same_judge() -> None:
         a_night(scores(NOISY), ago=3),
         a_night(scores(fallen(0.5)), ago=1, judge="judge-2"),
     ]
-    (found,) = metric_findings(recall(max_drop=0.05), a_night(scores(fallen(0.2))), *earlier)
+    rule = recall(max_drop=0.05, versus="previous")
+    (found,) = metric_findings(rule, a_night(scores(fallen(0.2))), *earlier)
     assert (found.level, found.baseline_label) == ("breach", "2026-11-16")
 
 
@@ -374,7 +375,7 @@ def test_by_holds_the_rule_against_each_value_of_a_tag() -> None:
         ("channel=app", "ok"),
         ("channel=web", "breach"),
     ]
-    assert found[1].key == "demo/context_recall/channel=web/max_drop 0.05 versus previous"
+    assert found[1].key == "demo/context_recall/channel=web/max_drop 0.05 versus trailing:7"
     assert found[1].n == 40
 
 

@@ -83,7 +83,7 @@ def init_settings(
         text = "Where are the logs of one night? Write {date} where the date stands"
         logs = ask(Question(text, place))
     judge = ask(Question(f"Which judge? {' or '.join(_JUDGES)}", _JUDGES[0], _JUDGES))
-    limits = _limits(settings, places, rows, a_night)
+    limits = _limits(settings, _by_night(places, nights), rows, a_night)
     first = FirstSettings(
         dataset=_dataset(path),
         logs=_beside(path, logs),
@@ -111,6 +111,14 @@ def _newest(sample: LogSet, nights: NightPlace) -> LogSet:
     return replace(sample, infos=tuple(kept))
 
 
+def _by_night(places: Sequence[str], nights: NightPlace) -> list[list[str]]:
+    """The files of each night; all files together where no name has a date."""
+    found: dict[date | None, list[str]] = {}
+    for place in places:
+        found.setdefault(nights.days.get(place), []).append(place)
+    return list(found.values())
+
+
 def _found(rows: Sequence[LogRow], logs: str) -> Iterator[str]:
     """Sentences about the rows, and about what is missing in them."""
     if "{date" in logs:
@@ -134,18 +142,21 @@ def _unreadable(place: str, check: CheckReport) -> InputError:
 
 
 def _limits(
-    settings: Settings, places: Sequence[str], rows: Sequence[LogRow], rows_a_night: float
+    settings: Settings, nights: Sequence[Sequence[str]], rows: Sequence[LogRow], rows_a_night: float
 ) -> list[RuleLimit]:
-    """The limits of the metrics of the default rules, by the embedded judge's scores."""
+    """The limits of the default rules, by the embedded judge's scores of each night's files."""
     names = [rule.metric for rule in DEFAULT_RULES]
     filled = {name for name in FIELDS if any(getattr(row, name) for row in rows)}
     scored = [one for one in names if bundled_metrics()[one].fits(filled)]
     if not scored:
         return []
+    most = _MOST_ROWS // len(nights)
+    found = []
     with warnings.catch_warnings(category=RowsLost, action="ignore"):  # the check prints it
-        result = evaluate([*places], scored, settings=settings, limit=_MOST_ROWS)
-    share = settings.alerts.rules_level / len(scored)
-    return rule_limits(result.manifest.metrics, rows_a_night, false_alarms=share)
+        for files in nights:
+            manifest = evaluate([*files], scored, settings=settings, limit=most).manifest
+            found.append({one.metric: one for one in manifest.metrics})
+    return rule_limits(found, rows_a_night, false_alarms=settings.alerts.rules_level)
 
 
 def _days(rows: Sequence[LogRow]) -> tuple[date, ...]:

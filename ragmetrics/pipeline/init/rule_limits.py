@@ -1,20 +1,33 @@
-"""Limits of alert rules that fit the variance of a team's own log."""
+"""Alert rules that fit the variance of a team's own log: the default rules with its limits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
 from scipy import special
 
+from ragmetrics.alerts import DEFAULT_RULES, can_fall
+from ragmetrics.config import Rule
 from ragmetrics.model import Summary
 from ragmetrics.stats import POWER, error_of
 
 NIGHTS_BEFORE = 7
 """A rule compares a night with so many nights before."""
 FEWEST_ROWS = 20
+HURTS = 0.15
+"""A loss of this share of the mean hurts: `min` is no lower, unless nights differ by more."""
+_FLOOR_ERRORS = 3
+"""Standard deviations of a night below the mean in which no `min` lies."""
+_FEWEST_NIGHTS = 3
+"""Nights that show how much nights differ."""
 _LEAST_DROP, _MOST_DROP = 0.03, 0.3
+_SMALL = 0.05
+"""Rules with a larger `max_drop` are for large drops: they keep it, and have no `min`."""
+_COARSE = 0.2
+"""From this mean on, `min` is rounded to hundredths."""
 _DAYS = 365
 
 
@@ -27,54 +40,110 @@ class RuleLimit:
     error: float
     """Standard error of the difference between one night and the seven nights before."""
     max_drop: float
+    max_share: float
+    """The limit is no larger share of the mean."""
+    severity: str
     least: float | None
-    """`min` of the rule; None where the mean is too low for one."""
+    """`min` of the rule; None where nights differ by more than half of the mean."""
     detects: float
     """The drop that is found on the first night with a probability of 80%."""
+    sees: bool
+    """Whether that is less than all that can fall."""
     false_alarms: float
     """Expected number a year on which the rule fires without a change."""
 
 
-def rule_limit(summary: Summary, rows_a_night: float, *, false_alarms: float) -> RuleLimit | None:
-    """The limits of one metric; None without an interval.
+def rule_limit(
+    nights: Sequence[Summary], rows_a_night: float, rule: Rule, *, false_alarms: float
+) -> RuleLimit | None:
+    """A default rule with the limits that fit the nights of a sample; None without an interval.
 
-        se_night = se of the log's mean * sqrt(scored / rows a night)
+        se_night = se of a night's mean * sqrt(scored / rows a night)
         se       = se_night * sqrt(1 + 1/7)
-        max_drop = z_(1-a) se, rounded up to a hundredth, from 0.03 to 0.3
-        detects  = max(max_drop, z_(1-a) se) + z_0.8 se
-        a year   = 365 (1 - Phi(max(max_drop / se, z_(1-a))))
+        max_drop = z_(1-a) se, rounded up to a hundredth, from 0.03 (or what the rule has, if that
+                   is more than 0.05) to 0.3
+        limit    = min(max_drop, max_share * mean)
+        detects  = max(limit, z_(1-a) se) + z_0.8 se
+        a year   = 365 (1 - Phi(max(limit / se, z_(1-a))))
 
     `false_alarms` is the share `a` of nights without a change on which a rule may fire. It takes
     each night's questions for new ones; where questions return, nights are compared in pairs, and
-    smaller drops are found. `min` is four drops below the mean, rounded down to 0.05.
+    smaller drops are found.
     """
-    if summary.mean is None or summary.mde is None or not summary.scored:
+    known = [one for one in nights if one.mean is not None and one.mde is not None]
+    if not known:
         return None
-    spread = error_of(summary.mde, summary.questions - 1)
-    night = spread * math.sqrt(summary.scored / max(rows_a_night, 1.0))
+    mean = _mean(known)
+    night = math.sqrt(fmean(_error(one, rows_a_night) ** 2 for one in known))
     error = night * math.sqrt(1 + 1 / NIGHTS_BEFORE)
     noise = _z(1 - false_alarms) * error
-    max_drop = min(max(math.ceil(noise * 100 - 1e-9) / 100, _LEAST_DROP), _MOST_DROP)
-    least = math.floor((summary.mean - 4 * max_drop) * 20 + 1e-9) / 20
+    usual = rule.max_drop or 0.0
+    least = usual if usual > _SMALL else _LEAST_DROP
+    max_drop = min(max(math.ceil(noise * 100 - 1e-9) / 100, least), _MOST_DROP)
+    limit = rule.model_copy(update={"max_drop": max_drop}).allowed_drop(mean)
+    detects = max(limit, noise) + _z(POWER) * error
     return RuleLimit(
-        metric=summary.metric,
-        mean=summary.mean,
+        metric=rule.metric,
+        mean=mean,
         error=error,
         max_drop=max_drop,
-        least=least if least > 0 else None,
-        detects=max(max_drop, noise) + _z(POWER) * error,
-        false_alarms=_DAYS * _chance(max(max_drop, noise), error),
+        max_share=rule.max_share or 1.0,
+        severity=rule.severity,
+        least=_floor(mean, _spread(known, night)) if usual <= _SMALL else None,
+        detects=detects,
+        sees=detects < can_fall(rule.metric, mean),
+        false_alarms=_DAYS * _chance(max(limit, noise), error),
     )
 
 
+def _floor(mean: float, spread: float) -> float | None:
+    """Where a mean would hurt, whatever it was the night before, rounded down.
+
+    min = mean - max(0.15 mean, 3 spread);   None where that is less than half of the mean
+    """
+    least = mean - max(HURTS * mean, _FLOOR_ERRORS * spread)
+    step = 100 if mean >= _COARSE else 1000
+    rounded = math.floor(least * step + 1e-9) / step
+    return rounded if rounded > 0 and least >= mean / 2 else None
+
+
+def _spread(nights: Sequence[Summary], night: float) -> float:
+    """The standard deviation of a night's mean: of the nights, and at least that of its rows."""
+    means = [one.mean for one in nights if one.mean is not None]
+    return max(night, stdev(means)) if len(means) >= _FEWEST_NIGHTS else night
+
+
+def _mean(nights: Sequence[Summary]) -> float:
+    rows = sum(one.scored for one in nights)
+    return sum((one.mean or 0.0) * one.scored for one in nights) / rows
+
+
+def _error(one: Summary, rows_a_night: float) -> float:
+    """The standard error of the mean of a night with so many rows."""
+    spread = error_of(one.mde or 0.0, one.questions - 1)
+    return spread * math.sqrt(one.scored / max(rows_a_night, 1.0))
+
+
 def rule_limits(
-    summaries: Sequence[Summary], rows_a_night: float, *, false_alarms: float
+    nights: Sequence[Mapping[str, Summary]], rows_a_night: float, *, false_alarms: float
 ) -> list[RuleLimit]:
-    """The limits of all metrics with an interval and at least 20 scored rows."""
+    """The limits of the default rules, from the summaries of some nights by metric: of those whose
+    metric has an interval and at least 20 scored rows. `false_alarms` is for all of them together.
+    """
+    scored = {
+        rule.metric: [
+            one[rule.metric]
+            for one in nights
+            if rule.metric in one and one[rule.metric].scored >= FEWEST_ROWS
+        ]
+        for rule in DEFAULT_RULES
+    }
+    watched = [rule for rule in DEFAULT_RULES if scored[rule.metric]]
     found = (
-        rule_limit(one, rows_a_night, false_alarms=false_alarms)
-        for one in summaries
-        if one.scored >= FEWEST_ROWS
+        rule_limit(
+            scored[rule.metric], rows_a_night, rule, false_alarms=false_alarms / len(watched)
+        )
+        for rule in watched
     )
     return [one for one in found if one]
 

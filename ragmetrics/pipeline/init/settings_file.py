@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 import yaml
 
-from ragmetrics.pipeline.init.rule_limits import NIGHTS_BEFORE, RuleLimit
+from ragmetrics.alerts import blind_text
+from ragmetrics.pipeline.init.rule_limits import RuleLimit
+
+_WIDTH = 92
+"""Characters of a comment's line."""
 
 
 @dataclass(frozen=True)
@@ -93,20 +98,28 @@ def _alerts(first: FirstSettings) -> list[str]:
     lines = [
         head,
         f"# The limits follow from the variance of {rows}, scored by the embedded judge.",
+        "# A mean may fall by max_drop, and by no more than this share of the seven nights before.",
         "alerts:",
         "  rules:",
     ]
+    able = [one.metric for one in first.limits if one.sees]
     for one in first.limits:
-        lines += _rule(one, first.judge == "embedded")
+        lines += _rule(one, first.judge == "embedded", able)
     return lines
 
 
-def _rule(one: RuleLimit, embedded: bool) -> list[str]:
+def _rule(one: RuleLimit, embedded: bool, able: Sequence[str]) -> list[str]:
     """One rule. Levels differ between judges, so `min` stands only for the judge that scored."""
-    limits = f"max_drop: {one.max_drop:g}, versus: 'trailing:{NIGHTS_BEFORE}'"
+    limits = f"max_drop: {one.max_drop:g}, max_share: {one.max_share:g}"
     least = f"min: {one.least:g}, " if one.least and embedded else ""
+    severity = "" if one.severity == "critical" else f", severity: {one.severity}"
+    sees = (
+        f"Mean now {one.mean:.2g}. A drop of {one.detects:.2g} is found on the first night in 80% "
+        f"of cases; at most {one.false_alarms:.1f} false alarms a year."
+        if one.sees
+        else f"{blind_text(one.metric, one.mean, one.detects, able)}."
+    )
     return [
-        f"    # Mean now {one.mean:.2f}. A drop of {one.detects:.2f} is found on the first night in"
-        f" 80% of cases; at most {one.false_alarms:.1f} false alarms a year.",
-        f"    - {{metric: {one.metric}, {least}{limits}}}",
+        *(f"    # {line}" for line in wrap(sees, _WIDTH)),
+        f"    - {{metric: {one.metric}, {least}{limits}{severity}}}",
     ]
