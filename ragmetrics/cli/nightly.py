@@ -67,7 +67,7 @@ def print_night(console: Console, settings: Settings, result: NightResult) -> No
     print_summary(console, result.manifest)
     status = find_night_status(result.manifest)
     console.print(clean(status.sentence, 1_000), style=None if status.state == "ok" else "bold")
-    if status.state != "firing":  # the message says more of these
+    if result.delivery.message is None:  # it says these itself
         for line in (*status.messages, *status.notes):
             console.print(f"  {clean(line, 1_000)}")
     print_messages(console, [result])

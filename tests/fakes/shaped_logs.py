@@ -1,7 +1,8 @@
 """Logs of three teams, in three layouts: nights of changing questions, good or broken.
 
-deep        our own fields, by folders of dates: twenty contexts a row of which one is of use, so
-            that the relevance of contexts has a mean below 0.1; no reference
+sparse      our own fields, by folders of dates: forty rows of twenty contexts, one row in seven
+            with contexts of use, so that the relevance of contexts has a mean below 0.1 and a night
+            says little of it; no reference
 spreadsheet a table a night with other names, four sections
 service     nested records of a service, with references; three of twenty answers are not found
 """
@@ -19,7 +20,6 @@ from typing import Any
 import pandas as pd
 
 FIRST = date(2026, 11, 1)
-ROWS = 80
 LOREM = (
     "Lorem ipsum dolor sit amet, consectetur adipiscing elit.",
     "Sed do eiusmod tempor incididunt ut labore et dolore magna aliqua.",
@@ -49,6 +49,9 @@ class ShapedLog:
     contexts: int
     found: float
     """Share of the questions whose answer is retrieved on a good night."""
+    rows: int = 80
+    answers: int = 1
+    """Contexts that have the answer, where it is retrieved."""
 
     def night(
         self, folder: Path, number: int, *, lost: Sequence[str] = (), found: float = 1
@@ -57,22 +60,23 @@ class ShapedLog:
         `found` is the share of the usual answers that are retrieved.
         """
         day = FIRST + timedelta(number)
-        self.write(folder, day, questions(number, self.contexts, self.found * found, lost))
+        self.write(folder, day, _questions(self, number, self.found * found, lost))
         return day
 
 
-def questions(number: int, contexts: int, found: float, lost: Sequence[str]) -> list[Question]:
+def _questions(log: ShapedLog, number: int, found: float, lost: Sequence[str]) -> list[Question]:
     """The questions of a night: others every night, with as many contexts each."""
-    random = Random(number)
+    random, contexts = Random(number), log.contexts
     rows = []
-    for row in range(ROWS):
+    for row in range(log.rows):
         noun, fact = random.choice(_NOUNS), random.choice(_FACTS)
         name = f"{noun} {random.randrange(10_000)}"
         answer = f"The {fact} of {name} is {random.randrange(100)} units."
         section = SECTIONS[row % len(SECTIONS)]
         texts = [random.choice(_OTHER) for _ in range(contexts)]
         if random.random() < found:
-            texts[random.randrange(min(3, contexts))] = answer
+            start = random.randrange(min(3, contexts))
+            texts[start : start + log.answers] = [answer] * log.answers
         if section in lost:
             texts = [random.choice(LOREM) for _ in range(contexts)]
         rows.append(
@@ -91,7 +95,7 @@ def _lines(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     path.write_text("".join(json.dumps(one) + "\n" for one in records), "utf-8")
 
 
-def _deep(folder: Path, day: date, rows: Sequence[Question]) -> None:
+def _sparse(folder: Path, day: date, rows: Sequence[Question]) -> None:
     records = [
         {
             "user_input": one["question"],
@@ -131,7 +135,7 @@ def _service(folder: Path, day: date, rows: Sequence[Question]) -> None:
     _lines(folder / "logs" / f"{day:%Y/%m/%d}" / "service.jsonl", records)
 
 
-DEEP = ShapedLog("deep", "logs", _deep, 20, 1.0)
+SPARSE = ShapedLog("sparse", "logs", _sparse, 20, 0.14, rows=40, answers=10)
 SPREADSHEET = ShapedLog("spreadsheet", "logs", _spreadsheet, 3, 0.9)
 SERVICE = ShapedLog("service", "logs", _service, 3, 0.85)
-SHAPED_LOGS = (DEEP, SPREADSHEET, SERVICE)
+SHAPED_LOGS = (SPARSE, SPREADSHEET, SERVICE)

@@ -12,10 +12,11 @@ import pytest
 
 from ragmetrics.alerts import NightContext, evaluate_rules, find_unwatched_drops
 from ragmetrics.config import AlertSettings, make_settings
-from ragmetrics.model import UnwatchedDrop
+from ragmetrics.model import UnwatchedDrop, unwatched_drop_story, unwatched_drop_text
 from ragmetrics.pipeline import run_night
 from ragmetrics.report.night_status import find_night_status
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.nights import finding
 from tests.fakes.past import NOISY, Past, a_night, fallen, recall, scores, uneven
 
 UNWATCHED = AlertSettings(rules=())
@@ -49,9 +50,9 @@ def test_a_sure_drop_without_a_rule_is_found() -> None:
     assert found.low > 0
 
 
-def test_a_rule_sees_to_its_own_metric() -> None:
-    """How far a metric may fall is for its drop rule to judge."""
-    watched = AlertSettings(rules=tuple(recall(max_drop=0.5)))
+def test_an_alert_tells_its_own_metric() -> None:
+    """What fires or is pending is not told a second time."""
+    watched = AlertSettings(rules=tuple(recall(max_drop=0.1)))
     assert falls(a_night(scores(fallen(0.3))), *week(), settings=watched) == []
 
 
@@ -93,16 +94,76 @@ def test_many_metrics_do_not_cry_wolf() -> None:
     assert falls(a_night(scores(doubtful), *steady), before) == []
 
 
-def test_a_drop_that_stays_is_told_again() -> None:
-    """Nights on which it had fallen are no measure, for a week: then it is as it is."""
-    bad = a_night(scores(fallen(0.3)), ago=1)
+def story(*nights: Sequence[float], settings: AlertSettings = UNWATCHED) -> list[list[str]]:
+    """The metrics that are told to have fallen, night by night; each night knows those before."""
+    past: list[Past] = []
+    told = []
+    for number, values in enumerate(nights):
+        night = a_night(scores(values), ago=len(nights) - number)
+        found = falls(night, *past, settings=settings)
+        past.append(replace(night, manifest=night.manifest.model_copy(update={"falls": found})))
+        told.append([fall.metric for fall in found])
+    return told
+
+
+GOOD, BAD = NOISY, fallen(0.3)
+RECALL = ["context_recall"]
+
+
+def test_a_drop_lasts_until_the_metric_is_back() -> None:
+    """On its second and third day, and after a week, in which its nights would have become what it
+    is compared with. The first good night ends it.
+    """
+    told = story(*[GOOD] * 7, *[BAD] * 12, GOOD, GOOD)
+    assert told == [[]] * 7 + [RECALL] * 12 + [[]] * 2
+
+
+def test_a_better_night_that_may_be_chance_does_not_end_a_drop() -> None:
+    """Drops of 0.3 and then of 0.1 whose p value is above the level of a first night."""
+    before = [0.5] * 20
+    assert story(before, before, uneven(0.1)) == [[]] * 3, "not enough for a first night"
+    assert story(before, before, [0.2] * 20, uneven(0.1))[2:] == [RECALL] * 2
+    assert story(before, before, [0.2] * 20, before)[2:] == [RECALL, []]
+
+
+def test_a_drop_that_lasts_is_compared_with_the_nights_before_it() -> None:
+    """Its means, its label and its first night; after 90 days without one of them it is usual."""
+    bad = a_night(scores(BAD), ago=1)
     told = falls(bad, *week()[:2])
     fell = replace(bad, manifest=bad.manifest.model_copy(update={"falls": told}))
-    (again,) = falls(a_night(scores(fallen(0.3))), *week()[:2], fell)
+    (again,) = falls(a_night(scores(BAD)), *week()[:2], fell)
     assert again.before == pytest.approx(0.8)
-    assert falls(a_night(scores(fallen(0.3))), fell) == []
-    old = [a_night(scores(NOISY), ago=ago) for ago in (9, 8)]
-    assert falls(a_night(scores(fallen(0.3))), *old, fell) == []
+    assert again.since == bad.manifest.date
+    assert "is not back since the night of 2026-11-18" in unwatched_drop_story(again)
+    assert falls(a_night(scores(BAD)), fell) == []
+
+
+def test_a_drop_within_its_rule_is_no_fine_night() -> None:
+    """The rule allows 0.5, and the metric lost 0.3: no alert, and it is told while it lasts."""
+    allowed = AlertSettings(rules=tuple(recall(max_drop=0.5)))
+    told = story(*[GOOD] * 3, BAD, BAD, GOOD, settings=allowed)
+    assert told == [[]] * 3 + [RECALL] * 2 + [[]]
+    (fall,) = falls(a_night(scores(BAD)), *week(), settings=allowed)
+    assert unwatched_drop_text(fall).startswith(
+        "context_recall is within its rule, but fell by 0.3"
+    )
+
+
+def test_what_an_alert_saw_is_low_after_it_ended() -> None:
+    """A `min` that fired is over, and the metric is significantly below the nights before it."""
+    bad = a_night(scores(fallen(0.5)), ago=1)
+    low = bad.manifest.model_copy(
+        update={"findings": [finding("context_recall", level="breach", limit=0.4)]}
+    )
+    better = a_night(scores(fallen(0.2)))
+    (fall,) = falls(better, *week()[:2], replace(bad, manifest=low))
+    assert (fall.since, fall.before) == (low.date, pytest.approx(0.8))
+
+
+def test_a_small_mean_has_a_small_drop() -> None:
+    """A mean of 0.04 that falls to 0: the limit of 0.05 would be more than all that can fall."""
+    before = [0.0, 0.08] * 30
+    assert story(before, before, [0.0] * 60)[2] == RECALL
 
 
 def test_where_lower_is_better_a_rise_is_worse() -> None:
@@ -129,7 +190,7 @@ def test_a_night_is_not_fine_for_want_of_a_rule(tmp_path: Path) -> None:
             "logs": f"{tmp_path}/logs/{{date}}.jsonl",
             "store": str(tmp_path / "store"),
             "metrics": ["context_relevance", "context_recall"],
-            "alerts": {"rules": [{"metric": "context_relevance", "min": 0.01, "max_drop": 0.9}]},
+            "alerts": {"rules": [{"metric": "context_relevance", "min": 0.01}]},
         }
     )
     first, second = (run_night(settings, day).manifest for day in (before, NIGHT))

@@ -13,6 +13,8 @@ import pytest
 import yaml
 from hypothesis import given, strategies as st
 
+from ragmetrics.alerts import DEFAULT_RULES, Known, why_it_cannot_fire
+from ragmetrics.config import Rule
 from ragmetrics.errors import InputError
 from ragmetrics.logs import night_place
 from ragmetrics.model import Summary
@@ -364,15 +366,50 @@ def summary(mean: float, mde: float, rows: int) -> Summary:
 def test_limits_follow_from_the_variance(mde: float, rows: int, share: float) -> None:
     """A rule never promises more false alarms than the settings allow, and detects more than its
     limit."""
-    found = rule_limit(summary(0.6, mde, rows), rows, false_alarms=share)
+    found = rule_limit([summary(0.6, mde, rows)], rows, DEFAULT_RULES[0], false_alarms=share)
     assert found is not None
     assert found.false_alarms <= 365 * share + 1e-9
-    assert found.detects >= found.max_drop >= 0.03
+    assert found.detects >= min(found.max_drop, 0.6 * found.max_share) >= 0.03
+
+
+@given(
+    mean=st.floats(0.001, 1.0),
+    mde=st.floats(0.0, 0.3),
+    rows=st.integers(20, 50_000),
+    rule=st.sampled_from(DEFAULT_RULES),
+)
+def test_no_limit_is_more_than_what_can_fall(
+    mean: float, mde: float, rows: int, rule: Rule
+) -> None:
+    """Whatever the mean, the rule that is written can fire, and its `min` is at least half of the
+    mean and at most 85% of it.
+    """
+    found = rule_limit([summary(mean, mde, rows)], rows, rule, false_alarms=0.01)
+    assert found is not None
+    written = Rule(metric=rule.metric, max_drop=found.max_drop, max_share=found.max_share)
+    assert not why_it_cannot_fire(written, Known(mean=mean, rows=rows))
+    assert found.sees == (found.detects < mean)
+    assert found.least is None or mean / 2 - 0.01 <= found.least <= 0.85 * mean + 1e-9
+
+
+def test_a_floor_is_where_the_metric_would_hurt() -> None:
+    """A fall of recall from 0.86 to 0.69 is below it: once it was four drops below, at 0.45. Nights
+    that differ much have a lower one.
+    """
+    steady = [summary(0.86, 0.05, 200)]
+    found = rule_limit(steady, 200, DEFAULT_RULES[0], false_alarms=0.01)
+    assert found is not None
+    assert found.least == 0.73
+    restless = [summary(mean, 0.05, 200) for mean in (0.94, 0.86, 0.78)]
+    found = rule_limit(restless, 200, DEFAULT_RULES[0], false_alarms=0.01)
+    assert found is not None
+    assert found.least == pytest.approx(0.86 - 3 * 0.08)
 
 
 def test_more_rows_a_night_see_smaller_drops() -> None:
     """A sample of ten nights says less of each night than a night of all its rows."""
-    one, ten = (rule_limit(summary(0.6, 0.05, 1000), n, false_alarms=0.01) for n in (1000, 100))
+    nights = [summary(0.6, 0.05, 1000)]
+    one, ten = (rule_limit(nights, n, DEFAULT_RULES[0], false_alarms=0.01) for n in (1000, 100))
     assert one is not None and ten is not None
     assert one.detects < ten.detects
 

@@ -436,6 +436,7 @@ def test_a_good_night_is_ok_in_all_its_parts() -> None:
         ("no_data", "ok"),
         ("quarantine", "ok"),
         ("judge_failures", "ok"),
+        ("cannot_fire", "ok"),
         ("metric", "ok"),
     ]
 
@@ -525,4 +526,4 @@ def test_default_rules_stay_for_metrics_that_once_had_rows() -> None:
 def test_no_rules_means_no_metric_findings() -> None:
     """An empty list is a choice; the night's health is checked all the same."""
     found = hold([], a_night(scores([0.0] * 40)))
-    assert {one.kind for one in found} == {"no_data", "quarantine", "judge_failures"}
+    assert {one.kind for one in found} == {"no_data", "quarantine", "judge_failures", "cannot_fire"}

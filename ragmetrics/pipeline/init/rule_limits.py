@@ -28,6 +28,8 @@ _SMALL = 0.05
 """Rules with a larger `max_drop` are for large drops: they keep it, and have no `min`."""
 _COARSE = 0.2
 """From this mean on, `min` is rounded to hundredths."""
+_NOISY_SHARE = 0.5
+"""The share of the mean that may be lost where a smaller one is lost on many nights by chance."""
 _DAYS = 365
 
 
@@ -62,7 +64,8 @@ def rule_limit(
         se       = se_night * sqrt(1 + 1/7)
         max_drop = z_(1-a) se, rounded up to a hundredth, from 0.03 (or what the rule has, if that
                    is more than 0.05) to 0.3
-        limit    = min(max_drop, max_share * mean)
+        limit    = min(max_drop, max_share * mean),   max_share = 0.5 where the default rule's
+                   share of the mean is less than z_(1-a) se
         detects  = max(limit, z_(1-a) se) + z_0.8 se
         a year   = 365 (1 - Phi(max(limit / se, z_(1-a))))
 
@@ -80,14 +83,16 @@ def rule_limit(
     usual = rule.max_drop or 0.0
     least = usual if usual > _SMALL else _LEAST_DROP
     max_drop = min(max(math.ceil(noise * 100 - 1e-9) / 100, least), _MOST_DROP)
-    limit = rule.model_copy(update={"max_drop": max_drop}).allowed_drop(mean)
+    share = rule.max_share if noise <= (rule.max_share or 1.0) * mean else _NOISY_SHARE
+    fitted = rule.model_copy(update={"max_drop": max_drop, "max_share": share})
+    limit = fitted.allowed_drop(mean)
     detects = max(limit, noise) + _z(POWER) * error
     return RuleLimit(
         metric=rule.metric,
         mean=mean,
         error=error,
         max_drop=max_drop,
-        max_share=rule.max_share or 1.0,
+        max_share=share or 1.0,
         severity=rule.severity,
         least=_floor(mean, _spread(known, night)) if usual <= _SMALL else None,
         detects=detects,
