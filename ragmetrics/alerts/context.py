@@ -251,9 +251,7 @@ def _previous(
     """The last usual night; where scores go by the day of the week, the last one of tonight's."""
     label, day = _label(last.nights), night.manifest.date
     if not goes_by_weekday(last.past, metric, day):
-        note = (
-            "" if may_show_cycle(last.past) else "of any weekday, as no weekly cycle is known yet"
-        )
+        note = "" if may_show_cycle(last.past) else _NO_CYCLE
         return replace(last, label=label, note=note, spell=spell)
     same = nights_of_day(last.usual, day)[-1:]
     if not same:

@@ -80,6 +80,11 @@ def sets_row_first(panel: Sequence[JudgeSettings]) -> bool:
     return any(one.prompt_layout == "row_first" and one.begins_with_row for one in panel)
 
 
+def _or_defaults(value: object) -> object:
+    """A key without a value, as in `alerts:` alone, is as good as no key."""
+    return {} if value is None else value
+
+
 class Settings(BaseSettings):
     """Settings of one dataset."""
 
@@ -138,7 +143,7 @@ class Settings(BaseSettings):
     """How many rows are judged. None: all of them."""
     embeddings: Annotated[EmbeddingSettings, BeforeValidator(as_mapping)] = EmbeddingSettings()
     """The embedder, by its name or with more settings."""
-    alerts: AlertSettings = AlertSettings()
+    alerts: Annotated[AlertSettings, BeforeValidator(_or_defaults)] = AlertSettings()
     """When to alert, and where messages go."""
     gate: GateSettings = GateSettings()
     """When an index build is promoted."""

@@ -146,7 +146,7 @@ def _plugins(settings: Settings) -> str:
     if broken := [metric.problem for metric in chosen if metric.problem]:
         raise InputError("; ".join(broken))
     if left_out := plugin_problems(()):
-        raise _Warning("; ".join(left_out))
+        raise DoctorWarning("; ".join(left_out))
     return f"{len(chosen)} of {len(plugin_names())} are named in the settings; these can be used"
 
 

@@ -41,6 +41,7 @@ KINDS = (
     "Resolved",
     "Many at once",
     "Judge drift",
+    "A rule that cannot fire",
     "Judge bias",
     "The log of an earlier night",
     "Nights are missing",

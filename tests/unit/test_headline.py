@@ -64,7 +64,7 @@ def test_several_falls_are_counted() -> None:
     told = find_night_status(
         night(falls=[FALL, FALL.model_copy(update={"metric": "faithfulness"})])
     )
-    assert told.words == "no rule fired; 2 metrics without a drop rule got worse"
+    assert told.words == "no rule fired; 2 metrics got significantly worse"
     assert len(told.notes) == 2
 
 

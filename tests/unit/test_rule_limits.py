@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from ragmetrics.alerts import DEFAULT_RULES
 from ragmetrics.comparison.gate.staging import gate_rules
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.metrics import metrics
 from ragmetrics.model import LogRow, Score, Steps
@@ -79,6 +82,15 @@ def test_a_clear_value_lies_on_the_good_side_of_its_limit(
     else:
         with pytest.raises(SettingsError, match="clear should be at min or above it, or at"):
             make_settings(rules)
+
+
+@pytest.mark.parametrize(
+    "alerts", [{}, {"alerts": {}}, {"alerts": None}, {"alerts": {"rules": None}}]
+)
+def test_no_rules_are_the_default_rules(alerts: dict[str, Any]) -> None:
+    """Every default metric is watched, without the key and with an empty one."""
+    assert make_settings(alerts).alerts.rules is None
+    assert {rule.metric for rule in DEFAULT_RULES} == set(DEFAULT_METRICS)
 
 
 def test_no_limit_stands_twice() -> None:

@@ -222,11 +222,12 @@ def test_a_season_of_the_mix_is_no_slow_decline() -> None:
     assert told[-1][0].mix_tags == ["section"]
 
 
-def test_without_the_setting_or_a_drop_rule_nothing_is_watched() -> None:
-    """`slow_decline: null`, and metrics with `min` alone, have no finding."""
+def test_without_the_setting_or_a_rule_nothing_is_watched() -> None:
+    """`slow_decline: null`, and metrics without a rule, have no finding; with `min` alone they do."""
     levels = [0.8] * 45
     assert not any(nights(levels, AlertSettings(rules=RULES, slow_decline=None)))
-    assert not any(nights(levels, AlertSettings(rules=(Rule(metric="context_recall", min=0.1),))))
+    assert not any(nights(levels, AlertSettings(rules=())))
+    assert any(nights(levels, AlertSettings(rules=(Rule(metric="context_recall", min=0.1),))))
 
 
 def test_golden_questions_that_came_start_the_history_again() -> None:
