@@ -223,7 +223,7 @@ def test_a_season_of_the_mix_is_no_slow_decline() -> None:
 
 
 def test_without_the_setting_or_a_rule_nothing_is_watched() -> None:
-    """`slow_decline: null`, and metrics without a rule, have no finding; with `min` alone they do."""
+    """`slow_decline: null`, and metrics without a rule, have none; those with `min` alone do."""
     levels = [0.8] * 45
     assert not any(nights(levels, AlertSettings(rules=RULES, slow_decline=None)))
     assert not any(nights(levels, AlertSettings(rules=())))
