@@ -253,7 +253,7 @@ def _store(settings: Settings) -> str:
     text = f"{files.uri()} can be read and written"
     if damaged := damaged_files(files):
         count = plural(len(damaged), "damaged file")
-        raise _Warning(f"{text}; {count}, without which nights go on: {sentence(damaged)}")
+        raise DoctorWarning(f"{text}; {count}, without which nights go on: {sentence(damaged)}")
     if files.local is None and not settings.dashboard_url:
         text += "; without dashboard_url, messages have no link that people can open"
         raise DoctorWarning(text)
