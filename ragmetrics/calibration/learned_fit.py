@@ -160,7 +160,7 @@ def _cut(chances: Floats, count: int) -> float:
 
 def why_not_better(found: LearnedQuality) -> str:
     """Why a model is not used beside the embedded judge's evidence, in a few words; empty if it is:
-    its AUC is surely higher, and the correlation of its row scores not lower.
+    its AUC is significantly higher, and the correlation of its row scores not lower.
     """
     gain, mine, other = found.auc_gain, found.row_correlation, found.embedded_row_correlation
     if gain.low is None or gain.low <= 0:
