@@ -75,8 +75,8 @@ class LearnedPrompt(Record):
     verdicts: int
     questions: int
     used: bool
-    """False where it is not significantly better than the embedded judge's evidence, or wrong on the
-    last night. The embedded judge answers this prompt then."""
+    """False where it is not significantly better than the embedded judge's evidence, or wrong on
+    the last night. The embedded judge answers this prompt then."""
     why: str = ""
     """Why it is not used; empty where it is."""
     quality: LearnedQuality
