@@ -51,7 +51,7 @@ def test_a_night_that_works(run: Run, tmp_path: Path, slack_server: SlackServer)
     assert not slack_server.received
     assert not [one for one in (tmp_path / "ragmetrics-store").rglob("*") if one.is_file()]
     lines = run("doctor", "--settings", path, "--date", NIGHT).out.splitlines()
-    assert lines[0] == "ok       settings: data set default, 1 metrics, the default rules"
+    assert lines[0] == "ok       settings: data set default, 1 metrics"
 
 
 @pytest.mark.parametrize(
