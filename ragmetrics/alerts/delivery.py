@@ -114,6 +114,9 @@ def _move_late(
     quiet, found = silences(files), manifest.findings
     after, findings = advance_states(begin, found, manifest.date, days, quiet, manifest.run)
     newer = [one for one in past if one.date > manifest.date]
+    # A run that died before it wrote the states may have left messages of this night.
+    others = tuple(message for message in before.outbox if message.night != manifest.date)
+    before = before.model_copy(update={"outbox": others})
     return with_late_night(before, after, findings, newer, days), findings
 
 

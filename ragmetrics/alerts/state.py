@@ -51,6 +51,9 @@ _LASTING: tuple[FindingKind, ...] = (
     "cannot_fire",
 )
 """Findings that may last for weeks and suppress no rule, so they must not keep alerts open."""
+_LOGS: tuple[FindingKind, ...] = ("no_data", "stale_log")
+"""Findings on logs. At level `no_data` the log is missing or that of another night, which is worse
+than a breach, and no rule is checked."""
 NO_SILENCES: Mapping[str, Silence] = MappingProxyType({})
 
 
@@ -97,7 +100,7 @@ def advance_states(
     states: dict[str, AlertState] = {}
     results: list[Finding] = []
     judged = [finding for finding in findings if finding.for_nights != UNJUDGED]
-    health = (one for one in judged if one.kind not in _LASTING)
+    health = (one for one in judged if one.kind not in _LASTING or _suppresses_rules(one))
     healthy = all(one.level == "ok" for one in health)
     for finding in judged:
         was, silence = known.get(finding.key, AlertState()), silences.get(finding.key)
@@ -185,13 +188,18 @@ def _transition(
     return "reminded" if due else None
 
 
+def _suppresses_rules(finding: Finding) -> bool:
+    """Whether no rule is checked because of a finding."""
+    return finding.kind in _LOGS and finding.level == "no_data"
+
+
 def _is_worse(notified: Notification, finding: Finding) -> bool:
     """Whether a finding is worse than its last notification. An escalation measured from another
     notification does not count.
     """
     if finding.escalation and finding.escalation.notified == notified:
         return True
-    worst: Level = "no_data" if finding.kind in ("no_data", "stale_log") else "breach"
+    worst: Level = "no_data" if finding.kind in _LOGS else "breach"
     return {notified.level, finding.level} == {"no_data", "breach"} and finding.level == worst
 
 
@@ -201,7 +209,7 @@ def _notified(
     """The last notification with numbers, after this transition."""
     if transition == "resolved":
         return None
-    numbers = finding.level != "no_data" or finding.kind == "no_data" or was.notified is None
+    numbers = finding.level != "no_data" or finding.kind in _LOGS or was.notified is None
     if transition and numbers:
         return Notification(night=night, run=run, level=finding.level, mean=finding.mean)
     return was.notified

@@ -119,8 +119,7 @@ def cached_text(usage: Usage) -> str:
 
 def unknown_text(usage: Usage) -> str:
     """`estimated for 900 requests without a known count, such as lost answers: 160,000 tokens,
-    $16.40`; empty
-    if the tokens of all requests are known.
+    $16.40`; empty if the tokens of all requests are known.
     """
     if not usage.unknown_requests:
         return ""

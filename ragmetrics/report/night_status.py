@@ -40,8 +40,9 @@ _ORDER: tuple[MetricState, ...] = ("firing", "pending", "fell", "no_data", "unco
 
 _MOST_NOTES = 8
 _ALIKE = 200
-_LEAST = 20  # characters of a reason that is recognised
 """Characters that identify a problem."""
+_LEAST = 20
+"""Characters of the shortest reason that is recognised."""
 
 
 @dataclass(frozen=True)

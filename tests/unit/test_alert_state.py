@@ -330,6 +330,34 @@ def test_unheard_alert_stays_open_while_the_night_has_troubles() -> None:
     assert [one.transition for one in told] == ["fired", None]
 
 
+def stale_log(level: Level) -> Finding:
+    """A finding on a log that may be of another night."""
+    return Finding(key="stale", kind="stale_log", level=level, rule="r", message="m")
+
+
+def test_unheard_alert_stays_open_while_the_log_is_that_of_another_night() -> None:
+    """No rule is checked on such nights, so they close no alert; where most rows are only outside
+    the night, rules are checked.
+    """
+    book, _, _ = play(["breach"])
+    later = MONDAY + timedelta(30)
+    _, told = advance_states(book, [stale_log("no_data")], later, 7)
+    assert [one.transition for one in told] == ["fired", None]
+    _, told = advance_states(book, [stale_log("breach")], later, 7)
+    assert [one.transition for one in told] == ["fired", "resolved"]
+
+
+def test_a_log_that_is_not_renewed_escalates_once() -> None:
+    """Rows outside the night, then those of an earlier night: on later nights it is no news."""
+    book, transitions = AlertStore(), list[str | None]()
+    for offset, level in enumerate[Level](("breach", "no_data", "no_data", "no_data")):
+        night = MONDAY + timedelta(offset)
+        for _ in range(2):  # a repetition tells nothing again
+            book, (found,) = advance_states(book, [stale_log(level)], night, 7)
+            transitions.append(found.transition)
+    assert transitions == ["fired", None, "escalated", *[None] * 5]
+
+
 def test_quiet_keys_are_forgotten() -> None:
     """What is not firing and not judged any more leaves the book after `remind_days`."""
     book, _, _ = play(["ok"])

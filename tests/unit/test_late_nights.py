@@ -119,6 +119,21 @@ def test_a_late_night_that_died_before_its_message_is_told_by_its_rerun(
     assert len(said(slack_server, BAD)) == 1
 
 
+def test_a_late_night_that_died_after_its_message_was_queued_is_told_once(
+    logs: Path, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message is in the outbox, the states are not written: the rerun replaces it."""
+    settings = run_all(dataset(logs), [SIXTEENTH, EIGHTEENTH])
+    with monkeypatch.context() as patch:
+        patch.setattr("ragmetrics.alerts.delivery.save_state", _die)
+        with pytest.raises(KeyboardInterrupt):
+            run_night(settings, SEVENTEENTH)
+    assert load_alerts(open_store(settings)).outbox
+    run_night(settings, SEVENTEENTH)
+    assert len(said(slack_server, BAD)) == 1
+    assert load_alerts(open_store(settings)).outbox == ()
+
+
 def _die(*_: object) -> None:
     raise KeyboardInterrupt
 
