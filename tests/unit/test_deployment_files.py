@@ -627,3 +627,38 @@ def test_units_write_their_state_alone() -> None:
         assert "/var/lib/ragmetrics" in service["Environment"]
         assert service["StateDirectory"] == "ragmetrics"
         assert not service["WorkingDirectory"].startswith(("/home", "/root", "/tmp"))
+
+
+TRIAL = yaml.safe_load((DEPLOYMENTS / "docker-compose.trial.yaml").read_text(encoding="utf-8"))
+
+
+def test_the_trial_needs_nothing_but_itself() -> None:
+    """No file of secrets, no address but its own services' and this machine's, and its bucket is
+    that of its settings, which the program that fills it makes."""
+    services = TRIAL["services"]
+    assert {"s3", "sample", "server", "deploy", "worker"} == set(services)
+    for service in services.values():
+        assert "env_file" not in service
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+        for host in re.findall(r"://([a-z]+\w*):\d", str(service)):
+            assert host in services
+        for name, how in service.get("depends_on", {}).items():
+            needed = "healthcheck" if how["condition"] == "service_healthy" else "command"
+            assert services[name][needed]
+    text = (DEPLOYMENTS / "trial/ragmetrics.yaml").read_text(encoding="utf-8")
+    settings = Settings(**yaml.safe_load(text))
+    program = (DEPLOYMENTS / "trial/fill_bucket.py").read_text(encoding="utf-8")
+    [bucket] = re.findall(r'^BUCKET = "(.*)"$', program, re.MULTILINE)
+    assert settings.store == f"s3://{bucket}/ragmetrics"
+    assert settings.dashboard_url == f"http://127.0.0.1:5000/{bucket}/ragmetrics/dashboard"
+    assert settings.logs.startswith(f"s3://{bucket}/logs/")
+
+
+@pytest.mark.parametrize("service", sorted(TRIAL["services"]))
+def test_the_programs_of_the_trial_are_there(service: str) -> None:
+    """Each command names a program of this environment, or a file of the image."""
+    program, *arguments = TRIAL["services"][service]["command"]
+    assert shutil.which(program, path=f"{Path(sys.executable).parent}:/bin:/usr/bin")
+    assert all((ROOT / one).is_file() for one in arguments if one.startswith("deployments/"))
+    extras = TRIAL["services"][service]["build"]["args"]["EXTRAS"]
+    assert extras == "flows,trial"
