@@ -20,10 +20,11 @@ def edited_sentence(found: LostPairs) -> str:
     """How many golden passages have another text; empty where none has."""
     pairs, now = found.pairs, found.now
     labelled = is_in(pairs.question, np.unique(now.question[now.labelled]))
-    golden = np.unique(pairs.passage[pairs.needed & pairs.retained & pairs.named & labelled])
+    chosen = pairs.needed & pairs.retained & pairs.named & labelled
+    golden = np.unique(pairs.passage[chosen])
     if not len(golden):
         return ""
-    used = np.unique(pairs.run)
+    used = np.unique(pairs.run[chosen])
     before = _identities(golden, (found.earlier[number] for number in used.tolist()))
     after = _identities(golden, found.runs)
     same = np.unique(after[0][is_in(after[1], before[1])])

@@ -14,8 +14,8 @@ from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
 from ragmetrics.alerts import AlertStore, load_alerts, silences
-from ragmetrics.alerts.delivery import STATE_FILE
 from ragmetrics.alerts.slack_threads import Threads, load_threads
+from ragmetrics.alerts.state_store import STATE_FILE
 from ragmetrics.calibration import load_history
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus, ReplyCache

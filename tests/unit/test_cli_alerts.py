@@ -22,8 +22,8 @@ from ragmetrics.alerts import (
     silences,
 )
 from ragmetrics.alerts.alert_store import Undelivered
-from ragmetrics.alerts.delivery import STATE_FILE
 from ragmetrics.alerts.silence_store import FOLDER
+from ragmetrics.alerts.state_store import STATE_FILE
 from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Finding

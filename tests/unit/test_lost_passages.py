@@ -14,6 +14,7 @@ import ragmetrics
 from ragmetrics.alerts.lost_passage_lines import lost_passage_lines
 from ragmetrics.config import make_settings
 from ragmetrics.diagnosis import try_lost_passages
+from ragmetrics.diagnosis.passage_texts import passages_and_identities
 from ragmetrics.diagnosis.shares import predictive_p_value
 from ragmetrics.diagnosis.text_match import contained, shingles
 from ragmetrics.model import LostPassages, StageCounts
@@ -395,6 +396,24 @@ def test_another_text_under_a_golden_id_is_told(nights: RetrievalNights) -> None
     again = nights.lost()
     assert again
     assert again.edited == ""
+
+
+def test_golden_texts_are_read_of_the_nights_that_asked_golden_questions_last(
+    nights: RetrievalNights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts are most of a night's bytes: a question of traffic has none of an older night read."""
+    rare = asked("asked on the first night and tonight", "p1")
+    for rows in ([*usual(), rare], usual(), [*usual(), rare]):
+        nights.add(rows)
+    read: list[Any] = []
+
+    def look(run: Any) -> Any:
+        read.append(run.ref.date)
+        return passages_and_identities(run)
+
+    monkeypatch.setattr("ragmetrics.diagnosis.edited_texts.passages_and_identities", look)
+    assert nights.lost()
+    assert len(set(read)) == 2
 
 
 @pytest.mark.parametrize(
