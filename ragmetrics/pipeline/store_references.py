@@ -32,6 +32,7 @@ from ragmetrics.storage import (
     RunRef,
     all_learned,
     find_serving,
+    in_full,
     load_gates,
     outlines,
 )
@@ -109,7 +110,7 @@ def find_references(
         if key := run_key(info.path):
             runs.setdefault(key, []).append(info)
     found.add(_in_progress(files, runs, now), "it is in progress")
-    pinned = _pinned(settings, known)
+    pinned = _pinned(settings, in_full(files, known[-1:]))
     found.add((one for one in runs if one.run in pinned), "a rule pins it")
     found.add(_labelled(settings, known), "labels are of its rows")
     for model in all_learned(files):
@@ -156,11 +157,11 @@ def _in_progress(
             yield from (_key(one.ref.date, one.ref.run) for one in load_reuse(files, ref).earlier)
 
 
-def _pinned(settings: Settings, known: Sequence[Manifest]) -> set[str]:
+def _pinned(settings: Settings, newest: Sequence[Manifest]) -> set[str]:
     """The names of runs that rules pin: those of the settings, and of the newest night."""
     texts = [rule.versus for rule in settings.alerts.rules or ()]
-    texts += [str(one.settings.get("alerts", "")) for one in known[-1:]]
-    texts += [finding.rule for one in known[-1:] for finding in one.findings]
+    texts += [str(night.settings.get("alerts", "")) for night in newest]
+    texts += [finding.key for night in newest for finding in night.findings]
     return {name for text in texts for name in _PINNED.findall(text)}
 
 

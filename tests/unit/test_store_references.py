@@ -19,13 +19,20 @@ from ragmetrics.errors import InputError, StoreError
 from ragmetrics.model import Notification
 from ragmetrics.pipeline import Retention, find_prunable, prune, removal, store_references
 from ragmetrics.scoring.reuse import ReusableRun, Reuse
-from ragmetrics.storage import Files, RunRef, save_gate, save_learned, save_record
+from ragmetrics.storage import (
+    Files,
+    RunRef,
+    save_gate,
+    save_learned,
+    save_manifest,
+    save_record,
+)
 from ragmetrics.write_back.outbox import WaitingNight, save as save_waiting
 from tests.fakes.aged_store import AgedStore, aged_store, morning_after
 from tests.fakes.gated import promoted
 from tests.fakes.learned import learned
 from tests.fakes.logs import write_jsonl
-from tests.fakes.nights import FIRST
+from tests.fakes.nights import FIRST, finding, night
 
 MODEL = learned()
 RETENTION = Retention(timedelta(days=60), timedelta(days=14))
@@ -111,6 +118,23 @@ def test_a_run_that_something_refers_to_stays_whole(
     referring = refer(store)
     assert removable(referring, run) == []
     assert f"{OLD} {run}" in find_prunable(referring.settings, RETENTION, NOW).needed
+
+
+@pytest.mark.parametrize("by", ["settings", "findings"])
+def test_a_run_that_the_newest_night_pinned_stays_without_its_settings(
+    store: AgedStore, by: str
+) -> None:
+    """`ragmetrics prune STORE` beside no settings: the newest night says what its rules pin."""
+    pin = {"metric": "context_recall", "max_drop": 0.1, "versus": "pinned:first"}
+    key = "helpdesk/context_recall/all/max_drop 0.1 versus pinned:first"
+    fields: dict[str, Any] = {
+        "settings": {"settings": {"alerts": {"rules": [pin]}}},
+        "findings": {"findings": [finding(key=key)]},
+    }[by]
+    at = morning_after(FIRST + timedelta(days=391))
+    newest = night(391, run="newest", started_at=at, finished_at=at, **fields)
+    save_manifest(store.files, newest)
+    assert removable(store, "first") == []
 
 
 def test_a_run_from_which_an_escalation_is_measured_keeps_its_scores(store: AgedStore) -> None:
