@@ -47,9 +47,10 @@ def usual_nights(earlier: Sequence[Manifest]) -> list[Manifest]:
 
 def losing_nights(earlier: Sequence[Manifest]) -> list[Manifest]:
     """The nights of a loss that is on: those that lost passages, up to last night. At most seven;
-    a question that was not asked in them retires from the loss.
+    a question that was not asked in them retires from the loss. A night without data ends no loss.
     """
-    on = list(takewhile(_loses, reversed(earlier)))
+    known = (night for night in reversed(earlier) if night.lost_passages)
+    on = list(takewhile(_loses, known))
     return on[:EARLIER_NIGHTS][::-1]
 
 

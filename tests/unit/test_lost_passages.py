@@ -342,6 +342,9 @@ def test_the_nights_of_a_loss_end_with_a_usual_one() -> None:
     ]
     assert [one.date.day for one in losing_nights(with_losses)] == list(range(15, 22))
     assert losing_nights(with_losses[:3]) == []
+    without_data = with_losses[8].model_copy(update={"lost_passages": None})
+    broken_off = [*with_losses[:8], without_data, *with_losses[9:]]
+    assert [one.date.day for one in losing_nights(broken_off)] == [14, *range(15, 18), 19, 20, 21]
 
 
 def test_a_night_that_asks_other_questions_does_not_end_a_loss(tmp_path: Path) -> None:
