@@ -65,10 +65,10 @@ def backfill(
 ) -> Backfill:
     """Score and publish the nights of a range of dates, the oldest first.
 
-    Parameters: the path of a settings file; the first and the last night (default: yesterday in
-    UTC); how many nights are scored at once; whether alerts are sent, as for tonight; whether
-    published nights are published again. Returns the outcome of each night. A run may be repeated:
-    the same parameters continue with what is not in the store yet.
+    Parameters: the path of a settings file; the first and the last night (default: yesterday in its
+    `time_zone`); how many nights are scored at once; whether alerts are sent, as for tonight; and
+    whether published nights are published again. Returns the outcome of each night. A run may be
+    repeated: the same parameters continue with what is not in the store yet.
     Raises BackfillShort at the end, with all other nights published, if a night failed.
     """
     bound_starts("run the backfill again with the same parameters: it goes on where it was")

@@ -99,7 +99,11 @@ def _low_nights(night: NightContext, metric: str) -> list[Manifest]:
 
 
 def _was_low(night: NightContext, one: Manifest, metric: str) -> bool | None:
-    """Whether a metric was low on a night; None where the night does not say."""
+    """Whether a metric was low on a night; None where the night does not say, as where its rows are
+    those of an earlier one.
+    """
+    if any(found.kind == "stale_log" and found.level == "no_data" for found in one.findings):
+        return None
     if any(fall.metric == metric for fall in one.falls):
         return True
     own = [found for found in one.findings if found.metric == metric and _covers_metric(found)]

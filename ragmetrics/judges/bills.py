@@ -164,6 +164,8 @@ class MeteredJudge:
                 price = self._price(prompt, completion, reply.cached_tokens)
                 bill.pay(prompt + completion, price)
                 bill.forecast.kind.learn(bill.forecast.characters, prompt, completion)
+            else:
+                bill.forecast.kind.learn_nothing()
         return reply
 
     def _price(self, prompt: int, completion: int, cached: int) -> float:

@@ -170,11 +170,16 @@ class Expectation:
     _prompt: float = field(default=0.0, init=False)
     _completion: float = field(default=0.0, init=False)
     _replies: int = field(default=0, init=False)
+    _without_count: bool = field(default=False, init=False)
 
     @property
     def known(self) -> bool:
-        """Whether there was a reply."""
-        return self._replies > 0
+        """Whether there was a reply: the next one would tell no more."""
+        return self._replies > 0 or self._without_count
+
+    def learn_nothing(self) -> None:
+        """Note a reply of which the endpoint does not say the tokens."""
+        self._without_count = True
 
     def learn(self, characters: int, prompt_tokens: int, completion_tokens: int) -> None:
         """Update with a reply."""

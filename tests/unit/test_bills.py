@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, strategies as st
@@ -14,10 +14,11 @@ from hypothesis import given, strategies as st
 from ragmetrics import evaluate
 from ragmetrics.config import make_settings
 from ragmetrics.errors import OverBudget
-from ragmetrics.judges import SpendLimiter
-from ragmetrics.judges.bills import Bill
+from ragmetrics.judges import Judge, MeteredJudge, Reply, SpendLimiter
+from ragmetrics.judges.bills import Bill, bill_in_use
 from ragmetrics.judges.run_limits import Expectation, Forecast
-from ragmetrics.model import Usage
+from ragmetrics.metrics import GRADE
+from ragmetrics.model import Ask, Usage
 from ragmetrics.pipeline import publish_night, stage_night
 from ragmetrics.scoring import list_parts, score_part
 from tests.fakes.clients import JudgeServer
@@ -129,6 +130,33 @@ def test_a_small_budget_starts_with_one_request(judge_server: JudgeServer) -> No
     usage(judge_server, {"max_tokens": 5_000})
     requests, tokens, _ = billed(judge_server)
     assert requests <= 3 and tokens <= 7_500
+
+
+def test_requests_to_an_endpoint_that_counts_no_tokens_do_not_wait_for_each_other() -> None:
+    """Its first reply does not say what the others cost, and neither would the next one."""
+    in_flight, most = 0, 0
+
+    class Silent:
+        async def reply(self, request: Ask, attempt: int) -> Reply:
+            nonlocal in_flight, most
+            bill_in_use().send()
+            in_flight += 1
+            most = max(most, in_flight)
+            await asyncio.sleep(0)
+            in_flight -= 1
+            return Reply("{}")
+
+    async def ask(meter: MeteredJudge) -> None:
+        request = Ask(GRADE, {"question": "Why?", "context": "Because."})
+        await meter.reply(cast("Judge", Silent()), request, 0, meter.bill(request))
+
+    async def ask_nine_times() -> None:
+        settings = make_settings({"judge": {"name": "openai", "model": "m"}}).panel[0]
+        meter = MeteredJudge(SpendLimiter(tokens=1e6), settings)
+        await asyncio.gather(*(ask(meter) for _ in range(9)))
+
+    asyncio.run(ask_nine_times())
+    assert most == 8  # all but the first one
 
 
 @given(

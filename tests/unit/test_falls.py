@@ -138,6 +138,17 @@ def test_a_drop_that_lasts_is_compared_with_the_nights_before_it() -> None:
     assert falls(a_night(scores(BAD)), fell) == []
 
 
+def test_a_night_with_the_log_of_an_earlier_one_ends_no_drop() -> None:
+    """Its rows are good ones of a week before, and say nothing of the night."""
+    bad = a_night(scores(BAD), ago=2)
+    told = falls(bad, *week()[:1])
+    fell = replace(bad, manifest=bad.manifest.model_copy(update={"falls": told}))
+    log = finding(None, level="no_data", key="demo/stale_log", kind="stale_log")
+    copied = a_night(scores(GOOD), ago=1, findings=[log])
+    (again,) = falls(a_night(scores(BAD)), *week()[:1], fell, copied)
+    assert again.since == bad.manifest.date
+
+
 def test_a_drop_within_its_rule_is_no_fine_night() -> None:
     """The rule allows 0.5, and the metric lost 0.3: no alert, and it is told while it lasts."""
     allowed = AlertSettings(rules=tuple(recall(max_drop=0.5)))
