@@ -153,7 +153,9 @@ def main() -> int:
     day = dt.date.fromisoformat
     parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
     parser.add_argument("--first", type=day, required=True, metavar="DATE")
-    parser.add_argument("--last", type=day, metavar="DATE", help="default: yesterday in UTC")
+    parser.add_argument(
+        "--last", type=day, metavar="DATE", help="default: yesterday in `time_zone`"
+    )
     parser.add_argument("--at-once", type=int, default=2, help="nights; default: %(default)s")
     parser.add_argument("--alerts", action="store_true", help="send alerts, as for tonight")
     parser.add_argument("--again", action="store_true", help="republish published nights")

@@ -105,12 +105,14 @@ def find_references(
     is then unknown what may be removed.
     """
     found, known = References(), outlines(files)
+    newest = in_full(files, known[-1:])
+    dataset = known[-1].dataset if known else settings.dataset  # the settings may be the defaults
     runs: dict[RunKey, list[FileInfo]] = {}
     for info in listed:
         if key := run_key(info.path):
             runs.setdefault(key, []).append(info)
     found.add(_in_progress(files, runs, now), "it is in progress")
-    pinned = _pinned(settings, in_full(files, known[-1:]))
+    pinned = _pinned(settings, newest)
     found.add((one for one in runs if one.run in pinned), "a rule pins it")
     found.add(_labelled(settings, known), "labels are of its rows")
     for model in all_learned(files):
@@ -119,8 +121,8 @@ def find_references(
             f"the learned judge of {model.judge} was fitted on it",
         )
     found.add((_key(one.night, one.run) for one in waiting(files)), "it waits for write-back")
-    found.add(map(_key_of, _rows_of_nights(settings, files, known)), "nights and gates read it")
-    if settings.golden:
+    found.add(map(_key_of, _rows_of_nights(dataset, files, known)), "nights and gates read it")
+    if settings.golden or any(night.settings.get("golden") for night in newest):
         read = known[-COMPARED_NIGHTS - 1 :]
         found.add(map(_key_of, read), "`golden check` reads its rows")
     found.add(map(_key_of, known[-NEEDED_NIGHTS:]), "rules compare with it", rows=False)
@@ -130,7 +132,7 @@ def find_references(
         if one.notified and one.notified.level != "no_data"
     ]
     found.add((_key(one.night, one.run) for one in told), "an alert refers to it", rows=False)
-    found.add(_of_gates(settings, files, runs), "it is of a build that gates compare with")
+    found.add(_of_gates(dataset, files, runs), "it is of a build that gates compare with")
     _with_current_runs(found, known)
     return found
 
@@ -183,33 +185,30 @@ def _labelled(settings: Settings, known: Sequence[Manifest]) -> Iterator[RunKey]
     yield from (_key_of(one) for one in known if one.date in nights)
 
 
-def _rows_of_nights(
-    settings: Settings, files: Files, known: Sequence[Manifest]
-) -> Iterator[Manifest]:
+def _rows_of_nights(dataset: str, files: Files, known: Sequence[Manifest]) -> Iterator[Manifest]:
     """The nights whose rows are read: for pages, lost passages, and gates."""
     yield from known[-_ROW_NIGHTS:]
     yield from usual_nights(known[-COMPARED_NIGHTS:])
     recent = known[-_SERVING_NIGHTS:]
-    for build in _serving(settings, files, known):
+    for build in _serving(dataset, files, known):
         served = [one for one in recent if build in one.source.index_builds]
         yield from served[-_OF_A_GATE:]
 
 
-def _serving(settings: Settings, files: Files, known: Sequence[Manifest]) -> list[str]:
+def _serving(dataset: str, files: Files, known: Sequence[Manifest]) -> list[str]:
     """The serving build and the one before it, or the builds of the newest night."""
-    dataset = known[-1].dataset if known else settings.dataset
     promoted = find_serving(files, dataset, date.max)
     return promoted or [build for one in known[-1:] for build in one.source.index_builds]
 
 
 def _of_gates(
-    settings: Settings, files: Files, runs: Mapping[RunKey, Sequence[FileInfo]]
+    dataset: str, files: Files, runs: Mapping[RunKey, Sequence[FileInfo]]
 ) -> Iterator[RunKey]:
     """The runs of gates with rows of the serving build, the build before, or an undecided build."""
     keys = [key for key in runs if key.gate]
     if not keys:
         return
-    serving = find_serving(files, settings.dataset, date.max)
+    serving = find_serving(files, dataset, date.max)
     gates = [one for one in load_gates(files) if one.build in serving or not one.is_decided]
     builds = {one.build for one in gates}.union(serving)
     places = {place for one in gates for place in (one.logs, one.serving_logs) if place}

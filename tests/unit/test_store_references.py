@@ -169,6 +169,23 @@ def test_gates_keep_the_runs_of_the_serving_build(store: AgedStore) -> None:
     assert len(removable(store, "idx-41")) == 3
 
 
+def test_gates_and_the_golden_set_are_known_without_settings(store: AgedStore) -> None:
+    """`ragmetrics prune STORE` beside no settings: the newest night says whose they are."""
+    save_gate(store.files, promoted("idx-44", logs="builds/idx-44/"))
+    gates = AgedStore(store.settings.model_copy(update={"store": f"{store.settings.store}/gates"}))
+    gates.add_gate("idx-44")
+    at = morning_after(FIRST + timedelta(days=390))
+    settings = {"golden": "golden.jsonl"}
+    newest = night(390, run="newest", started_at=at, finished_at=at, settings=settings)
+    save_manifest(store.files, newest)
+    elsewhere = with_settings(store, dataset="default")
+    assert removable(elsewhere, "idx-44") == []
+    plan = find_prunable(elsewhere.settings, RETENTION, NOW + timedelta(days=200))
+    assert not [
+        info for info in plan.files if "rows/" in info.path and "run=night-40/" in info.path
+    ]
+
+
 def test_unreadable_labels_stop_a_removal(store: AgedStore) -> None:
     """It is unknown which nights they are of."""
     with pytest.raises(InputError, match="labels nowhere: no such file"):
