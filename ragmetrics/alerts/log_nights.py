@@ -2,7 +2,8 @@
 
 A stale log looks like an unchanged night. It is told by the times of its rows, and by a digest of
 them that equals an earlier night's. Without times, equal rows may be a new run of the same
-questions over the same index; they are a stale log only if ids were new on each night before.
+questions over the same index; they are a stale log only if ids were new on each night before, or,
+without ids, if the questions were: those of a golden set change on few nights.
 
 Both findings are there on the nights that have a reason, and on the night after, which resolves
 their alerts.
@@ -19,8 +20,8 @@ from ragmetrics.model import Finding, FindingKind, Level, Manifest, Severity, So
 
 _WEEK = timedelta(days=7)
 _DAY = timedelta(days=1)
-_IDS_OF = 7
-"""Nights before by which ids are known to be new on each night."""
+_NEW_OF = 7
+"""Nights before by which ids or questions are known to be new on each night."""
 _NAMED = 3
 """Most missing nights that a message names."""
 
@@ -49,7 +50,7 @@ def _stale_log(settings: AlertSettings, manifest: Manifest, earlier: Sequence[Ma
     trusted = settings.max_outside < 1 and _is_dated(source)
     level: Level = "ok"
     text = f"{source.rows - source.outside:,} of {source.rows:,} rows have no time outside it"
-    if (same := _equal_night(source, earlier)) and (trusted or _has_new_ids(source, earlier)):
+    if (same := _equal_night(source, earlier)) and (trusted or _is_new_traffic(source, earlier)):
         level = "no_data"
         text = f"all {source.rows:,} rows are those of {same.date}: the log was not renewed"
     elif trusted and source.outside > settings.max_outside * source.dated:
@@ -73,11 +74,16 @@ def _equal_night(source: Source, earlier: Sequence[Manifest]) -> Manifest | None
     return next(same, None) if source.digest else None
 
 
-def _has_new_ids(source: Source, earlier: Sequence[Manifest]) -> bool:
-    """Whether each of the nights before had ids of its own, as the ids of requests are."""
+def _is_new_traffic(source: Source, earlier: Sequence[Manifest]) -> bool:
+    """Whether each of the nights before had ids of its own, as the ids of requests are; of a log
+    without ids, whether each of a whole week had questions of its own.
+    """
     others = [one.source for one in earlier if one.source.digest != source.digest]
-    ids = [one.ids for one in others[-_IDS_OF:] if one.ids]
-    return len(ids) > 1 and len({*ids, source.ids}) == len(ids) + 1
+    ids = [one.ids for one in others[-_NEW_OF:] if one.ids]
+    if source.ids or ids:
+        return len(ids) > 1 and len({*ids, source.ids}) == len(ids) + 1
+    asked = [one.questions for one in others[-_NEW_OF:] if one.questions]
+    return len(asked) == _NEW_OF and len({*asked, source.questions}) == _NEW_OF + 1
 
 
 def _missed_nights(manifest: Manifest, earlier: Sequence[Manifest]) -> Finding:

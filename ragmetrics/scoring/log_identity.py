@@ -33,7 +33,7 @@ class _SumOfDigests:
 
 @dataclass
 class LogIdentity:
-    """The times of a log's rows against the span of its night, and digests of rows and ids."""
+    """The times of a log's rows against the span of its night, and digests of what they say."""
 
     span: tuple[datetime, datetime]
     paths: frozenset[str]
@@ -44,6 +44,7 @@ class LogIdentity:
     newest: datetime | None = None
     rows: _SumOfDigests = field(default_factory=_SumOfDigests)
     ids: _SumOfDigests = field(default_factory=_SumOfDigests)
+    questions: _SumOfDigests = field(default_factory=_SumOfDigests)
 
     def add(self, row: LogRow) -> None:
         """Count a row as it was logged: without its golden reference and topic."""
@@ -51,6 +52,7 @@ class LogIdentity:
         names = (own, row.trace_id, row.span_id)
         if any(names):
             self.ids.add(names)
+        self.questions.add(row.user_input)
         self.rows.add(
             (
                 names,

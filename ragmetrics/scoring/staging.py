@@ -359,6 +359,7 @@ def _source(
         outside=counts.identity.outside,
         digest=str(counts.identity.rows),
         ids=str(counts.identity.ids),
+        questions=str(counts.identity.questions),
     )
 
 

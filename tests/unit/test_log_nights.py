@@ -179,6 +179,28 @@ def test_equal_rows_without_times_fire_where_ids_were_new_each_night(evaluate: E
     assert of_kind(evaluate(NIGHT, rows), "stale_log").level == "no_data"
 
 
+def test_equal_rows_without_times_or_ids_fire_where_questions_were_new(evaluate: Evaluate) -> None:
+    """Seven nights of other questions each: only live traffic has them."""
+
+    def traffic(ago: int) -> list[dict[str, Any]]:
+        return make_rows(
+            4, timestamp=None, id=None, user_input=f"What is the height of hill {ago}?"
+        )
+
+    for ago in range(8, 0, -1):
+        assert the(evaluate(NIGHT - ago * DAY, traffic(ago)), "stale_log") is None
+    found = of_kind(evaluate(NIGHT, traffic(1)), "stale_log")
+    assert (found.level, found.state) == ("no_data", "firing")
+    assert found.message == "all 4 rows are those of 2026-11-18: the log was not renewed"
+
+
+def test_a_golden_set_that_changed_for_six_nights_is_not_stale(evaluate: Evaluate) -> None:
+    """Questions that are added on some nights are no traffic."""
+    for ago in range(7, 0, -1):
+        evaluate(NIGHT - ago * DAY, make_rows(12 - ago, timestamp=None, id=None))
+    assert the(evaluate(NIGHT, make_rows(11, timestamp=None, id=None)), "stale_log") is None
+
+
 def test_times_that_say_nothing_are_left_out_of_account(
     evaluate: Evaluate, settings: Settings
 ) -> None:
