@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.alerts import Known, why_it_cannot_fire
+from ragmetrics.alerts.rule_reach import blind_text
 from ragmetrics.config import AlertSettings, Rule, Settings, make_settings
 from ragmetrics.model import Finding
 from ragmetrics.pipeline import run_night
@@ -61,6 +62,21 @@ def test_a_rule_without_data_is_told_once() -> None:
     """It fires for that already."""
     found = of_kind(a_night(scores(SMALL[:10])), max_drop=0.1)
     assert found.level == "ok"
+
+
+@pytest.mark.parametrize(
+    ("detects", "says"),
+    [
+        (0.5, "it finds a drop of 0.5 or more, and its mean is 0.476"),
+        (88.0, "it may not find even a drop from its mean of 0.476 to the lowest value"),
+    ],
+)
+def test_no_drop_is_named_that_is_beyond_the_scale(detects: float, says: str) -> None:
+    """With two comparable nights the smallest detectable drop can be 88."""
+    text = blind_text(RECALL, 0.476, detects, ())
+    assert text == (
+        f"{RECALL} cannot see a regression here: {says}; more rows a night or another judge might"
+    )
 
 
 @given(
