@@ -77,7 +77,8 @@ class LiveJudge:
                 turned = self._parameters.turn(error.parameter, sent)
                 if not (turned or envelope.turn(form, str(error))):
                     error.failures = dict(failures)
-                    raise self._endpoint.note_rejected(error) from error
+                    noted = self._endpoint.note_rejected(error)
+                    raise noted from (None if noted is error else error)
                 self._form = max(self._form, envelope.form)
                 continue
             envelope.settled = True

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from ragmetrics import Result, evaluate
 from ragmetrics.config import JudgeSettings, make_settings
-from ragmetrics.errors import JudgeRefused
+from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import find_access, make_client, probe_judge, translate
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch import BatchJudge
@@ -207,6 +207,21 @@ def test_doctor_does_not_ask_for_ever(judge_server: JudgeServer) -> None:
     with pytest.raises(Exception, match="This model takes no requests today"):
         asyncio.run(probe_judge(settings(judge_server), ask=True))
     assert judge_server.stats()["requests"] == 1
+
+
+def test_a_rejection_is_not_its_own_cause(judge_server: JudgeServer) -> None:
+    """What prints a chain of causes would print for ever."""
+    judge_server.faults(refuses=["*"])
+    chosen = settings(judge_server)
+
+    async def rejected() -> BaseException:
+        judge = LiveJudge(find_access(chosen, chosen.base_url, None), chosen)
+        (found,) = await asyncio.gather(judge.reply(ask(1), 0), return_exceptions=True)
+        await judge.close()
+        assert isinstance(found, JudgeError)
+        return found
+
+    assert asyncio.run(rejected()).__cause__ is None
 
 
 def test_an_endpoint_that_rejects_everything_ends_the_run(judge_server: JudgeServer) -> None:
