@@ -10,8 +10,10 @@ import asyncio
 from typing import Any
 
 import aiohttp
-from aiobotocore.httpsession import AIOHTTPSession  # type: ignore[import-untyped]
-from botocore.exceptions import ReadTimeoutError  # type: ignore[import-untyped]
+from aiobotocore.httpsession import (  # type: ignore[import-untyped]
+    AIOHTTPSession,
+    ReadTimeoutError,
+)
 
 GRACE = 10.0
 """Seconds after which the rate of a reply counts."""
