@@ -67,13 +67,17 @@ def blind_text(metric: str, mean: float, detects: float, able: Sequence[str]) ->
 
 
 def blind_texts(findings: Iterable[Finding]) -> list[str]:
-    """A sentence for each metric whose rule over all rows cannot see a regression."""
+    """A sentence for each metric whose rule over all rows cannot see a regression. A metric that
+    fell tonight was seen.
+    """
     rules = [one for one in findings if one.kind == "metric" and one.segment is None]
     able = [one.metric for one in rules if one.metric and one.drop is not None and one.sees]
+    seen = {one.metric for one in rules if one.level == "breach"}
     return [
         blind_text(one.metric, one.baseline, one.mde, able)
         for one in rules
-        if not one.sees and one.metric and one.baseline is not None and one.mde is not None
+        if not one.sees and one.metric not in seen
+        if one.metric and one.baseline is not None and one.mde is not None
     ]
 
 

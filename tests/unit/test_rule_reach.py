@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.alerts import Known, why_it_cannot_fire
-from ragmetrics.alerts.rule_reach import blind_text
+from ragmetrics.alerts.rule_reach import blind_text, blind_texts
 from ragmetrics.config import AlertSettings, Rule, Settings, make_settings
-from ragmetrics.model import Finding
+from ragmetrics.model import Finding, Level
 from ragmetrics.pipeline import run_night
 from ragmetrics.pipeline.doctor import Check, examine
 from ragmetrics.report import find_night_status
@@ -92,6 +92,23 @@ def test_a_drop_rule_cannot_fire_exactly_where_the_loss_of_everything_is_allowed
     dead = why_it_cannot_fire(rule, Known(mean=mean))
     assert bool(dead) == (mean <= rule.allowed_drop(mean))
     assert not why_it_cannot_fire(rule.model_copy(update={"metric": "house"}), Known(mean=mean))
+
+
+@pytest.mark.parametrize(("level", "said"), [("ok", True), ("suspect", True), ("breach", False)])
+def test_a_metric_that_fell_tonight_was_seen(level: Level, said: bool) -> None:
+    """A drop to 0 fires, though it makes the smallest detectable drop larger than the mean."""
+    found = Finding(
+        key="demo/context_recall",
+        kind="metric",
+        level=level,
+        rule="drop",
+        message="fell",
+        metric=RECALL,
+        baseline=0.2,
+        mde=0.29,
+        sees=False,
+    )
+    assert bool(blind_texts([found])) == said
 
 
 def settings(folder: Path, *rules: Mapping[str, Any]) -> Settings:
