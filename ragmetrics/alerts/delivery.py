@@ -254,6 +254,9 @@ def _save_state(
     now = load_state(files, settings.alerts.remind_days, manifest.date).alerts
     if now != stored:
         if now.night and now.night > manifest.date:
+            if manifest.date in alerts.nights:  # its messages are sent: a repetition sends none
+                nights = tuple(sorted({*now.nights, manifest.date}))
+                save_state(files, now.model_copy(update={"nights": nights}))
             return
         undo = alerts.undo
         alerts, _ = advance_states(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import load_alerts
+from ragmetrics.alerts import delivery, load_alerts
 from ragmetrics.alerts.alert_store import AlertState
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.pipeline import run_backfill, run_night
@@ -132,6 +132,24 @@ def test_a_late_night_that_died_after_its_message_was_queued_is_told_once(
     run_night(settings, SEVENTEENTH)
     assert len(said(slack_server, BAD)) == 1
     assert load_alerts(open_store(settings)).outbox == ()
+
+
+def test_a_late_night_that_another_run_overwrites_is_told_once(
+    logs: Path, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A newer night writes the states between the message and the states of this one."""
+    settings = run_all(dataset(logs), [SIXTEENTH, EIGHTEENTH])
+    add_messages = delivery.outbox.add_messages
+
+    def overtaken(*queued: Any) -> None:
+        monkeypatch.setattr(delivery.outbox, "add_messages", add_messages)
+        run_night(settings, NINETEENTH)
+        add_messages(*queued)
+
+    monkeypatch.setattr(delivery.outbox, "add_messages", overtaken)
+    run_all(settings, [SEVENTEENTH, SEVENTEENTH])
+    assert len(said(slack_server, BAD)) == 1
+    assert load_alerts(open_store(settings)).night == NINETEENTH
 
 
 def _die(*_: object) -> None:
