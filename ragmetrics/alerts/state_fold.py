@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ragmetrics.alerts.alert_store import AlertState, AlertStore
+from ragmetrics.alerts.renamed_alerts import under_keys_of_today
 from ragmetrics.alerts.state import advance_states
 from ragmetrics.model import Finding, Manifest, Notification
 
@@ -30,7 +31,7 @@ def fold_states(
     """
     alerts = begin or AlertStore()
     for night in nights:
-        before = alerts.states
+        before = under_keys_of_today(alerts.states, night.findings)
         alerts, moved = advance_states(
             alerts, night.findings, night.date, remind_days, run=night.run
         )

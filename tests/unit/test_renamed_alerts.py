@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import load_alerts, silence, silences
+from ragmetrics.alerts import fold_states, load_alerts, silence, silences
 from ragmetrics.alerts.renamed_alerts import with_keys_of_today
 from ragmetrics.config import Rule, Settings, make_settings
 from ragmetrics.errors import SettingsError
@@ -18,7 +18,7 @@ from ragmetrics.model import Finding, Manifest, Silence
 from ragmetrics.pipeline import run_night
 from ragmetrics.storage import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
-from tests.fakes.nights import night
+from tests.fakes.nights import finding, night
 from tests.fakes.slack import SlackServer
 
 RECALL = "context_recall"
@@ -98,6 +98,15 @@ def test_a_rule_that_says_previous_keeps_its_alert(tmp_path: Path) -> None:
     (moved,) = with_keys_of_today(rules[:1], nights)
     assert moved.findings[0].key == f"demo/{RECALL}/all/{NEW}"
     assert moved.findings[0].renamed_from == finding.key
+
+
+def test_states_that_are_computed_again_know_what_was_told_under_the_old_key() -> None:
+    """Also where the first night under the new key sent no reminder, as in a snooze."""
+    told = finding(level="breach", key="a versus previous", transition="fired", since=night(0).date)
+    now = finding(level="breach", key="a versus trailing:7", renamed_from=told.key)
+    nights = [night(0, findings=[told]), night(8, findings=[now])]
+    (state,) = fold_states(nights, 7).states.values()
+    assert state.told == night(0).date
 
 
 def test_settings_that_named_the_default_beside_none_are_still_read() -> None:
