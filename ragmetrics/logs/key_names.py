@@ -35,7 +35,7 @@ _NAMES: dict[str, tuple[str, str]] = {
         "docids documentids",
     ),
     "reference_context_ids": ("referencecontextids relevantids relevantdocids goldids", ""),
-    "timestamp": ("timestamp createdat", "time datetime ts"),
+    "timestamp": ("timestamp createdat", "time datetime ts at starttime"),
     "id": ("id requestid rowid", ""),
     "index_build": ("indexbuild indexversion", ""),
     "language": ("language lang", ""),
@@ -65,7 +65,7 @@ def candidates(paths: Mapping[str, Sequence[Any]], *, golden: bool = False) -> d
                 some += [
                     path
                     for path, values in paths.items()
-                    if _bare(path) == word
+                    if word in (_bare(path), _bare_pair(path))
                     and (name != "id" or "." not in path)
                     and fits(name, values)
                     and not any(paths[path] == paths[other] for other in some)
@@ -73,7 +73,9 @@ def candidates(paths: Mapping[str, Sequence[Any]], *, golden: bool = False) -> d
             if some:
                 found[name] = some
                 break
-    return found
+    if "response" in found and "reference" in found:
+        found["response"] = [one for one in found["response"] if one not in found["reference"]]
+    return {name: some for name, some in found.items() if some}
 
 
 def other_contexts(paths: Mapping[str, Sequence[Any]], chosen: str) -> list[str]:
@@ -115,6 +117,12 @@ def _bare(path: str) -> str:
     """The last key of a path without case and signs."""
     last = path.removesuffix(".0").rpartition(".")[2]
     return "".join(filter(str.isalnum, last)).lower()
+
+
+def _bare_pair(path: str) -> str:
+    """The last two keys of a path as one word: `gold.answer` is goldanswer."""
+    before, _, last = path.rpartition(".")
+    return _bare(before) + _bare(last) if before else ""
 
 
 def fits(name: str, values: Sequence[Any]) -> bool:

@@ -357,6 +357,20 @@ def test_ids_and_scores_come_with_the_documents(tmp_path: Path) -> None:
     assert rows[0].retrieved_context_scores == (0.5, 0.5)
 
 
+def test_two_answers_are_told_apart_by_the_key_above_them(tmp_path: Path) -> None:
+    """`gold.answer` is the right answer, so that `output.answer` is the only response."""
+    record = {
+        "trace": {"at": "2026-11-19T08:00:00Z", "input": {"query": "How high is it?"}},
+        "retrieval": {"docs": [{"id": "d1", "text": "It is two metres high."}]},
+        "output": {"answer": "Two metres."},
+        "gold": {"answer": "2 m"},
+    }
+    rows, _ = read(put(tmp_path, "log.jsonl", f"{json.dumps(record)}\n" * 3))
+    row = rows[0]
+    assert (row.response, row.reference) == ("Two metres.", "2 m")
+    assert row.timestamp and row.timestamp.isoformat() == "2026-11-19T08:00:00+00:00"
+
+
 def test_the_id_of_a_user_is_no_id_of_a_row(tmp_path: Path) -> None:
     """Nor is any id that several rows have."""
     content = lines(lambda q, c, a: {"query": q, "passages": c, "user": {"id": "u"}, "id": "u"})
