@@ -111,7 +111,7 @@ def find_references(
     for info in listed:
         if key := run_key(info.path):
             runs.setdefault(key, []).append(info)
-    found.add(_in_progress(files, runs, now), "it is in progress")
+    found.add(_in_progress(files, runs, now), "it changed in the last day, or such a run uses it")
     pinned = _pinned(settings, newest)
     found.add((one for one in runs if one.run in pinned), "a rule pins it")
     found.add(_labelled(settings, known), "labels are of its rows")

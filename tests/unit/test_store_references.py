@@ -120,6 +120,13 @@ def test_a_run_that_something_refers_to_stays_whole(
     assert f"{OLD} {run}" in find_prunable(referring.settings, RETENTION, NOW).needed
 
 
+def test_a_run_of_the_last_day_is_not_called_one_in_progress(store: AgedStore) -> None:
+    """It may be a night that was published an hour ago."""
+    store.add_run(OLD, "third", at=NOW - timedelta(hours=1))
+    why = find_prunable(store.settings, RETENTION, NOW).needed[f"{OLD} third"]
+    assert why == "it changed in the last day, or such a run uses it"
+
+
 @pytest.mark.parametrize("by", ["settings", "findings"])
 def test_a_run_that_the_newest_night_pinned_stays_without_its_settings(
     store: AgedStore, by: str
