@@ -60,7 +60,8 @@ from tasks.nightly import (
 
 
 def _run_name() -> str:
-    return f"nightly {flow_run.parameters.get('date') or planned_night()}"
+    given = flow_run.parameters
+    return f"nightly {given.get('date') or planned_night(given['settings'])}"
 
 
 @flow(name="nightly", flow_run_name=_run_name)
@@ -68,9 +69,8 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     """Score one night's retrieval logs, publish the dashboard, alert on regressions.
 
     Parameters: the path of a settings file, and the night. The default is the day before the
-    planned start, in the zone of the schedule, or in UTC; a run that is late, retried or started
-    again has the same night. Returns the
-    manifest and the delivery of the messages, or the state `Waiting` if batches are open and the
+    planned start, in the `time_zone` of the settings, else in the zone of the schedule, else in
+    UTC; a run that is late, retried or started again has the same night. Returns the manifest and the delivery of the messages, or the state `Waiting` if batches are open and the
     deployment will run the night again. A run may be repeated: finished parts, replies and batches
     are in the store, numbers do not change, and no message is sent twice. Judges get requests until
     the deadline of the settings; then the scores so far are published.
@@ -79,7 +79,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     StartedTooOften if the run crashed three times.
     """
     log = get_run_logger()
-    day = date or planned_night()
+    day = date or planned_night(settings)
     bound_starts(f"run the night again: prefect deployment run nightly/nightly --param date={day}")
     chosen = leaving(load_settings(settings))
     check_runner(chosen)

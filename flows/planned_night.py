@@ -1,4 +1,5 @@
-"""The night of a scheduled run: the day before its planned start, in the zone of its schedule.
+"""The night of a scheduled run: the day before its planned start, in the zone of the settings or
+of its schedule.
 
 A day of another zone than the schedule's would be skipped where clocks are set back: a run planned
 for 01:30 in Berlin starts on the UTC day before in summer, and on the same UTC day in winter.
@@ -16,13 +17,28 @@ from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext
 from prefect.runtime import deployment, flow_run
 
+from ragmetrics.config import load_settings
+from ragmetrics.errors import SettingsError
+
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import DeploymentSchedule
 
 
-def planned_night() -> dt.date:
-    """The night of the current run, which it keeps when it is late, retried or started again."""
-    return night_before(flow_run.scheduled_start_time, _zone())
+def planned_night(settings: str) -> dt.date:
+    """The night of the current run, which it keeps when it is late, retried or started again.
+
+    Its zone is the `time_zone` of the settings, or that of the schedule that planned the run.
+    """
+    name = _time_zone(settings)
+    zone = ZoneInfo(name) if name else _zone()
+    return night_before(flow_run.scheduled_start_time, zone)
+
+
+def _time_zone(settings: str) -> str | None:
+    try:
+        return load_settings(settings).time_zone
+    except SettingsError:  # the flow raises it where its words are read
+        return None
 
 
 def night_before(planned: dt.datetime, zone: dt.tzinfo) -> dt.date:

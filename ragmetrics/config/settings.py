@@ -100,8 +100,9 @@ class Settings(BaseSettings):
     logs: str = "logs/dt={date}/"
     """Location of a night's logs: a file, a folder or a glob, on disk or in a bucket."""
     time_zone: ZoneName | None = None
-    """The time zone of nights, such as `Europe/Berlin`: a night is a day there. None: UTC, and rows
-    of the twelve hours after the day are not outside it."""
+    """The time zone of nights, such as `Europe/Berlin`: a night is a day there. None: that of the
+    schedule that planned the run, or UTC, and rows of the twelve hours after the UTC day are not
+    outside it."""
     store: str = "ragmetrics-store"
     """Location of the store: a folder or a bucket."""
     golden: str | None = None

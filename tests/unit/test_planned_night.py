@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,7 +14,8 @@ from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.schedules import CronSchedule, IntervalSchedule
 from prefect.server.schemas.schedules import CronSchedule as ServerSchedule
 
-from flows.planned_night import night_before, schedule_zone
+from flows import planned_night as module
+from flows.planned_night import night_before, planned_night, schedule_zone
 
 YEAR = dt.datetime(2026, 1, 1, tzinfo=dt.UTC), dt.datetime(2027, 1, 1, tzinfo=dt.UTC)
 ZONES = ("Europe/Berlin", "Europe/London", "America/Los_Angeles")
@@ -59,3 +62,19 @@ def test_a_run_that_no_schedule_planned_has_the_zone_of_all_schedules() -> None:
     assert schedule_zone([berlin, london], None) == dt.UTC
     assert schedule_zone([], None) == dt.UTC
     assert schedule_zone([scheduled(None)], None) == ZoneInfo("UTC")
+
+
+@pytest.mark.parametrize(
+    ("time_zone", "night"), [("America/Los_Angeles", 17), (None, 18), ("Nowhere/Land", 18)]
+)
+def test_the_time_zone_of_the_settings_comes_before_that_of_the_schedule(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, time_zone: str | None, night: int
+) -> None:
+    """At 05:30 UTC the day in Los Angeles is not over: the night is the day before it. Settings
+    that cannot be read have no zone; the flow says what is wrong with them.
+    """
+    settings = tmp_path / "ragmetrics.yaml"
+    settings.write_text("" if time_zone is None else f"time_zone: {time_zone}\n")
+    planned = dt.datetime(2026, 11, 19, 5, 30, tzinfo=dt.UTC)
+    monkeypatch.setattr(module, "flow_run", SimpleNamespace(scheduled_start_time=planned))
+    assert planned_night(str(settings)) == dt.date(2026, 11, night)
