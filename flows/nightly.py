@@ -70,10 +70,11 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
 
     Parameters: the path of a settings file, and the night. The default is the day before the
     planned start, in the `time_zone` of the settings, else in the zone of the schedule, else in
-    UTC; a run that is late, retried or started again has the same night. Returns the manifest and the delivery of the messages, or the state `Waiting` if batches are open and the
-    deployment will run the night again. A run may be repeated: finished parts, replies and batches
-    are in the store, numbers do not change, and no message is sent twice. Judges get requests until
-    the deadline of the settings; then the scores so far are published.
+    UTC; a run that is late, retried or started again has the same night. Returns the manifest and
+    the delivery of the messages, or the state `Waiting` if batches are open and the deployment will
+    run the night again. A run may be repeated: finished parts, replies and batches are in the
+    store, numbers do not change, and no message is sent twice. Judges get requests until the
+    deadline of the settings; then the scores so far are published.
     Raises CoverageShort, after publishing and alerting, if not everything could be scored, sent or
     shown; the run ends as `FailedAndTold` if Slack has confirmed the message. Raises
     StartedTooOften if the run crashed three times.

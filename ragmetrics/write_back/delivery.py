@@ -19,7 +19,7 @@ from itertools import islice
 from ragmetrics.config import Settings, WriteBackSettings
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.model import Manifest
-from ragmetrics.storage import Files, find_manifest, is_current
+from ragmetrics.storage import Files, find_manifest, is_current, path_of
 from ragmetrics.text import clean
 from ragmetrics.write_back import outbox
 from ragmetrics.write_back.evaluation_results import EvaluationResult, ResultReader
@@ -201,6 +201,8 @@ class _Round:
         report = WriteBackReport(one.night, self.name)
         try:
             manifest = find_manifest(self.files, one.ref)
+            if manifest is None and self.files.exists(path_of(one.ref)):
+                raise StoreError(f"{path_of(one.ref)} cannot be read: its scores wait")
             if manifest is None or not is_current(self.files, manifest):
                 log.info("%s: run %s of %s is replaced", self.name, one.run, one.night)
                 outbox.remove(self.files, one)

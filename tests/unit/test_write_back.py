@@ -15,7 +15,7 @@ from ragmetrics.config import Settings, public_settings
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.model import Manifest, Score, Status
 from ragmetrics.pipeline import examine, send_scores, write_back_night
-from ragmetrics.storage import open_store, ref_of
+from ragmetrics.storage import open_store, path_of, ref_of
 from ragmetrics.write_back import WriteBackReport, queue_night, send_waiting, waiting
 from ragmetrics.write_back.phoenix import missing_spans
 from tests.fakes.nights import night
@@ -489,6 +489,24 @@ def test_a_replaced_run_is_not_sent(tmp_path: Path, langfuse: LangfuseServer) ->
     assert report.sent == 10
     assert {one["metadata"]["run"] for one in langfuse.scores.values()} == {"run-0-2"}
     assert write_back_night(settings, old) == ()
+
+
+def test_a_damaged_manifest_does_not_drop_a_waiting_night(
+    tmp_path: Path, langfuse: LangfuseServer
+) -> None:
+    """It waits with the reason, and is sent when the manifest is written again."""
+    settings = to_langfuse(tmp_path, langfuse)
+    manifest, files = a_night(settings), open_store(settings)
+    queue_night(settings, files, manifest)
+    path = path_of(ref_of(manifest))
+    whole = files.read(path)
+    files.write(path, b"{")
+    [report] = send_waiting(settings, files)
+    assert (report.sent, len(waiting(files))) == (0, 1)
+    assert "cannot be read: its scores wait" in report.problem
+    files.write(path, whole)
+    [report] = send_waiting(settings, files)
+    assert (report.sent, waiting(files)) == (10, [])
 
 
 def test_a_night_is_given_up_after_two_weeks(tmp_path: Path, langfuse: LangfuseServer) -> None:
