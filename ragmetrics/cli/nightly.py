@@ -45,18 +45,24 @@ def nightly(
     try:
         result = run_night(chosen, date_or_yesterday(date, chosen))
     except CoverageShort as error:
+        if error.result:
+            _show(chosen, error.result, as_json)
         err.print(str(error), style="red")
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         err.print("Stopped. The same command continues")
         raise typer.Exit(INTERRUPTED) from None
-    if as_json:
-        print_json(result.manifest.model_dump(mode="json"))
-    else:
-        print_night(out, chosen, result)
+    _show(chosen, result, as_json)
     if is_firing(result):
         err.print("An alert is firing: ragmetrics alerts list", style="red")
         raise typer.Exit(1)
+
+
+def _show(settings: Settings, result: NightResult, as_json: bool) -> None:
+    if as_json:
+        print_json(result.manifest.model_dump(mode="json"))
+    else:
+        print_night(out, settings, result)
 
 
 def print_night(console: Console, settings: Settings, result: NightResult) -> None:

@@ -66,6 +66,9 @@ log = logging.getLogger(__name__)
 class CoverageShort(RagmetricsError):
     """The night was published, but something could not be scored, notified or shown."""
 
+    result: NightResult | None = None
+    """The night as it was published, where the whole night ran in this process."""
+
 
 @dataclass(frozen=True)
 class NightResult:
@@ -290,7 +293,9 @@ def finish_night(
     reports = write_back_night(settings, manifest)
     learn_after_night(settings)
     if missing := [*shortfalls(manifest, delivery), *unshown, *unwritten]:
-        raise coverage_short(manifest, missing)
+        error = coverage_short(manifest, missing)
+        error.result = NightResult(manifest, delivery, reports)
+        raise error
     return NightResult(manifest, delivery, reports)
 
 

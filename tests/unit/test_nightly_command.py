@@ -47,6 +47,24 @@ def test_a_night_that_fires_or_lacks_its_logs_exits_with_1(run: Run, settings: P
     assert (ended.code, "no log file at" in ended.err) == (1, True)
 
 
+def test_a_night_with_a_failure_is_printed_before_it(run: Run, settings: Path) -> None:
+    """A broken file beside a good one: means, message and dashboard are told, and then the failure;
+    with --json the manifest is printed. So is a night without logs.
+    """
+    write_jsonl(settings.parent / "logs" / f"dt={NIGHT}" / "b.jsonl.gz", make_rows(5))
+    broken = settings.parent / "logs" / f"dt={NIGHT}" / "b.jsonl.gz"
+    broken.write_bytes(broken.read_bytes()[:40])
+    ended = run("nightly", "--settings", settings, "--date", NIGHT)
+    assert ended.code == 1
+    assert "context_recall" in ended.out
+    assert f"dashboard/{NIGHT}" in ended.out
+    assert "could not be read to the end" in ended.err
+    ended = run("nightly", "--settings", settings, "--date", NIGHT, "--json")
+    assert (ended.code, json.loads(ended.out)["date"]) == (1, str(NIGHT))
+    ended = run("nightly", "--settings", settings, "--date", "2026-11-20")
+    assert (ended.code, "dashboard/2026-11-20" in ended.out) == (1, True)
+
+
 def test_another_store_may_be_named(run: Run, settings: Path, tmp_path: Path) -> None:
     """By --store, wherever a store is used; as an argument of those that need nothing else."""
     store = tmp_path / "other"
