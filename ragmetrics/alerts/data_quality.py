@@ -70,6 +70,8 @@ def _judge_failures(settings: AlertSettings, manifest: Manifest, summary: Summar
     share = failed / asked if asked else 0.0
     level: Level = "breach" if share > settings.max_judge_failures else "ok"
     text = f"{summary.metric}: {failed:,} of {asked:,} rows got no usable verdict ({share:.1%})"
+    if 2 * summary.failed_by_code > failed:
+        text = f"{summary.metric}: its code failed on {failed:,} of {asked:,} rows ({share:.1%})"
     if summary.scored and finite(summary.mean) is None:
         level, text = "breach", f"{summary.metric}: its {summary.scored:,} scores have no mean"
     if refused := summary.status.get(Status.REFUSED, 0):

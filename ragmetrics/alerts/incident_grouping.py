@@ -202,15 +202,22 @@ def _by_logs(cause: Finding, one: Finding, night: Manifest) -> bool:
     return cause.level == "breach" and _lacks_rows(one, night)
 
 
-def _by_judge(cause: Finding, one: Finding, _: Manifest) -> bool:
+def _by_judge(cause: Finding, one: Finding, night: Manifest) -> bool:
     if one.kind == "judge_failures":
-        return one.metric is not None and _is_alike(cause, one)
+        own_code = any(_fails_by_its_code(finding, night) for finding in (cause, one))
+        return one.metric is not None and not own_code and _is_alike(cause, one)
     own = one.kind == "judge_drift" or (one.metric is not None and one.metric == cause.metric)
     return cause.level == "breach" and own and _lacks_data(one)
 
 
 def _by_drift(cause: Finding, one: Finding, night: Manifest) -> bool:
     return one.kind == "judge_drift" and not night.judge.panel and _is_alike(cause, one)
+
+
+def _fails_by_its_code(finding: Finding, night: Manifest) -> bool:
+    """Whether most failed rows of a metric failed by its own code, and not by the judge."""
+    summary = night.summary(finding.metric or "")
+    return summary is not None and 2 * summary.failed_by_code > summary.unanswered_rows[0]
 
 
 def _is_alike(one: Finding, other: Finding) -> bool:

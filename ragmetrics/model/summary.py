@@ -150,6 +150,11 @@ class Summary(Record):
         return failed, failed + self.scored
 
     @property
+    def failed_by_code(self) -> int:
+        """Number of rows on which the metric's own code failed, whatever the judge answered."""
+        return self.status.get(Status.METRIC_FAILED, 0)
+
+    @property
     def why_unanswered(self) -> str:
         """The most frequent reasons why rows have no usable verdict, with their rows, and what to
         do: `the judge answered 400: ... (300); raise ...`. Empty if there is no such row.

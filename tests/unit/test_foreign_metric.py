@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ragmetrics.alerts import incidents
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, JudgeRefused
 from ragmetrics.metrics import (
@@ -234,6 +235,9 @@ def test_a_night_goes_on_without_it(install: Callable[..., None], tmp_path: Path
     }
     assert scored == {"context_relevance": (30, 0), "worst": (0, 30), "leaves": (0, 30)}
     failed = {one.metric: one.message for one in manifest.findings if one.kind == "judge_failures"}
+    assert failed["leaves"].startswith("leaves: its code failed on 30 of 30 rows (100.0%)")
+    causes = [one.message for one in incidents(manifest.findings, manifest)]
+    assert all(any(text.startswith(name) for text in causes) for name in ("worst:", "leaves:"))
     assert "no such library" in failed["worst"] or "no such library" in str(manifest.problems)
     (told,) = [one for one in examine(settings, NIGHT) if one.name == "metrics of other packages"]
     assert told.state == "failed"
