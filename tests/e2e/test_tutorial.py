@@ -73,7 +73,7 @@ def test_the_tutorial_does_what_it_says(home: Path) -> None:
     """All commands print what is shown; one night fires, and the next one resolves."""
     runs = sorted((home / "help-centre/ragmetrics-store/runs").glob("*/*.json"))
     nights = [json.loads(path.read_text()) for path in runs]
-    recall = "help-centre/context_recall/all/max_drop 0.08 versus trailing:7"
+    recall = "help-centre/context_recall/all/max_drop 0.06 versus trailing:7"
     told = [
         next((one["transition"] for one in night["findings"] if one["key"] == recall), "no rule")
         for night in nights
