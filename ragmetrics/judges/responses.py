@@ -17,7 +17,7 @@ from ragmetrics.text import shorten
 
 Headers = Mapping[str, str]
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|[smhd])")
+_DURATION = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)(ms|[smhd])")
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """Errors that reading a malformed answer may raise."""
 _LONGEST_HINT = 60.0

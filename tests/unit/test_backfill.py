@@ -387,7 +387,6 @@ def test_a_bug_is_not_taken_for_a_failed_night(tmp_path: Path) -> None:
     [
         ({}, DAYS[1], DAYS[0], 1, "is after the last"),
         ({"logs": "logs/all.jsonl"}, DAYS[0], DAYS[1], 1, "template that contains the day"),
-        ({"logs": "logs/{date:%Y-%m}/"}, DAYS[0], DAYS[1], 1, "template that contains the day"),
         ({}, DAYS[0], DAYS[1], 0, "should be 1 or more"),
         ({"metrics": ["recall"]}, DAYS[0], DAYS[1], 1, "recall"),
         ({}, DAYS[0], date(9000, 1, 1), 1, "9000-01-01, is in the future; today is 2"),

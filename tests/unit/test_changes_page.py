@@ -13,7 +13,7 @@ import pytest
 from ragmetrics.comparison import cached_load, compare_with_night_before, find_moves, night_before
 from ragmetrics.config import Settings
 from ragmetrics.model import JudgeInfo, Manifest, SampledMean, Source
-from ragmetrics.pipeline import publish, run_backfill, run_night
+from ragmetrics.pipeline import run_backfill, run_night
 from ragmetrics.report import rebuild_dashboard, refresh_dashboard
 from ragmetrics.report.comparison_pages import write_changes
 from ragmetrics.report.trends import change
@@ -134,7 +134,7 @@ def test_publishing_reads_no_scores_twice(tmp_path: Path, monkeypatch: pytest.Mo
     for day in DAYS:
         write_jsonl(Path(settings.logs.replace("{date}", str(day))), ROWS)
     run_night(settings, DAYS[0])
-    monkeypatch.setattr(publish, "load_scores", counting("publish"))
+    monkeypatch.setattr("ragmetrics.scoring.summary.load_scores", counting("publish"))
     monkeypatch.setattr("ragmetrics.scoring.run_summary.load_scores", counting("publish"))
     monkeypatch.setattr("ragmetrics.report.refresh.load_scores", counting("show"))
     run_night(settings, DAYS[1])

@@ -185,12 +185,14 @@ def test_the_newest_night_that_knows_of_it_speaks() -> None:
 
 
 def test_a_bad_mood_fires_nothing_and_a_real_drop_does() -> None:
-    """A drop of two standard deviations is no news of such a judge; one of 0.15 is."""
+    """A drop of two standard deviations is no news of such a judge; one of 0.15 is. The levels of
+    the nights say so where no labelled set does.
+    """
     mood = golden(0.0, seed=2)
     low = {name: np.clip(own - 0.04, 0, 1) for name, own in mood.night().items()}
     world, blind = (store(0.02, 22, knows=knows)[0] for knows in (True, False))
     assert not fired(world.would_be(low))
-    assert fired(blind.would_be(low))
+    assert not fired(blind.would_be(low))
     assert fired(world.would_be(mood.night(lost=0.3))) == set(METRICS)
 
 

@@ -46,7 +46,7 @@ LOG_ROWS = st.builds(
     retrieved_context_ids=st.none() | _TEXTS,
     reference_context_ids=st.none() | _TEXTS,
     retrieved_context_scores=st.none()
-    | st.lists(st.floats(allow_nan=False), max_size=3).map(tuple),
+    | st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=3).map(tuple),
     index_build=st.none() | _TEXT,
     language=st.none() | _TEXT,
     tags=st.dictionaries(_TEXT, _TEXT, max_size=2),

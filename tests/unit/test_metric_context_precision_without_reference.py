@@ -61,7 +61,8 @@ def test_asks_about_the_response_and_not_the_reference() -> None:
 def test_value_is_average_precision() -> None:
     """Useful at ranks 2 and 3 of 3: (1/2 + 2/3) / 2."""
     found = score(0, 1, 1)
-    assert found == Score(pytest.approx(7 / 12), details={"relevant_ranks": [2, 3]})
+    assert found.value == pytest.approx(7 / 12)
+    assert found.details == {"relevant_ranks": [2, 3]}
 
 
 def test_is_one_family_with_the_form_that_has_a_reference() -> None:

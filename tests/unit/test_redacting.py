@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -233,10 +234,10 @@ def test_the_event_of_a_verdict_is_redacted(
     """What a build's log could not give is quoted in its reasons; Prefect keeps events for all."""
     sent: list[dict[str, Any]] = []
 
-    async def post(event: dict[str, Any]) -> None:
-        sent.append(event)
+    async def post(events: Sequence[dict[str, Any]]) -> None:
+        sent.extend(events)
 
-    monkeypatch.setattr(gate_tasks, "_post", post)
+    monkeypatch.setattr("tasks.events._post", post)
     broken = BrokenFile(file="b2.jsonl", line=3, reason=f"not JSON: {SECRET}")
     source = Source(logs="b2.jsonl", files=1, rows=3, broken=[broken])
     reason = f"b2.jsonl is read in part: not JSON: {SECRET}"

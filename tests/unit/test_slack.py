@@ -333,10 +333,7 @@ def test_what_fell_without_a_rule_is_said_too() -> None:
     message = write(a_finding(transition="resolved", state="ok", level="ok"), manifest=manifest)
     validate(message)
     text = " ".join(terminal_text(message).split())
-    assert (
-        "Significantly worse, without an alert rule • faithfulness has no drop rule and fell"
-        in text
-    )
+    assert "Significantly worse, without an alert • faithfulness has no drop rule and fell" in text
 
 
 def test_segment_is_named() -> None:
