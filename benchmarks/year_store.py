@@ -12,6 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragmetrics.alerts import AlertStore
+from ragmetrics.alerts.state_store import save_state
 from ragmetrics.config import Settings, load_settings
 from ragmetrics.model import Finding, Manifest, Summary
 from ragmetrics.pipeline import NIGHTS, publish_night, show_night, stage_night, unpack_demo
@@ -76,6 +78,7 @@ def fill(night: Night, files: Files, nights: int) -> None:
         list(pool.map(lambda one: _copy(night, files, *one), enumerate(_before(night, nights))))
     for info in [*night.files.below("rows"), *night.files.below("scores")]:
         files.write(info.path, night.files.read(info.path))
+    save_state(files, AlertStore(night=TONIGHT - timedelta(days=1)))
     unpublish(night, files)
 
 
