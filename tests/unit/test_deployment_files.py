@@ -658,7 +658,10 @@ def test_the_trial_needs_nothing_but_itself() -> None:
 def test_the_programs_of_the_trial_are_there(service: str) -> None:
     """Each command names a program of this environment, or a file of the image."""
     program, *arguments = TRIAL["services"][service]["command"]
-    assert shutil.which(program, path=f"{Path(sys.executable).parent}:/bin:/usr/bin")
+    found = shutil.which(program, path=f"{Path(sys.executable).parent}:/bin:/usr/bin")
+    if found is None and program == "moto_server":
+        skip_or_fail("no moto_server: make venv")
+    assert found
     assert all((ROOT / one).is_file() for one in arguments if one.startswith("deployments/"))
     extras = TRIAL["services"][service]["build"]["args"]["EXTRAS"]
     assert extras == "flows,trial"
