@@ -86,7 +86,8 @@ def test_a_budget_holds_for_answers_that_never_come(
 
 
 def test_a_hedged_request_is_on_the_bill_twice(judge_server: JudgeServer) -> None:
-    """The slower of two requests is given up, and stays charged as expected."""
+    """The slower of two requests is given up, and stays charged as expected, as one that took
+    too long does: on a busy machine some do."""
     usage(judge_server)  # latencies are known
     judge_server.reset()
     judge_server.faults(fail={"late": 0.03}, fail_attempts=1)
@@ -94,7 +95,8 @@ def test_a_hedged_request_is_on_the_bill_twice(judge_server: JudgeServer) -> Non
     requests, tokens, _ = billed(judge_server)
     assert said.requests == requests
     assert said.tokens == pytest.approx(tokens, rel=0.05)
-    assert said.unknown_requests == said.hedged > 0
+    assert said.hedged > 0
+    assert said.unknown_requests == said.hedged + said.failures.get("timeout", 0)
 
 
 def test_requests_that_a_deadline_cuts_are_counted(
