@@ -8,6 +8,7 @@ from .rules import (
 )
 from .state import (
     advance_states as advance_states,
+    notifications as notifications,
     NO_SILENCES as NO_SILENCES,
 )
 from .delivery import (
@@ -29,10 +30,9 @@ from .alert_list import (
 )
 from .alert_store import (
     AlertStore as AlertStore,
-    Message as Message,
     Undelivered as Undelivered,
-    alert_id as alert_id,
 )
+from .message import Message as Message
 from .slack_threads import Threads as Threads
 from .silence_store import (
     silence as silence,
@@ -43,7 +43,6 @@ from .silence_store import (
 )
 from .incident_grouping import Incident as Incident, incidents as incidents
 from .dashboard_failure import notify_dashboard_failure as notify_dashboard_failure
-from .escalation import notifications as notifications
 from .formats.slack_mrkdwn import spans as spans, web as web
 from .formats.terminal import terminal_text as terminal_text
 from .gate_message import compose_gate as compose_gate, compose_failed_gate as compose_failed_gate

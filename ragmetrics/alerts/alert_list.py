@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from ragmetrics.alerts.alert_store import AlertState, AlertStore, alert_id
+from ragmetrics.alerts.alert_store import AlertStore
 from ragmetrics.alerts.silence_store import is_in_force
 from ragmetrics.errors import InputError
-from ragmetrics.model import Finding, Silence
+from ragmetrics.model import AlertState, Finding, Silence, alert_id
 
 _ORDER = ("firing", "pending", "ok")
 _MOST_LISTED = 5
@@ -72,7 +72,7 @@ def all_alerts(alerts: AlertStore, silences: Mapping[str, Silence]) -> list[Aler
             continue
         one = silences.get(key)
         unchecked = state.last_night if state.last_night != alerts.night else None
-        in_force = one if one and is_in_force(alerts, one) else None
+        in_force = one if one and is_in_force(one, state, alerts.night) else None
         found.append(Alert(key, state, state.finding, in_force, unchecked))
     return sorted(
         found,

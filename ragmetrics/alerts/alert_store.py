@@ -9,77 +9,16 @@ that a command and a night do not overwrite each other.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
-from typing import Any, Literal
+from datetime import date
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from ragmetrics.model import Finding, Notification, Record, State
+from ragmetrics.alerts.message import Message
+from ragmetrics.model import AlertState, Record
 
-Tone = Literal["info", "success", "warning", "failure"]
-"""How a service with more than text marks a message."""
-
-ID_LENGTH = 8
 MOST_NIGHTS = 90
 """Notified nights that are known."""
-
-
-@dataclass(frozen=True)
-class Message:
-    """A message: `text` is one line for notifications, `blocks` are Block Kit blocks as JSON."""
-
-    text: str
-    blocks: list[dict[str, Any]]
-    tone: Tone = "info"
-    about: tuple[str, ...] = ()
-    """Keys of its alerts, where they decide on its thread."""
-    opens: bool = False
-    """Whether it starts the thread of its alerts."""
-    broadcast: bool = False
-    """Whether a message in a thread is shown in the channel too."""
-
-
-class AlertState(Record):
-    """One alert after the last night that judged it. The default is a new alert."""
-
-    state: State = "ok"
-    since: date | None = None
-    """First night of the current pending or firing incident."""
-    nights: int = 0
-    """Judged nights in a row that were not ok."""
-    last_night: date | None = None
-    last_sent: date | None = None
-    """Night of the last message about this alert."""
-    told: date | None = None
-    """First night of the incident that people were notified of and that is not resolved for them;
-    else None."""
-    notified: Notification | None = None
-    """Numbers of the last message while the alert fires. An escalation is measured from them."""
-    unsilenced: datetime | None = None
-    """Silences made before this time have ended, because the alert escalated."""
-    snoozed: bool = False
-    """Whether a snooze held back the newest night. A message follows when the snooze ends."""
-    finding: Finding | None = None
-    """The finding of `last_night`."""
-    previous: AlertState | None = None
-    """The state before `last_night`. A rerun of that night starts from it."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _upgrade(cls, data: Any) -> Any:
-        """Read states of earlier versions. Before silences existed, every firing alert had been
-        notified. Before escalations existed, only the night of the last message was stored.
-        """
-        if not isinstance(data, dict):
-            return data
-        if "told" not in data and data.get("state") == "firing":
-            data = {**data, "told": data.get("since")}
-        if "notified" not in data and data.get("told") and data.get("last_sent"):
-            data = {**data, "notified": {"night": data["last_sent"]}}
-        return data
 
 
 class Undelivered(Record):
@@ -155,9 +94,3 @@ def _same_turn(fresh: Sequence[Undelivered], waited: Sequence[Undelivered]) -> i
         if all(one.model_copy(update={"turn": turn}) in waited for one in fresh):
             return turn
     return None
-
-
-def alert_id(key: str) -> str:
-    """A short id of an alert, the same every night: `3f9a1c04`."""
-    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=ID_LENGTH // 2)
-    return digest.hexdigest()

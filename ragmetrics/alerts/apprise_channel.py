@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.formats import generic as rendering
+from ragmetrics.alerts.message import Message
 from ragmetrics.alerts.timeouts import Unconfirmed, redact_secrets
 from ragmetrics.text import clean
 from ragmetrics.version import install_extra

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.block_kit import context, links, plain, section
+from ragmetrics.alerts.message import Message
 from ragmetrics.alerts.notification_channels import SLACK, channels
 from ragmetrics.alerts.timeouts import CHANNEL_TIMEOUT, Unconfirmed, with_timeout
 from ragmetrics.config import Settings

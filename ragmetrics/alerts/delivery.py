@@ -18,8 +18,9 @@ from functools import partial
 from time import monotonic
 
 from ragmetrics.alerts import outbox
-from ragmetrics.alerts.alert_store import AlertStore, Message, Undelivered
+from ragmetrics.alerts.alert_store import AlertStore, Undelivered
 from ragmetrics.alerts.late_nights import is_late, with_late_night
+from ragmetrics.alerts.message import Message
 from ragmetrics.alerts.missed_nights import find_earlier, with_missed_nights
 from ragmetrics.alerts.notification_channels import SLACK, Channel, ComposeMessage, channels
 from ragmetrics.alerts.outbox import deliver

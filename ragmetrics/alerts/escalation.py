@@ -11,24 +11,15 @@ goes up and down by less than `worse_by` escalates once, and noise hardly ever.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
 
-from ragmetrics.alerts.alert_store import AlertStore
 from ragmetrics.alerts.context import Baseline, NightContext
 from ragmetrics.alerts.drop_rules import measure_drop
-from ragmetrics.alerts.outbox import recover, withdraw
 from ragmetrics.alerts.rule_check import RuleCheck, chance_of
 from ragmetrics.config import Rule
 from ragmetrics.model import Escalation, Finding, Manifest, Notification
 from ragmetrics.stats import Drop, adjust_p_values, compare
-
-
-def notifications(alerts: AlertStore, night: date) -> Mapping[str, Notification]:
-    """The last notification of each firing alert, as `advance_states` to a night sees it."""
-    states = recover(withdraw(alerts, night), night).states
-    return {key: one.notified for key, one in states.items() if one.told and one.notified}
 
 
 def escalate(
@@ -145,4 +136,4 @@ def _escalated(
     return finding.model_copy(update={"escalation": found})
 
 
-__all__ = ["escalate", "notifications"]
+__all__ = ["escalate"]

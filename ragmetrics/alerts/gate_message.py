@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.block_kit import Block, bullets, context, links, mrkdwn, plain, section
 from ragmetrics.alerts.lost_passage_lines import lost_passage_lines
+from ragmetrics.alerts.message import Message
 from ragmetrics.model import (
     Gate,
     MetricVerdict,

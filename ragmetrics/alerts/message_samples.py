@@ -11,9 +11,10 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.alerts.alert_store import AlertStore, Message
+from ragmetrics.alerts.alert_store import AlertStore
 from ragmetrics.alerts.data_quality import check_health
 from ragmetrics.alerts.gate_message import compose_failed_gate, compose_gate
+from ragmetrics.alerts.message import Message
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import NO_SILENCES, advance_states
 from ragmetrics.config import AlertSettings

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from ragmetrics.alerts.alert_store import AlertState, AlertStore
+from ragmetrics.alerts.alert_store import AlertStore
 from ragmetrics.alerts.state import advance_states
-from ragmetrics.model import Finding, Manifest
+from ragmetrics.model import AlertState, Finding, Manifest
 from ragmetrics.storage import Files, outlines, run_of
 
 LONGEST = 60

@@ -17,8 +17,8 @@ from typing import Protocol, TypeAlias
 
 from pydantic import SecretStr
 
-from ragmetrics.alerts.alert_store import Message, Tone
 from ragmetrics.alerts.formats.generic import without_blocks
+from ragmetrics.alerts.message import Message, Tone
 from ragmetrics.alerts.slack_threads import load_threads
 from ragmetrics.alerts.timeouts import Unconfirmed
 from ragmetrics.config import AlertSettings, api_key

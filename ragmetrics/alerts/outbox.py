@@ -16,8 +16,10 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 
-from ragmetrics.alerts.alert_store import AlertState, AlertStore, Message, Undelivered
+from ragmetrics.alerts.alert_store import AlertStore, Undelivered
+from ragmetrics.alerts.message import Message
 from ragmetrics.errors import RagmetricsError
+from ragmetrics.model import AlertState
 from ragmetrics.storage import Files, find_record, remove_file, save_record
 
 FOLDER = "alerts/outbox"

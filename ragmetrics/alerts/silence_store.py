@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date
 
-from ragmetrics.alerts.alert_store import AlertStore, alert_id
-from ragmetrics.model import Finding, Manifest, Severity, Silence
+from ragmetrics.model import AlertState, Finding, Manifest, Severity, Silence, alert_id
 from ragmetrics.storage import Files, find_record, remove_file
 
 FOLDER = "alerts/silences"
@@ -37,24 +36,28 @@ def unsilence(files: Files, key: str) -> bool:
     return bool(paths)
 
 
-def remove_expired_silences(files: Files, alerts: AlertStore) -> None:
-    """Remove expired and replaced silences, as every night reads all of them."""
+def remove_expired_silences(
+    files: Files, states: Mapping[str, AlertState], night: date | None
+) -> None:
+    """Remove expired and replaced silences, as every night reads all of them.
+
+    `states` are those of the alerts after `night`, by their keys.
+    """
     found = list(_found(files))
     newest = _newest(one for _, one in found)
     for path, one in found:
-        if one != newest[one.key] or not is_in_force(alerts, one):
+        if one != newest[one.key] or not is_in_force(one, states.get(one.key), night):
             remove_file(files, path)
 
 
-def is_in_force(alerts: AlertStore, one: Silence) -> bool:
-    """Whether a silence is in force, by the states of the newest night."""
-    state = alerts.states.get(one.key)
+def is_in_force(one: Silence, state: AlertState | None, night: date | None) -> bool:
+    """Whether a silence is in force, by its alert's state after the newest night."""
     since: date | None = None
     severity: Severity = one.severity
     if state and state.finding and state.state == "firing":
         since, severity = state.since, state.finding.severity
     unsilenced = state.unsilenced if state else None
-    return one.is_in_force(alerts.night or date.min, since, severity, unsilenced)
+    return one.is_in_force(night or date.min, since, severity, unsilenced)
 
 
 def with_silences(manifest: Manifest, found: Mapping[str, Silence]) -> Manifest:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.block_kit import (
     MOST_FIELDS,
     Block,
@@ -22,6 +21,7 @@ from ragmetrics.alerts.block_kit import (
 )
 from ragmetrics.alerts.incident_grouping import Incident, incidents, limit_of
 from ragmetrics.alerts.lost_passage_lines import lost_passage_lines
+from ragmetrics.alerts.message import Message
 from ragmetrics.model import (
     Finding,
     Manifest,

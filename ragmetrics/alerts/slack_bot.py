@@ -18,7 +18,7 @@ from slack_sdk.http_retry.builtin_handlers import (
     ServerErrorRetryHandler,
 )
 
-from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.message import Message
 from ragmetrics.alerts.slack_threads import Thread, find_thread, save_thread
 from ragmetrics.alerts.webhook import OF_CONTENT, BoundedWebClient, RateLimit, SlackError
 from ragmetrics.errors import StoreError

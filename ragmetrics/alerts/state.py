@@ -23,10 +23,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 
-from ragmetrics.alerts.alert_store import MOST_NIGHTS, AlertState, AlertStore
+from ragmetrics.alerts.alert_store import MOST_NIGHTS, AlertStore
 from ragmetrics.alerts.outbox import recover, withdraw
 from ragmetrics.alerts.renamed_alerts import under_keys_of_today
 from ragmetrics.model import (
+    AlertState,
     Finding,
     FindingKind,
     Level,
@@ -313,3 +314,9 @@ def _unchecked(
         silence=silence,
         unsilenced=was.unsilenced,
     )
+
+
+def notifications(alerts: AlertStore, night: date) -> Mapping[str, Notification]:
+    """The last notification of each firing alert, as `advance_states` to a night sees it."""
+    states = recover(withdraw(alerts, night), night).states
+    return {key: one.notified for key, one in states.items() if one.told and one.notified}

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ragmetrics.alerts.alert_store import AlertState, AlertStore
+from ragmetrics.alerts.alert_store import AlertStore
 from ragmetrics.alerts.renamed_alerts import under_keys_of_today
 from ragmetrics.alerts.state import advance_states
-from ragmetrics.model import Finding, Manifest, Notification
+from ragmetrics.model import AlertState, Finding, Manifest, Notification
 
 
 def fold_states(

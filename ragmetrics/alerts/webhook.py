@@ -24,7 +24,7 @@ from slack_sdk.http_retry import (
 from slack_sdk.http_retry.builtin_handlers import ServerErrorRetryHandler
 from slack_sdk.webhook import WebhookClient, WebhookResponse
 
-from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.message import Message
 from ragmetrics.alerts.timeouts import Unconfirmed, redact_secrets
 from ragmetrics.text import clean
 

@@ -243,7 +243,7 @@ def _end_of_snooze(newest: date | None, days: int | None, until: date | None) ->
 def _store_silence(files: Files, book: AlertStore, one: Silence, alert: Alert) -> None:
     from ragmetrics.alerts import remove_expired_silences, silence
 
-    remove_expired_silences(files, book)
+    remove_expired_silences(files, book.states, book.night)
     silence(files, one)
     _say(out, f"{one}: {alert.message}")
     _show(files)

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from ragmetrics.diagnosis import WORDS, Shingles, ordered_shingles_of, shingles_of
-from ragmetrics.topics import words_of
+from ragmetrics.text import words_of
 
 _CHUNK = 2_000
 """Texts that are split into words at once."""

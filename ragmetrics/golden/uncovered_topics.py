@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from ragmetrics.logs import GoldenRow
 from ragmetrics.model import Manifest
 from ragmetrics.storage import Files, ref_of
+from ragmetrics.text import rarity_of, weigh
 from ragmetrics.topics import (
     PastQuestion,
     mean_weights,
-    rarity_of,
     read_questions,
     telling_words,
-    weigh,
     word_counts,
 )
 

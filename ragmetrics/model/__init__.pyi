@@ -203,3 +203,4 @@ from .learned import (
     LastNight as LastNight,
     LearnedQuality as LearnedQuality,
 )
+from .alert import AlertState as AlertState, alert_id as alert_id

@@ -23,9 +23,8 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.error import HTTPError
 
-from ragmetrics.alerts import alert_id
 from ragmetrics.config import PushSettings, fill_headers
-from ragmetrics.model import Finding, Manifest, Summary
+from ragmetrics.model import Finding, Manifest, Summary, alert_id
 from ragmetrics.report.night_status import (
     LABELS,
     RuleState,

@@ -67,3 +67,4 @@ from .sampling.sample_size import (
     Known as Known,
     wanted_rows as wanted_rows,
 )
+from .topic_assignment import Assigner as Assigner

@@ -40,6 +40,7 @@ from ragmetrics.model import (
 from ragmetrics.scoring.log_identity import LogIdentity
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.sharding import shard_of, shards_for
+from ragmetrics.scoring.topic_assignment import Assigner, model_digest
 from ragmetrics.storage import (
     ROW_SCHEMA,
     Files,
@@ -55,7 +56,6 @@ from ragmetrics.storage import (
     save_record,
     workspace,
 )
-from ragmetrics.topics import Assigner, model_digest
 from ragmetrics.version import __version__
 
 log = logging.getLogger(__name__)

@@ -18,3 +18,4 @@ from .escaping import (
 )
 from .reply_json import is_refusal as is_refusal, json_objects as json_objects
 from .yaml_reader import load_yaml as load_yaml
+from .topic_words import rarity_of as rarity_of, weigh as weigh, words_of as words_of

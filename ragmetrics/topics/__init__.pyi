@@ -1,4 +1,3 @@
-from .assignment import Assigner as Assigner
 from .fallen_questions import (
     FallenQuestions as FallenQuestions,
     find_fallen_questions as find_fallen_questions,
@@ -14,5 +13,4 @@ from .question_texts import (
     questions_with_reference as questions_with_reference,
     read_questions as read_questions,
 )
-from .store import model_digest as model_digest, topics_of_night as topics_of_night
-from .words import rarity_of as rarity_of, weigh as weigh, words_of as words_of
+from .store import topics_of_night as topics_of_night

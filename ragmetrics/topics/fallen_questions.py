@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ragmetrics.text import rarity_of, weigh
 from ragmetrics.topics.fallen_group import find_fallen_group
 from ragmetrics.topics.fitting import mean_weights, telling_words, word_counts
 from ragmetrics.topics.question_texts import PastQuestion
-from ragmetrics.topics.words import rarity_of, weigh
 
 _NAME_WORDS = 3
 _TYPICAL = 3

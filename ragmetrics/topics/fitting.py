@@ -14,11 +14,10 @@ from datetime import date
 import numpy as np
 
 from ragmetrics.model import Topic, TopicModel, question_key
-from ragmetrics.text import clean
-from ragmetrics.topics.assignment import Assigner
+from ragmetrics.scoring import Assigner
+from ragmetrics.text import clean, rarity_of, weigh, words_of
 from ragmetrics.topics.clustering import Groups, group_texts
 from ragmetrics.topics.question_texts import PastQuestion
-from ragmetrics.topics.words import rarity_of, weigh, words_of
 
 FEWEST_QUESTIONS = 50
 _OWN = 3

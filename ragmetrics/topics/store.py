@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 from collections.abc import Sequence
@@ -45,12 +44,6 @@ def topics_of_night(
     if keep:
         save_record(files, _path(day), model)
     return model
-
-
-def model_digest(model: TopicModel) -> str:
-    """What the tags of rows depend on."""
-    data = model.model_dump_json().encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def _fitted(

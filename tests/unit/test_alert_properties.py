@@ -31,12 +31,12 @@ from ragmetrics.alerts import (
     unsilence,
     webhook,
 )
-from ragmetrics.alerts.alert_store import AlertState, Undelivered
+from ragmetrics.alerts.alert_store import Undelivered
 from ragmetrics.alerts.state_store import STATE_FILE
 from ragmetrics.alerts.webhook import SlackError
 from ragmetrics.config import make_settings
 from ragmetrics.config.alerts import STEP
-from ragmetrics.model import Escalation, Finding, Manifest, Notification, Silence
+from ragmetrics.model import AlertState, Escalation, Finding, Manifest, Notification, Silence
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.nights import FIRST, night
 

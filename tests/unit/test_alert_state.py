@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ragmetrics.alerts import AlertStore, Message, advance_states
-from ragmetrics.alerts.alert_store import AlertState
 from ragmetrics.alerts.outbox import deliver
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.model import Finding, Level, Severity, Silence
+from ragmetrics.model import AlertState, Finding, Level, Severity, Silence
 
 MONDAY = date(2026, 11, 16)
 HELLO = Message(text="hello", blocks=[{"type": "divider"}])

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.alerts import delivery, load_alerts
-from ragmetrics.alerts.alert_store import AlertState
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.model import AlertState
 from ragmetrics.pipeline import run_backfill, run_night
 from ragmetrics.storage import open_store
 from tests.fakes.logs import make_rows, write_jsonl

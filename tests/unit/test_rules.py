@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 
 from ragmetrics.alerts import AlertStore, NightContext, advance_states, evaluate_rules
-from ragmetrics.alerts.alert_store import AlertState
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.model import BrokenFile, Level, Manifest, Segment
+from ragmetrics.model import AlertState, BrokenFile, Level, Manifest, Segment
 from ragmetrics.scoring import MetricScores
 from tests.fakes.past import (
     NOISY,

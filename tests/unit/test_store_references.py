@@ -14,9 +14,9 @@ import pytest
 from hypothesis import settings as hypothesis_settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ragmetrics.alerts.alert_store import AlertState, AlertStore
+from ragmetrics.alerts.alert_store import AlertStore
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.model import Notification
+from ragmetrics.model import AlertState, Notification
 from ragmetrics.pipeline import Retention, find_prunable, prune, removal, store_references
 from ragmetrics.scoring.reuse import ReusableRun, Reuse
 from ragmetrics.storage import (

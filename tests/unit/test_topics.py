@@ -15,9 +15,10 @@ from ragmetrics.alerts import fallen_topic
 from ragmetrics.config import make_settings
 from ragmetrics.model import Manifest, TopicModel, question_key
 from ragmetrics.pipeline import run_night
-from ragmetrics.topics import Assigner, PastQuestion, fit_topics
+from ragmetrics.scoring import Assigner
+from ragmetrics.text import words_of
+from ragmetrics.topics import PastQuestion, fit_topics
 from ragmetrics.topics.fallen_group import find_fallen_group
-from ragmetrics.topics.words import words_of
 from tests.fakes.logs import write_jsonl
 
 SUBJECTS = {

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.formats.slack_mrkdwn import StyledText, spans
+from ragmetrics.alerts.message import Message
 
 Form: TypeAlias = Literal["text", "markdown", "html"]
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")

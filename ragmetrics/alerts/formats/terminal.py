@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.formats.slack_mrkdwn import spans
+from ragmetrics.alerts.message import Message
 
 WIDTH = 88
 

@@ -5,10 +5,11 @@ So a question has the same topic on every night, whatever is retrieved for it.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 
 from ragmetrics.model import TopicModel, question_key
-from ragmetrics.topics.words import weigh, words_of
+from ragmetrics.text import weigh, words_of
 
 
 class Assigner:
@@ -34,3 +35,9 @@ class Assigner:
                 scores[topic] = scores.get(topic, 0.0) + weight * own
         best = max(scores, key=lambda topic: (scores[topic], -topic), default=None)
         return (best, scores[best]) if best is not None else (None, 0.0)
+
+
+def model_digest(model: TopicModel) -> str:
+    """What the tags of rows depend on."""
+    data = model.model_dump_json().encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
