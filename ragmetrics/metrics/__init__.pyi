@@ -1,13 +1,11 @@
 from .definition import Metric as Metric, metric as metric
-from .plugins import TookTooLong as TookTooLong, in_time as in_time
 from .registry import (
+    METRICS as METRICS,
     bundled_metrics as bundled_metrics,
     find_metric as find_metric,
     label_targets as label_targets,
     metric_families as metric_families,
     metrics as metrics,
-    plugin_names as plugin_names,
-    plugin_problems as plugin_problems,
     prompts_of as prompts_of,
     used_metrics as used_metrics,
     select as select,

@@ -5,70 +5,64 @@ A metric is one file. In every output it has the name of the function that `@met
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint
 from typing import Any
 
-import ragmetrics.metrics.bundled
 from ragmetrics.errors import InputError
 from ragmetrics.metrics.definition import Metric
-from ragmetrics.metrics.plugins import load_plugin, plugin_points
-from ragmetrics.model import Prompt
+from ragmetrics.model import LogRow, Prompt, Score, Status, Steps
+from ragmetrics.plugins import Kind, UnknownPlugin, UnusablePlugin
 
 
-@cache
+def _refusal(metric: Metric) -> str:
+    """Why a metric of another package cannot be used: the name of its prompt is taken."""
+    taken = prompts_of(bundled_metrics().values())
+    clash = next((p.name for p in metric.prompts if taken.get(p.name, p) is not p), None)
+    return f"the prompt name {clash!r} is taken" if clash else ""
+
+
+METRICS = Kind("ragmetrics.metrics", "ragmetrics.metrics.bundled", Metric, "metric", _refusal)
+
+
 def bundled_metrics() -> Mapping[str, Metric]:
     """The metrics of this package by name, in alphabetical order."""
-    names = sorted(
-        module.name for module in pkgutil.iter_modules(ragmetrics.metrics.bundled.__path__)
-    )
-    return {
-        name: getattr(importlib.import_module(f"ragmetrics.metrics.bundled.{name}"), name)
-        for name in names
-        if not name.startswith("_")
-    }
+    return METRICS.bundled
 
 
 @cache
 def label_targets() -> Mapping[str, str]:
     """The bundled metrics whose verdicts can be compared with labels, and the labels' target."""
-    targets = {name: one.label_target for name, one in bundled_metrics().items()}
+    targets = {name: metric.label_target for name, metric in bundled_metrics().items()}
     return {name: target for name, target in targets.items() if target}
 
 
-@cache
-def _plugins() -> tuple[dict[str, EntryPoint], list[str]]:
-    return plugin_points(bundled_metrics())
-
-
-def plugin_names() -> list[str]:
-    """The names of the metrics of other packages, in alphabetical order. None is loaded."""
-    return sorted(_plugins()[0])
-
-
 def find_metric(name: str) -> Metric | None:
-    """The metric of a name; None for an unknown one. One of another package is loaded."""
-    if (bundled := bundled_metrics().get(name)) is not None:
-        return bundled
-    point = _plugins()[0].get(name)
-    if point is None:
+    """The metric of a name; None for an unknown one. One of another package is loaded.
+
+    One that cannot be loaded is a metric of that name whose rows all fail, with the reason.
+    """
+    try:
+        return METRICS.find(name)
+    except UnknownPlugin:
         return None
-    if point not in _loaded:
-        _loaded[point] = load_plugin(point, prompts_of(bundled_metrics().values()))
-    return _loaded[point]
+    except UnusablePlugin as error:
+        return _unusable(name, str(error))
 
 
-_loaded: dict[EntryPoint, Metric] = {}
-"""The metrics of other packages that this process has loaded."""
+@cache
+def _unusable(name: str, why: str) -> Metric:
+    def steps(row: LogRow) -> Steps[Score]:
+        return Score(None, why, status=Status.METRIC_FAILED)
+        yield
+
+    steps.__doc__ = f"Not usable: {why}."
+    return Metric(name, 0, steps, (), ("user_input",), "0", problem=why)
 
 
 def used_metrics() -> Mapping[str, Metric]:
     """The bundled metrics and those of other packages that this process has loaded, by name."""
-    found = {**bundled_metrics(), **{metric.name: metric for metric in _loaded.values()}}
-    return dict(sorted(found.items()))
+    return metrics(METRICS.used_names)
 
 
 def metrics(named: Iterable[str] | None = None) -> Mapping[str, Metric]:
@@ -76,15 +70,9 @@ def metrics(named: Iterable[str] | None = None) -> Mapping[str, Metric]:
 
     `named` limits the other packages to those of these metrics: no other one is loaded.
     """
-    wanted = plugin_names() if named is None else [n for n in plugin_names() if n in set(named)]
-    found = {name: metric for name in wanted if (metric := find_metric(name)) is not None}
-    return dict(sorted({**bundled_metrics(), **found}.items()))
-
-
-def plugin_problems(named: Iterable[str]) -> list[str]:
-    """What is wrong with installed packages of metrics, of which only the `named` are loaded."""
-    found = [metrics(named)[name].problem for name in plugin_names() if name in set(named)]
-    return [*_plugins()[1], *filter(None, found)]
+    wanted = METRICS.foreign_names if named is None else set(named) & {*METRICS.foreign_names}
+    others = {name: metric for name in wanted if (metric := find_metric(name)) is not None}
+    return dict(sorted({**bundled_metrics(), **others}.items()))
 
 
 def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metric]:
@@ -98,8 +86,7 @@ def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metr
         for name, parameters in ({item: {}} if isinstance(item, str) else item).items():
             known = find_metric(name)
             if known is None:
-                names = sorted([*bundled_metrics(), *plugin_names()])
-                raise InputError(f"no metric {name!r}; there are: {', '.join(names)}")
+                raise InputError(f"no metric {name!r}; there are: {', '.join(METRICS.names)}")
             one = known if known.problem else known.with_parameters(parameters or {})
             if chosen.setdefault(name, one).parameters != one.parameters:
                 raise InputError(f"{name}: named twice, with different parameters")

@@ -37,7 +37,7 @@ from ragmetrics.logs import (
     find_logs,
     golden_set,
 )
-from ragmetrics.metrics import plugin_names, plugin_problems
+from ragmetrics.metrics import METRICS
 from ragmetrics.model import FIELDS, LogRow, Rejected
 from ragmetrics.pipeline.doctor_rules import DoctorWarning, lacking_tags, rules_text
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
@@ -83,7 +83,7 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     """
     yield from _installation()
     yield _checked("settings", partial(_settings, settings))
-    if plugin_names() or plugin_problems(()):
+    if METRICS.foreign_names or METRICS.problems(()):
         yield _checked("metrics of other packages", partial(_plugins, settings))
     yield _checked("logs", partial(_logs, settings, day))
     yield _checked("alert rules", partial(rules_text, settings, day))
@@ -145,9 +145,10 @@ def _plugins(settings: Settings) -> str:
     chosen = [metric for metric in chosen_metrics(settings) if not metric.bundled]
     if broken := [metric.problem for metric in chosen if metric.problem]:
         raise InputError("; ".join(broken))
-    if left_out := plugin_problems(()):
+    if left_out := METRICS.problems(()):
         raise DoctorWarning("; ".join(left_out))
-    return f"{len(chosen)} of {len(plugin_names())} are named in the settings; these can be used"
+    installed = len(METRICS.foreign_names)
+    return f"{len(chosen)} of {installed} are named in the settings; these can be used"
 
 
 def _logs(settings: Settings, day: date) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.metrics.plugins import load_plugin
+from ragmetrics.metrics import METRICS
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT
 
@@ -83,5 +83,6 @@ def test_an_installed_metric_is_scored_and_shown(installed: Path, tmp_path: Path
 )
 def test_a_broken_package_is_named(value: str, message: str) -> None:
     """Whoever installed it learns which package to look at."""
-    found = load_plugin(EntryPoint("mine", value, "ragmetrics.metrics"), {})
-    assert message in found.problem
+    problem = METRICS.load(EntryPoint("mine", value, METRICS.group))
+    assert isinstance(problem, str)
+    assert message in problem

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ragmetrics.metrics import registry
+from ragmetrics.metrics import METRICS
 
 
 def forget_plugins() -> None:
     """Look for installed packages again."""
-    registry._plugins.cache_clear()
-    registry._loaded.clear()
+    METRICS.forget()

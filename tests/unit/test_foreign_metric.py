@@ -11,18 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ragmetrics import plugins
 from ragmetrics.alerts import incidents
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, JudgeRefused
-from ragmetrics.metrics import (
-    Metric,
-    find_metric,
-    metrics,
-    plugin_names,
-    plugin_problems,
-    plugins,
-    select,
-)
+from ragmetrics.metrics import METRICS, Metric, find_metric, metrics, select
 from ragmetrics.model import Embed, LogRow, Score, Status
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.pipeline.doctor import examine
@@ -163,11 +156,11 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 def test_one_that_nobody_names_is_not_loaded(install: Callable[..., None]) -> None:
     """It may raise, exit or sleep when it is imported."""
     install("bad", "raise SystemExit(1)\n", "worst")
-    assert plugin_names() == ["worst"]
+    assert METRICS.foreign_names == ["worst"]
     assert "worst" not in metrics(named=["context_recall"])
     assert [one.name for one in select(["context_recall"])] == ["context_recall"]
     assert "bad_plugin" not in sys.modules
-    assert plugin_problems(["context_recall"]) == []
+    assert METRICS.problems(["context_recall"]) == []
 
 
 @pytest.mark.parametrize(
@@ -195,7 +188,7 @@ def test_one_that_cannot_be_loaded_fails_its_rows(
     one = MetricRun(found, ROW)
     one.step(None)
     assert one.score == Score(None, found.problem, status=Status.METRIC_FAILED)
-    assert plugin_problems(["worst"]) == [found.problem]
+    assert METRICS.problems(["worst"]) == [found.problem]
 
 
 def test_a_taken_name_is_left_out_and_told(install: Callable[..., None]) -> None:
@@ -203,8 +196,8 @@ def test_a_taken_name_is_left_out_and_told(install: Callable[..., None]) -> None
     source = f"{HEAD}def shared(row):\n    yield []\n"
     install("one", source, "shared", "context_recall")
     install("two", source, "shared")
-    assert plugin_names() == []
-    assert set(plugin_problems([])) == {
+    assert METRICS.foreign_names == []
+    assert set(METRICS.problems([])) == {
         "metric 'context_recall' of one: there is already a metric of that name",
         "metric 'shared' of one: several packages have a metric of that name",
         "metric 'shared' of two: several packages have a metric of that name",

@@ -15,12 +15,12 @@ from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import InputError
 from ragmetrics.metrics import (
     GRADE,
+    METRICS,
     NEEDED,
     Metric,
     metric,
     metric_families,
     metrics,
-    plugin_problems,
     select,
 )
 from ragmetrics.model import FIELDS, LogRow, Prompt, Score, Steps
@@ -113,7 +113,7 @@ def test_a_taken_name_is_an_error(installed: Path) -> None:
     """A package never replaces a bundled metric, nor is it silently left out."""
     with installed.open("a") as file:
         file.write("context_recall = brevity_plugin:brevity\n")
-    assert plugin_problems([]) == [
+    assert METRICS.problems([]) == [
         "metric 'context_recall' of brevity: there is already a metric of that name"
     ]
     assert metrics()["context_recall"].bundled
@@ -123,7 +123,7 @@ def test_a_taken_name_is_an_error(installed: Path) -> None:
 def test_a_name_that_is_no_name_of_a_function_is_an_error(installed: Path, name: str) -> None:
     """A name is a folder of the store too: none leads out of it."""
     installed.write_text(f"[ragmetrics.metrics]\n{name} = brevity_plugin:brevity\n")
-    (problem,) = plugin_problems([])
+    (problem,) = METRICS.problems([])
     assert "of brevity: a metric is named like a function" in problem
     assert list(metrics()) == [one.name for one in ALL]
 
