@@ -1,7 +1,7 @@
 """The client: requests to one address, whose answers are bounded and hold no secret.
 
 aiohttp sends the requests, for a fraction of the CPU time of the openai SDK and of httpx; see
-docs/decisions/0014-aiohttp-carries-requests.md.
+docs/decisions/0071-one-http-client.md.
 """
 
 from __future__ import annotations

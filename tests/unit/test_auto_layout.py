@@ -117,7 +117,7 @@ def test_a_judge_that_reads_no_prompts_has_no_layout() -> None:
 
 
 def test_a_batch_has_the_layout_of_the_live_judge() -> None:
-    """They share their replies and their trend (decision 16)."""
+    """They share their replies and their trend (decision 2)."""
     for judge in ({}, {"base_url": LOCAL}, {"model": "gpt-6"}):
         assert is_row_first(**judge) is is_row_first(name="openai-batch", **judge)
 
