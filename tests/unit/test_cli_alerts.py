@@ -14,7 +14,6 @@ import yaml
 from ragmetrics.alerts import (
     Message,
     advance_states,
-    alert_id,
     delivery as deliver,
     load_alerts,
     notify_channels,
@@ -26,7 +25,7 @@ from ragmetrics.alerts.silence_store import FOLDER
 from ragmetrics.alerts.state_store import STATE_FILE
 from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Finding
+from ragmetrics.model import Finding, alert_id
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Ended, Run
