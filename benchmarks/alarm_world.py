@@ -106,7 +106,7 @@ class World:
             found = evaluate_rules(settings, night)
         self.book, told = advance_states(self.book, found, manifest.date, remind_days=7, run="run")
         self._keep(manifest.model_copy(update={"findings": told}), scores)
-        return [one for one in told if one.kind == "metric"]
+        return [one for one in told if one.is_rule]
 
     def escalated(self, values: Values, first_question: int = 0) -> list[Finding]:
         """Which alerts would escalate on another night, if each fires whatever its numbers are."""

@@ -89,7 +89,7 @@ class Incident:
     def folded(self) -> str:
         """The other findings, counted and named; empty where there are none."""
         parts = []
-        if self.alike and self.cause.kind == "metric":
+        if self.alike and self.cause.is_rule:
             which = "rules" if self.alike[1:] else "rule"
             parts.append(f"also its {which}: {_some([limit_of(one) for one in self.alike])}")
         elif self.alike:
@@ -184,7 +184,7 @@ def _first_rules(findings: Sequence[Finding]) -> dict[tuple[object, ...] | None,
 def _rule_key(one: Finding) -> tuple[object, ...] | None:
     """Key of rules on the same rows that changed together; None for other findings."""
     changed = one.state != "ok" or one.transition == "resolved"
-    if one.kind != "metric" or one.level == "no_data" or not changed:
+    if not one.is_rule or one.level == "no_data" or not changed:
         return None
     return one.metric, str(one.segment), one.state, one.transition, str(one.silence)
 
@@ -236,7 +236,7 @@ def _lacks_rows(one: Finding, night: Manifest) -> bool:
     lacks rows, not the metric.
     """
     summary = night.summary(one.metric or "")
-    if one.kind != "metric" or not one.for_nights or not _lacks_data(one) or summary is None:
+    if not one.is_rule or not one.for_nights or not _lacks_data(one) or summary is None:
         return False
     return 2 * summary.scored >= sum(summary.status.values())
 

@@ -47,7 +47,7 @@ def _with_key_of_today(
 ) -> Finding:
     rest, _, limit = finding.key.rpartition("/")
     by = finding.segment.tag if finding.segment else None
-    name = names.get((finding.metric or "", by, limit)) if finding.kind == "metric" else None
+    name = names.get((finding.metric or "", by, limit)) if finding.is_rule else None
     if name is None:
         return finding
     return finding.model_copy(update={"key": f"{rest}/{name}", "renamed_from": finding.key})

@@ -62,7 +62,7 @@ def _try_explain(night: NightContext, finding: Finding) -> Finding:
 
 def _is_drop(finding: Finding) -> bool:
     judged = finding.level in ("breach", "suspect")
-    return finding.kind == "metric" and finding.state == "firing" and judged
+    return finding.is_rule and finding.state == "firing" and judged
 
 
 def _explained(night: NightContext, finding: Finding) -> Finding:

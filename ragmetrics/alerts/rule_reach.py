@@ -70,7 +70,7 @@ def blind_texts(findings: Iterable[Finding]) -> list[str]:
     """A sentence for each metric whose rule over all rows cannot see a regression. A metric that
     fell tonight was seen.
     """
-    rules = [one for one in findings if one.kind == "metric" and one.segment is None]
+    rules = [one for one in findings if one.is_rule and one.segment is None]
     able = [one.metric for one in rules if one.metric and one.drop is not None and one.sees]
     seen = {one.metric for one in rules if one.level == "breach"}
     return [

@@ -70,7 +70,7 @@ def compose(
     firing = [one for one in found if one.state == "firing" and one.transition not in _DETAILED]
     snoozed = [one for one in firing if one.cause.silence and one.cause.silence.until]
     still = sorted((one for one in firing if one not in snoozed), key=_most_important_first)
-    causes = (one.cause for one in fired + reminded if one.cause.kind == "metric")
+    causes = (one.cause for one in fired + reminded if one.cause.is_rule)
     metrics = {f.metric: None for f in causes if f.metric and f.level != "no_data"}
     title = _title(fired, reminded, resolved)
     if manifest.late:
@@ -125,7 +125,7 @@ def _most_important_first(incident: Incident) -> tuple[bool, bool, bool, float]:
     limit = finding.limit or 0.0
     within = math.inf if finding.mean is None else finding.mean - limit
     within = within if finding.drop is None else limit - finding.drop
-    kinds = finding.segment is not None, finding.kind == "metric"
+    kinds = finding.segment is not None, finding.is_rule
     return incident.severity != "critical", *kinds, within
 
 

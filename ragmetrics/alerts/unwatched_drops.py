@@ -116,7 +116,7 @@ def _was_low(night: NightContext, one: Manifest, metric: str) -> bool | None:
 
 def _is_metric_alert(finding: Finding) -> bool:
     """Whether an alert on the mean of all rows fires."""
-    judged = finding.kind == "metric" and finding.level != "no_data"
+    judged = finding.is_rule and finding.level != "no_data"
     return judged and finding.state == "firing" and finding.segment is None
 
 

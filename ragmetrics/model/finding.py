@@ -194,6 +194,11 @@ class Finding(Record):
     unsilenced: datetime | None = None
     """Silences made before this time have ended, because the alert escalated."""
 
+    @property
+    def is_rule(self) -> bool:
+        """Whether it is of a rule on a metric, and not of a check of the night."""
+        return self.kind == "metric"
+
 
 def is_more_severe(before: Severity, now: Severity) -> bool:
     """Whether a severity is above another."""

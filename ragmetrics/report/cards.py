@@ -112,7 +112,7 @@ def _mix(manifest: Manifest, metric: str) -> str:
 def _rules(manifest: Manifest, metric: str) -> Iterator[Finding]:
     """The findings of rules on the metric over all rows."""
     for one in manifest.findings:
-        if one.kind == "metric" and one.metric == metric and one.segment is None:
+        if one.is_rule and one.metric == metric and one.segment is None:
             yield one
 
 

@@ -87,7 +87,7 @@ def rule_state(finding: Finding) -> RuleState:
 
 def _urgency(finding: Finding) -> tuple[int, bool, str, str]:
     state = _ORDER.index(rule_state(finding))
-    return (state, finding.kind != "metric", finding.severity, finding.rule)
+    return (state, not finding.is_rule, finding.severity, finding.rule)
 
 
 def by_state(findings: Sequence[Finding]) -> list[Finding]:
@@ -113,7 +113,7 @@ def explained_rules(manifest: Manifest, findings: Sequence[Finding]) -> set[str]
         finding.key
         for one in incidents(findings, manifest)
         for finding in one.findings[1:]
-        if one.cause.kind != "metric"
+        if not one.cause.is_rule
     }
 
 
@@ -130,7 +130,7 @@ def _night_failed(cause: Finding) -> bool:
 
 def _last_rules(earlier: Sequence[Manifest]) -> list[Finding]:
     for night in reversed(earlier):
-        rules = [one for one in night.findings if one.kind == "metric" and one.segment is None]
+        rules = [one for one in night.findings if one.is_rule and one.segment is None]
         if rules:
             return rules
     return []
@@ -160,7 +160,7 @@ def metric_states(manifest: Manifest) -> dict[str, MetricState]:
     states: dict[str, MetricState] = {fall.metric: "fell" for fall in manifest.falls}
     for finding in by_state(manifest.findings):
         state = rule_state(finding)
-        if finding.metric and not finding.segment and (finding.kind == "metric" or state != "ok"):
+        if finding.metric and not finding.segment and (finding.is_rule or state != "ok"):
             states.setdefault(finding.metric, state)
     return states
 
@@ -217,7 +217,7 @@ def _quiet(
     manifest: Manifest, waiting: tuple[Finding, ...]
 ) -> tuple[NightState, str, tuple[Finding, ...]]:
     """A night is fine only if a rule compared something."""
-    rules = [finding for finding in manifest.findings if finding.kind == "metric"]
+    rules = [finding for finding in manifest.findings if finding.is_rule]
     if not rules:
         return "unwatched", "scored, but no rule watches it", ()
     if not any(rule_state(finding) == "ok" for finding in rules):
@@ -233,7 +233,7 @@ def _quiet(
 def _alerts(firing: Sequence[Finding], manifest: Manifest) -> str:
     """`2 alerts`, without those that another one explains."""
     found = incidents(firing, manifest)
-    rules = sum(len(one.alike) for one in found if one.cause.kind == "metric")
+    rules = sum(len(one.alike) for one in found if one.cause.is_rule)
     return plural(len(found) + rules, "alert")
 
 

@@ -206,7 +206,7 @@ def _limits(nights: Sequence[Manifest], name: str) -> tuple[float, ...]:
             f.limit
             for f in night.findings
             if f.metric == name and f.segment is None and f.limit is not None
-            if f.kind == "metric" and f.drop is None and _BELOW.search(f.rule)
+            if f.is_rule and f.drop is None and _BELOW.search(f.rule)
         }
         if limits:
             return tuple(sorted(limits))

@@ -267,7 +267,7 @@ def print_metric(console: Console, metric: Metric) -> None:
 def print_nights(console: Console, results: Sequence[NightResult]) -> None:
     """Print a line per night: the means that rules watch, alerts, and drops without a rule."""
     findings = [one for result in results for one in result.manifest.findings]
-    watched = list(dict.fromkeys(one.metric for one in findings if one.kind == "metric"))
+    watched = list(dict.fromkeys(one.metric for one in findings if one.is_rule))
     names = [name for name in watched if name]
     lines, styles = [], []
     for result in results:
@@ -295,7 +295,7 @@ def print_nights(console: Console, results: Sequence[NightResult]) -> None:
 def rule_text(incident: Incident) -> str:
     """The rule of an incident's cause, and the number of findings that the cause explains."""
     more = len(incident.findings) - 1
-    text = incident.folded if incident.cause.kind == "metric" else f"explains {more} more"
+    text = incident.folded if incident.cause.is_rule else f"explains {more} more"
     return f"{incident.cause.rule} ({text})" if more else incident.cause.rule
 
 
