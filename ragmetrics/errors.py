@@ -55,6 +55,7 @@ class HttpError(RagmetricsError):
         transient: bool = False,
         wait: float = 0.0,
         sent: bool = True,
+        timed_out: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -64,6 +65,8 @@ class HttpError(RagmetricsError):
         """Seconds that the server asks to wait."""
         self.sent = sent
         """Whether the server may have got the request."""
+        self.timed_out = timed_out
+        """Whether there was no answer in time."""
 
 
 class UnreadableReply(RagmetricsError):

@@ -4,39 +4,25 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
 from typing import Any
 
 from pydantic import SecretStr
-from slack_sdk.errors import SlackApiError, SlackClientError
-from slack_sdk.http_retry import FixedValueRetryIntervalCalculator
-from slack_sdk.http_retry.builtin_handlers import (
-    ConnectionErrorRetryHandler,
-    ServerErrorRetryHandler,
-)
 
 from ragmetrics.alerts.message import Message
 from ragmetrics.alerts.slack_threads import Thread, find_thread, save_thread
-from ragmetrics.alerts.webhook import OF_CONTENT, BoundedWebClient, RateLimit, SlackError
+from ragmetrics.alerts.webhook import content, post, refused, said
 from ragmetrics.errors import StoreError
+from ragmetrics.http import Answer
 from ragmetrics.storage import Files
 from ragmetrics.text import clean
 
 API = "SLACK_API_URL"
 """Variable with another address of Slack's API, for example that of GovSlack."""
 log = logging.getLogger(__name__)
+_URL = "https://slack.com/api"
 _THREAD_GONE = ("thread_not_found", "cannot_reply_to_message", "message_not_found")
-_TRANSIENT = (
-    "ratelimited",
-    "rate_limited",
-    "internal_error",
-    "fatal_error",
-    "service_unavailable",
-    "request_timeout",
-)
 
 
 @dataclass(frozen=True)
@@ -57,19 +43,16 @@ class Bot:
         """
         follows = message.about and not message.opens
         thread = find_thread(self.files, message.about) if follows else None
-        try:
-            answer = self._post(message, thread)
-        except SlackApiError as error:
-            reason = str(error.response.get("error", ""))
-            if thread is None or reason not in _THREAD_GONE:
-                raise _refused(error) from None
-            answer = self._post_again(message)
+        answer = self._post(message, thread)
+        if thread and said(answer).get("error") in _THREAD_GONE:
+            answer = self._post(message, None)
+        sent = self._confirmed(answer)
         if message.opens:
-            self._save_thread(message, answer.get("ts"))
+            self._save_thread(message, sent.get("ts"))
 
-    def _save_thread(self, message: Message, ts: object) -> None:
+    def _save_thread(self, message: Message, ts: str | None) -> None:
         """Store the thread. Slack has the message already, so an error here causes no retry."""
-        if not isinstance(ts, str):
+        if ts is None:
             log.error("the thread is not stored, updates go to the channel: Slack named no thread")
             return
         try:
@@ -79,77 +62,27 @@ class Bot:
 
     def verify(self) -> str:
         """Check the token without a message. Returns whose it is; raises SlackError."""
-        with _translated_errors():
-            try:
-                answer = self._client().auth_test()
-            except SlackApiError as error:
-                raise _refused(error) from None
-        team = clean(str(answer.get("team", "")), 80)
+        team = clean(self._confirmed(self._ask("auth.test", {})).get("team", ""), 80)
         return f"the token is valid for team {team}; the channel {self.channel} was not asked"
 
-    def _client(self) -> BoundedWebClient:
-        interval = FixedValueRetryIntervalCalculator(1)
-        return BoundedWebClient(
-            self.token.get_secret_value(),
-            base_url=_base_url(),
-            timeout=self.timeout,
-            logger=logging.Logger("silent", logging.CRITICAL + 1),
-            retry_handlers=[
-                RateLimit(1),
-                ServerErrorRetryHandler(1, interval),
-                ConnectionErrorRetryHandler(1, interval),
-            ],
-        )
-
-    def _post(self, message: Message, thread: Thread | None) -> Any:
-        where: dict[str, Any] = {}
+    def _post(self, message: Message, thread: Thread | None) -> Answer:
+        where: dict[str, Any] = {"channel": self.channel}
         if thread is not None and thread.channel == self.channel:
-            where = {"thread_ts": thread.ts, "reply_broadcast": message.broadcast}
-        with _translated_errors():
-            return self._client().chat_postMessage(
-                channel=self.channel,
-                text=message.text,
-                blocks=message.blocks or None,
-                unfurl_links=False,
-                **where,
-            )
+            where |= {"thread_ts": thread.ts, "reply_broadcast": message.broadcast}
+        return self._ask("chat.postMessage", content(message) | where)
 
-    def _post_again(self, message: Message) -> Any:
-        """Post without a thread, where the thread no longer exists."""
-        try:
-            return self._post(message, None)
-        except SlackApiError as error:
-            raise _refused(error) from None
+    def _ask(self, method: str, body: Mapping[str, Any]) -> Answer:
+        url = (os.environ.get(API, "").strip() or _URL).rstrip("/")
+        token = self.token.get_secret_value()
+        headers = {"Authorization": f"Bearer {token}"}
+        return post(f"{url}/{method}", body, headers, secret=token, timeout=self.timeout)
 
-
-@contextmanager
-def _translated_errors() -> Iterator[None]:
-    """Turn errors other than a refusal by Slack's API into SlackError."""
-    try:
-        yield
-    except (SlackApiError, SlackError):
-        raise
-    except (SlackClientError, ValueError, LookupError) as error:
-        raise SlackError(f"Slack's API cannot be used: {type(error).__name__}") from None
-    except (OSError, HTTPException) as error:
-        reason = str(getattr(error, "reason", error)) or type(error).__name__
-        raise SlackError(f"Slack cannot be reached: {reason}", transient=True) from None
-
-
-def _base_url() -> str:
-    url = os.environ.get(API, "").strip() or BoundedWebClient.BASE_URL
-    return url if url.endswith("/") else f"{url}/"
-
-
-def _refused(error: SlackApiError) -> SlackError:
-    status = int(getattr(error.response, "status_code", 0) or 0)
-    reason = clean(str(error.response.get("error", "")), 100) or "no reason given"
-    transient = reason in _TRANSIENT or status == 429 or status >= 500
-    return SlackError(
-        f"Slack did not take the message: status {status}, {reason!r}",
-        transient=transient,
-        of_content=reason in OF_CONTENT,
-    )
+    def _confirmed(self, answer: Answer) -> dict[str, Any]:
+        """What Slack said. Raises SlackError where it is not `ok`."""
+        told = said(answer)
+        if answer.is_success and told.get("ok") is True:
+            return told
+        raise refused(answer, self.token.get_secret_value())
 
 
 __all__ = ["API", "Bot"]

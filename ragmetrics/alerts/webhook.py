@@ -1,31 +1,19 @@
-"""Posts to a Slack webhook. Errors never contain the address of the webhook."""
+"""Posts to Slack: to an incoming webhook, or to its API. No error contains the address or token."""
 
 from __future__ import annotations
 
-import io
-import logging
-from email.message import Message as Headers
-from http.client import HTTPException, HTTPResponse, InvalidURL
-from typing import Any, NoReturn
-from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
-from slack_sdk import WebClient
-from slack_sdk.errors import SlackClientError, SlackRequestError
-from slack_sdk.http_retry import (
-    ConnectionErrorRetryHandler,
-    FixedValueRetryIntervalCalculator,
-    HttpRequest,
-    HttpResponse,
-    RateLimitErrorRetryHandler,
-    RetryState,
-)
-from slack_sdk.http_retry.builtin_handlers import ServerErrorRetryHandler
-from slack_sdk.webhook import WebhookClient, WebhookResponse
 
 from ragmetrics.alerts.message import Message
 from ragmetrics.alerts.timeouts import Unconfirmed, redact_secrets
+from ragmetrics.errors import HttpError, InputError
+from ragmetrics.http import Answer, Backoff, HttpClient, retry_after
 from ragmetrics.text import clean
 
 LONGEST_WAIT = 10
@@ -39,13 +27,19 @@ _EMPTY = frozenset(
     {"invalid_payload", "no_text", "missing_text_or_fallback_or_attachments", "invalid_arguments"}
 )
 """Slack's answers to an empty message for a webhook that exists."""
-
-MOST_BYTES = 1_000_000
-"""Limit on the size of an answer; Slack's answers have a few hundred bytes."""
+_BUSY = frozenset([429, 500, 503])
+"""Statuses that a second attempt may change."""
+_TRANSIENT = frozenset(
+    {"ratelimited", "rate_limited", "internal_error", "fatal_error"}
+    | {"service_unavailable", "request_timeout"}
+)
 
 
 class SlackError(Unconfirmed):
     """Slack did not confirm a message."""
+
+    wait = 0.0
+    """Seconds that Slack asks to wait."""
 
 
 def send(
@@ -57,10 +51,10 @@ def send(
     retried `retries` times, after `pause` seconds or the time of the rate limit. Raises SlackError
     otherwise: transient where a later run may succeed. The webhook is in no error text and no log.
     """
-    response = _ask(webhook, timeout, retries, pause, _content(message))
-    if response.status_code == 200 and response.body.strip() == "ok":
-        return
-    raise _refused(response, webhook)
+    url = webhook.get_secret_value()
+    answer = post(url, content(message), timeout=timeout, retries=retries, pause=pause)
+    if answer.status != 200 or answer.text.strip() != "ok":
+        raise refused(answer, url)
 
 
 def verify(webhook: SecretStr, *, timeout: int = 10) -> str:
@@ -68,111 +62,96 @@ def verify(webhook: SecretStr, *, timeout: int = 10) -> str:
 
     Returns what was found; raises SlackError for a webhook that cannot be used.
     """
-    response = _ask(webhook, timeout, 0, 0, {})
-    if response.body.strip() in _EMPTY:
+    url = webhook.get_secret_value()
+    answer = post(url, {}, timeout=timeout, retries=0)
+    if answer.text.strip() in _EMPTY:
         return "Slack knows the webhook; no message was sent"
-    raise _refused(response, webhook)
+    raise refused(answer, url)
 
 
-def _content(message: Message) -> dict[str, Any]:
+def content(message: Message) -> dict[str, Any]:
+    """The body of a message."""
     body = {"text": message.text, "blocks": message.blocks or None, "unfurl_links": False}
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _ask(
-    webhook: SecretStr, timeout: int, retries: int, pause: float, body: dict[str, Any]
-) -> WebhookResponse:
-    """Post a body. Raises SlackError where there is no answer."""
-    url = webhook.get_secret_value()
-    interval = FixedValueRetryIntervalCalculator(pause)
+def post(
+    url: str,
+    body: Mapping[str, Any],
+    headers: Mapping[str, str] | None = None,
+    *,
+    secret: str = "",
+    timeout: float = 10,
+    retries: int = 1,
+    pause: float = 1,
+) -> Answer:
+    """The answer to a JSON body, of any status but those of rate limits and server errors.
+
+    An attempt without an answer in time is not repeated: Slack may have the message. Raises
+    SlackError, which contains no part of the `secret`; without one, of the address.
+    """
+    secret = secret or url
+    if not _is_web_address(url):
+        raise SlackError("the Slack address cannot be used: it is no HTTP address")
+    headers = {"Content-Type": "application/json; charset=utf-8", **(headers or {})}
+    backoff = Backoff(first=pause, attempts=retries + 1, longest_wait=LONGEST_WAIT)
     try:
-        return BoundedWebhook(
-            url,
-            timeout=timeout,
-            logger=logging.Logger("silent", logging.CRITICAL + 1),  # its own would log the URL
-            retry_handlers=[
-                RateLimit(retries),
-                ServerErrorRetryHandler(retries, interval),
-                ConnectionErrorRetryHandler(retries, interval),
-            ],
-        ).send_dict(body)
-    except (InvalidURL, SlackClientError, ValueError, LookupError) as error:
-        raise SlackError(f"the Slack webhook cannot be used: {type(error).__name__}") from None
-    except (OSError, HTTPException) as error:
-        reason = redact_secrets(str(getattr(error, "reason", error)), [url]) or type(error).__name__
-        raise SlackError(f"Slack cannot be reached: {reason}", transient=True) from None
+        with HttpClient(url, headers, secrets=[secret], timeout=timeout) as client:
+            return backoff.call(lambda: _attempt(client, secret, json.dumps(body).encode()))
+    except (HttpError, TimeoutError) as error:
+        raise SlackError(f"Slack cannot be reached: {error}", transient=True) from None
+    except InputError as error:
+        raise SlackError(f"Slack's API cannot be used: {error}") from None
 
 
-def _refused(response: WebhookResponse, webhook: SecretStr) -> SlackError:
-    answer = clean(redact_secrets(response.body, [webhook.get_secret_value()]), 200)
+def refused(answer: Answer, secret: str) -> SlackError:
+    """The error of an answer that confirms nothing."""
+    reason = _reason(answer)
+    shown = clean(redact_secrets(reason, [secret]), 200)
     return SlackError(
-        f"Slack did not take the message: status {response.status_code}, {answer!r}",
-        transient=response.status_code == 429 or response.status_code >= 500,
-        of_content=response.body.strip() in OF_CONTENT,
+        f"Slack did not take the message: status {answer.status}, {shown!r}",
+        transient=reason in _TRANSIENT or answer.status == 429 or answer.status >= 500,
+        of_content=reason in OF_CONTENT,
     )
 
 
-class RateLimit(RateLimitErrorRetryHandler):
-    """Waits for a rate limit, unless the wait is too long for a nightly."""
-
-    def _can_retry(
-        self,
-        *,
-        state: RetryState,
-        request: HttpRequest,
-        response: HttpResponse | None = None,
-        error: Exception | None = None,
-    ) -> bool:
-        if response is None or response.status_code != 429:
-            return False
-        headers = {name.lower(): values[0] for name, values in response.headers.items()}
-        wait = headers.get("retry-after", "1")
-        return wait.isdecimal() and len(wait) < 5 and int(wait) <= LONGEST_WAIT
-
-
-class BoundedWebhook(WebhookClient):
-    """An incoming webhook."""
-
-    def _perform_http_request_internal(self, url: str, req: Request) -> WebhookResponse:
-        status, headers, body = _answer(req, self.timeout, self.ssl, self.proxy)
-        return WebhookResponse(url=url, status_code=status, body=body, headers=dict(headers))
-
-
-class BoundedWebClient(WebClient):
-    """Slack's API."""
-
-    def _perform_urllib_http_request_internal(self, url: str, req: Request) -> dict[str, Any]:
-        status, headers, body = _answer(req, self.timeout, self.ssl, self.proxy)
-        return {"status": status, "headers": headers, "body": body}
-
-
-class _Unmoved(HTTPRedirectHandler):
-    """Refuses redirects: a message goes to its own address only."""
-
-    def redirect_request(self, *_: object, **__: object) -> None:
-        """None: not followed."""
-
-
-def _answer(req: Request, timeout: float, ssl: Any, proxy: str | None) -> tuple[int, Headers, str]:
-    """Status, headers and text of an answer. Raises HTTPError with a bounded body, as urllib."""
-    if not req.full_url.lower().startswith("http"):
-        raise SlackRequestError("the address is not an HTTP URL")
-    proxies = [ProxyHandler({"http": proxy, "https": proxy})] if proxy else []
-    opener = build_opener(_Unmoved, HTTPSHandler(context=ssl), *proxies)
+def _attempt(client: HttpClient, secret: str, data: bytes) -> Answer:
     try:
-        with opener.open(req, timeout=timeout) as response:
-            return response.status, response.headers, _text(response)
-    except HTTPError as error:
-        _raise_bounded(error)
+        answer = client.request("POST", body=data, passing=range(600))
+    except HttpError as error:
+        reason = redact_secrets(str(error), [secret])
+        if error.timed_out:
+            raise TimeoutError(reason) from None  # not repeated
+        raise HttpError(reason, transient=error.transient) from None
+    if answer.status not in _BUSY:
+        return answer
+    busy = refused(answer, secret)
+    busy.wait = retry_after(answer.headers, datetime.now(UTC))
+    raise busy
 
 
-def _raise_bounded(error: HTTPError) -> NoReturn:
-    with error:
-        body = _text(error).encode()
-    headers = error.headers
-    del headers["Content-Type"]  # it may name an unknown encoding
-    raise HTTPError(error.filename or "", error.code, error.reason, headers, io.BytesIO(body))
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return bool(
+        parts.scheme in ("http", "https") and parts.hostname and url == "".join(url.split())
+    )
 
 
-def _text(response: HTTPResponse | HTTPError) -> str:
-    return response.read(MOST_BYTES).decode("utf-8", "replace")
+def _reason(answer: Answer) -> str:
+    """The name of the error: the whole text of a webhook, a value in the JSON of the API."""
+    return said(answer).get("error") or answer.text.strip() or "no reason given"
+
+
+def said(answer: Answer) -> dict[str, Any]:
+    """The JSON object of an answer of the API, with texts as `error` and `ts`; empty if none."""
+    try:
+        values = answer.json()
+    except HttpError:
+        return {}
+    if not isinstance(values, dict):
+        return {}
+    texts = ("error", "ts", "team")
+    return {name: one for name, one in values.items() if name not in texts or isinstance(one, str)}

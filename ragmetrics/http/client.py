@@ -118,7 +118,7 @@ class HttpClient:
         except Dropped as error:
             raise self._failed(f"the connection broke: {error}") from None
         except TimeoutError:
-            raise self._failed(f"no answer within {self._timeout:g} s") from None
+            raise self._failed(f"no answer within {self._timeout:g} s", timed_out=True) from None
         except TooLarge as error:
             reason = f"the answer is larger than {error.most:,} bytes"
             raise self._failed(reason, transient=False) from None
@@ -153,8 +153,11 @@ class HttpClient:
         async with asyncio.timeout(self._timeout):  # outside: a TimeoutError is an OSError too
             return await self.send(method, path, body=body, params=params)
 
-    def _failed(self, reason: str, *, transient: bool = True, sent: bool = True) -> HttpError:
-        return HttpError(shorten(self.shown(reason)), transient=transient, sent=sent)
+    def _failed(
+        self, reason: str, *, transient: bool = True, sent: bool = True, timed_out: bool = False
+    ) -> HttpError:
+        reason = shorten(self.shown(reason))
+        return HttpError(reason, transient=transient, sent=sent, timed_out=timed_out)
 
     async def _open(self) -> ClientSession:
         async with self._opening:

@@ -30,6 +30,57 @@ _API_ANSWERS: dict[str, tuple[int, dict[str, Any]]] = {
 TOKEN = "xoxb-a-secret-token"
 
 
+_MOST = {"blocks": 50, "fields": 10, "elements": 10, "text": 40_000, "url": 3_000}
+_LONGEST = {"header": 150, "section": 3_000, "field": 2_000, "context": 3_000, "button": 75}
+_HAS = {
+    "header": {"text"},
+    "section": {"text", "fields"},
+    "context": {"elements"},
+    "actions": {"elements"},
+    "divider": set[str](),
+}
+"""Parts of each type of block that this server knows; Slack knows more types."""
+
+
+def refusal_of(message: dict[str, Any]) -> str:
+    """The error that Slack gives for a message, by its documented limits; empty: it is taken."""
+    if not str(message.get("text", "")).strip():
+        return "no_text"
+    if len(message["text"]) > _MOST["text"]:
+        return "msg_too_long"
+    blocks = message.get("blocks") or []
+    wrong = len(blocks) > _MOST["blocks"] or not all(map(_is_valid, blocks))
+    return "invalid_blocks" if wrong else ""
+
+
+def _is_valid(block: dict[str, Any]) -> bool:
+    """Whether a block has the parts of its type, each within Slack's limits."""
+    kind = block.get("type", "")
+    parts = set(block) - {"type"}
+    if kind not in _HAS or not parts <= _HAS[kind] or (_HAS[kind] and not parts):
+        return False
+    fields, elements = block.get("fields", []), block.get("elements", [])
+    if max(len(fields), len(elements)) > _MOST["fields"]:
+        return False
+    if {"fields", "elements"} & {name for name in parts if not block[name]}:
+        return False
+    texts = [(block["text"], kind)] if "text" in block else []
+    texts += [(one, "field") for one in fields]
+    if kind == "actions":
+        if any(len(one["url"]) > _MOST["url"] for one in elements):
+            return False
+        texts += [(one["text"], one["type"]) for one in elements]
+    else:
+        texts += [(one, kind) for one in elements]
+    return all(_is_valid_text(one, where) for one, where in texts)
+
+
+def _is_valid_text(text: dict[str, Any], where: str) -> bool:
+    """Whether a text is there, not too long, and of a kind that this place can have."""
+    kinds = ("plain_text",) if where in ("header", "button") else ("plain_text", "mrkdwn")
+    return text.get("type") in kinds and 0 < len(text["text"]) <= _LONGEST[where]
+
+
 class SlackServer:
     """A webhook, and chat.postMessage of the API, on localhost."""
 
@@ -73,12 +124,12 @@ class SlackServer:
             message = json.loads(body)
         except ValueError:
             return 400, b"invalid_payload"
-        if not message:
-            return 400, b"no_text"
-        self.received.append(message)
+        self.received += [message] if message else []
         failure = self._failure_of(message)
         if failure:
             return _ANSWERS.get(failure, _OK)
+        if refusal := refusal_of(message):
+            return 400, refusal.encode()
         self.delivered.append(message)
         return _OK
 
@@ -101,6 +152,8 @@ class SlackServer:
         failure = self._failure_of(message)
         status, said = _API_ANSWERS.get(failure or "", (200, {"ok": True}))
         answer = dict(said)
+        if answer["ok"] and (refusal := refusal_of(message)):
+            answer = {"ok": False, "error": refusal}
         if answer["ok"] and token != f"Bearer {TOKEN}":
             answer = {"ok": False, "error": "invalid_auth"}
         known = {one["ts"] for one in self.posted}

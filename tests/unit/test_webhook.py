@@ -108,7 +108,7 @@ def test_passing_trouble_is_tried_again(serve: Any, first: tuple[int, str, dict[
         ((500, "server_error", {}), True, 2),
         ((502, "bad gateway", {}), True, 1),
         ((429, "slow down", {"Retry-After": str(LONGEST_WAIT + 1)}), True, 1),
-        ((429, "slow down", {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}), True, 1),
+        ((429, "slow down", {"Retry-After": "Wed, 21 Oct 2099 07:28:00 GMT"}), True, 1),
     ],
 )
 def test_unconfirmed_message_raises(
@@ -129,7 +129,7 @@ def test_hanging_slack_times_out(serve: Any) -> None:
     transient.
     """
     server = serve(3_600.0)
-    with pytest.raises(SlackError, match=r"cannot be reached: .*timed out") as caught:
+    with pytest.raises(SlackError, match="cannot be reached: no answer within 1 s") as caught:
         send(HELLO, server.webhook, timeout=1)
     assert len(server.bodies) == 1
     assert caught.value.transient
@@ -140,7 +140,10 @@ def test_unreachable_slack_is_transient_and_silent(caplog: pytest.LogCaptureFixt
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/services/T0/B0/s3cr3t"
-        with caplog.at_level(logging.DEBUG), pytest.raises(SlackError, match="refused") as caught:
+        with (
+            caplog.at_level(logging.DEBUG),
+            pytest.raises(SlackError, match="no connection") as caught,
+        ):
             send(HELLO, SecretStr(url), pause=0)
     assert caught.value.transient
     assert "s3cr3t" not in str(caught.value) + caplog.text
