@@ -32,7 +32,7 @@ from ragmetrics.judges import (
     JudgeClient,
 )
 from ragmetrics.metrics import select
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 from ragmetrics.scoring import Known, wanted_rows
 from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.sampling.cheap import CheapJudges

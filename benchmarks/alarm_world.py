@@ -21,17 +21,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragmetrics.alerts import (
-    AlertStore,
-    NightContext,
-    advance_states,
-    evaluate_rules,
-    notifications,
-)
-from ragmetrics.alerts.escalation import escalate
-from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.model import (
+from ragmetrics.delivery import AlertStore, advance_states, notifications
+from ragmetrics.records import (
     Finding,
     JudgeInfo,
     Manifest,
@@ -41,7 +33,10 @@ from ragmetrics.model import (
     Status,
     Summary,
 )
-from ragmetrics.model.manifest import Usage
+from ragmetrics.records.manifest import Usage
+from ragmetrics.rules import NightContext, evaluate_rules
+from ragmetrics.rules.escalation import escalate
+from ragmetrics.rules.rule_check import RuleCheck
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import Attribution, TaggedRows, attribute_drop, mean_interval
 
@@ -102,7 +97,7 @@ class World:
             notified=notifications(self.book, manifest.date),
         )
         settings = AlertSettings(rules=rules(self.versus, self.for_))
-        with patch("ragmetrics.alerts.rules.summarise", _summary):
+        with patch("ragmetrics.rules.rules.summarise", _summary):
             found = evaluate_rules(settings, night)
         self.book, told = advance_states(self.book, found, manifest.date, remind_days=7, run="run")
         self._keep(manifest.model_copy(update={"findings": told}), scores)

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.moving_world import data_folder
-from ragmetrics.calibration.labelled_sets import LabelledSet, read_sets, targets
-from ragmetrics.calibration.thresholds import fit_certain_thresholds
-from ragmetrics.calibration.units import Unit
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Corpus, EmbeddedJudge
+from ragmetrics.people.calibration.labelled_sets import LabelledSet, read_sets, targets
+from ragmetrics.people.calibration.thresholds import fit_certain_thresholds
+from ragmetrics.people.calibration.units import Unit
 from ragmetrics.stats import mean_interval, share_interval
 
 SETS = ("chunkeval_bm25", "hotpot_multihop", "xquad_multilingual")

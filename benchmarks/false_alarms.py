@@ -27,7 +27,7 @@ from benchmarks.alarm_world import (
     unchanged_golden,
     unchanged_traffic,
 )
-from ragmetrics.model import Segment
+from ragmetrics.records import Segment
 
 LOST, LOSING, LASTING, FALL = 0.5, 30, 0.06, 0.3
 FELL_EVERY = 25

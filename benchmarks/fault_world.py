@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ragmetrics.model import LogRow, Score, Stage
+from ragmetrics.records import LogRow, Score, Stage
 from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,

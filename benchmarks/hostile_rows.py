@@ -21,7 +21,7 @@ from ragmetrics.judges.word_frequencies import words
 from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.logs import log_set
 from ragmetrics.metrics.bundled.context_relevance import ANSWERS_FROM, HELPS_FROM
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 
 SHARE = 0.05
 Row = tuple[str, Sequence[str]]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.calibration.labelled_sets import AskedRow, LabelledSet, LabelTarget, targets
 from ragmetrics.metrics import NEEDED
 from ragmetrics.metrics.bundled.context_relevancy import relevances
-from ragmetrics.model import Ask, Lexicon
+from ragmetrics.people.calibration.labelled_sets import AskedRow, LabelledSet, LabelTarget, targets
+from ragmetrics.records import Ask, Lexicon
 from ragmetrics.text import sentences
 
 METRICS = ("context_relevance", "context_relevancy", "context_recall")

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.all_year_world import Fall, Flags, drops, years
 from benchmarks.moving_world import LIMIT, METRICS, Golden, Values, World, real_scores
-from ragmetrics.model import Manifest
+from ragmetrics.records import Manifest
 
 LEVELS = (0.0, 0.01, 0.02)
 ROWS = (100, 300, 1000)

@@ -24,13 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.judge_evidence import Evidence, Recall, gather, gather_recall
 from benchmarks.plain_overlap import PlainOverlap
-from ragmetrics.calibration.labelled_sets import LabelledSet, read_sets
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_overlap import TUNING, Overlap, Tuning
 from ragmetrics.metrics.bundled._support import SUPPORTED_FROM
 from ragmetrics.metrics.bundled.context_relevance import ANSWERS_FROM, HELPS_FROM
 from ragmetrics.metrics.bundled.context_relevancy import CONTEXT_SAYS, NEAR_BEST, NEEDED_FROM
+from ragmetrics.people.calibration.labelled_sets import LabelledSet, read_sets
 from ragmetrics.stats import (
     auc_statistic,
     auc_within_statistic,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from ragmetrics.judges import Corpus, EmbeddedJudge
 from ragmetrics.metrics import GRADE
-from ragmetrics.model import Ask
+from ragmetrics.records import Ask
 
 _SIZES = (400, 600, 1_600)
 _CONTEXTS = 5

@@ -37,15 +37,6 @@ from benchmarks.active_sampling import (
     resampled,
 )
 from benchmarks.moving_world import data_folder
-from ragmetrics.calibration.labelled_sets import LabelledSet, LabelTarget, read_sets, targets
-from ragmetrics.calibration.learned_fit import (
-    Examples,
-    Fitted,
-    RowMeans,
-    cuts,
-    fit_folds,
-    quality,
-)
 from ragmetrics.config import make_settings
 from ragmetrics.judges import (
     Corpus,
@@ -56,7 +47,16 @@ from ragmetrics.judges import (
     top_level,
 )
 from ragmetrics.judges.learned_judge import level_chances, standardised
-from ragmetrics.model import Figure, LearnedQuality
+from ragmetrics.people.calibration.labelled_sets import LabelledSet, LabelTarget, read_sets, targets
+from ragmetrics.people.calibration.learned_fit import (
+    Examples,
+    Fitted,
+    RowMeans,
+    cuts,
+    fit_folds,
+    quality,
+)
+from ragmetrics.records import Figure, LearnedQuality
 from ragmetrics.stats import prediction_powered
 from ragmetrics.stats.intervals import Mean
 

@@ -32,8 +32,8 @@ from benchmarks.fault_world import (
     write_night,
 )
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.diagnosis import Run, find_lost_passages
-from ragmetrics.model import LostPassages, Stage, StageCounts
+from ragmetrics.passages import Run, find_lost_passages
+from ragmetrics.records import LostPassages, Stage, StageCounts
 from ragmetrics.storage import Files
 
 FIRST = date(2026, 11, 2)

@@ -23,17 +23,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics import evaluate
-from ragmetrics.alerts import (
-    AlertStore,
-    NightContext,
-    advance_states,
-    evaluate_rules as hold_rules,
-    with_movements,
-)
 from ragmetrics.comparison import find_moves
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.model import Finding, JudgeInfo, Manifest, Source, Status, Summary
-from ragmetrics.model.manifest import Usage
+from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Status, Summary
+from ragmetrics.records.manifest import Usage
+from ragmetrics.rules import NightContext, evaluate_rules as hold_rules, with_movements
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import mean_interval
 

@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.moving_world import data_folder
-from ragmetrics.calibration.labelled_sets import TARGETS, LabelledSet, LabelTarget, read_sets
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_overlap import TUNING, Overlap
-from ragmetrics.model import Lexicon
+from ragmetrics.people.calibration.labelled_sets import TARGETS, LabelledSet, LabelTarget, read_sets
+from ragmetrics.records import Lexicon
 from ragmetrics.stats import (
     JudgedNight,
     PeopleEstimate,

@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics.config import SampleSettings
-from ragmetrics.model import Summary
+from ragmetrics.records import Summary
 from ragmetrics.scoring import MetricScores, summarise, wanted_rows
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean
 from ragmetrics.scoring.sampling.inclusion import draw

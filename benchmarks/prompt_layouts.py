@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ragmetrics.judges.row_first import REST, ROW_FIRST, number_sentences
 from ragmetrics.metrics import select
-from ragmetrics.model import Ask, LogRow, dump_json, read_row
+from ragmetrics.records import Ask, LogRow, dump_json, read_row
 from ragmetrics.scoring.metric_run import MetricRun
 from tests.fakes.prompt_cache import CHARS_PER_TOKEN, PromptCache
 

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from benchmarks.fault_world import AskedQuestion, World, first_world, read_questions
 from benchmarks.whatif import make_pool
-from ragmetrics.alerts import fallen_topic
-from ragmetrics.model import question_key
+from ragmetrics.passages import PastQuestion, find_fallen_questions
+from ragmetrics.records import question_key
+from ragmetrics.rules import fallen_topic
 from ragmetrics.stats import share_interval
-from ragmetrics.topics import PastQuestion, find_fallen_questions
 
 QUESTIONS, SECTIONS, METRIC = 300, 8, "context_recall"
 _NIGHTS = 7

@@ -23,16 +23,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragmetrics.alerts import (
-    AlertStore,
-    NightContext,
-    advance_states,
-    evaluate_rules,
-    for_later_nights,
-)
 from ragmetrics.config import AlertSettings
-from ragmetrics.model import Finding, JudgeInfo, Manifest, Segment, Source, Status, Summary
-from ragmetrics.model.manifest import Usage
+from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.records import Finding, JudgeInfo, Manifest, Segment, Source, Status, Summary
+from ragmetrics.records.manifest import Usage
+from ragmetrics.rules import NightContext, evaluate_rules, for_later_nights
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import mean_interval
 

@@ -29,7 +29,7 @@ from benchmarks.weekday_world import (
     week_after_week,
 )
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.model import Finding
+from ragmetrics.records import Finding
 
 STRENGTHS = {"no cycle": 0.0, "a weekly cycle": 0.42, "a cycle twice as strong": 0.84}
 FALLS = (0.05, 0.1)

@@ -23,9 +23,9 @@ from pydantic import JsonValue
 from benchmarks import fault_world
 from benchmarks.fault_world import AskedQuestion, World, first_world, worsen_ranker, write_night
 from benchmarks.lost_passages import FIRST, settings_of
-from ragmetrics.diagnosis import Run, needing_questions_of
-from ragmetrics.model import AS_NOW, VariantResult
+from ragmetrics.passages import Run, needing_questions_of
 from ragmetrics.pipeline import VariantAnswers, measure_variants
+from ragmetrics.records import AS_NOW, VariantResult
 from ragmetrics.retriever import Ask, ask_retriever, question_of
 from ragmetrics.storage import Files
 

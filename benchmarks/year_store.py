@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragmetrics.alerts import AlertStore
-from ragmetrics.alerts.state_store import save_state
 from ragmetrics.config import Settings, load_settings
-from ragmetrics.model import Finding, Manifest, Summary
+from ragmetrics.delivery import AlertStore
+from ragmetrics.delivery.state_store import save_state
 from ragmetrics.pipeline import NIGHTS, publish_night, show_night, stage_night, unpack_demo
+from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.scoring import Staged, list_parts, score_parts
 from ragmetrics.storage import (
     ROW_SCHEMA,

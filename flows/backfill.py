@@ -29,11 +29,10 @@ from flows.run_state import bound_starts, first_start
 from flows.runners import check_runner, sharing_ray
 from flows.scoring import ScoredParts, score_all
 from flows.temporary_server import without_heartbeat
-from ragmetrics.alerts import Delivery, page_link
 from ragmetrics.cli import err, out
 from ragmetrics.config import Settings, load_settings
+from ragmetrics.delivery import Delivery, page_link
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.model import Manifest
 from ragmetrics.pipeline import (
     Backfill,
     BackfillShort,
@@ -42,6 +41,7 @@ from ragmetrics.pipeline import (
     check_settings,
     fill,
 )
+from ragmetrics.records import Manifest
 from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import RunRef, open_store
 from tasks.backfill import publish_past, show_past

@@ -15,7 +15,7 @@ from prefect import flow, get_run_logger
 from ragmetrics.cli import err, out, print_calibration
 from ragmetrics.config import load_settings
 from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.model import Calibration, Drift, Status
+from ragmetrics.records import Calibration, Drift, Status
 from tasks.calibrate import calibrate as calibrate_judges, find_drifts, publish
 from tasks.nightly import failures
 

@@ -18,7 +18,7 @@ from flows.scoring import ScoredParts, score_all
 from ragmetrics.comparison import StagedGate, gate_parts, gate_run_settings
 from ragmetrics.config import Settings, load_settings
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError
-from ragmetrics.model import Gate, IndexBuild, make_index_build
+from ragmetrics.records import Gate, IndexBuild, make_index_build
 from ragmetrics.storage import RunRef
 from ragmetrics.text import clean
 from tasks import index_build as gate_tasks

@@ -31,11 +31,11 @@ from flows.run_state import (
 from flows.runners import check_runner
 from flows.scoring import score_all
 from flows.temporary_server import without_heartbeat
-from ragmetrics.alerts import dashboard_link, incidents
 from ragmetrics.cli import number
 from ragmetrics.config import Settings, load_settings, night_before
+from ragmetrics.dashboard import LABELS, by_state, rule_state
+from ragmetrics.delivery import dashboard_link
 from ragmetrics.errors import JudgePending
-from ragmetrics.model import Manifest
 from ragmetrics.pipeline import (
     NightResult,
     check_settings,
@@ -43,7 +43,8 @@ from ragmetrics.pipeline import (
     learns,
     shortfalls,
 )
-from ragmetrics.report import LABELS, by_state, rule_state
+from ragmetrics.records import Manifest
+from ragmetrics.rules import incidents
 from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store
 from tasks.calibrate import judge_labelled

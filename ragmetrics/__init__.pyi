@@ -6,9 +6,9 @@ from .pipeline import RowsLost as RowsLost
 from .pipeline import estimate as estimate
 from .scoring import Estimate as Estimate
 from .pipeline import compare as compare
-from .model import Comparison as Comparison
+from .records import Comparison as Comparison
 from .pipeline import whatif as whatif
-from .model import WhatIf as WhatIf
+from .records import WhatIf as WhatIf
 
 # Settings and the store.
 from .config import Settings as Settings, load_settings as load_settings
@@ -17,10 +17,10 @@ from .storage import open_store as open_store
 
 # Write a metric.
 from .metrics import metric as metric
-from .model import LogRow as LogRow, Score as Score, Status as Status, Steps as Steps
-from .model import Prompt as Prompt, Text as Text, Data as Data, Lexicon as Lexicon
-from .model import ask as ask, ask_each as ask_each, ask_times as ask_times
-from .model import embed as embed, embed_each as embed_each, Vector as Vector
+from .records import LogRow as LogRow, Score as Score, Status as Status, Steps as Steps
+from .records import Prompt as Prompt, Text as Text, Data as Data, Lexicon as Lexicon
+from .records import ask as ask, ask_each as ask_each, ask_times as ask_times
+from .records import embed as embed, embed_each as embed_each, Vector as Vector
 from .text import sentences as sentences, normalise as normalise
 
 # Run the steps of the product in a flow of one's own.
@@ -28,14 +28,14 @@ from .pipeline import run_night as run_night, NightResult as NightResult
 from .pipeline import NightSteps as NightSteps, NightRun as NightRun, NightPart as NightPart
 from .pipeline import run_backfill as run_backfill
 from .comparison import run_gate as run_gate, run_replay as run_replay
-from .model import IndexBuild as IndexBuild, make_index_build as make_index_build
-from .model import Manifest as Manifest, Finding as Finding, Gate as Gate
+from .records import IndexBuild as IndexBuild, make_index_build as make_index_build
+from .records import Manifest as Manifest, Finding as Finding, Gate as Gate
 
 # Hold judges against labels.
-from .calibration import calibrate as calibrate, load_calibrations as load_calibrations
-from .calibration import compare_calibrations as compare_calibrations
-from .calibration import calibration_drifts as calibration_drifts
-from .model import Calibration as Calibration, Drift as Drift
+from .people import calibrate as calibrate, load_calibrations as load_calibrations
+from .people import compare_calibrations as compare_calibrations
+from .people import calibration_drifts as calibration_drifts
+from .records import Calibration as Calibration, Drift as Drift
 
 # Errors.
 from . import errors as errors

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model import MetricChange
+from ragmetrics.records import MetricChange
 from ragmetrics.text import clean
 
 
@@ -28,8 +28,8 @@ def assert_no_drop(
     nights, builds; `judge`, `settings`, `store`, ... Returns the change. Raises what `compare`
     raises, and ValueError for a negative limit.
     """
+    from ragmetrics.delivery import drop_conclusion
     from ragmetrics.pipeline import compare
-    from ragmetrics.pull_request import drop_conclusion
 
     __tracebackhide__ = True
     if not max_drop >= 0:

@@ -24,8 +24,8 @@ from rich.console import Console
 from rich.table import Table
 
 import ragmetrics
-from ragmetrics.calibration.labelled_sets import AskedRow, read_sets
 from ragmetrics.config import make_settings
+from ragmetrics.people.calibration.labelled_sets import AskedRow, read_sets
 from ragmetrics.stats import mean_interval
 
 METRICS = ("context_relevancy", "context_relevancy_chunks", "context_recall")

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ragmetrics.alerts.alert_store import AlertStore, Undelivered
-from ragmetrics.alerts.slack_threads import Threads
-from ragmetrics.calibration.store import PART_SCHEMA
+from ragmetrics.delivery.alert_store import AlertStore, Undelivered
+from ragmetrics.delivery.slack_threads import Threads
+from ragmetrics.delivery.write_back.outbox import WaitingNight
 from ragmetrics.judges.batch_lifecycle import BatchRecord
 from ragmetrics.judges.reply_files import SCHEMA as REPLY_SCHEMA
-from ragmetrics.model import (
+from ragmetrics.people.calibration.store import PART_SCHEMA
+from ragmetrics.records import (
     Calibration,
     Comparison,
     Drift,
@@ -35,7 +36,6 @@ from ragmetrics.scoring.reuse import Reuse
 from ragmetrics.scoring.sampling.plan import SamplePlan
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.storage.shards import ROW_SCHEMA, SCORE_SCHEMA
-from ragmetrics.write_back.outbox import WaitingNight
 from scripts.pages import cell, read_parts, table
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "store.md"

@@ -25,9 +25,9 @@ from typing import Any
 
 import ragmetrics
 from ragmetrics import Settings, make_settings
-from ragmetrics.alerts import notify_channels
-from ragmetrics.model import Manifest
+from ragmetrics.delivery import notify_channels
 from ragmetrics.pipeline import publish_night, stage_night
+from ragmetrics.records import Manifest
 from ragmetrics.scoring import list_parts, score_parts
 from ragmetrics.storage import open_store
 from tests.fakes.clients import JudgeServer

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from prefect import task
 
 from ragmetrics.config import Settings
-from ragmetrics.model import Manifest
 from ragmetrics.pipeline import publish_night, show_night
+from ragmetrics.records import Manifest
 from ragmetrics.scoring import Staged
 from tasks.nightly import RETRIES
 

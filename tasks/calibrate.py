@@ -7,12 +7,12 @@ from datetime import datetime
 
 from prefect import task
 
-from ragmetrics.alerts import page_link
-from ragmetrics.calibration import ATTACKED, calibrate as calibrate_judges, load_history
 from ragmetrics.config import Settings
-from ragmetrics.model import Calibration, Drift
+from ragmetrics.dashboard import CALIBRATION_PAGE, calibration_markdown, refresh_dashboard
+from ragmetrics.delivery import page_link
+from ragmetrics.people import ATTACKED, calibrate as calibrate_judges, load_history
 from ragmetrics.pipeline import judge_drift_labels
-from ragmetrics.report import CALIBRATION_PAGE, calibration_markdown, refresh_dashboard
+from ragmetrics.records import Calibration, Drift
 from ragmetrics.storage import open_store
 from tasks.nightly import RETRIES
 from tasks.run_page import artifact_key, leave_artifact

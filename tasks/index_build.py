@@ -12,18 +12,12 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from prefect import task
 from prefect.runtime import flow_run
 
-from ragmetrics.comparison import (
-    StagedGate,
-    builds_link,
-    decide_gate,
-    notify_failed_gate,
-    notify_gate,
-    replay_missing,
-    stage_gate,
-)
+from ragmetrics.comparison import StagedGate, decide_gate, replay_missing, stage_gate
 from ragmetrics.config import Settings
+from ragmetrics.dashboard import gate_markdown, redacted, refresh_builds
+from ragmetrics.delivery import builds_link, notify_failed_gate, notify_gate
 from ragmetrics.judges import deadline_at, use_deadline
-from ragmetrics.model import (
+from ragmetrics.records import (
     HELD,
     INCONCLUSIVE,
     PASSED,
@@ -33,7 +27,6 @@ from ragmetrics.model import (
     ReplayReport,
     Verdict,
 )
-from ragmetrics.report import gate_markdown, redacted, refresh_builds
 from ragmetrics.storage import load_gates, open_store
 from ragmetrics.text import clean
 from tasks.events import emit

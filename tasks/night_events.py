@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from ragmetrics.model import Finding, Manifest, Summary
-from ragmetrics.report import find_night_status
+from ragmetrics.dashboard import find_night_status
+from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.text import clean
 
 PUBLISHED = "rag.night.published"

@@ -9,10 +9,10 @@ from typing import Any
 from prefect import get_run_logger, task
 from prefect.client.schemas.objects import State
 
-from ragmetrics.alerts import Delivery, dashboard_link
 from ragmetrics.config import Settings
+from ragmetrics.dashboard import night_markdown, redacted
+from ragmetrics.delivery import Delivery, WriteBackReport, dashboard_link
 from ragmetrics.errors import JudgePending, RagmetricsError
-from ragmetrics.model import Manifest
 from ragmetrics.pipeline import (
     alert_night,
     learn_after_night,
@@ -22,10 +22,9 @@ from ragmetrics.pipeline import (
     stage_night,
     write_back_night,
 )
-from ragmetrics.report import night_markdown, redacted
+from ragmetrics.records import Manifest
 from ragmetrics.scoring import Staged, score_part
 from ragmetrics.storage import Files, RunRef, is_current, open_store
-from ragmetrics.write_back import WriteBackReport
 from tasks.events import emit
 from tasks.night_events import night_events
 from tasks.run_page import artifact_key, leave_artifact, newest_key, run_page

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from ragmetrics.alerts import Alert, AlertStore
 from ragmetrics.cli.options import (
     JsonFlag,
     SettingsFlag,
@@ -23,13 +22,14 @@ from ragmetrics.cli.options import (
 )
 from ragmetrics.cli.table import print_grid
 from ragmetrics.config import Settings
+from ragmetrics.delivery import Alert, AlertStore
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.model import Silence
+from ragmetrics.records import Silence
 from ragmetrics.storage import Files
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.alerts import Alert, AlertStore
+    from ragmetrics.delivery import Alert, AlertStore
 
 app = typer.Typer(
     help="List, acknowledge and snooze alerts, and preview messages.",
@@ -60,13 +60,15 @@ def list_alerts(
     as_json: JsonFlag = False,
 ) -> None:
     """List the alerts that are not ok: since when, last notification, and who silenced them."""
-    from ragmetrics.alerts import (
+    from ragmetrics.delivery import (
         GIVEN_UP,
         LONGEST_DAYS,
         all_alerts,
         given_up,
         load_alerts,
         open_alerts,
+    )
+    from ragmetrics.rules import (
         silences,
     )
 
@@ -150,7 +152,7 @@ def snooze(
 @app.command()
 def unsilence(key: KeyArgument, settings: SettingsFlag = None, store: StoreFlag = None) -> None:
     """Remove an acknowledgement or a snooze."""
-    from ragmetrics.alerts import unsilence
+    from ragmetrics.rules import unsilence
 
     files, _, alert = _find(settings, store, key)
     if alert.silence is None:
@@ -215,7 +217,8 @@ def _store(settings: Settings, store: str | None) -> Files:
 
 def _find(settings: Path | None, store: str | None, key: str) -> tuple[Files, AlertStore, Alert]:
     """The alert that a key names, with its store and the states of all alerts."""
-    from ragmetrics.alerts import all_alerts, find_alert, load_alerts, silences
+    from ragmetrics.delivery import all_alerts, find_alert, load_alerts
+    from ragmetrics.rules import silences
 
     files = _store(settings_here(settings), store)
     book = load_alerts(files)
@@ -241,7 +244,7 @@ def _end_of_snooze(newest: date | None, days: int | None, until: date | None) ->
 
 
 def _store_silence(files: Files, book: AlertStore, one: Silence, alert: Alert) -> None:
-    from ragmetrics.alerts import remove_expired_silences, silence
+    from ragmetrics.rules import remove_expired_silences, silence
 
     remove_expired_silences(files, book.states, book.night)
     silence(files, one)
@@ -251,7 +254,7 @@ def _store_silence(files: Files, book: AlertStore, one: Silence, alert: Alert) -
 
 def _show(files: Files) -> None:
     """Rewrite the dashboard. If that fails, the silence is stored all the same."""
-    from ragmetrics.report import refresh_dashboard
+    from ragmetrics.dashboard import refresh_dashboard
 
     try:
         refresh_dashboard(files)

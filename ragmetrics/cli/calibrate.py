@@ -24,7 +24,7 @@ from ragmetrics.cli.options import (
 )
 from ragmetrics.cli.output.summary import number, progress
 from ragmetrics.config import judged_by
-from ragmetrics.model import (
+from ragmetrics.records import (
     ATTACK_WORDS,
     FIGURES,
     Agreement,
@@ -100,9 +100,9 @@ def calibrate(
     as_json: JsonFlag = False,
 ) -> None:
     """Compare a judge with labelled rows: agreement, AUC, reliability. Exit code 1 on drift."""
-    from ragmetrics.calibration import calibrate, calibrate_replies, load_history
-    from ragmetrics.model import calibrations_json
-    from ragmetrics.report import refresh_dashboard
+    from ragmetrics.dashboard import refresh_dashboard
+    from ragmetrics.people import calibrate, calibrate_replies, load_history
+    from ragmetrics.records import calibrations_json
     from ragmetrics.storage import Files
 
     chosen = settings_at(settings)

@@ -29,13 +29,13 @@ from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.output.costs import print_usage
 from ragmetrics.cli.output.summary import number
 from ragmetrics.cli.table import print_grid
-from ragmetrics.model import ComparedSide, Comparison, MetricChange
-from ragmetrics.report import plural
+from ragmetrics.dashboard import plural
+from ragmetrics.records import ComparedSide, Comparison, MetricChange
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
     from ragmetrics.config import Settings
-    from ragmetrics.model import Comparison
+    from ragmetrics.records import Comparison
 
 _SIDES = "a log (file, folder, glob), a date, the id of a run, or build:NAME"
 SideA = Annotated[str, typer.Argument(metavar="A", help=f"The side before: {_SIDES}.")]
@@ -137,8 +137,8 @@ def _write_page(
     site: Path | None,
 ) -> str:
     """Write a comparison as a page; return its address."""
-    from ragmetrics.alerts import page_link
-    from ragmetrics.report import compare_path, redacted, write_comparison
+    from ragmetrics.dashboard import compare_path, redacted, write_comparison
+    from ragmetrics.delivery import page_link
     from ragmetrics.storage import Files, open_store
 
     path, found = compare_path(*sides), redacted(found, settings.redact)
@@ -213,7 +213,7 @@ def _side(side: ComparedSide) -> str:
 
 def _print_verdict(console: Console, found: Comparison) -> None:
     """Print in one line whether B is worse, and by which metric most."""
-    from ragmetrics.report import comparison_verdict
+    from ragmetrics.dashboard import comparison_verdict
 
     state, sentence = comparison_verdict(found)
     worse = found.significantly_worse()

@@ -57,7 +57,7 @@ def dashboard(
     store: StoreFlag = None,
 ) -> None:
     """Rewrite the dashboard of a store."""
-    from ragmetrics.report import rebuild_dashboard
+    from ragmetrics.dashboard import rebuild_dashboard
 
     files = open_store(settings_here(settings, one_store(place, store)))
     if not any(map(files.exists, ("runs", "calibrations", "gates"))):
@@ -110,7 +110,7 @@ def _serve(folder: Path, port: int) -> None:
 
 
 def _print_summary(files: Files, night: datetime) -> None:
-    from ragmetrics.report import night_summary
+    from ragmetrics.dashboard import night_summary
 
     page = night_summary(files, night.date()).decode()
     # In ASCII the page is the same for a terminal or pipe of any encoding.

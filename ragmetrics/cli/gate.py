@@ -21,7 +21,7 @@ from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.cli.table import print_grid
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Gate, MetricVerdict, drop_words, make_index_build, movement_text
+from ragmetrics.records import Gate, MetricVerdict, drop_words, make_index_build, movement_text
 from ragmetrics.text import clean
 
 BuildFlag = Annotated[str, typer.Option("--build", help="The new index build.")]
@@ -115,8 +115,7 @@ def emit_build(
 
 def _notify(settings: Settings, gate: Gate) -> Gate:
     """Notify of a gate with a new verdict; return the gate with the result."""
-    from ragmetrics.alerts import Unconfirmed
-    from ragmetrics.comparison import notify_gate
+    from ragmetrics.delivery import Unconfirmed, notify_gate
 
     try:
         return notify_gate(settings, gate)
@@ -128,7 +127,7 @@ def _notify(settings: Settings, gate: Gate) -> Gate:
 
 def _show(settings: Settings) -> None:
     """Refresh the dashboard. If that fails, the verdict is stored all the same."""
-    from ragmetrics.report import refresh_builds
+    from ragmetrics.dashboard import refresh_builds
     from ragmetrics.storage import open_store
 
     try:

@@ -23,7 +23,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.model import Anchor, GoldenCheck, Suggestion
+    from ragmetrics.records import Anchor, GoldenCheck, Suggestion
 
 app = typer.Typer(
     help="Keep the golden set alive: check it, find its passages again, add live questions.",
@@ -93,8 +93,8 @@ def anchor(
 
     A label whose passage is not found stays as it is, and is named. Exit code: 1 if there is one.
     """
-    from ragmetrics.model import NEEDS_REVIEW
     from ragmetrics.pipeline import anchor_golden_set
+    from ragmetrics.records import NEEDS_REVIEW
 
     chosen = settings_here(settings, store)
     found = anchor_golden_set(chosen, out, date_of(night) if night else None, passages)
@@ -216,7 +216,7 @@ def _print_check(found: GoldenCheck) -> None:
 
 def _print_anchors(anchors: Sequence[Anchor]) -> None:
     """Print the number of labels of each status, and those that a person should look at."""
-    from ragmetrics.model import STATUS_WORDS
+    from ragmetrics.records import STATUS_WORDS
 
     counts = Counter(one.status for one in anchors)
     lines = [(status, f"{counts[status]:,}", words) for status, words in STATUS_WORDS.items()]

@@ -64,7 +64,7 @@ def _ask(question: Question) -> str:
 
 def _print_rules(limits: Sequence[RuleLimit]) -> None:
     """Print the limits of the rules and what they can see."""
-    from ragmetrics.alerts import blind_text
+    from ragmetrics.rules import blind_text
 
     lines = [
         (

@@ -18,11 +18,11 @@ from ragmetrics.cli.options import (
     settings_here,
 )
 from ragmetrics.cli.output.summary import number
-from ragmetrics.report import plural
+from ragmetrics.dashboard import plural
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.model import Figure, LastNight, LearnedModel, LearnedPrompt
+    from ragmetrics.records import Figure, LastNight, LearnedModel, LearnedPrompt
 
 
 def learn(
@@ -33,7 +33,7 @@ def learn(
     It predicts the verdicts of the settings' first judge over a network. No request is sent. Exit
     code 1 if there are too few verdicts of every prompt.
     """
-    from ragmetrics.calibration import learn as fit
+    from ragmetrics.people import learn as fit
     from ragmetrics.storage import open_store
 
     chosen = settings_here(settings, store)

@@ -67,8 +67,8 @@ def _show(settings: Settings, result: NightResult, as_json: bool) -> None:
 
 def print_night(console: Console, settings: Settings, result: NightResult) -> None:
     """Print the scores of a night, its messages, and where the dashboard is."""
-    from ragmetrics.alerts import dashboard_link
-    from ragmetrics.report import find_night_status
+    from ragmetrics.dashboard import find_night_status
+    from ragmetrics.delivery import dashboard_link
 
     print_summary(console, result.manifest)
     status = find_night_status(result.manifest)

@@ -22,7 +22,7 @@ from ragmetrics.metrics import (
     read_folder,
     select,
 )
-from ragmetrics.model import Prompt
+from ragmetrics.records import Prompt
 
 app = typer.Typer(
     help="Export, check and translate the prompts that judges get.",

@@ -16,7 +16,7 @@ from ragmetrics.cli.options import err, out, settings_here
 from ragmetrics.errors import InputError, RagmetricsError
 
 if TYPE_CHECKING:
-    from ragmetrics.pull_request import CheckResult
+    from ragmetrics.delivery import CheckResult
 
 _EXIT_CODES = {"passed": 0, "failed": 1, "inconclusive": 2}
 _FAILS = {
@@ -84,9 +84,9 @@ def _hides(arguments: list[str]) -> bool:
 
 def _result(command: Command, arguments: list[str], max_drop: float, link: str) -> CheckResult:
     """Run the command in a process of its own, whose output is one JSON object."""
-    from ragmetrics.model import Comparison, Gate
-    from ragmetrics.pull_request import comparison_result, gate_result, without_result
-    from ragmetrics.report import redacted
+    from ragmetrics.dashboard import redacted
+    from ragmetrics.delivery import comparison_result, gate_result, without_result
+    from ragmetrics.records import Comparison, Gate
 
     try:
         hide = _hides(arguments)
@@ -136,7 +136,7 @@ def _write_summary(result: CheckResult, report: Path | None) -> None:
 
 def _publish(result: CheckResult, name: str, *, comment: bool, check: bool) -> None:
     """Comment and check. Where that is refused, as for a fork, the verdict counts all the same."""
-    from ragmetrics.pull_request import find_host
+    from ragmetrics.delivery import find_host
 
     if not (comment or check):
         return

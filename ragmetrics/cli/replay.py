@@ -21,7 +21,7 @@ from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from ragmetrics.model import ReplayReport
+    from ragmetrics.records import ReplayReport
 
 
 def replay(
@@ -50,7 +50,7 @@ def replay(
 ) -> None:
     """Ask an index build the golden questions, and write its log. A rerun continues it."""
     from ragmetrics.comparison import run_replay as run
-    from ragmetrics.model import ReplayIncomplete
+    from ragmetrics.records import ReplayIncomplete
 
     chosen = settings_here(settings, store)
     if golden:

@@ -24,7 +24,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.text import clean, load_yaml
 
 if TYPE_CHECKING:
-    from ragmetrics.model import VariantChange, VariantResult, WhatIf
+    from ragmetrics.records import VariantChange, VariantResult, WhatIf
 
 _QUESTIONS = 200
 
@@ -93,7 +93,7 @@ def _parameter(text: str) -> tuple[str, Any]:
 
 def print_whatif(console: Console, found: WhatIf) -> None:
     """Print the verdict, a line per variant, and the changes of metrics."""
-    from ragmetrics.model import whatif_sentence
+    from ragmetrics.records import whatif_sentence
 
     sentence = clean(whatif_sentence(found), 600)
     style = "bold green" if found.best else "bold yellow"

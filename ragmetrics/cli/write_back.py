@@ -21,7 +21,7 @@ from ragmetrics.cli.options import (
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.write_back import WriteBackReport
+    from ragmetrics.delivery import WriteBackReport
 
 _LONGEST = 2_000
 

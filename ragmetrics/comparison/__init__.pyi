@@ -1,6 +1,14 @@
-from .comparison import make_comparison as make_comparison
-from .sides import ScoredSide as ScoredSide, read_nights as read_nights, scored_side as scored_side
-from .lost_passages import lost_between as lost_between
+from .comparison import (
+    make_comparison as make_comparison,
+)
+from .sides import (
+    ScoredSide as ScoredSide,
+    read_nights as read_nights,
+    scored_side as scored_side,
+)
+from .lost_passages import (
+    lost_between as lost_between,
+)
 from .nights import (
     LoadScores as LoadScores,
     compare_with_night_before as compare_with_night_before,
@@ -20,13 +28,13 @@ from .gate.decision import (
     gate_parts as gate_parts,
     run_gate as run_gate,
 )
-from .replay.run import run_replay as run_replay
-from .gate.build_logs import find_build_log as find_build_log, replay_missing as replay_missing
-from .changed_questions import moved_contexts as moved_contexts
-from .gate.notifications import (
-    builds_link as builds_link,
-    gate_message as gate_message,
-    is_news as is_news,
-    notify_failed_gate as notify_failed_gate,
-    notify_gate as notify_gate,
+from .replay.run import (
+    run_replay as run_replay,
+)
+from .gate.build_logs import (
+    find_build_log as find_build_log,
+    replay_missing as replay_missing,
+)
+from .changed_questions import (
+    moved_contexts as moved_contexts,
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ragmetrics.comparison.sides import Aligned, ScoredSide
-from ragmetrics.model import (
+from ragmetrics.records import (
     LogRow,
     MovedContext,
     MovedQuestion,

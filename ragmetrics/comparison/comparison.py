@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from ragmetrics.calibration import carried_movement, level_error, newest_movement
 from ragmetrics.comparison.changed_questions import find_moved, find_one_sided
 from ragmetrics.comparison.sides import Aligned, ScoredSide, align_rows
-from ragmetrics.model import (
+from ragmetrics.people import carried_movement, level_error, newest_movement
+from ragmetrics.records import (
     Comparison,
     JudgeMovement,
     MetricChange,

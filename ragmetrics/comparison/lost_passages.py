@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ragmetrics.comparison.sides import ScoredSide
 from ragmetrics.config import Settings
-from ragmetrics.diagnosis import VERDICTS, Run, try_lost_passages
-from ragmetrics.model import LostPassages
+from ragmetrics.passages import VERDICTS, Run, try_lost_passages
+from ragmetrics.records import LostPassages
 
 
 def lost_between(

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ragmetrics.calibration import level_error
 from ragmetrics.comparison.comparison import make_comparison, measure
 from ragmetrics.comparison.sides import ScoredSide, scored_side
 from ragmetrics.errors import StoreError
-from ragmetrics.model import BUILDS, ComparedMeans, Comparison, Manifest, MetricChange, Move
+from ragmetrics.people import level_error
+from ragmetrics.records import BUILDS, ComparedMeans, Comparison, Manifest, MetricChange, Move
 from ragmetrics.scoring import MetricScores
 from ragmetrics.storage import Files, is_missing
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.model import BUILDS, UNSETTLED, ComparedSide, LogRow, Manifest, Usage
+from ragmetrics.records import BUILDS, UNSETTLED, ComparedSide, LogRow, Manifest, Usage
 from ragmetrics.scoring import MetricScores, load_scores
 from ragmetrics.stats import Numbers, ratio
 from ragmetrics.storage import Files, RowLocation, RunRef, by_shard, ref_of, scored_rows

@@ -26,7 +26,7 @@ from ragmetrics.config.prompt_layout import (
     needs_breakpoints,
 )
 from ragmetrics.errors import SettingsError
-from ragmetrics.model import explain_validation_error
+from ragmetrics.records import explain_validation_error
 
 _JUDGES = ("embedded", "learned", "local", "openai", "openai-batch", "rerank")
 

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 
 from ragmetrics.config.endpoints import EnvironmentHeaders, check_address, check_header
 from ragmetrics.config.judge import SettingsModel
-from ragmetrics.model import AS_NOW, MAX_CONTEXTS
+from ragmetrics.records import AS_NOW, MAX_CONTEXTS
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
 """A placeholder of a template. One with an unknown name is literal text."""

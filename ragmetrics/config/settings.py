@@ -41,7 +41,7 @@ from ragmetrics.config.settings_errors import explain_settings_error
 from ragmetrics.config.topics import TopicSettings
 from ragmetrics.config.write_back import WriteBackSettings
 from ragmetrics.errors import SettingsError
-from ragmetrics.model import FIELDS
+from ragmetrics.records import FIELDS
 from ragmetrics.text import Duration, load_yaml
 
 _BRACES = re.compile(r"\{([^{}]*)\}")

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from ragmetrics.model import explain_mistakes
+from ragmetrics.records import explain_mistakes
 
 
 def explain_settings_error(error: ValidationError, settings: type[BaseModel]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
-from ragmetrics.model import Ask, Prompt, Vector
+from ragmetrics.records import Ask, Prompt, Vector
 
 HEDGED = "hedged"
 """Among the failures of a reply: its requests that were sent a second time (see `hedging`)."""

@@ -42,7 +42,7 @@ from ragmetrics.judges.live import FORMATS, chat_fingerprint, request_body
 from ragmetrics.judges.request_parameters import REPLACEMENTS, RequestParameters
 from ragmetrics.judges.responses import no_model
 from ragmetrics.judges.run_limits import SpendLimiter, budget_in_use
-from ragmetrics.model import Ask
+from ragmetrics.records import Ask
 from ragmetrics.storage import temporary_file
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from ragmetrics.errors import JudgeError, JudgePending
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_api import ENDED, BatchApi, counted
 from ragmetrics.judges.batch_files import Fault, FaultAction, failed
-from ragmetrics.model import Record
+from ragmetrics.records import Record
 from ragmetrics.storage import Files, remove_file
 
 if TYPE_CHECKING:

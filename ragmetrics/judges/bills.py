@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ragmetrics.config import JudgeSettings
 from ragmetrics.judges.base import Judge, Reply
 from ragmetrics.judges.run_limits import Expectation, Forecast, Reservation, SpendLimiter, use
-from ragmetrics.model import Ask
+from ragmetrics.records import Ask
 
 _bill_in_use: ContextVar[Bill | None] = ContextVar("bill", default=None)
 

@@ -34,7 +34,7 @@ from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.judges.row_first import is_cacheable
 from ragmetrics.judges.run_limits import before_deadline, check_deadline
-from ragmetrics.model import Answer, Ask, Embed, Request, Status
+from ragmetrics.records import Answer, Ask, Embed, Request, Status
 from ragmetrics.text import is_refusal, shorten
 
 _REFUSALS = 2

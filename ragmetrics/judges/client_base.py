@@ -26,7 +26,7 @@ from ragmetrics.errors import (
 from ragmetrics.judges.base import HEDGED, Embedded, Embedder, Judge, Reply
 from ragmetrics.judges.bills import Bill
 from ragmetrics.judges.reply_cache import ReplyCache
-from ragmetrics.model import Answer, Status, Usage
+from ragmetrics.records import Answer, Status, Usage
 
 REMEMBERED = 4_096
 """Most answers in the LRU cache."""

@@ -50,7 +50,7 @@ from ragmetrics.judges.run_limits import (
     use_budget,
     use_deadline,
 )
-from ragmetrics.model import Answer, Embed, Status, Vector
+from ragmetrics.records import Answer, Embed, Status, Vector
 from ragmetrics.text import shorten
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from ragmetrics.judges.replayed import RecordedJudge
 from ragmetrics.judges.row_first import RowFirst
 from ragmetrics.judges.transport import find_access
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.model import Ask, LearnedModel, Lexicon, Vector
+from ragmetrics.records import Ask, LearnedModel, Lexicon, Vector
 from ragmetrics.storage import Files, newest_learned, open_store
 
 _NO_KEY = SecretStr("none")  # of judges that send no request

@@ -21,7 +21,7 @@ from typing import Any, TypeGuard
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model import Ask, Data, Prompt, Request, dump_json, strict_schema
+from ragmetrics.records import Ask, Data, Prompt, Request, dump_json, strict_schema
 from ragmetrics.text import json_objects, neutralise
 
 _SHORTEST = 16

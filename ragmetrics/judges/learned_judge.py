@@ -21,7 +21,7 @@ from ragmetrics.judges.verdict_features import VERSION as FEATURES_VERSION, Feat
 from ragmetrics.judges.verdict_items import verdict_of
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.judges.word_overlap import VERSION as OVERLAP_VERSION, Overlap
-from ragmetrics.model import Ask, LearnedModel, LearnedPrompt, Lexicon, question_key
+from ragmetrics.records import Ask, LearnedModel, LearnedPrompt, Lexicon, question_key
 from ragmetrics.stats import logistic_chance
 
 CODE_VERSION = 100 * FEATURES_VERSION + OVERLAP_VERSION

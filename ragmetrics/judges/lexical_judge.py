@@ -19,7 +19,7 @@ from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.word_frequencies import Corpus, words
 from ragmetrics.judges.word_overlap import VERSION, Overlap
-from ragmetrics.model import Ask, Lexicon, Vector
+from ragmetrics.records import Ask, Lexicon, Vector
 
 _DIMENSIONS = 4_096
 

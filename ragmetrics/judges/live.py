@@ -18,7 +18,7 @@ from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.request_parameters import RequestParameters
 from ragmetrics.judges.responses import RequestRejected, tokens_of
 from ragmetrics.judges.row_first import ROW_FIRST, RowFirstPrompt
-from ragmetrics.model import Ask, Prompt
+from ragmetrics.records import Ask, Prompt
 
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings

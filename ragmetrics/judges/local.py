@@ -20,7 +20,7 @@ from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.lexical_judge import BaselineJudge
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.judges.word_overlap import VERSION as OVERLAP_VERSION, Overlap
-from ragmetrics.model import Ask, Vector
+from ragmetrics.records import Ask, Vector
 from ragmetrics.version import install_extra
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from ragmetrics.judges.batch_api import make_client
 from ragmetrics.judges.request_parameters import RequestParameters, refused_parameter
 from ragmetrics.judges.responses import mapping
 from ragmetrics.judges.transport import Access, find_access
-from ragmetrics.model import Ask
+from ragmetrics.records import Ask
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:

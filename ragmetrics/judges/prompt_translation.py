@@ -24,7 +24,7 @@ from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.factory import make_embedder, make_judge
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics import reword
-from ragmetrics.model import Answer, Ask, Data, Prompt
+from ragmetrics.records import Answer, Ask, Data, Prompt
 
 _LEAST_TOKENS = 4_000  # a translation is longer than the verdicts that the settings are meant for
 

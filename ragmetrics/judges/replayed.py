@@ -22,7 +22,7 @@ from ragmetrics.config import file_and_judge
 from ragmetrics.errors import InputError, JudgeError
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.row_first import RowFirstPrompt
-from ragmetrics.model import Ask, dump_json
+from ragmetrics.records import Ask, dump_json
 
 _LONGEST_LINE = 100_000_000  # bytes
 

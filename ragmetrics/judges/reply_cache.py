@@ -50,7 +50,7 @@ from ragmetrics.judges.reply_files import (
     try_lock,
     write,
 )
-from ragmetrics.model import Vector
+from ragmetrics.records import Vector
 from ragmetrics.storage import Files, remove_file, temporary_file
 
 log = logging.getLogger(__name__)

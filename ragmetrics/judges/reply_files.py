@@ -44,7 +44,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Vector
+from ragmetrics.records import Vector
 from ragmetrics.storage import FileInfo, Files, temporary_file
 
 if TYPE_CHECKING:

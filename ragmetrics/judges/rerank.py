@@ -38,7 +38,7 @@ from ragmetrics.judges.run_limits import (
     use_deadline,
 )
 from ragmetrics.metrics import GRADE
-from ragmetrics.model import Ask, dump_json
+from ragmetrics.records import Ask, dump_json
 from ragmetrics.text import SizedCache, neutralise
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from ragmetrics.model import Ask, Data, LogRow, Prompt, dump_json
+from ragmetrics.records import Ask, Data, LogRow, Prompt, dump_json
 from ragmetrics.text import neutralise, sentences
 
 ROW_FIRST = """

@@ -19,7 +19,7 @@ from ragmetrics.judges.base import fingerprint
 from ragmetrics.judges.verdict_items import Item, items_of
 from ragmetrics.judges.word_frequencies import Corpus, is_unspaced, words
 from ragmetrics.judges.word_overlap import VERSION as OVERLAP_VERSION, Overlap
-from ragmetrics.model import Ask, Lexicon
+from ragmetrics.records import Ask, Lexicon
 
 VERSION = 1
 _MOST_SENTENCES = 100

@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from ragmetrics.model import Ask, Prompt
+from ragmetrics.records import Ask, Prompt
 
 _CLAIMS = ("sentences", "statements")
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import Any, BinaryIO
 
-from ragmetrics.model import bad_row
+from ragmetrics.records import bad_row
 
 _DELIMITERS = ",;\t|"
 _UTF16 = ("\udcff\udcfe", "\udcfe\udcff")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragmetrics.logs.python_literals import read_literal
-from ragmetrics.model import BadRow
+from ragmetrics.records import BadRow
 
 
 def find_path(record: Any, path: str, *, decode: bool = False) -> Any:

@@ -17,7 +17,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.logs import json_items
 from ragmetrics.logs.csv_records import csv_records
 from ragmetrics.logs.parquet_records import parquet_records
-from ragmetrics.model import EXCERPT, BadRow, bad_row
+from ragmetrics.records import EXCERPT, BadRow, bad_row
 from ragmetrics.storage import unpacked
 
 FORMATS = re.compile(

@@ -16,7 +16,7 @@ from typing import Any
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs.log_files import LogSet, ReadCounts, find_logs, log_of
-from ragmetrics.model import LogRow, Rejected
+from ragmetrics.records import LogRow, Rejected
 from ragmetrics.text import normalise
 
 SINCE, UNTIL = "since", "until"

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ragmetrics.logs.presets.values import contexts, plain_fields
-from ragmetrics.model import BadRow
+from ragmetrics.records import BadRow
 
 # Names of keys, without case and signs: `userinput` is user_input, userInput and "User Input". The
 # second list counts where no key has a name of the first. Several keys of one list leave a doubt.

@@ -33,7 +33,7 @@ from ragmetrics.logs.presets.base import Place, Skipped
 from ragmetrics.logs.presets.interpreter import PRESETS, interpret
 from ragmetrics.logs.presets.values import plain_fields
 from ragmetrics.logs.recognition import RecognisedLayout, recognise
-from ragmetrics.model import (
+from ragmetrics.records import (
     EXCERPT,
     FIELDS,
     REQUIRED,

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ragmetrics.logs.parquet_pages import Pages, footer_size, read_pages
-from ragmetrics.model import BadRow, bad_row
+from ragmetrics.records import BadRow, bad_row
 from ragmetrics.storage import FileTooLarge
 
 _BATCH = 256

@@ -21,7 +21,7 @@ from ragmetrics.logs.key_names import candidates, fits, is_question, other_conte
 from ragmetrics.logs.presets.base import Place
 from ragmetrics.logs.presets.interpreter import PRESETS, interpret
 from ragmetrics.logs.presets.values import plain_fields
-from ragmetrics.model import FIELDS, REQUIRED, BadRow, LogRow, read_row
+from ragmetrics.records import FIELDS, REQUIRED, BadRow, LogRow, read_row
 from ragmetrics.text import clean
 
 RowOf = Callable[[Any], LogRow | None]

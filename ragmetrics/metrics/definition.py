@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragmetrics.errors import InputError
 from ragmetrics.metrics.prompt_overrides import NO_OVERRIDES, PromptOverrides
-from ragmetrics.model import (
+from ragmetrics.records import (
     Ask,
     LogRow,
     Prompt,

@@ -20,7 +20,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationError
 
 from ragmetrics.errors import SettingsError, UnreadableReply
-from ragmetrics.model import Data, Prompt, dump_json, explain_validation_error
+from ragmetrics.records import Data, Prompt, dump_json, explain_validation_error
 from ragmetrics.text import load_yaml
 
 Prompts = Mapping[str, Prompt[Any]]

@@ -11,8 +11,8 @@ from typing import Any
 
 from ragmetrics.errors import InputError
 from ragmetrics.metrics.definition import Metric
-from ragmetrics.model import LogRow, Prompt, Score, Status, Steps
 from ragmetrics.plugins import Kind, UnknownPlugin, UnusablePlugin
+from ragmetrics.records import LogRow, Prompt, Score, Status, Steps
 
 
 def _refusal(metric: Metric) -> str:

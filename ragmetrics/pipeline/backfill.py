@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal, Protocol, TypeVar
 
-from ragmetrics.alerts import Delivery, load_alerts
 from ragmetrics.config import Settings, log_files_of_day, night_before
+from ragmetrics.dashboard import is_shown, refresh_dashboard
+from ragmetrics.delivery import Delivery, load_alerts
 from ragmetrics.errors import (
     InputError,
     JudgePending,
@@ -26,9 +27,8 @@ from ragmetrics.errors import (
     StoreError,
 )
 from ragmetrics.logs import find_logs
-from ragmetrics.model import Manifest
 from ragmetrics.pipeline import nightly as night
-from ragmetrics.report import is_shown, refresh_dashboard
+from ragmetrics.records import Manifest
 from ragmetrics.scoring import Staged, list_parts, score_parts
 from ragmetrics.storage import open_store, run_of
 

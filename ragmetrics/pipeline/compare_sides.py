@@ -27,8 +27,8 @@ from ragmetrics.config import Judged, MetricChoice, Settings, with_preset
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import NightInputs, inputs_of
-from ragmetrics.model import Comparison, JudgeInfo, LogRow, Manifest, MetricChange, is_name
 from ragmetrics.pipeline.evaluation import Progress, Result, score_inputs, settings_of, temporary
+from ragmetrics.records import Comparison, JudgeInfo, LogRow, Manifest, MetricChange, is_name
 from ragmetrics.scoring import (
     chosen_metrics,
     corpus_of,

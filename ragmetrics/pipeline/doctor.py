@@ -16,8 +16,9 @@ from itertools import islice
 from typing import Any, Literal
 
 from ragmetrics import event_loop as loop
-from ragmetrics.alerts import channels, check_rules
 from ragmetrics.config import BUILD, JudgeSettings, Settings, log_files_of_day
+from ragmetrics.dashboard import plural
+from ragmetrics.delivery import channels, target_problems, waiting
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.judges import (
     Corpus,
@@ -28,7 +29,6 @@ from ragmetrics.judges import (
     make_member,
     probe_judge,
 )
-from ragmetrics.labels import label_metrics, read_labels
 from ragmetrics.logs import (
     GoldenSet,
     LogSet,
@@ -38,14 +38,14 @@ from ragmetrics.logs import (
     golden_set,
 )
 from ragmetrics.metrics import METRICS
-from ragmetrics.model import FIELDS, LogRow, Rejected
+from ragmetrics.people import label_metrics, read_labels
 from ragmetrics.pipeline.doctor_rules import DoctorWarning, lacking_tags, rules_text
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
 from ragmetrics.pipeline.store_check import damaged_files, sentence
-from ragmetrics.report import plural
+from ragmetrics.records import FIELDS, LogRow, Rejected
+from ragmetrics.rules import check_rules
 from ragmetrics.scoring import check_prices, chosen_metrics
 from ragmetrics.storage import Files, open_store
-from ragmetrics.write_back import target_problems, waiting
 from retrieval_nightly import replaced
 
 _ROWS = 200

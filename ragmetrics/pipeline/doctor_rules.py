@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import date
 from statistics import fmean
 
-from ragmetrics.alerts import DEFAULT_RULES, Known, blind_texts, why_it_cannot_fire
 from ragmetrics.config import Rule, Settings
+from ragmetrics.dashboard import plural
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.model import Manifest
-from ragmetrics.report import plural
+from ragmetrics.records import Manifest
+from ragmetrics.rules import DEFAULT_RULES, Known, blind_texts, why_it_cannot_fire
 from ragmetrics.storage import Files, find_serving, in_full, named_run, open_store, outlines
 
 _NIGHTS = 7

@@ -26,9 +26,9 @@ from ragmetrics.config import (
 )
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus, Recorder
-from ragmetrics.labels import with_people
 from ragmetrics.logs import NightInputs, inputs_of, overwrites
-from ragmetrics.model import UNSETTLED, Manifest, Source, Usage
+from ragmetrics.people import with_people
+from ragmetrics.records import UNSETTLED, Manifest, Source, Usage
 from ragmetrics.scoring import (
     Estimate,
     Staged,

@@ -8,8 +8,9 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from ragmetrics.config import Settings
+from ragmetrics.dashboard import write_labelling_page
 from ragmetrics.errors import InputError
-from ragmetrics.golden import (
+from ragmetrics.passages import (
     Added,
     GoldenRows,
     Passages,
@@ -26,8 +27,7 @@ from ragmetrics.golden import (
     write_golden_rows,
     write_suggestions,
 )
-from ragmetrics.model import Anchor, GoldenCheck, Manifest, Suggestion
-from ragmetrics.report import write_labelling_page
+from ragmetrics.records import Anchor, GoldenCheck, Manifest, Suggestion
 from ragmetrics.storage import Files, nights, open_store
 
 _EARLIER = 14

@@ -8,8 +8,9 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from ragmetrics.config import Settings
+from ragmetrics.dashboard import write_label_page
 from ragmetrics.errors import InputError
-from ragmetrics.labels import (
+from ragmetrics.people import (
     LabelledScores,
     draw_rows,
     join_all,
@@ -20,8 +21,7 @@ from ragmetrics.labels import (
     with_people,
     write_label_suggestions,
 )
-from ragmetrics.model import LabelReport, LabelSuggestion, Manifest
-from ragmetrics.report import write_label_page
+from ragmetrics.records import LabelReport, LabelSuggestion, Manifest
 from ragmetrics.storage import Files, nights, open_store
 
 _EARLIER = 60

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from ragmetrics.alerts import check_rules
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.labels import label_metrics, read_labels, report_of
 from ragmetrics.logs import GoldenSet, ReadCounts, golden_set, log_set
 from ragmetrics.metrics import find_metric, metrics
-from ragmetrics.model import FIELDS, LabelReport, LogRow, Rejected
+from ragmetrics.people import label_metrics, read_labels, report_of
+from ragmetrics.records import FIELDS, LabelReport, LogRow, Rejected
+from ragmetrics.rules import check_rules
 from ragmetrics.scoring import Known, chosen_metrics, wanted_rows
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from ragmetrics.config import Settings
-from ragmetrics.diagnosis import EARLIER_NIGHTS, VERDICTS, Run, try_lost_passages
-from ragmetrics.model import Finding, LostPassages, Manifest
+from ragmetrics.passages import EARLIER_NIGHTS, VERDICTS, Run, try_lost_passages
+from ragmetrics.records import Finding, LostPassages, Manifest
 from ragmetrics.storage import Files, ref_of
 
 

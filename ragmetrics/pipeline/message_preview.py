@@ -11,21 +11,19 @@ from typing import Any
 
 from rich.console import Console
 
-from ragmetrics.alerts import (
-    Message,
+from ragmetrics.config import Settings
+from ragmetrics.dashboard import render_page
+from ragmetrics.delivery import (
     alert_messages,
     channels,
+    gate_message,
+    is_news,
     message_composer,
     sample_messages,
-    spans,
-    terminal_text,
-    web,
 )
-from ragmetrics.comparison import gate_message, is_news
-from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.model import is_name
-from ragmetrics.report import render_page
+from ragmetrics.messages import Message, spans, terminal_text, web
+from ragmetrics.records import is_name
 from ragmetrics.storage import Files, load_gate, nights, run_of
 
 MOST_BLOCKS = 50

@@ -17,7 +17,6 @@ from pydantic import AwareDatetime, ValidationError
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
-from ragmetrics.model import Manifest, Record, explain_validation_error
 from ragmetrics.pipeline.nightly import (
     NightResult,
     finish_night,
@@ -25,6 +24,7 @@ from ragmetrics.pipeline.nightly import (
     publish_night,
     stage_night,
 )
+from ragmetrics.records import Manifest, Record, explain_validation_error
 from ragmetrics.scoring import Staged, find_staged, list_parts, score_part
 from ragmetrics.storage import RunRef, find_manifest, open_store
 

@@ -16,15 +16,16 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
 
-from ragmetrics.alerts import (
+from ragmetrics.config import Rule, Settings, check_night
+from ragmetrics.dashboard import redacted
+from ragmetrics.delivery import (
     Delivery,
-    check_rules,
-    incidents,
+    WriteBackReport,
     notify_channels,
     notify_dashboard_failure,
+    queue_night,
+    send_waiting,
 )
-from ragmetrics.calibration import REFIT_AFTER, judge_drift_set, learn
-from ragmetrics.config import Rule, Settings, check_night
 from ragmetrics.errors import (
     JudgePending,
     JudgeRefused,
@@ -33,10 +34,12 @@ from ragmetrics.errors import (
 )
 from ragmetrics.judges import deadline_at, use_deadline
 from ragmetrics.logs import NightInputs, find_inputs
-from ragmetrics.model import JudgeInfo, LearnedModel, Manifest, TopicModel
+from ragmetrics.passages import topics_of_night
+from ragmetrics.people import REFIT_AFTER, judge_drift_set, learn
 from ragmetrics.pipeline.publish import publish_run
 from ragmetrics.pipeline.show import show_run
-from ragmetrics.report import redacted
+from ragmetrics.records import JudgeInfo, LearnedModel, Manifest, TopicModel
+from ragmetrics.rules import check_rules, incidents
 from ragmetrics.scoring import (
     BudgetPlan,
     SamplePlan,
@@ -57,8 +60,6 @@ from ragmetrics.scoring import (
     staged_runs,
 )
 from ragmetrics.storage import RunRef, find_manifest, open_store
-from ragmetrics.topics import topics_of_night
-from ragmetrics.write_back import WriteBackReport, queue_night, send_waiting
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from ragmetrics import event_loop as loop
 from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.model import BUILT, IndexBuild
+from ragmetrics.records import BUILT, IndexBuild
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:

@@ -8,36 +8,39 @@ from dataclasses import replace
 from datetime import date, datetime
 from functools import cache, partial
 
-from ragmetrics.alerts import (
+from ragmetrics.comparison import cached_load, find_moves, night_before
+from ragmetrics.config import Settings
+from ragmetrics.delivery import (
     NO_SILENCES,
-    SEGMENT_DAYS,
     AlertStore,
-    NightContext,
     advance_states,
-    evaluate_rules,
-    explain_root_cause,
-    find_unwatched_drops,
     fold_states,
-    for_later_nights,
     is_late,
     load_alerts,
     notifications,
     repair_state,
-    silences,
-    try_topic_changes,
     with_keys_of_today,
     with_missed_nights,
-    with_movements,
 )
-from ragmetrics.calibration import History, fixed_sets, load_history
-from ragmetrics.comparison import cached_load, find_moves, night_before
-from ragmetrics.config import Settings
-from ragmetrics.diagnosis import IdReader
 from ragmetrics.errors import StoreError
-from ragmetrics.labels import with_people
-from ragmetrics.model import Finding, Manifest, WorstRow
+from ragmetrics.messages import (
+    explain_root_cause,
+)
+from ragmetrics.passages import IdReader, topics_of_night
+from ragmetrics.people import History, fixed_sets, load_history, with_people
 from ragmetrics.pipeline.lost_passages import lost_passages_of
 from ragmetrics.pipeline.store_references import COMPARED_NIGHTS, NEEDED_NIGHTS
+from ragmetrics.records import Finding, Manifest, WorstRow
+from ragmetrics.rules import (
+    SEGMENT_DAYS,
+    NightContext,
+    evaluate_rules,
+    find_unwatched_drops,
+    for_later_nights,
+    silences,
+    try_topic_changes,
+    with_movements,
+)
 from ragmetrics.scoring import MetricScores, Staged, earlier_scores, summarise_run, watched_tags
 from ragmetrics.storage import (
     Files,
@@ -57,7 +60,6 @@ from ragmetrics.storage import (
     superseding,
     trailing_nights,
 )
-from ragmetrics.topics import topics_of_night
 
 WORST = 10
 """Rows shown per metric."""

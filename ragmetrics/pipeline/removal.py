@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 
+from ragmetrics.dashboard import refresh_builds
 from ragmetrics.pipeline.retention import UNFINISHED, PrunePlan
 from ragmetrics.pipeline.store_references import IN_PROGRESS, RunKey, run_key
-from ragmetrics.report import refresh_builds
 from ragmetrics.storage import FileInfo, Files, RunRef, path_of, side_by_side
 
 FOLDER = "prune"

@@ -21,14 +21,14 @@ from typing import TypeAlias
 from pydantic import JsonValue
 
 from ragmetrics.config import RetrieverSettings, Settings
-from ragmetrics.diagnosis import NeedingQuestion, needing_questions_of
+from ragmetrics.dashboard import refresh_dashboard
 from ragmetrics.errors import InputError, RetrieverRefused
 from ragmetrics.logs import inputs_of
-from ragmetrics.model import AS_NOW, LogRow, Manifest, WhatIf, dump_json
+from ragmetrics.passages import NeedingQuestion, needing_questions_of
 from ragmetrics.pipeline.evaluation import Progress, score_inputs, settings_of, temporary
 from ragmetrics.pipeline.lost_passages import main_build, run_of_night, usual_nights
 from ragmetrics.pipeline.variant_results import ASKED, VariantAnswers, measure_variants
-from ragmetrics.report import refresh_dashboard
+from ragmetrics.records import AS_NOW, LogRow, Manifest, WhatIf, dump_json
 from ragmetrics.retriever import Ask, ask_retriever, question_of
 from ragmetrics.scoring import MetricScores, corpus_of, load_scores, summarise_run
 from ragmetrics.storage import Files, open_store, outlines, ref_of, row_record, run_of, save_whatif

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from ragmetrics.calibration import load_history
 from ragmetrics.config import Settings
-from ragmetrics.model import Manifest
-from ragmetrics.report import push_metrics, write_dashboard, write_pages
+from ragmetrics.dashboard import push_metrics, write_dashboard, write_pages
+from ragmetrics.people import load_history
+from ragmetrics.records import Manifest
 from ragmetrics.storage import (
     Files,
     RunIndex,

@@ -9,9 +9,10 @@ from json import JSONDecodeError, loads
 
 from pydantic import ValidationError
 
-from ragmetrics.alerts import AlertStore, Threads, Undelivered
+from ragmetrics.delivery import AlertStore, Threads, Undelivered, WaitingNight
 from ragmetrics.errors import StoreError
-from ragmetrics.model import (
+from ragmetrics.pipeline.store_references import run_key
+from ragmetrics.records import (
     Calibration,
     Comparison,
     Drift,
@@ -25,10 +26,8 @@ from ragmetrics.model import (
     WhatIf,
     explain_validation_error,
 )
-from ragmetrics.pipeline.store_references import run_key
 from ragmetrics.scoring import BudgetPlan, Reuse, SamplePlan, Staged
 from ragmetrics.storage import FileInfo, Files, read_notes, side_by_side
-from ragmetrics.write_back import WaitingNight
 
 _CHECKED_NIGHTS = 14
 """Newest nights whose own files are checked; of older nights no file is read by a night."""

@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
-from ragmetrics.alerts import load_alerts
 from ragmetrics.config import Settings
+from ragmetrics.delivery import load_alerts, waiting
 from ragmetrics.errors import InputError
-from ragmetrics.labels import label_metrics, read_labels
-from ragmetrics.model import Manifest
+from ragmetrics.people import label_metrics, read_labels
 from ragmetrics.pipeline.lost_passages import usual_nights
+from ragmetrics.records import Manifest
 from ragmetrics.scoring import find_staged, load_reuse
 from ragmetrics.storage import (
     GATES,
@@ -36,7 +36,6 @@ from ragmetrics.storage import (
     load_gates,
     outlines,
 )
-from ragmetrics.write_back import waiting
 
 NEEDED_NIGHTS = 90
 """Newest nights whose scores are needed: slow declines are looked for in so many."""

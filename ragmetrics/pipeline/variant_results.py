@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import JsonValue
 
-from ragmetrics.diagnosis import NeedingQuestion
-from ragmetrics.model import LogRow, VariantChange, VariantResult
+from ragmetrics.passages import NeedingQuestion
+from ragmetrics.records import LogRow, VariantChange, VariantResult
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import Numbers, compare_aligned, share_interval
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date
 
 from ragmetrics.config import Settings
+from ragmetrics.delivery import WriteBackReport, queue_night, send_waiting
 from ragmetrics.errors import InputError
 from ragmetrics.storage import nights, open_store
-from ragmetrics.write_back import WriteBackReport, queue_night, send_waiting
 
 
 def send_scores(

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from ragmetrics import event_loop as loop
 from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 from ragmetrics.retriever.id_lookup import open_look_up
 from ragmetrics.retriever.python_retriever import said_by
 from ragmetrics.retriever.questions import NoAnswer, Question, read_answer

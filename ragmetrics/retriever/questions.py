@@ -17,7 +17,7 @@ from typing import Any
 from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import find_path, golden_set, read_golden
-from ragmetrics.model import FIELDS, BadRow, LogRow, Rejected, dump_json, read_row
+from ragmetrics.records import FIELDS, BadRow, LogRow, Rejected, dump_json, read_row
 
 UNREADABLE = "unreadable"
 _NAMES = {

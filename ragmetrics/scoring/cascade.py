@@ -18,7 +18,7 @@ from typing import TypeAlias
 from pydantic import BaseModel
 
 from ragmetrics.judges import MetricRequest, can_answer, levels_of, top_level
-from ragmetrics.model import Answer, Ask, Score
+from ragmetrics.records import Answer, Ask, Score
 from ragmetrics.scoring.member import Member
 
 Send: TypeAlias = Callable[[Member, Sequence[MetricRequest]], Awaitable[list[Answer]]]

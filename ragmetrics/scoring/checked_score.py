@@ -10,7 +10,7 @@ import json
 from dataclasses import replace
 
 from ragmetrics.metrics import Metric
-from ragmetrics.model import Score, Status, real_number
+from ragmetrics.records import Score, Status, real_number
 from ragmetrics.text import shorten
 
 LARGEST = 1e100

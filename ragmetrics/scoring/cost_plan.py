@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.model import Manifest, SampledMean, Status, Summary
+from ragmetrics.records import Manifest, SampledMean, Status, Summary
 from ragmetrics.scoring.row_costs import (
     has_cascade,
     judged,

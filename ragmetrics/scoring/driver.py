@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterab
 from typing import Any
 
 from ragmetrics.metrics import Metric
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.storage import ScoredRow
 

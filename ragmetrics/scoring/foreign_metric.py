@@ -16,8 +16,8 @@ from typing import Any
 
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.metrics import Metric
-from ragmetrics.model import Answer, Ask, Embed, LogRow, Request, Score, Status, Steps, dump_json
 from ragmetrics.plugins import TookTooLong, in_time
+from ragmetrics.records import Answer, Ask, Embed, LogRow, Request, Score, Status, Steps, dump_json
 from ragmetrics.scoring.checked_score import checked_score, metric_failed
 from ragmetrics.text import shorten
 

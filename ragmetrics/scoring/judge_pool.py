@@ -32,7 +32,7 @@ from ragmetrics.judges import (
     make_member,
     names_of,
 )
-from ragmetrics.model import Usage
+from ragmetrics.records import Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, part_key
 from ragmetrics.storage import Files, RunRef, is_whole, read_notes
 

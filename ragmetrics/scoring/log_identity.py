@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 
 _BYTES = 16
 

@@ -13,7 +13,7 @@ Source: Benjamini and Hochberg 1995.
 
 from __future__ import annotations
 
-from ragmetrics.model import Manifest, Summary
+from ragmetrics.records import Manifest, Summary
 from ragmetrics.stats import ALPHA, CONFIDENCE, adjust_p_values
 
 

@@ -16,7 +16,7 @@ from ragmetrics.judges import (
     names_of,
 )
 from ragmetrics.metrics import Metric, PromptOverrides, metric_families, metrics, prompts_of, select
-from ragmetrics.model import JudgeInfo, Usage
+from ragmetrics.records import JudgeInfo, Usage
 
 
 def chosen_metrics(settings: Settings) -> list[Metric]:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from ragmetrics.errors import RagmetricsError, Unanswered, UnreadableReply
 from ragmetrics.metrics import Metric
-from ragmetrics.model import Answer, LogRow, Request, Score, Status
+from ragmetrics.records import Answer, LogRow, Request, Score, Status
 from ragmetrics.scoring.checked_score import checked_score, metric_failed
 from ragmetrics.scoring.foreign_metric import ForeignRun, error_location
 from ragmetrics.text import shorten, weight

@@ -24,7 +24,7 @@ from ragmetrics.config import Aggregate
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges import MetricRequest, RowFirst
 from ragmetrics.metrics import Metric
-from ragmetrics.model import UNSETTLED, Answer, Ask, LogRow, Score, Status
+from ragmetrics.records import UNSETTLED, Answer, Ask, LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.cascade import CascadedRow, Certain, by_agreement, repeated
 from ragmetrics.scoring.member import Member

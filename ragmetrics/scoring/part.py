@@ -35,7 +35,7 @@ from ragmetrics.judges import (
     use_deadline,
 )
 from ragmetrics.metrics import Metric
-from ragmetrics.model import EMBEDDINGS, UNSETTLED, LogRow, Usage
+from ragmetrics.records import EMBEDDINGS, UNSETTLED, LogRow, Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open, open_budget_pool

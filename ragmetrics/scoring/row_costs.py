@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
 from ragmetrics.judges import Corpus, make_member, names_of
-from ragmetrics.model import EMBEDDINGS, UNSETTLED, Manifest, Status, Summary, Usage
+from ragmetrics.records import EMBEDDINGS, UNSETTLED, Manifest, Status, Summary, Usage
 from ragmetrics.scoring.metric_choice import add_price
 
 _JUDGED = (Status.SCORED, *UNSETTLED)

@@ -17,7 +17,7 @@ from typing import Any
 
 from ragmetrics.config import SampleSettings, Settings, public_settings
 from ragmetrics.judges import TEXTS_PER_REQUEST
-from ragmetrics.model import (
+from ragmetrics.records import (
     EMBEDDINGS,
     TOPIC,
     UNSETTLED,

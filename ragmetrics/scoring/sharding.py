@@ -20,7 +20,7 @@ from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.logs import LogSet, parquet_extent
 from ragmetrics.metrics import metric_families
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage import FileInfo, Files, FileTooLarge
 

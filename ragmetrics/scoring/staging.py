@@ -26,7 +26,7 @@ from ragmetrics.config import (
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import GoldenSet, NightInputs, ReadCounts
-from ragmetrics.model import (
+from ragmetrics.records import (
     TOPIC,
     BrokenFile,
     LogRow,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import JudgeSummary, Segment, Status, Summary, question_key
+from ragmetrics.records import JudgeSummary, Segment, Status, Summary, question_key
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean, strata_of
 from ragmetrics.scoring.sampling.plan import Group, RowIds, SamplePlan
 from ragmetrics.stats import Floats, krippendorff_alpha, mean_interval

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from ragmetrics.model import TopicModel, question_key
+from ragmetrics.records import TopicModel, question_key
 from ragmetrics.text import weigh, words_of
 
 

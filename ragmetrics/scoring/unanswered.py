@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ragmetrics.model import UNSETTLED, Score, Status, Summary
+from ragmetrics.records import UNSETTLED, Score, Status, Summary
 from ragmetrics.text import clean
 
 _Notes: TypeAlias = Mapping[str, Mapping[str, int]]

@@ -20,7 +20,7 @@ from math import inf
 from typing import TypeVar
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import FAILED_GATES, Comparison, FailedGate, Gate, is_name
+from ragmetrics.records import FAILED_GATES, Comparison, FailedGate, Gate, is_name
 from ragmetrics.storage.files import FileInfo, Files, remove_file
 from ragmetrics.storage.json_records import find_record, save_record
 from ragmetrics.text import slug

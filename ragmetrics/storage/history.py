@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from ragmetrics.model import UNSETTLED, Manifest
+from ragmetrics.records import UNSETTLED, Manifest
 from ragmetrics.storage.files import FileInfo, Files
 from ragmetrics.storage.json_records import save_record
 from ragmetrics.storage.run_index import RUNS, RunIndex, by_date, path_of, read_manifests, run_name

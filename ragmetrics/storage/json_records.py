@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import explain_validation_error
+from ragmetrics.records import explain_validation_error
 from ragmetrics.storage.damage import note_damage
 from ragmetrics.storage.files import Files
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ragmetrics.model import LearnedModel
+from ragmetrics.records import LearnedModel
 from ragmetrics.storage.files import FileInfo, Files
 from ragmetrics.storage.json_records import find_record, require_record, save_record
 

@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Finding, LostPassages, Manifest, Record
+from ragmetrics.records import Finding, LostPassages, Manifest, Record
 from ragmetrics.storage.damage import note_damage
 from ragmetrics.storage.files import FileInfo, Files, find_all
 from ragmetrics.storage.json_records import parse_record

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import LogRow, Record, Score, Status, dump_json, question_key
+from ragmetrics.records import LogRow, Record, Score, Status, dump_json, question_key
 from ragmetrics.storage.damage import note_damage
 from ragmetrics.storage.files import Files, temporary_file
 from ragmetrics.storage.retry import is_missing

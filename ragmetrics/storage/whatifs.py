@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from ragmetrics.model import WhatIf
+from ragmetrics.records import WhatIf
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.json_records import find_record, save_record
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from ragmetrics.model import LabelSuggestion
-from ragmetrics.report import write_label_page
+from ragmetrics.dashboard import write_label_page
+from ragmetrics.records import LabelSuggestion
 from tests.fakes.browsing import Visit
 from tests.fakes.whole_site import BAD, PAGES, make_whole_site
 

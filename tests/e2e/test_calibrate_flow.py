@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.calibration import load_calibrations
-from ragmetrics.calibration.labelled_sets import LabelQuestion
+from ragmetrics.people import load_calibrations
+from ragmetrics.people.calibration.labelled_sets import LabelQuestion
 from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.labelled import make_labelled, right, write_judge, wrong

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model import JudgeInfo
-from ragmetrics.report.calibration_page import write_calibrations
-from ragmetrics.report.night_page import write_night
-from ragmetrics.report.overview import write_overview
-from ragmetrics.report.templating import write_assets
+from ragmetrics.dashboard.calibration_page import write_calibrations
+from ragmetrics.dashboard.night_page import write_night
+from ragmetrics.dashboard.overview import write_overview
+from ragmetrics.dashboard.templating import write_assets
+from ragmetrics.records import JudgeInfo
 from ragmetrics.storage import Files
 from tests.e2e.test_dashboard import STROKE
 from tests.fakes.browsing import Visit

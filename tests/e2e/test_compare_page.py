@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.report import write_comparison
-from ragmetrics.report.comparison_pages import write_build, write_builds, write_changes
-from ragmetrics.report.night_page import write_night
-from ragmetrics.report.overview import write_overview
-from ragmetrics.report.templating import write_assets
+from ragmetrics.dashboard import write_comparison
+from ragmetrics.dashboard.comparison_pages import write_build, write_builds, write_changes
+from ragmetrics.dashboard.night_page import write_night
+from ragmetrics.dashboard.overview import write_overview
+from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.comparisons import change, comparison, moved_row

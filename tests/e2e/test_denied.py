@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.alerts import load_alerts
+from ragmetrics.delivery import load_alerts
 from ragmetrics.storage import Files, nights
 from tests.fakes import s3 as fake_s3
 from tests.fakes.clients import Bucket, JudgeServer

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.calibration import load_calibrations
 from ragmetrics.config import load_settings
-from ragmetrics.model import Manifest
+from ragmetrics.people import load_calibrations
 from ragmetrics.pipeline import run_night
+from ragmetrics.records import Manifest
 from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import make_labelled

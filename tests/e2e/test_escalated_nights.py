@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ragmetrics.alerts.slack_bot import API
 from ragmetrics.cli.app import app
 from ragmetrics.config import make_settings
-from ragmetrics.model import Finding
+from ragmetrics.delivery.slack_bot import API
 from ragmetrics.pipeline import NightResult, run_night
+from ragmetrics.records import Finding
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import TOKEN, SlackServer
 

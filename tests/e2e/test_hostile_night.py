@@ -18,10 +18,11 @@ import pytest
 from markdown_it import MarkdownIt
 from prometheus_client.parser import text_string_to_metric_families
 
-from ragmetrics.alerts import silence, spans
-from ragmetrics.alerts.formats.slack_mrkdwn import StyledText
-from ragmetrics.model import Silence
-from ragmetrics.report import gate_markdown, night_markdown, rebuild_dashboard
+from ragmetrics.dashboard import gate_markdown, night_markdown, rebuild_dashboard
+from ragmetrics.messages import spans
+from ragmetrics.messages.formats.slack_mrkdwn import StyledText
+from ragmetrics.records import Silence
+from ragmetrics.rules import silence
 from ragmetrics.storage import open_store, run_of
 from tests.fakes.browsing import Visit
 from tests.fakes.clients import JudgeServer

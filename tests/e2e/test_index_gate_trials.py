@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ragmetrics.comparison import run_gate
 from ragmetrics.config import make_settings
-from ragmetrics.model import IndexBuild
+from ragmetrics.records import IndexBuild
 from tests.fakes.builds import make_builds
 
 TRIALS = 20

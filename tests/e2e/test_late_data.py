@@ -16,9 +16,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from ragmetrics.alerts import load_alerts
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import Finding, Manifest
+from ragmetrics.delivery import load_alerts
 from ragmetrics.pipeline import (
     CoverageShort,
     alert_night,
@@ -28,6 +27,7 @@ from ragmetrics.pipeline import (
     show_night,
     stage_night,
 )
+from ragmetrics.records import Finding, Manifest
 from ragmetrics.scoring import list_parts, score_parts
 from ragmetrics.storage import nights, open_store, read_notes
 from tests.fakes.clients import JudgeServer

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model import Segment, Source
-from ragmetrics.report.night_page import write_night
-from ragmetrics.report.overview import write_overview
-from ragmetrics.report.templating import write_assets
+from ragmetrics.dashboard.night_page import write_night
+from ragmetrics.dashboard.overview import write_overview
+from ragmetrics.dashboard.templating import write_assets
+from ragmetrics.records import Segment, Source
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import night, summary, worst_rows

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.alerts import Delivery, terminal_text
-from ragmetrics.alerts.slack import compose
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.table import make_console
 from ragmetrics.config import make_settings
-from ragmetrics.model import Manifest
+from ragmetrics.dashboard import night_markdown, night_summary
+from ragmetrics.dashboard.night_status import find_night_status
+from ragmetrics.delivery import Delivery
+from ragmetrics.messages import terminal_text
+from ragmetrics.messages.slack import compose
 from ragmetrics.pipeline import CoverageShort, NightResult, run_night
-from ragmetrics.report import night_markdown, night_summary
-from ragmetrics.report.night_status import find_night_status
+from ragmetrics.records import Manifest
 from ragmetrics.storage import open_store, run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.alerts import terminal_text
-from ragmetrics.alerts.slack import compose
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.table import make_console
 from ragmetrics.config import make_settings
+from ragmetrics.dashboard import night_markdown, night_summary
+from ragmetrics.messages import terminal_text
+from ragmetrics.messages.slack import compose
 from ragmetrics.pipeline import run_night
-from ragmetrics.report import night_markdown, night_summary
 from ragmetrics.storage import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.unit.test_report import text

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import load_settings
-from ragmetrics.model import JudgeInfo
-from ragmetrics.model.manifest import Usage
+from ragmetrics.dashboard.night_page import write_night
+from ragmetrics.dashboard.overview import write_overview
+from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
-from ragmetrics.report.night_page import write_night
-from ragmetrics.report.overview import write_overview
-from ragmetrics.report.templating import write_assets
+from ragmetrics.records import JudgeInfo
+from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import FIRST, night

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import terminal_text
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import Finding, Gate, JudgeInfo, Source
+from ragmetrics.messages import terminal_text
 from ragmetrics.pipeline import NightResult, run_night
+from ragmetrics.records import Finding, Gate, JudgeInfo, Source
 from ragmetrics.storage import open_store, save_gate
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import Delivery
 from ragmetrics.config import load_settings
-from ragmetrics.pipeline import NIGHTS as DEMO_NIGHTS, run_night, shortfalls, unpack_demo
-from ragmetrics.report import (
+from ragmetrics.dashboard import (
     gate_markdown,
     night_markdown,
     night_summary,
     rebuild_dashboard,
     redacted,
 )
+from ragmetrics.delivery import Delivery
+from ragmetrics.pipeline import NIGHTS as DEMO_NIGHTS, run_night, shortfalls, unpack_demo
 from ragmetrics.storage import Files, nights, open_store, read_rows, run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.every_text import NIGHTS, Told, tell_everything

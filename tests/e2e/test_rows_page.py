@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model import MovedContext, Score
-from ragmetrics.report.night_page import write_night
-from ragmetrics.report.overview import write_overview
-from ragmetrics.report.row_selection import SAMPLED, EarlierNight, KeptRow, SelectionReason
-from ragmetrics.report.templating import write_assets
+from ragmetrics.dashboard.night_page import write_night
+from ragmetrics.dashboard.overview import write_overview
+from ragmetrics.dashboard.row_selection import SAMPLED, EarlierNight, KeptRow, SelectionReason
+from ragmetrics.dashboard.templating import write_assets
+from ragmetrics.records import MovedContext, Score
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import HOSTILE, as_worst, night, worst_row

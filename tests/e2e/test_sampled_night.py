@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import Finding, Manifest, Summary
 from ragmetrics.pipeline import run_night
+from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.scoring.sampling.plan import load_sample
 from ragmetrics.storage import open_store, ref_of
 from tests.fakes.clients import JudgeServer

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import load_settings
-from ragmetrics.report import find_night_status
+from ragmetrics.dashboard import find_night_status
 from ragmetrics.storage import open_store, run_of
 from tests.fakes.command import Run
 from tests.fakes.shaped_logs import (

@@ -74,7 +74,7 @@ def test_an_installed_metric_is_scored_and_shown(installed: Path, tmp_path: Path
     ("value", "message"),
     [
         ("no_such_module:thing", "metric 'mine' of an unknown package cannot be imported"),
-        ("ragmetrics.model.row:LogRow", "is not a metric of that name"),
+        ("ragmetrics.records.row:LogRow", "is not a metric of that name"),
         (
             "ragmetrics.metrics.bundled.context_recall:context_recall",
             "is not a metric of that name",

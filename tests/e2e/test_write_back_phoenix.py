@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import Manifest
 from ragmetrics.pipeline import run_night, write_back_night
+from ragmetrics.records import Manifest
 from tests.fakes.logs import NIGHT
 from tests.fakes.phoenix import PhoenixServer, phoenix_server
 

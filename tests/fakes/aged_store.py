@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import Source
+from ragmetrics.records import Source
 from ragmetrics.scoring import Staged
 from ragmetrics.storage import Files, RunRef, open_store, save_manifest, save_record
 from tests.fakes import nights

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.judges.batch import BatchJudge
-from ragmetrics.model import Ask, Prompt
+from ragmetrics.records import Ask, Prompt
 from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 

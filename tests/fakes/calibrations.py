@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ragmetrics.calibration import History
-from ragmetrics.model import (
+from ragmetrics.people import History
+from ragmetrics.records import (
     Agreement,
     Calibration,
     Confusion,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.model import (
+from ragmetrics.records import (
     ComparedSide,
     Comparison,
     JudgeInfo,

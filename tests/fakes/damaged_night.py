@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from ragmetrics.alerts import Delivery
 from ragmetrics.config import Settings, load_settings
-from ragmetrics.model import Manifest
+from ragmetrics.delivery import Delivery
 from ragmetrics.pipeline import alert_night, publish_night, stage_night
+from ragmetrics.records import Manifest
 from ragmetrics.scoring import list_parts, score_parts
 from tests.fakes.damaging import damage
 from tests.fakes.store_reading import unpacked

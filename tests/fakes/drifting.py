@@ -6,12 +6,12 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.alerts import notify_channels
-from ragmetrics.calibration import judge_drift_set
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.delivery import notify_channels
 from ragmetrics.logs import find_inputs
-from ragmetrics.model import Finding, Manifest
+from ragmetrics.people import judge_drift_set
 from ragmetrics.pipeline.publish import publish_run
+from ragmetrics.records import Finding, Manifest
 from ragmetrics.scoring import judge_info, list_parts, plan_run, score_part, stage_run
 from ragmetrics.storage import open_store
 from tests.fakes.clients import JudgeServer

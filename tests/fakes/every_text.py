@@ -14,12 +14,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.calibration import calibrate
-from ragmetrics.comparison import notify_failed_gate, notify_gate, run_gate
+from ragmetrics.comparison import run_gate
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import Gate, IndexBuild
+from ragmetrics.dashboard import refresh_builds, refresh_dashboard
+from ragmetrics.delivery import notify_failed_gate, notify_gate
+from ragmetrics.people import calibrate
 from ragmetrics.pipeline import CoverageShort, run_night
-from ragmetrics.report import refresh_builds, refresh_dashboard
+from ragmetrics.records import Gate, IndexBuild
 from ragmetrics.storage import open_store
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import NIGHT, write_jsonl

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ragmetrics.model import FailedGate, Gate, JudgeInfo, MetricVerdict, Source, WorseQuestion
+from ragmetrics.records import FailedGate, Gate, JudgeInfo, MetricVerdict, Source, WorseQuestion
 
 FINISHED = datetime(2026, 11, 20, 3, 4, tzinfo=UTC)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.calibration.labelled import read_labelled
-from ragmetrics.calibration.labelled_sets import TARGETS, LabelQuestion
 from ragmetrics.config import make_settings
 from ragmetrics.logs import log_set
-from ragmetrics.model import Rejected
+from ragmetrics.people.calibration.labelled import read_labelled
+from ragmetrics.people.calibration.labelled_sets import TARGETS, LabelQuestion
+from ragmetrics.records import Rejected
 from tests.fakes.logs import write_jsonl
 
 OTHER = "Ferries leave the harbour every hour. They carry bicycles."

@@ -6,9 +6,9 @@ from datetime import date
 
 import numpy as np
 
-from ragmetrics.calibration.learned_fit import Examples, fit_prompt
 from ragmetrics.judges import CODE_VERSION
-from ragmetrics.model import LearnedModel
+from ragmetrics.people.calibration.learned_fit import Examples, fit_prompt
+from ragmetrics.records import LearnedModel
 
 
 def examples(count: int = 600, *, questions: int = 60) -> Examples:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from ragmetrics.model import (
+from ragmetrics.dashboard.row_selection import KeptRow, SelectionReason
+from ragmetrics.records import (
     Finding,
     JudgeInfo,
     LogRow,
@@ -18,8 +19,7 @@ from ragmetrics.model import (
     UnwatchedDrop,
     WorstRow,
 )
-from ragmetrics.model.manifest import Usage
-from ragmetrics.report.row_selection import KeptRow, SelectionReason
+from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import ScoredRow
 
 FIRST = date(2026, 11, 10)

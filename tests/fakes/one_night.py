@@ -13,9 +13,9 @@ import time
 
 from ragmetrics.comparison import run_gate
 from ragmetrics.config import load_settings
-from ragmetrics.model import IndexBuild
+from ragmetrics.dashboard import refresh_builds
 from ragmetrics.pipeline import run_night
-from ragmetrics.report import refresh_builds
+from ragmetrics.records import IndexBuild
 from ragmetrics.storage import open_store
 
 

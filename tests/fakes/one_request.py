@@ -15,16 +15,16 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from ragmetrics.alerts import Message
-from ragmetrics.alerts.slack_bot import API, Bot
-from ragmetrics.alerts.webhook import send
 from ragmetrics.config import JudgeSettings, RetrieverSettings
+from ragmetrics.delivery.slack_bot import API, Bot
+from ragmetrics.delivery.webhook import send
 from ragmetrics.errors import RagmetricsError, Unanswered
 from ragmetrics.judges import BatchApi, EmbeddingClient, JudgeClient, find_access, make_client
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.live import LiveJudge
+from ragmetrics.messages import Message
 from ragmetrics.metrics import GRADE
-from ragmetrics.model import Ask
+from ragmetrics.records import Ask
 from ragmetrics.retriever.http_retriever import HttpRetriever
 from ragmetrics.retriever.questions import NoAnswer, Question
 from ragmetrics.storage import Files

@@ -7,10 +7,10 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-from ragmetrics.model import Manifest
-from ragmetrics.report.night_page import write_night
-from ragmetrics.report.overview import write_overview
-from ragmetrics.report.row_selection import KeptRow
+from ragmetrics.dashboard.night_page import write_night
+from ragmetrics.dashboard.overview import write_overview
+from ragmetrics.dashboard.row_selection import KeptRow
+from ragmetrics.records import Manifest
 from ragmetrics.storage import Files
 from tests.fakes.nights import FIRST, as_worst, night
 

@@ -9,17 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from ragmetrics.alerts import (
-    AlertStore,
-    NightContext,
-    advance_states,
-    evaluate_rules,
-    explain_root_cause,
-    notifications,
-)
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.model import Finding, JudgeInfo, Manifest, Source, Status
-from ragmetrics.model.manifest import Usage
+from ragmetrics.delivery import AlertStore, advance_states, notifications
+from ragmetrics.messages import explain_root_cause
+from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Status
+from ragmetrics.records.manifest import Usage
+from ragmetrics.rules import NightContext, evaluate_rules
 from ragmetrics.scoring import MetricScores, find_segments, summarise
 
 TONIGHT = date(2026, 11, 19)

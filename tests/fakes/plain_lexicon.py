@@ -13,7 +13,7 @@ import numpy as np
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_frequencies import is_unspaced, words
 from ragmetrics.judges.word_overlap import TUNING
-from ragmetrics.model import Vector
+from ragmetrics.records import Vector
 
 START = "\0"
 DIMENSIONS = 4_096

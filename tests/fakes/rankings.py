@@ -10,7 +10,7 @@ import pytrec_eval
 from hypothesis import strategies as st
 
 from ragmetrics.metrics import Metric
-from ragmetrics.model import LogRow, Score
+from ragmetrics.records import LogRow, Score
 
 POOL = [f"d{n}" for n in range(12)]
 CUT_OFFS = st.none() | st.integers(1, 15)

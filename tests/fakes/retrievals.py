@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.config import make_settings
-from ragmetrics.diagnosis import Run, find_lost_passages
-from ragmetrics.model import LogRow, LostPassages, Score, StageCounts
+from ragmetrics.passages import Run, find_lost_passages
+from ragmetrics.records import LogRow, LostPassages, Score, StageCounts
 from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,

@@ -13,7 +13,7 @@ import numpy as np
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import EmbeddingClient, JudgeClient
 from ragmetrics.judges.base import Reply
-from ragmetrics.model import Ask, Vector
+from ragmetrics.records import Ask, Vector
 from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.panel import Panel
 

@@ -63,7 +63,7 @@ class Commands:
 def main() -> None:
     """A night, or an index build without verdict, by the functions that the flows call."""
     from ragmetrics import load_settings, run_night
-    from ragmetrics.comparison.gate.notifications import notify_failed_gate
+    from ragmetrics.delivery.gate_notifications import notify_failed_gate
     from ragmetrics.errors import RagmetricsError
 
     what, *said = sys.argv[1:]

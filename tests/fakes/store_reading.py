@@ -24,7 +24,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from ragmetrics.calibration import load_history
+from ragmetrics.people import load_history
 from ragmetrics.storage import Files, load_gates, nights
 from tests.fakes import store_world as world
 from tests.fakes.clients import JudgeServer

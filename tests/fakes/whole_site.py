@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from ragmetrics.model import JudgeInfo, Source
+from ragmetrics.dashboard import write_comparison
+from ragmetrics.dashboard.calibration_page import write_calibrations
+from ragmetrics.dashboard.comparison_pages import write_build, write_builds, write_changes
+from ragmetrics.dashboard.night_page import write_night
+from ragmetrics.dashboard.overview import write_overview
+from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.pipeline import of_samples, write_page
-from ragmetrics.report import write_comparison
-from ragmetrics.report.calibration_page import write_calibrations
-from ragmetrics.report.comparison_pages import write_build, write_builds, write_changes
-from ragmetrics.report.night_page import write_night
-from ragmetrics.report.overview import write_overview
-from ragmetrics.report.templating import write_assets
+from ragmetrics.records import JudgeInfo, Source
 from ragmetrics.storage import Files
 from tests.fakes.calibrations import calibration, history, in_language, measured
 from tests.fakes.comparisons import comparison

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import LogRow, Manifest, Score
+from ragmetrics.records import LogRow, Manifest, Score
 from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,

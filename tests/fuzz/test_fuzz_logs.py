@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.calibration.labelled import LabelledRow, read_labelled
 from ragmetrics.logs import GoldenSet, LogSet, find_logs
 from ragmetrics.logs.presets.interpreter import PRESETS
-from ragmetrics.model import FIELDS, LogRow, Rejected
+from ragmetrics.people.calibration.labelled import LabelledRow, read_labelled
+from ragmetrics.records import FIELDS, LogRow, Rejected
 from ragmetrics.storage import ROW_SCHEMA, row_of, row_record
 from tests.fakes.fuzzing import JSON, damaged, fuzzed
 

@@ -28,7 +28,7 @@ from ragmetrics.judges.responses import MOST_TOKENS, UNREADABLE, error_from_resp
 from ragmetrics.metrics import GRADE, NEEDED
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.model import Ask
+from ragmetrics.records import Ask
 from ragmetrics.retriever.questions import NoAnswer, Question, read_answer
 from ragmetrics.text import is_refusal, json_objects
 

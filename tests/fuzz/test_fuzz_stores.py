@@ -13,14 +13,15 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
-from ragmetrics.alerts import AlertStore, load_alerts, silences
-from ragmetrics.alerts.slack_threads import Threads, load_threads
-from ragmetrics.alerts.state_store import STATE_FILE
-from ragmetrics.calibration import load_history
+from ragmetrics.delivery import AlertStore, load_alerts
+from ragmetrics.delivery.slack_threads import Threads, load_threads
+from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus, ReplyCache
 from ragmetrics.judges.reply_files import CachedReply
-from ragmetrics.model import LogRow, Score, Source, SpendLimits, Usage
+from ragmetrics.people import load_history
+from ragmetrics.records import LogRow, Score, Source, SpendLimits, Usage
+from ragmetrics.rules import silences
 from ragmetrics.scoring import BudgetPlan, Staged, staged_runs
 from ragmetrics.scoring.budget.plan import load_plan
 from ragmetrics.scoring.sampling.plan import load_sample

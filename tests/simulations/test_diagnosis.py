@@ -13,7 +13,7 @@ import pytest
 from benchmarks import topics as topic_world, whatif as whatif_world
 from benchmarks.fault_world import FAULTS, first_world, read_questions, worsen_ranker
 from benchmarks.lost_passages import HIDDEN_FROM_LOGS, confusion, diagnose
-from ragmetrics.model import question_key
+from ragmetrics.records import question_key
 
 
 def right(faults: tuple[str, ...], *, probe: bool) -> float:

@@ -13,7 +13,7 @@ from benchmarks.learned_judge import (
     scored_rows,
     simulate_refitted,
 )
-from ragmetrics.calibration.learned_fit import Examples
+from ragmetrics.people.calibration.learned_fit import Examples
 
 ROWS, ITEMS = 300, 3
 

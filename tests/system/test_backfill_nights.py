@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from ragmetrics.config import load_settings
-from ragmetrics.model import Manifest
 from ragmetrics.pipeline import run_night
+from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, nights
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import make_rows, write_jsonl

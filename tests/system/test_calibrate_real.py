@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.calibration import calibrate, calibrate_replies
 from ragmetrics.config import make_settings
-from ragmetrics.model import Calibration, FigureName
+from ragmetrics.people import calibrate, calibrate_replies
+from ragmetrics.records import Calibration, FigureName
 
 SETS = ("chunkeval_bm25", "hotpot_multihop", "selqa_sentences", "wice_judge_replies")
 LANGUAGES = ("ar", "de", "ru", "zh")

@@ -22,8 +22,8 @@ from flows.runners import RunnerFailed
 from flows.scoring import score_all
 from ragmetrics.config import load_settings
 from ragmetrics.errors import RagmetricsError, StoreError
-from ragmetrics.model import Gate
 from ragmetrics.pipeline import stage_night
+from ragmetrics.records import Gate
 from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build

@@ -15,9 +15,9 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.model import BUILT, HELD, IndexBuild
 from ragmetrics.pipeline import built_event, events_api, post_event
 from ragmetrics.pipeline.prefect_events import EventError
+from ragmetrics.records import BUILT, HELD, IndexBuild
 from tasks.events import NotEmitted
 from tasks.index_build import announce
 from tests.fakes import gated

@@ -18,8 +18,8 @@ import yaml
 from flows import run_state as attempts
 from ragmetrics.config import load_settings
 from ragmetrics.judges import rate_limiter as gate
-from ragmetrics.model import Manifest
 from ragmetrics.pipeline import CoverageShort
+from ragmetrics.records import Manifest
 from ragmetrics.storage import open_store, run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

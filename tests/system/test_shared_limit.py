@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from ragmetrics.judges.quota_sharing import EXPIRY_SECONDS
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 from ragmetrics.scoring.sharding import shard_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.holding import HoldingServer

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import terminal_text
 from ragmetrics.config import make_settings
-from ragmetrics.model import Finding
+from ragmetrics.messages import terminal_text
 from ragmetrics.pipeline import NightResult, run_night
+from ragmetrics.records import Finding
 from tests.fakes.logs import write_jsonl
 
 FIRST = date(2025, 3, 1)

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from ragmetrics.model import Manifest
+from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, nights
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows

@@ -15,8 +15,8 @@ from botocore.exceptions import ClientError
 
 from ragmetrics.comparison import run_gate
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import IndexBuild
 from ragmetrics.pipeline import examine, run_night
+from ragmetrics.records import IndexBuild
 from tests.fakes.ceph import WORKER, Ceph
 from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.processes import ROOT

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.labels import RowLabel
-from ragmetrics.labels.labelled_scores import join_scores
-from ragmetrics.model import Manifest, Summary
+from ragmetrics.dashboard import active_text
+from ragmetrics.people import RowLabel
+from ragmetrics.people.labels.labelled_scores import join_scores
 from ragmetrics.pipeline import run_night, stage_night
-from ragmetrics.report import active_text
+from ragmetrics.records import Manifest, Summary
 from ragmetrics.scoring import SamplePlan, list_parts, score_parts
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
 from ragmetrics.scoring.sampling.plan import load_sample

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.config import SampleSettings
-from ragmetrics.model import CheapBin, Segment, question_key
+from ragmetrics.records import CheapBin, Segment, question_key
 from ragmetrics.scoring import MetricScores, summarise
 from ragmetrics.scoring.sampling.draw import SamplingFrame, draw_all
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.model import Finding
+from ragmetrics.records import Finding
 from ragmetrics.stats import chance_of_any, rule_links
 from tests.fakes.past import a_night, fallen, metric_findings, recall, scores, story, uneven
 

@@ -10,19 +10,21 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.alerts import (
-    Message,
+from ragmetrics.config import load_settings
+from ragmetrics.delivery import (
     advance_states,
     load_alerts,
     message_samples as samples,
     notify_channels,
+)
+from ragmetrics.delivery.slack_bot import API
+from ragmetrics.messages import (
+    Message,
     spans,
     terminal_text,
 )
-from ragmetrics.alerts.block_kit import bullets
-from ragmetrics.alerts.formats.slack_mrkdwn import StyledText
-from ragmetrics.alerts.slack_bot import API
-from ragmetrics.config import load_settings
+from ragmetrics.messages.block_kit import bullets
+from ragmetrics.messages.formats.slack_mrkdwn import StyledText
 from ragmetrics.pipeline import of_samples, write_page
 from ragmetrics.pipeline.message_preview import Preview
 from ragmetrics.storage import Files, save_gate, save_manifest

@@ -17,26 +17,30 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ragmetrics.alerts import (
+from ragmetrics.config import make_settings
+from ragmetrics.config.alerts import STEP
+from ragmetrics.delivery import (
     AlertStore,
-    Message,
     advance_states,
     delivery as deliver,
     load_alerts,
     notifications,
     notify_channels,
     outbox,
+    webhook,
+)
+from ragmetrics.delivery.alert_store import Undelivered
+from ragmetrics.delivery.state_store import STATE_FILE
+from ragmetrics.delivery.webhook import SlackError
+from ragmetrics.messages import (
+    Message,
+)
+from ragmetrics.records import AlertState, Escalation, Finding, Manifest, Notification, Silence
+from ragmetrics.rules import (
     silence,
     silences,
     unsilence,
-    webhook,
 )
-from ragmetrics.alerts.alert_store import Undelivered
-from ragmetrics.alerts.state_store import STATE_FILE
-from ragmetrics.alerts.webhook import SlackError
-from ragmetrics.config import make_settings
-from ragmetrics.config.alerts import STEP
-from ragmetrics.model import AlertState, Escalation, Finding, Manifest, Notification, Silence
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.nights import FIRST, night
 

@@ -9,10 +9,11 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.alerts import AlertStore, Message, advance_states
-from ragmetrics.alerts.outbox import deliver
+from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.delivery.outbox import deliver
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.model import AlertState, Finding, Level, Severity, Silence
+from ragmetrics.messages import Message
+from ragmetrics.records import AlertState, Finding, Level, Severity, Silence
 
 MONDAY = date(2026, 11, 16)
 HELLO = Message(text="hello", blocks=[{"type": "divider"}])

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.calibration.stored_verdicts import stored_verdicts
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.judges import layout_of
 from ragmetrics.judges.factory import make_judge
 from ragmetrics.judges.live import FORMATS, Envelope, request_body
 from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.people.calibration.stored_verdicts import stored_verdicts
 from ragmetrics.pipeline import evaluate, run_night
 from ragmetrics.scoring import metric_fingerprints
 from ragmetrics.storage import open_store

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.alerts import Delivery
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.delivery import Delivery
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError, StoreError
-from ragmetrics.model import Manifest
 from ragmetrics.pipeline import Backfill, BackfillShort, fill, nightly as night, run_backfill
+from ragmetrics.records import Manifest
 from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import JudgeServer

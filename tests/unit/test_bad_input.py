@@ -19,8 +19,8 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.metrics import metrics
-from ragmetrics.model import LogRow, Manifest, Rejected
 from ragmetrics.pipeline import CoverageShort, run_night
+from ragmetrics.records import LogRow, Manifest, Rejected
 from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Run

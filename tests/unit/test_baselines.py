@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.config import Rule, make_settings
-from ragmetrics.model import Gate, JudgeInfo, Source, Verdict
+from ragmetrics.records import Gate, JudgeInfo, Source, Verdict
 from ragmetrics.storage import Files, find_serving, named_run, save_gate, save_manifest
 from tests.fakes.past import (
     NOISY,

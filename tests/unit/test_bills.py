@@ -18,8 +18,8 @@ from ragmetrics.judges import Judge, MeteredJudge, Reply, SpendLimiter
 from ragmetrics.judges.bills import Bill, bill_in_use
 from ragmetrics.judges.run_limits import Expectation, Forecast
 from ragmetrics.metrics import GRADE
-from ragmetrics.model import Ask, Usage
 from ragmetrics.pipeline import publish_night, stage_night
+from ragmetrics.records import Ask, Usage
 from ragmetrics.scoring import list_parts, score_part
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

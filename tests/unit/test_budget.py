@@ -17,9 +17,9 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget, SettingsError
 from ragmetrics.judges import SpendLimiter, use_budget
 from ragmetrics.judges.run_limits import Expectation, Forecast, take_attempt
-from ragmetrics.model import SpendLimits, Status, question_key
-from ragmetrics.model.manifest import Usage
 from ragmetrics.pipeline import run_night
+from ragmetrics.records import SpendLimits, Status, question_key
+from ragmetrics.records.manifest import Usage
 from ragmetrics.scoring import check_prices
 from ragmetrics.scoring.budget.plan import BUCKETS, Costs, bucket_of, divide, no_costs
 from tests.fakes.clients import JudgeServer

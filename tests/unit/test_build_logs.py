@@ -14,7 +14,7 @@ from ragmetrics.comparison.gate.build_logs import check_announced
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import find_logs
-from ragmetrics.model import IndexBuild, make_index_build
+from ragmetrics.records import IndexBuild, make_index_build
 from ragmetrics.storage import Files
 from tests.fakes.build_logs import gate_settings, golden, write_build
 from tests.fakes.logs import write_jsonl

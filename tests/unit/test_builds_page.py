@@ -8,15 +8,10 @@ import pytest
 from markupsafe import escape
 
 from ragmetrics.config import make_settings
-from ragmetrics.model import Comparison, FailedGate, Gate
+from ragmetrics.dashboard import comparison_pages, gate_markdown, rebuild_dashboard, refresh_builds
+from ragmetrics.dashboard.comparison_pages import write_build, write_builds
 from ragmetrics.pipeline import run_night
-from ragmetrics.report import (
-    comparison_pages,
-    gate_markdown,
-    rebuild_dashboard,
-    refresh_builds,
-)
-from ragmetrics.report.comparison_pages import write_build, write_builds
+from ragmetrics.records import Comparison, FailedGate, Gate
 from ragmetrics.storage import (
     Files,
     build_path,

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.calibration import calibrate, calibrate_replies, load_calibrations
-from ragmetrics.calibration.labelled_sets import LabelQuestion
-from ragmetrics.calibration.recorded_verdicts import read_verdict
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, JudgeRefused
 from ragmetrics.metrics import GRADE, as_yaml
-from ragmetrics.model import Agreement, Calibration, MetricCalibration, Segment
+from ragmetrics.people import calibrate, calibrate_replies, load_calibrations
+from ragmetrics.people.calibration.labelled_sets import LabelQuestion
+from ragmetrics.people.calibration.recorded_verdicts import read_verdict
+from ragmetrics.records import Agreement, Calibration, MetricCalibration, Segment
 from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run

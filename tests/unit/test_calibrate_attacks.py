@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.calibration import calibrate
-from ragmetrics.calibration.attacks import ATTACKS, attack, irrelevant_contexts
-from ragmetrics.calibration.labelled_sets import read_sets
 from ragmetrics.config import make_settings
 from ragmetrics.metrics import GRADE
-from ragmetrics.model import Ask, Calibration, LogRow
+from ragmetrics.people import calibrate
+from ragmetrics.people.calibration.attacks import ATTACKS, attack, irrelevant_contexts
+from ragmetrics.people.calibration.labelled_sets import read_sets
+from ragmetrics.records import Ask, Calibration, LogRow
 from ragmetrics.storage import Files
 from ragmetrics.text import neutralise
 from tests.fakes.clients import JudgeServer

@@ -11,18 +11,18 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.calibration import (
+from ragmetrics.config import make_settings
+from ragmetrics.errors import InputError
+from ragmetrics.people import (
     calibrate,
     calibration_drifts,
     compare_calibrations,
     load_calibrations,
     load_history,
 )
-from ragmetrics.calibration.labelled_sets import LabelQuestion
-from ragmetrics.calibration.store import load_units
-from ragmetrics.config import make_settings
-from ragmetrics.errors import InputError
-from ragmetrics.model import Calibration, Figure
+from ragmetrics.people.calibration.labelled_sets import LabelQuestion
+from ragmetrics.people.calibration.store import load_units
+from ragmetrics.records import Calibration, Figure
 from ragmetrics.storage import Files
 from tests.fakes.command import Run
 from tests.fakes.labelled import Reply, make_labelled, right, write_judge, wrong

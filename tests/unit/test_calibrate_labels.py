@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.calibration.labelled import LabelledRow, read_labelled
-from ragmetrics.calibration.labelled_sets import (
+from ragmetrics.config import make_settings
+from ragmetrics.errors import InputError
+from ragmetrics.logs import log_set
+from ragmetrics.people.calibration.labelled import LabelledRow, read_labelled
+from ragmetrics.people.calibration.labelled_sets import (
     TARGETS,
     LabelledSet,
     LabelQuestion,
@@ -20,10 +23,7 @@ from ragmetrics.calibration.labelled_sets import (
     read_sets,
     set_name,
 )
-from ragmetrics.config import make_settings
-from ragmetrics.errors import InputError
-from ragmetrics.logs import log_set
-from ragmetrics.model import BadRow, Rejected
+from ragmetrics.records import BadRow, Rejected
 from ragmetrics.text import sentences
 from tests.fakes.labelled import make_labelled, relabelled
 from tests.fakes.logs import write_jsonl

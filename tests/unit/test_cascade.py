@@ -15,15 +15,15 @@ from hypothesis import given, strategies as st
 from rich.console import Console
 
 import ragmetrics
-from ragmetrics.calibration import learn
-from ragmetrics.calibration.thresholds import fit_certain_thresholds
-from ragmetrics.calibration.units import Unit
 from ragmetrics.cli.output.summary import print_summary
 from ragmetrics.config import Settings, judged_by, make_settings
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused, SettingsError, Unanswered
 from ragmetrics.metrics import GRADE, SUPPORT, Grade, Support, select
-from ragmetrics.model import Ask, LogRow, Score, Status
+from ragmetrics.people import learn
+from ragmetrics.people.calibration.thresholds import fit_certain_thresholds
+from ragmetrics.people.calibration.units import Unit
 from ragmetrics.pipeline import Result, run_night
+from ragmetrics.records import Ask, LogRow, Score, Status
 from ragmetrics.scoring import judge_info, plan_costs
 from ragmetrics.scoring.cascade import is_certain
 from ragmetrics.scoring.driver import drive

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.model import (
+from ragmetrics.records import (
     UnwatchedDrop,
     drop_text,
     drop_words,

@@ -12,11 +12,11 @@ import pytest
 
 from ragmetrics.comparison import cached_load, compare_with_night_before, find_moves, night_before
 from ragmetrics.config import Settings
-from ragmetrics.model import JudgeInfo, Manifest, SampledMean, Source
+from ragmetrics.dashboard import rebuild_dashboard, refresh_dashboard
+from ragmetrics.dashboard.comparison_pages import write_changes
+from ragmetrics.dashboard.trends import change
 from ragmetrics.pipeline import run_backfill, run_night
-from ragmetrics.report import rebuild_dashboard, refresh_dashboard
-from ragmetrics.report.comparison_pages import write_changes
-from ragmetrics.report.trends import change
+from ragmetrics.records import JudgeInfo, Manifest, SampledMean, Source
 from ragmetrics.scoring import MetricScores, load_scores
 from ragmetrics.storage import Files, RunRef, nights, open_store, ref_of
 from tests.fakes.build_logs import damaged, gate_settings, golden
@@ -136,7 +136,7 @@ def test_publishing_reads_no_scores_twice(tmp_path: Path, monkeypatch: pytest.Mo
     run_night(settings, DAYS[0])
     monkeypatch.setattr("ragmetrics.scoring.summary.load_scores", counting("publish"))
     monkeypatch.setattr("ragmetrics.scoring.run_summary.load_scores", counting("publish"))
-    monkeypatch.setattr("ragmetrics.report.refresh.load_scores", counting("show"))
+    monkeypatch.setattr("ragmetrics.dashboard.refresh.load_scores", counting("show"))
     run_night(settings, DAYS[1])
     for read in steps.values():
         assert sorted(read) == sorted({*read})

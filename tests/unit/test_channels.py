@@ -11,19 +11,21 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.alerts import (
-    Message,
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.delivery import (
     apprise_channel,
     delivery as deliver,
     load_alerts,
     notify_channels,
     outbox,
 )
-from ragmetrics.alerts.block_kit import bullets, context, links, plain, section
-from ragmetrics.alerts.formats import generic as rendering
-from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import RagmetricsError, SettingsError
-from ragmetrics.model import Manifest
+from ragmetrics.messages import (
+    Message,
+)
+from ragmetrics.messages.block_kit import bullets, context, links, plain, section
+from ragmetrics.messages.formats import generic as rendering
+from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
 from ragmetrics.text import escape
 from tests.fakes.hooks import SECRET, Hook

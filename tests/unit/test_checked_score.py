@@ -16,8 +16,8 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.config import make_settings
 from ragmetrics.metrics import metric, metrics
-from ragmetrics.model import LogRow, Manifest, Score, Status, Steps, real_number
 from ragmetrics.pipeline import CoverageShort, run_night
+from ragmetrics.records import LogRow, Manifest, Score, Status, Steps, real_number
 from ragmetrics.scoring.checked_score import checked_score
 from ragmetrics.storage import open_store, run_of
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -11,21 +11,25 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.alerts import (
-    Message,
+from ragmetrics.config import make_settings
+from ragmetrics.delivery import (
     advance_states,
     delivery as deliver,
     load_alerts,
     notify_channels,
     outbox,
+)
+from ragmetrics.delivery.alert_store import Undelivered
+from ragmetrics.delivery.state_store import STATE_FILE
+from ragmetrics.errors import StoreError
+from ragmetrics.messages import (
+    Message,
+)
+from ragmetrics.records import Finding, alert_id
+from ragmetrics.rules import (
     silences,
 )
-from ragmetrics.alerts.alert_store import Undelivered
-from ragmetrics.alerts.silence_store import FOLDER
-from ragmetrics.alerts.state_store import STATE_FILE
-from ragmetrics.config import make_settings
-from ragmetrics.errors import StoreError
-from ragmetrics.model import Finding, alert_id
+from ragmetrics.rules.silence_store import FOLDER
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Ended, Run
@@ -346,7 +350,7 @@ def test_a_dashboard_that_cannot_be_written_undoes_no_silence(
     def full(_: Files) -> None:
         raise StoreError("writing dashboard/index.html: no space left")
 
-    monkeypatch.setattr("ragmetrics.report.refresh_dashboard", full)
+    monkeypatch.setattr("ragmetrics.dashboard.refresh_dashboard", full)
     ended = alerts(run, files, "ack", RECALL)
     assert ended.code == 0
     assert "the dashboard is not up to date: writing dashboard/index.html" in ended.err

@@ -14,7 +14,7 @@ from ragmetrics.cli import prompts as cli_prompts
 from ragmetrics.config import JudgeSettings
 from ragmetrics.metrics import GRADE, SUPPORT, PromptOverrides, as_yaml, metrics, prompts_of
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.model import Prompt
+from ragmetrics.records import Prompt
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

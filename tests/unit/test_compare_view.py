@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.model import Comparison, MetricChange, Segment
-from ragmetrics.report import compare_path, redacted, write_comparison
-from ragmetrics.report.compare_view import MOST_ROWS, compare_view
+from ragmetrics.dashboard import compare_path, redacted, write_comparison
+from ragmetrics.dashboard.compare_view import MOST_ROWS, compare_view
+from ragmetrics.records import Comparison, MetricChange, Segment
 from ragmetrics.storage import Files
 from tests.fakes.comparisons import change, comparison, moved_row, one_sided
 from tests.fakes.nights import HOSTILE

@@ -18,8 +18,8 @@ from ragmetrics.comparison.comparison import control, measure as measure_aligned
 from ragmetrics.comparison.sides import align_rows
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.model import Comparison, IndexBuild, MetricChange
 from ragmetrics.pipeline import run_night
+from ragmetrics.records import Comparison, IndexBuild, MetricChange
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats.comparisons import align
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, healthy, write_build

@@ -15,10 +15,10 @@ from ragmetrics.cli.app import app
 from ragmetrics.cli.output.plan import print_plan
 from ragmetrics.cli.table import make_console
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.dashboard.overview import write_overview
 from ragmetrics.errors import InputError
-from ragmetrics.model import Manifest, SampledMean, SampleReport, Usage
 from ragmetrics.pipeline import run_night
-from ragmetrics.report.overview import write_overview
+from ragmetrics.records import Manifest, SampledMean, SampleReport, Usage
 from ragmetrics.scoring import CostPlan, Way, plan_costs
 from ragmetrics.scoring.sampling.sample_size import FEWEST, known
 from ragmetrics.stats import rows_to_judge

@@ -20,8 +20,8 @@ from ragmetrics.judges import before_deadline, deadline_at, find_access, use_dea
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.run_limits import Deadline, seconds_left
 from ragmetrics.metrics import select
-from ragmetrics.model import Ask, LogRow, ReplayIncomplete, Status
 from ragmetrics.pipeline import CoverageShort, run_night
+from ragmetrics.records import Ask, LogRow, ReplayIncomplete, Status
 from ragmetrics.scoring.driver import drive
 from ragmetrics.storage import ScoredRow, open_store, run_of
 from tests.fakes.clients import JudgeServer

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from ragmetrics.alerts import (
-    Message,
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.delivery import (
     Unconfirmed,
     apprise_channel,
     delivery as deliver,
@@ -26,13 +26,15 @@ from ragmetrics.alerts import (
     webhook,
     with_timeout,
 )
-from ragmetrics.alerts.alert_store import Undelivered
-from ragmetrics.alerts.block_kit import section
-from ragmetrics.alerts.slack_bot import API
-from ragmetrics.alerts.state_store import STATE_FILE
-from ragmetrics.alerts.timeouts import redact_secrets
-from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import Manifest
+from ragmetrics.delivery.alert_store import Undelivered
+from ragmetrics.delivery.slack_bot import API
+from ragmetrics.delivery.state_store import STATE_FILE
+from ragmetrics.delivery.timeouts import redact_secrets
+from ragmetrics.messages import (
+    Message,
+)
+from ragmetrics.messages.block_kit import section
+from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.hooks import Hook
 from tests.fakes.nights import FIRST, finding, night

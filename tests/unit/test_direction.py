@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 
 from ragmetrics.config import make_settings
+from ragmetrics.dashboard.night_page import write_night
+from ragmetrics.dashboard.night_tables import tag_tables
+from ragmetrics.dashboard.trends import change
 from ragmetrics.errors import InputError
 from ragmetrics.metrics import metrics
-from ragmetrics.model import Segment, Summary
 from ragmetrics.pipeline import check_settings
-from ragmetrics.report.night_page import write_night
-from ragmetrics.report.night_tables import tag_tables
-from ragmetrics.report.trends import change
+from ragmetrics.records import Segment, Summary
 from ragmetrics.scoring import MetricScores
 from ragmetrics.storage import Files
 from tests.fakes.nights import night, summary

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.metrics import Metric, bundled_metrics
-from ragmetrics.model import FIELDS
 from ragmetrics.pipeline import run_night
+from ragmetrics.records import FIELDS
 from scripts import metrics_page
 from tests.fakes.command import Ended
 from tests.fakes.console import blocks

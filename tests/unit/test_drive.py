@@ -15,8 +15,8 @@ from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import ReplyCache
 from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.metrics import select
-from ragmetrics.model import Ask, LogRow, Status
-from ragmetrics.model.manifest import Usage
+from ragmetrics.records import Ask, LogRow, Status
+from ragmetrics.records.manifest import Usage
 from ragmetrics.scoring.driver import drive
 from ragmetrics.storage import Files, ScoredRow
 from tests.fakes.scripted import BAD, GOOD, CountingEmbedder, ScriptedJudge, a_broker, alone

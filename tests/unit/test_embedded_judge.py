@@ -18,7 +18,7 @@ from ragmetrics.judges import Corpus, EmbeddedJudge, HashedEmbedder
 from ragmetrics.judges.word_frequencies import words
 from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT
-from ragmetrics.model import Ask, Data, Prompt
+from ragmetrics.records import Ask, Data, Prompt
 from tests.fakes.plain_lexicon import PlainLexicon, vector_of
 
 TEXTS = st.text("abc xyz 12 äß 日本語 .,", max_size=40)

@@ -13,9 +13,9 @@ from uuid import UUID
 import pytest
 
 from ragmetrics.errors import InputError
-from ragmetrics.model import IndexBuild
 from ragmetrics.pipeline import built_event, events_api, post_event
 from ragmetrics.pipeline.prefect_events import EventError
+from ragmetrics.records import IndexBuild
 from tests.fakes.command import Run
 from tests.fakes.events import Answer, EventServer
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import AlertStore, advance_states, evaluate_rules
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.model import Finding
+from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.records import Finding
+from ragmetrics.rules import evaluate_rules
 from tests.fakes.past import NOISY, a_night, fallen, recall, scores, story, the, uneven, view
 
 CLEAN = [NOISY, NOISY, NOISY]

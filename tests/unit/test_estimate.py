@@ -13,8 +13,8 @@ from ragmetrics import Estimate, Result, estimate, evaluate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import JudgePending
 from ragmetrics.metrics import metric, registry, select
-from ragmetrics.model import LogRow, Score, Steps, ask
-from ragmetrics.model.manifest import Usage
+from ragmetrics.records import LogRow, Score, Steps, ask
+from ragmetrics.records.manifest import Usage
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

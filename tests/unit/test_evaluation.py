@@ -19,7 +19,7 @@ import ragmetrics
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.logs import inputs_of
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import make_rows, write_jsonl
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import evaluate_rules, explain_root_cause, terminal_text
 from ragmetrics.config import AlertSettings
-from ragmetrics.model import ContributorShare, DatedChange, Finding, Manifest
+from ragmetrics.messages import explain_root_cause, terminal_text
+from ragmetrics.records import ContributorShare, DatedChange, Finding, Manifest
+from ragmetrics.rules import evaluate_rules
 from ragmetrics.scoring import MetricScores
 from tests.fakes.past import (
     NOISY,

@@ -34,7 +34,7 @@ from ragmetrics.metrics.bundled.context_entity_recall import ENTITIES
 from ragmetrics.metrics.bundled.context_precision_with_reference import USEFUL
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.model import Ask
+from ragmetrics.records import Ask
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.in_process import LeavesProcess
 from tests.fakes.logs import make_rows, write_jsonl

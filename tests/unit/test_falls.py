@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import NightContext, evaluate_rules, find_unwatched_drops
 from ragmetrics.config import AlertSettings, make_settings
-from ragmetrics.model import UnwatchedDrop, unwatched_drop_story, unwatched_drop_text
+from ragmetrics.dashboard.night_status import find_night_status
 from ragmetrics.pipeline import run_night
-from ragmetrics.report.night_status import find_night_status
+from ragmetrics.records import UnwatchedDrop, unwatched_drop_story, unwatched_drop_text
+from ragmetrics.rules import NightContext, evaluate_rules, find_unwatched_drops
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import finding
 from tests.fakes.past import NOISY, Past, a_night, fallen, recall, scores, uneven

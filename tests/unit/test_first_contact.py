@@ -19,8 +19,8 @@ from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import GoldenSet, ReadCounts, golden_set, log_set
 from ragmetrics.logs.python_literals import read_literal
-from ragmetrics.model import LogRow
 from ragmetrics.pipeline import check_logs
+from ragmetrics.records import LogRow
 
 QUESTIONS = ("How do I reset my badge?", "When does the canteen open?", "Who repairs a chair?")
 CONTEXTS = (

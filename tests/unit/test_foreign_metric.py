@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from ragmetrics import plugins
-from ragmetrics.alerts import incidents
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, JudgeRefused
 from ragmetrics.metrics import METRICS, Metric, find_metric, metrics, select
-from ragmetrics.model import Embed, LogRow, Score, Status
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.pipeline.doctor import examine
+from ragmetrics.records import Embed, LogRow, Score, Status
+from ragmetrics.rules import incidents
 from ragmetrics.scoring import MetricRun, foreign_metric
 from ragmetrics.storage import nights, open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

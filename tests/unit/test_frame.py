@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from hypothesis import given, strategies as st
 
-from ragmetrics.report.figure_layout import LEAST_DAYS, TICKS, count_axis, days_axis
+from ragmetrics.dashboard.figure_layout import LEAST_DAYS, TICKS, count_axis, days_axis
 
 DAYS = st.sets(st.dates(date(2020, 1, 1), date(2027, 1, 1)), min_size=1, max_size=400)
 

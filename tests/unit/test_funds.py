@@ -13,8 +13,8 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget, StoreError
 from ragmetrics.judges import Spend, SpendLimiter
 from ragmetrics.judges.run_limits import Expectation, Forecast
-from ragmetrics.model import Status
 from ragmetrics.pipeline import run_night, stage_night
+from ragmetrics.records import Status
 from ragmetrics.scoring import Staged, judge_pool, list_parts, score_part
 from ragmetrics.scoring.budget.plan import load_plan
 from ragmetrics.scoring.judge_pool import open_budget_pool

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import make_settings
-from ragmetrics.model import Manifest
 from ragmetrics.pipeline import run_night
+from ragmetrics.records import Manifest
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

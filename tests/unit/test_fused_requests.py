@@ -14,8 +14,8 @@ from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import JudgeClient, ReplyCache, SingleFlight
 from ragmetrics.judges.base import Reply
 from ragmetrics.metrics import select
-from ragmetrics.model import Ask, LogRow, Score, Status
-from ragmetrics.model.manifest import Usage
+from ragmetrics.records import Ask, LogRow, Score, Status
+from ragmetrics.records.manifest import Usage
 from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.panel import Panel

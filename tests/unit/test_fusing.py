@@ -15,7 +15,7 @@ from ragmetrics.errors import UnreadableReply
 from ragmetrics.judges import Fused, fusible, parts_of
 from ragmetrics.metrics import GRADE, SUPPORT, bundled_metrics, prompts_of
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.model import Ask, Embed, Prompt, dump_json
+from ragmetrics.records import Ask, Embed, Prompt, dump_json
 from tests.fakes.verdicts import resolved
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import Message, Unconfirmed, compose_failed_gate, compose_gate, terminal_text
-from ragmetrics.comparison import notify_failed_gate, notify_gate
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.delivery import Unconfirmed, notify_failed_gate, notify_gate
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Gate
+from ragmetrics.messages import Message, compose_failed_gate, compose_gate, terminal_text
+from ragmetrics.records import Gate
 from ragmetrics.storage import Files, load_failed_gates, load_gate, open_store, save_gate
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted
 from tests.fakes.hooks import Hook

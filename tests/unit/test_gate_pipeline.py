@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.model import Gate, MetricVerdict
+from ragmetrics.records import Gate, MetricVerdict
 from ragmetrics.storage import Files, save_gate
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.gated import promoted

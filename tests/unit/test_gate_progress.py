@@ -13,7 +13,7 @@ from rich.console import Console
 from ragmetrics.cli import gate as cli_gate, progress as cli_progress
 from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.comparison import run_gate, run_replay
-from ragmetrics.model import IndexBuild
+from ragmetrics.records import IndexBuild
 from tests.fakes.build_logs import METRICS, golden, write_build
 from tests.fakes.command import Run
 from tests.fakes.replays import replaying

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import ragmetrics.report
+import ragmetrics.dashboard
+from ragmetrics.dashboard import LABELS
+from ragmetrics.dashboard.glossary import GROUPS, TERMS, anchor_of
+from ragmetrics.dashboard.night_tables import STATUS
+from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.metrics import registry
-from ragmetrics.report import LABELS
-from ragmetrics.report.glossary import GROUPS, TERMS, anchor_of
-from ragmetrics.report.night_tables import STATUS
-from ragmetrics.report.templating import write_assets
 from ragmetrics.storage import Files
 from tests.fakes.pages import Outline
 
-TEMPLATES = Path(ragmetrics.report.__file__).parent / "templates"
+TEMPLATES = Path(ragmetrics.dashboard.__file__).parent / "templates"
 
 
 @pytest.fixture

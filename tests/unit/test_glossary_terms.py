@@ -10,8 +10,8 @@ import pytest
 from typer.main import get_command
 
 from ragmetrics.cli.app import app
-from ragmetrics.model import FindingKind, Level, Severity, State, Status, Transition, Verdict
-from ragmetrics.report.glossary import GROUPS, TERMS, anchor_of
+from ragmetrics.dashboard.glossary import GROUPS, TERMS, anchor_of
+from ragmetrics.records import FindingKind, Level, Severity, State, Status, Transition, Verdict
 from scripts import glossary_page
 from tests.fakes.processes import ROOT
 

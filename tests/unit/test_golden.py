@@ -17,10 +17,10 @@ import yaml
 from hypothesis import given, strategies as st
 
 from ragmetrics.config import Settings, load_settings
+from ragmetrics.dashboard import write_labelling_page
 from ragmetrics.errors import InputError
-from ragmetrics.golden import add_confirmed, read_golden_rows, read_suggestions
-from ragmetrics.golden.passage_search import PassageSearch
-from ragmetrics.model import Suggestion, question_key
+from ragmetrics.passages import add_confirmed, read_golden_rows, read_suggestions
+from ragmetrics.passages.golden.passage_search import PassageSearch
 from ragmetrics.pipeline import (
     NIGHTS,
     add_to_golden_set,
@@ -31,7 +31,7 @@ from ragmetrics.pipeline import (
     suggest_golden_questions,
     unpack_demo,
 )
-from ragmetrics.report import write_labelling_page
+from ragmetrics.records import Suggestion, question_key
 from ragmetrics.text import spreadsheet_safe, without_spreadsheet_signs
 from tests.fakes.browsing import Visit
 from tests.fakes.command import Run

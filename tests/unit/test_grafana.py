@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from ragmetrics.model.manifest import Usage
-from ragmetrics.report import LABELS
-from ragmetrics.report.prometheus import ALERT_STATES, NightMetrics
+from ragmetrics.dashboard import LABELS
+from ragmetrics.dashboard.prometheus import ALERT_STATES, NightMetrics
+from ragmetrics.records.manifest import Usage
 from tests.fakes.nights import ten_nights
 from tests.fakes.processes import ROOT
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from ragmetrics.cli import print_summary
 from ragmetrics.cli.output.costs import print_usage
 from ragmetrics.cli.table import make_console, print_grid, wrap
-from ragmetrics.model import JudgeInfo
-from ragmetrics.model.manifest import Usage
+from ragmetrics.records import JudgeInfo
+from ragmetrics.records.manifest import Usage
 from tests.fakes.nights import night, summary
 
 FUSED = "context_relevance + context_precision_without_reference + response_relevancy"

@@ -6,15 +6,15 @@ import io
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.alerts import AlertStore, Delivery, advance_states
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.table import make_console
-from ragmetrics.model import Finding, Manifest, Segment
+from ragmetrics.dashboard.night_page import write_night
+from ragmetrics.dashboard.night_status import find_night_status
+from ragmetrics.dashboard.overview import write_overview
+from ragmetrics.dashboard.summaries import summary_markdown
+from ragmetrics.delivery import AlertStore, Delivery, advance_states
 from ragmetrics.pipeline import NightResult
-from ragmetrics.report.night_page import write_night
-from ragmetrics.report.night_status import find_night_status
-from ragmetrics.report.overview import write_overview
-from ragmetrics.report.summaries import summary_markdown
+from ragmetrics.records import Finding, Manifest, Segment
 from ragmetrics.storage import Files
 from tests.fakes.nights import FIRST, fall, finding, night
 from tests.unit.test_report import text

@@ -16,7 +16,7 @@ from ragmetrics.judges.base import HEDGED, Reply
 from ragmetrics.judges.hedging import Hedges
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import GRADE
-from ragmetrics.model import Ask
+from ragmetrics.records import Ask
 from tests.fakes.clients import JudgeServer
 
 KNOWN = 30

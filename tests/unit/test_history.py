@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model import JudgeInfo, Manifest, Source
-from ragmetrics.model.manifest import Usage
+from ragmetrics.records import JudgeInfo, Manifest, Source
+from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import (
     FileInfo,
     Files,

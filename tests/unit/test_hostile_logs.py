@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.logs import LogSet, find_logs
-from ragmetrics.model import LogRow, Rejected
+from ragmetrics.records import LogRow, Rejected
 from ragmetrics.storage import unpacking
 
 GOOD = b'{"user_input": "q", "retrieved_contexts": ["x"]}\n'
@@ -21,7 +21,7 @@ HEADER = b"user_input,retrieved_contexts,junk\n"
 
 READ = """
 import resource, sys
-from ragmetrics.model.row import LogRow
+from ragmetrics.records.row import LogRow
 from ragmetrics.logs.log_files import LogSet, find_logs
 base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 logs = LogSet(*find_logs(sys.argv[1]), row_bytes=1_000_000)

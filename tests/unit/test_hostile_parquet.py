@@ -14,7 +14,7 @@ import pytest
 
 from ragmetrics.logs import LogSet, ReadCounts, find_logs, parquet_extent
 from ragmetrics.logs.parquet_pages import footer_size
-from ragmetrics.model import LogRow, Rejected
+from ragmetrics.records import LogRow, Rejected
 from ragmetrics.storage import FileTooLarge
 
 GOOD: dict[str, Any] = {

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.alerts import Incident, incidents
-from ragmetrics.model import Finding, JudgeInfo, Manifest, Segment, Source
+from ragmetrics.records import Finding, JudgeInfo, Manifest, Segment, Source
+from ragmetrics.rules import Incident, incidents
 from tests.fakes.nights import finding, night, summary
 
 SEGMENT = Segment(tag="section", value="billing")

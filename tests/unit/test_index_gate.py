@@ -12,8 +12,8 @@ import pytest
 from ragmetrics.comparison import decide_gate, gate_parts, gate_run_settings, run_gate, stage_gate
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, StoreError
-from ragmetrics.model import Gate, IndexBuild
 from ragmetrics.pipeline import run_night
+from ragmetrics.records import Gate, IndexBuild
 from ragmetrics.storage import (
     Files,
     find_serving,

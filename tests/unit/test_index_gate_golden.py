@@ -10,8 +10,8 @@ import pytest
 
 from ragmetrics.comparison import run_gate
 from ragmetrics.config import Settings
-from ragmetrics.model import Gate, IndexBuild
 from ragmetrics.pipeline import run_night
+from ragmetrics.records import Gate, IndexBuild
 from tests.fakes.build_logs import gate_settings, golden, write_build
 from tests.fakes.clients import Bucket
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, SettingsError
-from ragmetrics.model import IndexBuild, make_index_build
+from ragmetrics.records import IndexBuild, make_index_build
 
 GOOD = {"dataset": "helpdesk", "build": "2026-11-19.1"}
 PAYLOADS = st.recursive(

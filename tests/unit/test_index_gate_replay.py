@@ -10,7 +10,7 @@ from ragmetrics.comparison import replay_missing, run_gate, run_replay
 from ragmetrics.comparison.gate.build_logs import check_below
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.model import IndexBuild, ReplayIncomplete
+from ragmetrics.records import IndexBuild, ReplayIncomplete
 from tests.fakes.clients import Bucket
 from tests.fakes.replays import hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer

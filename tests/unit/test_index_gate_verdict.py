@@ -23,7 +23,7 @@ from ragmetrics.comparison.gate.verdict import (
     weigh,
 )
 from ragmetrics.config import GateSettings, Rule
-from ragmetrics.model import LostPassage, LostPassages, MetricVerdict, Stage, StageShare
+from ragmetrics.records import LostPassage, LostPassages, MetricVerdict, Stage, StageShare
 from ragmetrics.stats.intervals import paired_interval
 
 SETTINGS = GateSettings()

@@ -13,13 +13,13 @@ import pytest
 import yaml
 from hypothesis import given, strategies as st
 
-from ragmetrics.alerts import DEFAULT_RULES, Known, why_it_cannot_fire
 from ragmetrics.config import Rule
 from ragmetrics.errors import InputError
 from ragmetrics.logs import night_place
-from ragmetrics.model import Summary
 from ragmetrics.pipeline import Question, init_settings
 from ragmetrics.pipeline.init.rule_limits import rule_limit
+from ragmetrics.records import Summary
+from ragmetrics.rules import DEFAULT_RULES, Known, why_it_cannot_fire
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

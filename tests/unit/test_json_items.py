@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.logs.formats import Reading, read_records
 from ragmetrics.logs.json_items import split
-from ragmetrics.model import LogRow, Rejected
+from ragmetrics.records import LogRow, Rejected
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "user_input": "q", "retrieved_contexts": ["one", "two"]},

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ragmetrics.alerts import AlertStore, advance_states
-from ragmetrics.alerts.data_quality import check_health
-from ragmetrics.alerts.slack import compose
-from ragmetrics.calibration import History
 from ragmetrics.config import AlertSettings
-from ragmetrics.model import (
+from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.messages.slack import compose
+from ragmetrics.people import History
+from ragmetrics.records import (
     Calibration,
     Drift,
     DriftUnknown,
@@ -19,6 +18,7 @@ from ragmetrics.model import (
     MetricDrift,
     Source,
 )
+from ragmetrics.rules.data_quality import check_health
 from tests.fakes.calibrations import calibration, drift_between, history
 from tests.fakes.nights import FIRST, night
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.judge_drift import subtract_drift
-from ragmetrics.calibration import fixed_sets, judge_drift_set, load_calibrations
 from ragmetrics.config import load_settings, make_settings
+from ragmetrics.dashboard.trend_figure import trend_figure
+from ragmetrics.dashboard.trends import trends
 from ragmetrics.errors import InputError
-from ragmetrics.model.manifest import Usage
-from ragmetrics.report.trend_figure import trend_figure
-from ragmetrics.report.trends import trends
+from ragmetrics.people import fixed_sets, judge_drift_set, load_calibrations
+from ragmetrics.records.manifest import Usage
+from ragmetrics.rules.judge_drift import subtract_drift
 from ragmetrics.stats import Drop, compare
 from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import JudgeServer
@@ -158,7 +158,7 @@ def test_a_judge_that_failed_on_the_set_alone_silences_no_rule(
 
 def test_verdicts_from_the_store_do_not_drift(after: Make) -> None:
     """Where all of a night's replies were kept ones, the judge of today explains nothing."""
-    from ragmetrics.calibration import fresh_share
+    from ragmetrics.people import fresh_share
 
     night = after(RELEVANCE).run()
     assert fresh_share(night, "context_relevance") == 1

@@ -12,19 +12,19 @@ import pytest
 
 from benchmarks.judge_movement import fired
 from benchmarks.moving_world import METRICS, Golden, World
-from ragmetrics.alerts.judge_movement import find_movement
-from ragmetrics.calibration import carried_movement, level_error, moving_share, newest_movement
 from ragmetrics.cli.gate import print_gate
 from ragmetrics.cli.table import make_console
 from ragmetrics.comparison import compare_with_night_before
 from ragmetrics.comparison.gate.question_scores import find_movements
 from ragmetrics.comparison.gate.verdict import VerdictEvidence, further_to_promote, measure, weigh
 from ragmetrics.config import make_settings
-from ragmetrics.model import JudgeMovement, Manifest, Move, movement_text
-from ragmetrics.model.manifest import Usage
-from ragmetrics.report.cards import cards
-from ragmetrics.report.comparison_pages import write_build
-from ragmetrics.report.night_page import night_page
+from ragmetrics.dashboard.cards import cards
+from ragmetrics.dashboard.comparison_pages import write_build
+from ragmetrics.dashboard.night_page import night_page
+from ragmetrics.people import carried_movement, level_error, moving_share, newest_movement
+from ragmetrics.records import JudgeMovement, Manifest, Move, movement_text
+from ragmetrics.records.manifest import Usage
+from ragmetrics.rules.judge_movement import find_movement
 from ragmetrics.stats import LevelError
 from ragmetrics.storage import Files, save_manifest
 from ragmetrics.storage.run_index import outline
@@ -246,7 +246,7 @@ def test_a_comparison_says_where_it_is_not_known_yet(tmp_path: Path) -> None:
 
 def test_a_movement_is_estimated_once_a_night() -> None:
     """Forty rules by segments ask for the same."""
-    from ragmetrics.alerts import NightContext
+    from ragmetrics.rules import NightContext
 
     world, _ = store(0.02, 12)
     now = world.nights[-1]

@@ -16,12 +16,12 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from ragmetrics import evaluate
 from ragmetrics.config import Settings, load_settings, make_settings
+from ragmetrics.dashboard import write_label_page
+from ragmetrics.dashboard.prometheus import metrics_text
 from ragmetrics.errors import InputError
-from ragmetrics.labels import label_metrics, read_labels
-from ragmetrics.model import LabelSuggestion, Manifest, PeopleMean
+from ragmetrics.people import label_metrics, read_labels
 from ragmetrics.pipeline import check_labels, examine, run_night, suggest_labels
-from ragmetrics.report import write_label_page
-from ragmetrics.report.prometheus import metrics_text
+from ragmetrics.records import LabelSuggestion, Manifest, PeopleMean
 from ragmetrics.storage import nights, open_store, read_records, ref_of
 from tests.fakes.browsing import Visit
 from tests.fakes.command import Run

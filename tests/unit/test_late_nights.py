@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import delivery, load_alerts
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import AlertState
+from ragmetrics.delivery import delivery, load_alerts
 from ragmetrics.pipeline import run_backfill, run_night
+from ragmetrics.records import AlertState
 from ragmetrics.storage import open_store
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
@@ -125,7 +125,7 @@ def test_a_late_night_that_died_after_its_message_was_queued_is_told_once(
     """The message is in the outbox, the states are not written: the rerun replaces it."""
     settings = run_all(dataset(logs), [SIXTEENTH, EIGHTEENTH])
     with monkeypatch.context() as patch:
-        patch.setattr("ragmetrics.alerts.delivery.save_state", _die)
+        patch.setattr("ragmetrics.delivery.delivery.save_state", _die)
         with pytest.raises(KeyboardInterrupt):
             run_night(settings, SEVENTEENTH)
     assert load_alerts(open_store(settings)).outbox

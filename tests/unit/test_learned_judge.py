@@ -16,8 +16,15 @@ from hypothesis import given, strategies as st
 from typer import Exit
 
 from ragmetrics import evaluate
-from ragmetrics.calibration import History, learn
-from ragmetrics.calibration.learned_fit import (
+from ragmetrics.cli.learn import learn as cli
+from ragmetrics.config import SampleSettings, Settings, judged_by, make_settings
+from ragmetrics.dashboard.calibration_page import write_calibrations
+from ragmetrics.errors import InputError, JudgeRefused, SettingsError
+from ragmetrics.judges import CODE_VERSION, FOLDS, Corpus, Features, LearnedJudge, fold_of
+from ragmetrics.judges.verdict_items import items_of, levels_of, top_level, verdict_of
+from ragmetrics.metrics import GRADE, NEEDED, SUPPORT, metrics
+from ragmetrics.people import History, learn
+from ragmetrics.people.calibration.learned_fit import (
     Examples,
     cuts,
     fit_folds,
@@ -25,17 +32,10 @@ from ragmetrics.calibration.learned_fit import (
     refusal,
     why_not_better,
 )
-from ragmetrics.calibration.learned_use import judge_last_night
-from ragmetrics.calibration.stored_verdicts import stored_verdicts
-from ragmetrics.cli.learn import learn as cli
-from ragmetrics.config import SampleSettings, Settings, judged_by, make_settings
-from ragmetrics.errors import InputError, JudgeRefused, SettingsError
-from ragmetrics.judges import CODE_VERSION, FOLDS, Corpus, Features, LearnedJudge, fold_of
-from ragmetrics.judges.verdict_items import items_of, levels_of, top_level, verdict_of
-from ragmetrics.metrics import GRADE, NEEDED, SUPPORT, metrics
-from ragmetrics.model import Ask, Figure, LearnedModel, Manifest
+from ragmetrics.people.calibration.learned_use import judge_last_night
+from ragmetrics.people.calibration.stored_verdicts import stored_verdicts
 from ragmetrics.pipeline import run_night
-from ragmetrics.report.calibration_page import write_calibrations
+from ragmetrics.records import Ask, Figure, LearnedModel, Manifest
 from ragmetrics.stats import fit_logistic, logistic_chance
 from ragmetrics.storage import Files, all_learned, newest_learned, save_learned
 from tests.fakes.clients import JudgeServer

@@ -26,7 +26,7 @@ from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.live import Envelope, LiveJudge, request_body
 from ragmetrics.judges.responses import error_from_response, seconds_of, used_up
 from ragmetrics.metrics import GRADE, NEEDED
-from ragmetrics.model import Ask, Prompt, Text
+from ragmetrics.records import Ask, Prompt, Text
 from ragmetrics.text import shorten
 from tests.fakes.clients import JudgeServer
 from tests.fakes.verdicts import embedding

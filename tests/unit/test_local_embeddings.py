@@ -15,7 +15,7 @@ from ragmetrics.config import make_settings
 from ragmetrics.errors import JudgeRefused, SettingsError
 from ragmetrics.judges import Corpus, HashedEmbedder, local, make_embedder
 from ragmetrics.judges.local import MODEL, Encoder, LocalEmbedder, load_encoder
-from ragmetrics.model import Vector
+from ragmetrics.records import Vector
 from tests.fakes.local import (
     SentenceTransformer,
     install_sentence_transformers,

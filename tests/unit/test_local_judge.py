@@ -19,7 +19,7 @@ from ragmetrics.judges.factory import make_judge
 from ragmetrics.judges.local import EmbeddingLexicon, LocalJudge, load_encoder, windows
 from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics import GRADE, NEEDED
-from ragmetrics.model import Ask, Prompt
+from ragmetrics.records import Ask, Prompt
 from tests.fakes.local import install_sentence_transformers, need_the_extra, remove
 
 QUESTION = "Who wrote the novel?"

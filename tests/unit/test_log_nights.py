@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.alerts import load_alerts
-from ragmetrics.alerts.log_nights import _missing
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import Finding, Manifest
+from ragmetrics.delivery import load_alerts
 from ragmetrics.pipeline import CoverageShort, run_night
+from ragmetrics.records import Finding, Manifest
+from ragmetrics.rules.log_nights import _missing
 from ragmetrics.storage import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

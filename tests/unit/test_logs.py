@@ -20,7 +20,7 @@ from hypothesis import given, settings, strategies as st
 from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.logs.log_files import map_columns
-from ragmetrics.model import LogRow, Rejected
+from ragmetrics.records import LogRow, Rejected
 from ragmetrics.storage import ROW_SCHEMA, row_record
 
 Put = Callable[[str, bytes], str]

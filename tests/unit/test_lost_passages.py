@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, strategies as st
 
 import ragmetrics
-from ragmetrics.alerts.lost_passage_lines import lost_passage_lines
 from ragmetrics.config import make_settings
-from ragmetrics.diagnosis import try_lost_passages
-from ragmetrics.diagnosis.passage_texts import passages_and_identities
-from ragmetrics.diagnosis.shares import predictive_p_value
-from ragmetrics.diagnosis.text_match import contained, shingles
-from ragmetrics.model import LostPassages, StageCounts
+from ragmetrics.dashboard import redacted
+from ragmetrics.messages.lost_passage_lines import lost_passage_lines
+from ragmetrics.passages import try_lost_passages
+from ragmetrics.passages.diagnosis.passage_texts import passages_and_identities
+from ragmetrics.passages.diagnosis.shares import predictive_p_value
+from ragmetrics.passages.diagnosis.text_match import contained, shingles
 from ragmetrics.pipeline import run_night
 from ragmetrics.pipeline.lost_passages import losing_nights
-from ragmetrics.report import redacted
+from ragmetrics.records import LostPassages, StageCounts
 from ragmetrics.stats import share_interval
 from tests.fakes.command import Run
 from tests.fakes.logs import write_jsonl
@@ -414,7 +414,7 @@ def test_golden_texts_are_read_of_the_nights_that_asked_golden_questions_last(
         read.append(run.ref.date)
         return passages_and_identities(run)
 
-    monkeypatch.setattr("ragmetrics.diagnosis.edited_texts.passages_and_identities", look)
+    monkeypatch.setattr("ragmetrics.passages.diagnosis.edited_texts.passages_and_identities", look)
     assert nights.lost()
     assert len(set(read)) == 2
 

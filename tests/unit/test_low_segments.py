@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragmetrics.model import Manifest, Segment, Summary
+from ragmetrics.records import Manifest, Segment, Summary
 from ragmetrics.scoring import worse_segments
 from ragmetrics.stats import mean_interval
 from tests.fakes.nights import night, summary

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.report import render_cache as made_of
-from ragmetrics.report.render_cache import MADE_OF, RenderCache
+from ragmetrics.dashboard import render_cache as made_of
+from ragmetrics.dashboard.render_cache import MADE_OF, RenderCache
 from ragmetrics.storage import Files
 
 PAGE = "builds.html"

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from ragmetrics.errors import InputError
 from ragmetrics.metrics import Metric, metrics
 from ragmetrics.metrics.bundled._matching import SIMILAR_FROM, similarity
-from ragmetrics.model import Score, Status
+from ragmetrics.records import Score, Status
 from tests.fakes.rankings import a_row, by_ids, play
 
 NAMES = ("id_recall", "id_precision", "hit_rate", "mrr", "ndcg")

@@ -15,7 +15,7 @@ from ragmetrics.metrics.bundled.context_entity_recall import (
     Entities,
     context_entity_recall,
 )
-from ragmetrics.model import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, LogRow, Score, Status, Steps
 
 REFERENCE = "The Eiffel Tower in Paris was opened in 1889 by Gustave Eiffel."
 NAMED = ["Eiffel Tower", "Paris", "1889", "Gustave Eiffel"]

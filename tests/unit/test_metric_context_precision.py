@@ -11,7 +11,7 @@ from ragmetrics.errors import Unanswered
 from ragmetrics.metrics import Grade
 from ragmetrics.metrics.bundled.context_precision import context_precision
 from ragmetrics.metrics.bundled.context_relevance import context_relevance
-from ragmetrics.model import LogRow, Score, Status, Steps
+from ragmetrics.records import LogRow, Score, Status, Steps
 
 RELEVANT = st.lists(st.booleans(), min_size=1, max_size=15)
 

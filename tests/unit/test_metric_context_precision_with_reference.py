@@ -18,7 +18,7 @@ from ragmetrics.metrics.bundled.context_precision_with_reference import (
     Useful,
     context_precision_with_reference,
 )
-from ragmetrics.model import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, LogRow, Score, Status, Steps
 
 QUESTION = "When was the tower opened?"
 ANSWER = "In May 1889."

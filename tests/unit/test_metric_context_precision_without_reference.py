@@ -17,7 +17,7 @@ from ragmetrics.metrics.bundled.context_precision_with_reference import (
 from ragmetrics.metrics.bundled.context_precision_without_reference import (
     context_precision_without_reference,
 )
-from ragmetrics.model import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, LogRow, Score, Status, Steps
 
 QUESTION = "When was the tower opened?"
 RESPONSE = "It was opened in 1888."

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.metrics import SUPPORT, Support
 from ragmetrics.metrics.bundled.context_recall import context_recall
-from ragmetrics.model import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, LogRow, Score, Status, Steps
 
 REFERENCE = "It was built from 1887 to 1889. Eiffel's company built it. It is tall."
 CLAIMS = ["It was built from 1887 to 1889.", "Eiffel's company built it.", "It is tall."]

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.metrics import GRADE, Grade
 from ragmetrics.metrics.bundled.context_relevance import band, context_relevance
-from ragmetrics.model import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, LogRow, Score, Status, Steps
 
 QUESTION = "When was the tower opened?"
 DATA = {"question": QUESTION, "context": "It was opened in 1889."}

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.metrics import NEEDED
 from ragmetrics.metrics.bundled.context_relevancy import Needed, context_relevancy
-from ragmetrics.model import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, LogRow, Score, Status, Steps
 
 QUESTION = "When was the tower opened?"
 TOWER = "The tower stands in Paris. It was opened in May 1889."

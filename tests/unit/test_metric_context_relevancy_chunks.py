@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from ragmetrics.errors import Unanswered
 from ragmetrics.metrics.bundled.context_relevancy import Needed, context_relevancy
 from ragmetrics.metrics.bundled.context_relevancy_chunks import context_relevancy_chunks
-from ragmetrics.model import LogRow, Score, Status, Steps
+from ragmetrics.records import LogRow, Score, Status, Steps
 
 LARGE = "The tower stands in Paris. It was opened in May 1889. It is tall. It is red."
 SMALL = "The Louvre is a museum."

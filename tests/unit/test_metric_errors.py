@@ -9,7 +9,7 @@ import pytest
 import ragmetrics
 from ragmetrics.metrics.bundled import hit_rate
 from ragmetrics.metrics.bundled._matching import Ranking
-from ragmetrics.model import Score, Status
+from ragmetrics.records import Score, Status
 from ragmetrics.scoring.run_summary import MetricErrors
 from tests.fakes.logs import make_rows
 

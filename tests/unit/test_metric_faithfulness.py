@@ -12,7 +12,7 @@ from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus, EmbeddedJudge
 from ragmetrics.metrics import GROUNDED, Support
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS, Statements, faithfulness
-from ragmetrics.model import Ask, Data, LogRow, Prompt, Score, Status, Steps
+from ragmetrics.records import Ask, Data, LogRow, Prompt, Score, Status, Steps
 
 QUESTION = "Who built it, and when?"
 RESPONSE = "Eiffel's company built it in 1889. I hope that helps!"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.metrics.bundled.hit_rate import hit_rate
-from ragmetrics.model import Score
+from ragmetrics.records import Score
 from tests.fakes.rankings import CUT_OFFS, Case, by_ids, cases, play, trec, value
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from ragmetrics.metrics.bundled.id_precision import id_precision
-from ragmetrics.model import Score
+from ragmetrics.records import Score
 from tests.fakes.rankings import CUT_OFFS, POOL, Case, a_row, by_ids, cases, play, trec, value
 
 

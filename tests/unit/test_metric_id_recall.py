@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.metrics.bundled.id_recall import id_recall
-from ragmetrics.model import Score
+from ragmetrics.records import Score
 from tests.fakes.rankings import CUT_OFFS, Case, a_row, by_ids, cases, play, trec, value
 
 

@@ -13,7 +13,7 @@ from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.metrics import GROUNDED, Support, metric_families
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS, Statements, faithfulness
 from ragmetrics.metrics.bundled.noise_sensitivity import MODES, noise_sensitivity
-from ragmetrics.model import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, LogRow, Score, Status, Steps
 
 QUESTION = "When was it opened, and where?"
 RESPONSE = "It was opened in Paris in 1888."

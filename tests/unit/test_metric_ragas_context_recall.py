@@ -13,7 +13,7 @@ from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics.bundled.ragas_context_recall import ATTRIBUTION, ragas_context_recall
-from ragmetrics.model import Ask, LogRow, Score, Status, Steps, Text
+from ragmetrics.records import Ask, LogRow, Score, Status, Steps, Text
 
 # What ragas 0.1.10 itself makes of these texts: `_create_context_recall_prompt`, sha256.
 AWKWARD = LogRow(

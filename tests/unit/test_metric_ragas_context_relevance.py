@@ -16,7 +16,7 @@ from ragmetrics.metrics.bundled.ragas_context_relevance import (
     SECOND,
     ragas_context_relevance,
 )
-from ragmetrics.model import Answer, Ask, LogRow, Score, Status, Steps, Text
+from ragmetrics.records import Answer, Ask, LogRow, Score, Status, Steps, Text
 
 # What ragas 0.4.3 itself makes of these texts: `template_relevance1.format(...)`, sha256.
 AWKWARD = LogRow(

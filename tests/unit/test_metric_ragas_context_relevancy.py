@@ -13,7 +13,7 @@ from ragmetrics.errors import Unanswered
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics.bundled.ragas_context_relevancy import EXTRACTION, ragas_context_relevancy
-from ragmetrics.model import Ask, LogRow, Score, Status, Steps, Text
+from ragmetrics.records import Ask, LogRow, Score, Status, Steps, Text
 from ragmetrics.text import sentences
 
 CONTEXTS = ("The tower is tall. It opened in 1889.", "Paris is big. It rains.")

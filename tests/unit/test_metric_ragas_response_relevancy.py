@@ -16,7 +16,7 @@ from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics.bundled.ragas_response_relevancy import GENERATION, ragas_response_relevancy
-from ragmetrics.model import Ask, Embed, LogRow, Score, Status, Steps, Text
+from ragmetrics.records import Ask, Embed, LogRow, Score, Status, Steps, Text
 
 ASKED = "When was the tower opened?"
 THREE = ["When did it open?", "In which year?", "What happened in 1889?"]

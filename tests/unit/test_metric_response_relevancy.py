@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS, Questions, response_relevancy
-from ragmetrics.model import Ask, Embed, LogRow, Score, Status, Steps, Vector
+from ragmetrics.records import Ask, Embed, LogRow, Score, Status, Steps, Vector
 
 ASKED = "When was the tower opened?"
 THREE = ["When did it open?", "In which year was it opened?", "What happened in 1889?"]

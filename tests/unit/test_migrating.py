@@ -12,7 +12,7 @@ import pytest
 
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.metrics import metrics
-from ragmetrics.model import Answer, Ask, LogRow, Request, Score, Status
+from ragmetrics.records import Answer, Ask, LogRow, Request, Score, Status
 from tests.fakes.processes import ROOT
 
 PAGE = (ROOT / "docs/how-to/migrating-from-ragas.md").read_text()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import s3fs
 
-from ragmetrics.alerts import load_alerts
+from ragmetrics.delivery import load_alerts
 from ragmetrics.errors import StoreError
 from ragmetrics.storage import (
     Files,

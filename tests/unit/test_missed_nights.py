@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import delivery as deliver, load_alerts, notify_channels
 from ragmetrics.config import make_settings
+from ragmetrics.delivery import delivery as deliver, load_alerts, notify_channels
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Manifest
+from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.nights import finding, night
 from tests.fakes.slack import SlackServer

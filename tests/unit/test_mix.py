@@ -9,12 +9,12 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from ragmetrics.alerts import find_unwatched_drops
 from ragmetrics.comparison.comparison import measure_sides, mix_notices
 from ragmetrics.comparison.sides import align_rows
 from ragmetrics.config import AlertSettings
-from ragmetrics.model import Finding, mix_text
-from ragmetrics.report.cards import cards
+from ragmetrics.dashboard.cards import cards
+from ragmetrics.records import Finding, mix_text
+from ragmetrics.rules import find_unwatched_drops
 from ragmetrics.scoring import MetricScores
 from tests.fakes.past import TONIGHT, Past, a_night, metric_findings, recall, scores, view
 

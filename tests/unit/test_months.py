@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Manifest, WorstRow
+from ragmetrics.records import Manifest, WorstRow
 from ragmetrics.storage import (
     FileInfo,
     Files,

@@ -12,7 +12,7 @@ from itertools import islice
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.report import comparison_pages, refresh_builds
+from ragmetrics.dashboard import comparison_pages, refresh_builds
 from ragmetrics.storage import FileInfo, Files, load_gates, save_failed_gate, save_gate
 from ragmetrics.storage.gates import newest_first
 from tests.fakes.clients import Bucket

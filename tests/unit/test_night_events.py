@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ragmetrics.model import Finding, Manifest
+from ragmetrics.records import Finding, Manifest
 from tasks.night_events import PUBLISHED, REGRESSED, RESOLVED, night_events
 from tests.fakes.nights import finding, night
 

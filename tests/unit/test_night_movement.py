@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
-from ragmetrics.model.changes import KNOWN_FROM
+from ragmetrics.records.changes import KNOWN_FROM
 from ragmetrics.stats import (
     FEWEST_STEPS,
     ChangePoint,

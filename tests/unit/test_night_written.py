@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model import BrokenFile, ComparedMeans, Manifest, Move, Segment, Source, Summary
-from ragmetrics.report.cards import moved
-from ragmetrics.report.night_page import night_page
-from ragmetrics.report.night_tables import tag_tables
-from ragmetrics.report.row_selection import SelectionReason
+from ragmetrics.dashboard.cards import moved
+from ragmetrics.dashboard.night_page import night_page
+from ragmetrics.dashboard.night_tables import tag_tables
+from ragmetrics.dashboard.row_selection import SelectionReason
+from ragmetrics.records import BrokenFile, ComparedMeans, Manifest, Move, Segment, Source, Summary
 from tests.fakes.nights import FIRST, as_worst, fall, finding, night, summary, ten_nights, worst_row
 from tests.fakes.pages import Outline, Site, text
 

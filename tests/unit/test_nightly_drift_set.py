@@ -8,12 +8,12 @@ from typing import NoReturn
 
 import pytest
 
-from ragmetrics.alerts import NightContext
-from ragmetrics.alerts.judge_drift import level_finding
-from ragmetrics.calibration import fixed_sets, judge_drift_set, load_calibrations
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import Finding, Manifest
-from ragmetrics.model.manifest import Usage
+from ragmetrics.people import fixed_sets, judge_drift_set, load_calibrations
+from ragmetrics.records import Finding, Manifest
+from ragmetrics.records.manifest import Usage
+from ragmetrics.rules import NightContext
+from ragmetrics.rules.judge_drift import level_finding
 from ragmetrics.scoring import judge_info
 from ragmetrics.storage import open_store
 from tests.fakes.clients import JudgeServer

@@ -22,8 +22,8 @@ from ragmetrics.judges.batch_files import Fault, FaultAction, read_outputs
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import GRADE
-from ragmetrics.model import Answer, Ask
-from ragmetrics.model.manifest import Usage
+from ragmetrics.records import Answer, Ask
+from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import Files
 from tests.fakes.logs import make_rows
 from tests.fakes.odd_judge import Asked, Said, chat, odd_judge, packed, vectors

@@ -12,7 +12,7 @@ from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges import SingleFlight
 from ragmetrics.judges.client_base import REMEMBERED, SingleFlightScope
 from ragmetrics.metrics import Grade
-from ragmetrics.model import Answer, Status
+from ragmetrics.records import Answer, Status
 
 T = TypeVar("T")
 GOOD = Grade(grade=2)

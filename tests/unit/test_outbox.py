@@ -10,19 +10,21 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import (
+from ragmetrics.config import make_settings
+from ragmetrics.delivery import (
     AlertStore,
-    Message,
     delivery as deliver,
     load_alerts,
     notify_channels,
     outbox,
 )
-from ragmetrics.alerts.alert_store import Undelivered
-from ragmetrics.alerts.state_store import STATE_FILE
-from ragmetrics.config import make_settings
+from ragmetrics.delivery.alert_store import Undelivered
+from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Manifest
+from ragmetrics.messages import (
+    Message,
+)
+from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.nights import FIRST, finding, night
 from tests.fakes.slack import SlackServer

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model import JudgeInfo, Manifest, Source
-from ragmetrics.model.manifest import Usage
-from ragmetrics.report import refresh_builds
-from ragmetrics.report.night_status import find_night_status
-from ragmetrics.report.overview import months, write_overview
-from ragmetrics.report.trend_figure import trend_figure
-from ragmetrics.report.trends import LEAST_NIGHTS, NIGHTS, change, trends
+from ragmetrics.dashboard import refresh_builds
+from ragmetrics.dashboard.night_status import find_night_status
+from ragmetrics.dashboard.overview import months, write_overview
+from ragmetrics.dashboard.trend_figure import trend_figure
+from ragmetrics.dashboard.trends import LEAST_NIGHTS, NIGHTS, change, trends
+from ragmetrics.records import JudgeInfo, Manifest, Source
+from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import Files, save_manifest
 from ragmetrics.storage.run_index import outline
 from tests.fakes.nights import FIRST, finding, night, summary, ten_nights

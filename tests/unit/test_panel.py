@@ -14,7 +14,7 @@ from ragmetrics.config import Aggregate
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import EmbeddingClient, JudgeClient
 from ragmetrics.metrics import metric as declare, select
-from ragmetrics.model import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, LogRow, Score, Status, Steps
 from ragmetrics.scoring import majority
 from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.member import Member

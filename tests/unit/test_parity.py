@@ -14,7 +14,7 @@ from ragmetrics.metrics.bundled.ragas_context_recall import ATTRIBUTION
 from ragmetrics.metrics.bundled.ragas_context_relevance import FIRST, SECOND
 from ragmetrics.metrics.bundled.ragas_context_relevancy import EXTRACTION
 from ragmetrics.metrics.bundled.ragas_response_relevancy import GENERATION
-from ragmetrics.model import Prompt
+from ragmetrics.records import Prompt
 from tests.fakes.clients import JudgeServer
 from tests.fakes.ragas_replies import ragas_reply
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragmetrics.model import Usage
+from ragmetrics.records import Usage
 from ragmetrics.scoring.part import PartReport
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import LogRow, Score, Status
+from ragmetrics.records import LogRow, Score, Status
 from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,

@@ -19,8 +19,8 @@ from ragmetrics.errors import SettingsError
 from ragmetrics.logs import LogSet, ReadCounts, find_logs
 from ragmetrics.logs.presets.interpreter import AGAIN, PRESETS, Skipped, Traces
 from ragmetrics.logs.presets.values import answer_in, question_in
-from ragmetrics.model import BadRow, LogRow, Rejected
 from ragmetrics.pipeline import check_logs, evaluate
+from ragmetrics.records import BadRow, LogRow, Rejected
 from tests.fakes.logs import write_jsonl
 from tests.fakes.processes import ROOT
 from tests.fakes.traces import run, span

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model import LostPassages
+from ragmetrics.records import LostPassages
 from tests.fakes import searching
 from tests.fakes.retrievals import RetrievalNights, asked, text_of
 

@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from ragmetrics.model import JudgeInfo, Manifest, Segment, Silence, Source
-from ragmetrics.model.manifest import Usage
-from ragmetrics.report import redacted, refresh_dashboard
-from ragmetrics.report.prometheus import (
+from ragmetrics.dashboard import redacted, refresh_dashboard
+from ragmetrics.dashboard.prometheus import (
     LONGEST,
     MOST_ALERTS,
     MOST_SEGMENTS,
@@ -23,6 +21,8 @@ from ragmetrics.report.prometheus import (
     label,
     metrics_text,
 )
+from ragmetrics.records import JudgeInfo, Manifest, Segment, Silence, Source
+from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import CONTENT_TYPES, Files, save_manifest
 from tests.fakes.nights import HOSTILE, as_worst, finding, night, summary, ten_nights, worst_row
 from tests.fakes.processes import ROOT

@@ -22,8 +22,8 @@ from ragmetrics.judges import (
 )
 from ragmetrics.judges.row_first import ROW_FIRST, is_cacheable
 from ragmetrics.metrics import GRADE, NEEDED, select
-from ragmetrics.model import Ask, LogRow, Manifest, Prompt, Text
 from ragmetrics.pipeline import estimate, evaluate, run_night
+from ragmetrics.records import Ask, LogRow, Manifest, Prompt, Text
 from ragmetrics.scoring import chosen_metrics, metric_fingerprints, score_families
 from ragmetrics.scoring.metric_run import MetricRun
 from tests.fakes.clients import JudgeServer

@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 
 from ragmetrics.metrics import metrics
-from ragmetrics.model import Prompt
+from ragmetrics.records import Prompt
 
 LOCK = Path(__file__).with_name("prompts.lock.json")
 REFRESH = f"then run: .venv/bin/python {Path(*Path(__file__).parts[-3:])}"

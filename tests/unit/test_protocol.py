@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from pydantic import BaseModel, Field
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.model import (
+from ragmetrics.records import (
     Ask,
     Data,
     Embed,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import Manifest
 from ragmetrics.pipeline import publish_night, run_night, stage_night
+from ragmetrics.records import Manifest
 from ragmetrics.scoring import list_parts, score_part
 from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import Bucket, JudgeServer

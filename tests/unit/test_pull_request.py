@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.pull_request.api import HostApi, HostError
-from ragmetrics.pull_request.check_result import without_result
-from ragmetrics.pull_request.hosts import GitHub, GitLab, find_host
+from ragmetrics.delivery.pull_request.api import HostApi, HostError
+from ragmetrics.delivery.pull_request.check_result import without_result
+from ragmetrics.delivery.pull_request.hosts import GitHub, GitLab, find_host
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.code_host import COMMIT, CodeHost
 from tests.fakes.command import Run

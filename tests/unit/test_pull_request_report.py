@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.model import (
+from ragmetrics.delivery import COMMENT_LIMIT, comparison_result, drop_conclusion, gate_result
+from ragmetrics.delivery.pull_request.markdown import code
+from ragmetrics.records import (
     ComparedSide,
     Comparison,
     Gate,
@@ -18,13 +20,6 @@ from ragmetrics.model import (
     MovedQuestion,
     Segment,
 )
-from ragmetrics.pull_request import (
-    COMMENT_LIMIT,
-    comparison_result,
-    drop_conclusion,
-    gate_result,
-)
-from ragmetrics.pull_request.markdown import code
 from tests.fakes.gated import gate, incomparable, promoted
 
 HOSTILE = (

@@ -12,10 +12,10 @@ from prometheus_client import parser as prometheus
 from prometheus_client.openmetrics import parser as openmetrics
 
 from ragmetrics.config import PushSettings, make_settings, public_settings
+from ragmetrics.dashboard import push_metrics
+from ragmetrics.dashboard.prometheus import metrics_text
 from ragmetrics.errors import SettingsError
 from ragmetrics.pipeline import run_night
-from ragmetrics.report import push_metrics
-from ragmetrics.report.prometheus import metrics_text
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import night, ten_nights
 from tests.fakes.pushgateway import Pushgateway
@@ -28,7 +28,7 @@ TOKEN = "push-secret-4711"
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts follow each other at once."""
-    monkeypatch.setattr("ragmetrics.report.prometheus.PAUSES", (0, 0))
+    monkeypatch.setattr("ragmetrics.dashboard.prometheus.PAUSES", (0, 0))
 
 
 @pytest.fixture

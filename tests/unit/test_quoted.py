@@ -9,7 +9,7 @@ import sys
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.model import (
+from ragmetrics.records import (
     BrokenFile,
     Source,
     hashed,
@@ -18,7 +18,7 @@ from ragmetrics.model import (
     redact_quotes,
     redactions,
 )
-from ragmetrics.model.redaction import KEY
+from ragmetrics.records.redaction import KEY
 from ragmetrics.text import clean
 
 SECRET = "How do I get a refund for order 7?"
@@ -81,7 +81,7 @@ def test_a_hash_hangs_on_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_secret_nobody_can_try_out_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within a process a text has one hash; another process, as a guesser's is, has others."""
     monkeypatch.delenv(KEY, raising=False)
-    code = f"from ragmetrics.model.redaction import KEY, hashed; print(hashed({SECRET!r}))"
+    code = f"from ragmetrics.records.redaction import KEY, hashed; print(hashed({SECRET!r}))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert re.fullmatch(HASH, other.stdout.strip())
     assert other.stdout.strip() != hashed(SECRET)

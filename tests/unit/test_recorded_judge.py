@@ -26,7 +26,7 @@ from ragmetrics.judges import (
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.replayed import RecordedJudge
 from ragmetrics.metrics import metrics, select
-from ragmetrics.model import Ask, LogRow, Prompt, Status
+from ragmetrics.records import Ask, LogRow, Prompt, Status
 from ragmetrics.scoring.driver import drive
 from ragmetrics.storage import ScoredRow
 from tests.fakes.scripted import alone

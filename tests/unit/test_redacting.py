@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.judge_bias import bias_finding
-from ragmetrics.alerts.slack import compose
-from ragmetrics.calibration import calibrate
-from ragmetrics.comparison import notify_failed_gate, run_gate
+from ragmetrics.comparison import run_gate
 from ragmetrics.config import make_settings
-from ragmetrics.model import (
+from ragmetrics.dashboard import rebuild_dashboard, redacted, refresh_builds, refresh_dashboard
+from ragmetrics.dashboard.redacting import redacted_row
+from ragmetrics.dashboard.row_selection import EarlierNight
+from ragmetrics.delivery import notify_failed_gate
+from ragmetrics.messages.slack import compose
+from ragmetrics.people import calibrate
+from ragmetrics.pipeline import run_night
+from ragmetrics.records import (
     BrokenFile,
     IndexBuild,
     LabelReport,
@@ -27,10 +31,7 @@ from ragmetrics.model import (
     hashed,
     question_key,
 )
-from ragmetrics.pipeline import run_night
-from ragmetrics.report import rebuild_dashboard, redacted, refresh_builds, refresh_dashboard
-from ragmetrics.report.redacting import redacted_row
-from ragmetrics.report.row_selection import EarlierNight
+from ragmetrics.rules.judge_bias import bias_finding
 from ragmetrics.storage import Files
 from tasks import index_build as gate_tasks
 from tests.fakes.build_logs import damaged, gate_settings, golden, write_build

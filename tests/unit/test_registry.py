@@ -23,7 +23,7 @@ from ragmetrics.metrics import (
     metrics,
     select,
 )
-from ragmetrics.model import FIELDS, LogRow, Prompt, Score, Steps
+from ragmetrics.records import FIELDS, LogRow, Prompt, Score, Steps
 from tests.fakes.plugins import forget_plugins
 
 ALL = list(metrics().values())

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import fold_states, load_alerts, silence, silences
-from ragmetrics.alerts.renamed_alerts import with_keys_of_today
 from ragmetrics.config import Rule, Settings, make_settings
+from ragmetrics.delivery import fold_states, load_alerts
+from ragmetrics.delivery.renamed_alerts import with_keys_of_today
 from ragmetrics.errors import SettingsError
-from ragmetrics.model import Finding, Manifest, Silence
 from ragmetrics.pipeline import run_night
+from ragmetrics.records import Finding, Manifest, Silence
+from ragmetrics.rules import silence, silences
 from ragmetrics.storage import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import finding, night

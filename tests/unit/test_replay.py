@@ -12,7 +12,7 @@ from ragmetrics.comparison import run_replay
 from ragmetrics.config import RetrieverSettings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import log_set
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 from ragmetrics.retriever.questions import Question, read_answer
 from tests.fakes.clients import Bucket
 from tests.fakes.logs import write_jsonl

@@ -9,7 +9,7 @@ import pytest
 
 from ragmetrics.comparison import run_replay
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.model import ReplayIncomplete
+from ragmetrics.records import ReplayIncomplete
 from ragmetrics.retriever import retriever_client as asking
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer
@@ -112,7 +112,7 @@ def test_all_questions_never_may_fail(tmp_path: Path, search_server: SearchServe
 
 def test_a_shortfall_survives_a_process_pool() -> None:
     """Runners pickle errors."""
-    from ragmetrics.model import ReplayReport
+    from ragmetrics.records import ReplayReport
 
     told = ReplayReport(
         build="b", place="p", questions=9, rows=1, failed={"x": 8}, examples={"x": "y"}

@@ -12,7 +12,7 @@ import pytest
 
 from ragmetrics.comparison import run_replay
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.model import ReplayIncomplete, ReplayReport
+from ragmetrics.records import ReplayIncomplete, ReplayReport
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
 
 COUNTING = """

@@ -18,7 +18,7 @@ from ragmetrics.comparison.replay import checkpoint as kept
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import find_logs
-from ragmetrics.model import ReplayIncomplete
+from ragmetrics.records import ReplayIncomplete
 from tests.fakes.clients import Bucket
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.processes import ROOT

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from ragmetrics.config import PLACEHOLDER, RetrieverSettings
-from ragmetrics.model import LogRow, read_row
+from ragmetrics.records import LogRow, read_row
 from ragmetrics.retriever.questions import NoAnswer, Question, line_of, read_answer
 from ragmetrics.retriever.templates import fill, fill_body, fill_params
 

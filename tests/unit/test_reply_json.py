@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model import Prompt
+from ragmetrics.records import Prompt
 from ragmetrics.text import is_refusal, json_objects
 
 

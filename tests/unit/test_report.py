@@ -11,15 +11,23 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model import BrokenFile, JudgeInfo, Segment, Source, WorstRow
-from ragmetrics.report.cards import MOST_DRAWN
-from ragmetrics.report.formatting import LONGEST, TextBudget, clean, interval, number, signed, spans
-from ragmetrics.report.night_page import write_night
-from ragmetrics.report.night_status import find_night_status
-from ragmetrics.report.summaries import summary_markdown
-from ragmetrics.report.templating import write_assets
-from ragmetrics.report.trend_figure import trend_figure
-from ragmetrics.report.trends import change, trends
+from ragmetrics.dashboard.cards import MOST_DRAWN
+from ragmetrics.dashboard.formatting import (
+    LONGEST,
+    TextBudget,
+    clean,
+    interval,
+    number,
+    signed,
+    spans,
+)
+from ragmetrics.dashboard.night_page import write_night
+from ragmetrics.dashboard.night_status import find_night_status
+from ragmetrics.dashboard.summaries import summary_markdown
+from ragmetrics.dashboard.templating import write_assets
+from ragmetrics.dashboard.trend_figure import trend_figure
+from ragmetrics.dashboard.trends import change, trends
+from ragmetrics.records import BrokenFile, JudgeInfo, Segment, Source, WorstRow
 from ragmetrics.text import share
 from tests.fakes.nights import (
     FIRST,
@@ -465,9 +473,9 @@ def _links(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _tokens(scheme: str) -> dict[str, str]:
-    import ragmetrics.report
+    import ragmetrics.dashboard
 
-    style = (Path(ragmetrics.report.__file__).parent / "assets/tokens.css").read_text("utf-8")
+    style = (Path(ragmetrics.dashboard.__file__).parent / "assets/tokens.css").read_text("utf-8")
     light, _, dark = style.partition("@media")
     return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", light if scheme == "light" else dark))
 

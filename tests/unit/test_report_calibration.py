@@ -10,11 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.calibration import History, calibrate, load_history
 from ragmetrics.config import JudgeSettings, make_settings
+from ragmetrics.dashboard import calibration_markdown, refresh_dashboard
+from ragmetrics.dashboard.calibration import segment_tables, standings, trusted
+from ragmetrics.dashboard.calibration_page import (
+    MOST_IN_FULL,
+    drift_figure,
+    reliability_figure,
+    write_calibrations,
+)
+from ragmetrics.dashboard.night_page import write_night
+from ragmetrics.dashboard.overview import write_overview
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.factory import make_judge
-from ragmetrics.model import (
+from ragmetrics.people import History, calibrate, load_history
+from ragmetrics.pipeline import publish, run_night
+from ragmetrics.records import (
     BrokenFile,
     Calibration,
     DriftUnknown,
@@ -23,17 +34,6 @@ from ragmetrics.model import (
     MetricCalibration,
     MetricDrift,
 )
-from ragmetrics.pipeline import publish, run_night
-from ragmetrics.report import calibration_markdown, refresh_dashboard
-from ragmetrics.report.calibration import segment_tables, standings, trusted
-from ragmetrics.report.calibration_page import (
-    MOST_IN_FULL,
-    drift_figure,
-    reliability_figure,
-    write_calibrations,
-)
-from ragmetrics.report.night_page import write_night
-from ragmetrics.report.overview import write_overview
 from ragmetrics.scoring.metric_choice import panel_fingerprint
 from ragmetrics.storage import Files, open_store
 from tests.fakes.calibrations import (

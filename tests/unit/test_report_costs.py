@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model import BudgetReport, SampleReport, SpendLimits
-from ragmetrics.model.manifest import Usage
-from ragmetrics.report import budget_text, cost_lines, limits_text, money_text
-from ragmetrics.report.costs import all_costs, money
-from ragmetrics.report.night_page import write_night
+from ragmetrics.dashboard import budget_text, cost_lines, limits_text, money_text
+from ragmetrics.dashboard.costs import all_costs, money
+from ragmetrics.dashboard.night_page import write_night
+from ragmetrics.records import BudgetReport, SampleReport, SpendLimits
+from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import Files
 from tests.fakes.nights import HOSTILE, night, summary
 

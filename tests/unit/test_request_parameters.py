@@ -22,7 +22,7 @@ from ragmetrics.judges.request_parameters import (
     refused_parameter,
 )
 from ragmetrics.metrics import GRADE, NEEDED
-from ragmetrics.model import Ask
+from ragmetrics.records import Ask
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import make_rows
 

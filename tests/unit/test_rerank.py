@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 import ragmetrics
-from ragmetrics.calibration import calibrate
-from ragmetrics.calibration.thresholds import fit_thresholds
-from ragmetrics.calibration.units import Unit
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, JudgeRefused, RagmetricsError, SettingsError
-from ragmetrics.model import Status
+from ragmetrics.people import calibrate
+from ragmetrics.people.calibration.thresholds import fit_thresholds
+from ragmetrics.people.calibration.units import Unit
 from ragmetrics.pipeline import Result, run_night
+from ragmetrics.records import Status
 from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run

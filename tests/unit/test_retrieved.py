@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.comparison import moved_contexts
 from ragmetrics.comparison.changed_questions import LONGEST
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 
 TEXTS = st.lists(st.sampled_from("abcde"), max_size=7)
 

@@ -13,7 +13,7 @@ import pytest
 
 from ragmetrics.config import RetrieverSettings, Settings, make_settings
 from ragmetrics.errors import InputError, RetrieverRefused, SettingsError
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 from ragmetrics.retriever import Ask, Question, ask_retriever, look_up
 from ragmetrics.retriever.templates import fill, fill_params, values_of
 from tests.fakes import searching

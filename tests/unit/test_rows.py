@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.model import FIELDS, MAX_CONTEXTS, BadRow, LogRow, question_key, read_row
+from ragmetrics.records import FIELDS, MAX_CONTEXTS, BadRow, LogRow, question_key, read_row
 
 RAGAS = {
     "user_input": "Where is the Eiffel Tower?",

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.errors import StoreError
-from ragmetrics.model import LogRow, Manifest, MovedContext, Score, Status, WorstRow
-from ragmetrics.report.row_loader import load_rows
-from ragmetrics.report.row_selection import (
+from ragmetrics.dashboard.row_loader import load_rows
+from ragmetrics.dashboard.row_selection import (
     FELL,
     EarlierNight,
     RowTable,
@@ -22,6 +20,8 @@ from ragmetrics.report.row_selection import (
     pick_rows,
     unique_keys,
 )
+from ragmetrics.errors import StoreError
+from ragmetrics.records import LogRow, Manifest, MovedContext, Score, Status, WorstRow
 from ragmetrics.scoring import load_scores
 from ragmetrics.storage import (
     ROW_SCHEMA,

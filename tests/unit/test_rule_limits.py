@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import DEFAULT_RULES
 from ragmetrics.comparison.gate.staging import gate_rules
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.metrics import metrics
-from ragmetrics.model import LogRow, Score, Steps
 from ragmetrics.pipeline import check_settings
+from ragmetrics.records import LogRow, Score, Steps
+from ragmetrics.rules import DEFAULT_RULES
 
 RECALL = "context_recall"
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.alerts import Known, why_it_cannot_fire
-from ragmetrics.alerts.rule_reach import blind_text, blind_texts
 from ragmetrics.config import AlertSettings, Rule, Settings, make_settings
-from ragmetrics.model import Finding, Level
+from ragmetrics.dashboard import find_night_status
 from ragmetrics.pipeline import run_night
 from ragmetrics.pipeline.doctor import Check, examine
-from ragmetrics.report import find_night_status
+from ragmetrics.records import Finding, Level
+from ragmetrics.rules import Known, why_it_cannot_fire
+from ragmetrics.rules.rule_reach import blind_text, blind_texts
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.past import Past, a_night, hold_rules, scores, the
 

@@ -10,9 +10,10 @@ from datetime import date
 import pandas as pd
 import pytest
 
-from ragmetrics.alerts import AlertStore, NightContext, advance_states, evaluate_rules
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.model import AlertState, BrokenFile, Level, Manifest, Segment
+from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.records import AlertState, BrokenFile, Level, Manifest, Segment
+from ragmetrics.rules import NightContext, evaluate_rules
 from ragmetrics.scoring import MetricScores
 from tests.fakes.past import (
     NOISY,

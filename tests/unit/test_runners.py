@@ -24,7 +24,7 @@ from flows import backfill, scoring
 from flows.runners import THREADS, RunnerFailed, _ray, _threads, lost, open_runner
 from ragmetrics.config import RunnerSettings, make_settings
 from ragmetrics.errors import JudgeError, RagmetricsError, SettingsError, StoreError, Unanswered
-from ragmetrics.model import ReplayIncomplete, ReplayReport
+from ragmetrics.records import ReplayIncomplete, ReplayReport
 from ragmetrics.scoring import Part, WorkerDied
 from ragmetrics.storage import RunRef
 from tests.fakes.logs import NIGHT

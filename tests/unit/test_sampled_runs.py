@@ -21,12 +21,12 @@ from ragmetrics.cli.output.costs import print_estimate
 from ragmetrics.cli.table import make_console
 from ragmetrics.comparison import gate_run_settings
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.dashboard.night_status import find_night_status
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.base import Reply
 from ragmetrics.metrics import metric
-from ragmetrics.model import Ask, Lexicon, LogRow, Prompt, Score, Status, Steps, ask
 from ragmetrics.pipeline import CoverageShort, estimate, publish_night, run_night, stage_night
-from ragmetrics.report.night_status import find_night_status
+from ragmetrics.records import Ask, Lexicon, LogRow, Prompt, Score, Status, Steps, ask
 from ragmetrics.scoring import SamplePlan, list_parts, score_parts
 from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges

@@ -16,8 +16,8 @@ from hypothesis import given, strategies as st
 from ragmetrics.config import SampleSettings, make_settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.metrics import select
-from ragmetrics.model import Manifest, SampledMean, Status, question_key
-from ragmetrics.model.manifest import Usage
+from ragmetrics.records import Manifest, SampledMean, Status, question_key
+from ragmetrics.records.manifest import Usage
 from ragmetrics.scoring import Known, SamplePlan, wanted_rows
 from ragmetrics.scoring.run_summary import whole_cost
 from ragmetrics.scoring.sampling.draw import SamplingFrame, draw_all

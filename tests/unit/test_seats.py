@@ -19,8 +19,8 @@ from ragmetrics.judges import Corpus
 from ragmetrics.judges.factory import UnavailableJudge
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import GRADE
-from ragmetrics.model import Ask
 from ragmetrics.pipeline import CoverageShort, run_night
+from ragmetrics.records import Ask
 from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges
 from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer

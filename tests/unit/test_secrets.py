@@ -19,7 +19,7 @@ from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import read_outputs
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import select
-from ragmetrics.model import Ask
+from ragmetrics.records import Ask
 from ragmetrics.retriever.python_retriever import said_by
 from tests.fakes.http_server import Handler, serving
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.dashboard_failure import compose_dashboard_failure
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.delivery.dashboard_failure import compose_dashboard_failure
 from ragmetrics.errors import StoreError
 from ragmetrics.pipeline import BackfillShort, CoverageShort, run_backfill, run_night
 from ragmetrics.storage import Files, open_store

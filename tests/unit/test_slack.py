@@ -12,9 +12,9 @@ import pytest
 import slackblocks
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.alerts import Message, terminal_text
-from ragmetrics.alerts.slack import compose
-from ragmetrics.model import (
+from ragmetrics.messages import Message, terminal_text
+from ragmetrics.messages.slack import compose
+from ragmetrics.records import (
     BudgetReport,
     ComparedMeans,
     Finding,
@@ -27,7 +27,7 @@ from ragmetrics.model import (
     Summary,
     WorstRow,
 )
-from ragmetrics.model.manifest import Usage
+from ragmetrics.records.manifest import Usage
 from ragmetrics.text import escape
 from tests.fakes.nights import fall
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import delivery as deliver, notify_channels, outbox
-from ragmetrics.alerts.notification_channels import MOST_THREADS
-from ragmetrics.alerts.slack_bot import API
-from ragmetrics.alerts.slack_threads import THREADS
-from ragmetrics.comparison import notify_failed_gate
 from ragmetrics.config import make_settings
+from ragmetrics.delivery import delivery as deliver, notify_channels, notify_failed_gate, outbox
+from ragmetrics.delivery.notification_channels import MOST_THREADS
+from ragmetrics.delivery.slack_bot import API
+from ragmetrics.delivery.slack_threads import THREADS
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Manifest
+from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.nights import finding, night
 from tests.fakes.slack import TOKEN, SlackServer

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.alerts import AlertStore, advance_states, for_later_nights
-from ragmetrics.alerts.tag_means import tag_chance
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.model import Finding, TagMean
+from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.records import Finding, TagMean
+from ragmetrics.rules import for_later_nights
+from ragmetrics.rules.tag_means import tag_chance
 from ragmetrics.stats import find_decline, night_levels
 from tests.fakes.past import Past, a_night, hold_rules, scores
 

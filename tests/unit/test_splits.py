@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from ragmetrics.metrics import select
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 from ragmetrics.scoring.metric_run import MetricRun, is_heavy
 from ragmetrics.text import SizedCache, sentence_splitter as module, sentences
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import find_inputs
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 from ragmetrics.scoring import Staged, corpus_of, plan_run, stage_run
 from ragmetrics.scoring.sharding import shard_of, shard_range
 from ragmetrics.scoring.staging import load_corpus

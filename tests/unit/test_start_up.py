@@ -30,7 +30,7 @@ def test_command_line_starts_without_heavy_libraries() -> None:
 def test_a_night_starts_without_the_libraries_of_channels() -> None:
     """What speaks with Slack or with Apprise is imported when there is something to tell."""
     assert not _imported("ragmetrics.pipeline.nightly") & {"aiohttp", "apprise"}
-    assert not _imported("ragmetrics.comparison.gate.notifications") & {"aiohttp", "apprise"}
+    assert not _imported("ragmetrics.delivery.gate_notifications") & {"aiohttp", "apprise"}
 
 
 @pytest.mark.process

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.alerts import load_alerts
-from ragmetrics.alerts.state_store import STATE_FILE
-from ragmetrics.model import Manifest
+from ragmetrics.delivery import load_alerts
+from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.pipeline import examine
 from ragmetrics.pipeline.store_check import damaged_files, problem_of
+from ragmetrics.records import Manifest
 from ragmetrics.storage import open_store
 from tests.fakes.damaged_night import ScoredNight, run, scored_night
 from tests.fakes.damaging import WAYS, damage, kinds

@@ -14,10 +14,11 @@ import pytest
 from hypothesis import settings as hypothesis_settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ragmetrics.alerts.alert_store import AlertStore
+from ragmetrics.delivery.alert_store import AlertStore
+from ragmetrics.delivery.write_back.outbox import WaitingNight, save as save_waiting
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.model import AlertState, Notification
 from ragmetrics.pipeline import Retention, find_prunable, prune, removal, store_references
+from ragmetrics.records import AlertState, Notification
 from ragmetrics.scoring.reuse import ReusableRun, Reuse
 from ragmetrics.storage import (
     Files,
@@ -27,7 +28,6 @@ from ragmetrics.storage import (
     save_manifest,
     save_record,
 )
-from ragmetrics.write_back.outbox import WaitingNight, save as save_waiting
 from tests.fakes.aged_store import AgedStore, aged_store, morning_after
 from tests.fakes.gated import promoted
 from tests.fakes.learned import learned

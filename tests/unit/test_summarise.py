@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.model import JudgeSummary, LogRow, Score, Segment, Status
+from ragmetrics.records import JudgeSummary, LogRow, Score, Segment, Status
 from ragmetrics.scoring import MetricScores, find_segments, load_scores, summarise
 from ragmetrics.stats import krippendorff_alpha, mean_interval
 from ragmetrics.storage import (

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.dashboard import night_markdown, night_summary, redacted
+from ragmetrics.dashboard.summaries import summary_markdown, summary_page
 from ragmetrics.errors import InputError
-from ragmetrics.model import JudgeInfo, Manifest, Segment, Source
-from ragmetrics.report import night_markdown, night_summary, redacted
-from ragmetrics.report.summaries import summary_markdown, summary_page
+from ragmetrics.records import JudgeInfo, Manifest, Segment, Source
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.command import Run
 from tests.fakes.nights import HOSTILE, as_worst, finding, night, summary, ten_nights, worst_row

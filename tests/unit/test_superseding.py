@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.model import Source
-from ragmetrics.report.render_cache import StoreSnapshot, render_until_stable
+from ragmetrics.dashboard.render_cache import StoreSnapshot, render_until_stable
+from ragmetrics.records import Source
 from ragmetrics.storage import Files, history, is_current, nights, save_manifest, superseding
 from ragmetrics.storage.history import differing
 from tests.fakes.nights import night, summary

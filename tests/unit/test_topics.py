@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
-from ragmetrics.alerts import fallen_topic
 from ragmetrics.config import make_settings
-from ragmetrics.model import Manifest, TopicModel, question_key
+from ragmetrics.passages import PastQuestion, fit_topics
+from ragmetrics.passages.topics.fallen_group import find_fallen_group
 from ragmetrics.pipeline import run_night
+from ragmetrics.records import Manifest, TopicModel, question_key
+from ragmetrics.rules import fallen_topic
 from ragmetrics.scoring import Assigner
 from ragmetrics.text import words_of
-from ragmetrics.topics import PastQuestion, fit_topics
-from ragmetrics.topics.fallen_group import find_fallen_group
 from tests.fakes.logs import write_jsonl
 
 SUBJECTS = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.logs.presets.interpreter import AGAIN, INSIDE, PRESETS, Place, Skipped, Traces
-from ragmetrics.model import BadRow
+from ragmetrics.records import BadRow
 from tests.fakes.traces import run, span
 
 

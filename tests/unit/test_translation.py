@@ -16,7 +16,7 @@ from ragmetrics.judges import prompt_translation as translation, translate
 from ragmetrics.judges.base import Reply
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT, metrics, prompts_of
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.model import Ask, Prompt
+from ragmetrics.records import Ask, Prompt
 
 REPLACEABLE = [p for p in prompts_of(metrics().values()).values() if not p.verbatim]
 Translator = Callable[[list[str]], list[str]]

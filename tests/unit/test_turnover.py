@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.alerts import notify_channels
-from ragmetrics.alerts.stale_labels import StaleShare
 from ragmetrics.config import AlertSettings, make_settings
-from ragmetrics.diagnosis import IdReader, document_ids as seen_ids, hashed, pieces
+from ragmetrics.delivery import notify_channels
 from ragmetrics.logs import find_inputs
-from ragmetrics.model import Finding, Manifest
+from ragmetrics.passages import IdReader, hashed, pieces
+from ragmetrics.passages.diagnosis import document_ids as seen_ids
 from ragmetrics.pipeline.publish import publish_run
+from ragmetrics.records import Finding, Manifest
+from ragmetrics.rules.stale_labels import StaleShare
 from ragmetrics.scoring import judge_info, list_parts, plan_run, score_part, stage_run
 from ragmetrics.storage import open_store, read_columns
 from tests.fakes.logs import write_jsonl

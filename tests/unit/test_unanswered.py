@@ -13,11 +13,11 @@ from hypothesis import given, strategies as st
 from ragmetrics import evaluate
 from ragmetrics.comparison import run_gate
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.model import IndexBuild, Manifest, Score, Status
+from ragmetrics.dashboard import redacted
+from ragmetrics.delivery import gate_result
 from ragmetrics.pipeline import run_night
 from ragmetrics.pipeline.nightly import CoverageShort
-from ragmetrics.pull_request import gate_result
-from ragmetrics.report import redacted
+from ragmetrics.records import IndexBuild, Manifest, Score, Status
 from ragmetrics.scoring.unanswered import UnansweredRows
 from ragmetrics.storage import nights, open_store
 from tests.fakes.build_logs import gate_settings, golden, write_build

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.metrics import GRADE
 from ragmetrics.metrics.bundled.ragas_context_relevance import ragas_context_relevance
-from ragmetrics.model import Ask, LogRow
+from ragmetrics.records import Ask, LogRow
 from ragmetrics.text import neutralise
 
 TOKENS = [

@@ -14,8 +14,8 @@ from ragmetrics.judges import EMBEDDING, Corpus, EmbeddingClient, HashedEmbedder
 from ragmetrics.judges.base import Embedded
 from ragmetrics.judges.embeddings import VectorChecks
 from ragmetrics.judges.reply_files import CachedReply
-from ragmetrics.model import Answer, Embed
-from ragmetrics.model.manifest import Usage
+from ragmetrics.records import Answer, Embed
+from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import Files
 from tests.fakes.scripted import CountingEmbedder
 

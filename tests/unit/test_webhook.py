@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from ragmetrics.alerts import Message
-from ragmetrics.alerts.webhook import LONGEST_WAIT, OF_CONTENT, SlackError, send
+from ragmetrics.delivery.webhook import LONGEST_WAIT, OF_CONTENT, SlackError, send
+from ragmetrics.messages import Message
 
 pytestmark = pytest.mark.process
 

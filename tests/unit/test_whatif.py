@@ -15,17 +15,9 @@ import pytest
 
 import ragmetrics
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.diagnosis import NeedingQuestion
-from ragmetrics.diagnosis.document_ids import in_order
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.model import (
-    LogRow,
-    LostPassages,
-    VariantChange,
-    VariantResult,
-    WhatIf,
-    whatif_sentence,
-)
+from ragmetrics.passages import NeedingQuestion
+from ragmetrics.passages.diagnosis.document_ids import in_order
 from ragmetrics.pipeline import (
     Retention,
     VariantAnswers,
@@ -33,6 +25,14 @@ from ragmetrics.pipeline import (
     measure_variants,
     run_night,
     store_references,
+)
+from ragmetrics.records import (
+    LogRow,
+    LostPassages,
+    VariantChange,
+    VariantResult,
+    WhatIf,
+    whatif_sentence,
 )
 from ragmetrics.storage import open_store, save_manifest
 from tests.fakes import searching

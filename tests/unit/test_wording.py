@@ -30,7 +30,7 @@ from ragmetrics.metrics import (
     select,
 )
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.model import Ask, Embed, Prompt, Text, dump_json
+from ragmetrics.records import Ask, Embed, Prompt, Text, dump_json
 from ragmetrics.scoring import chosen_metrics, plan_run
 from tests.fakes.logs import NIGHT
 from tests.fakes.processes import ROOT

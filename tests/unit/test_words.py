@@ -6,7 +6,7 @@ import re
 
 from hypothesis import given, strategies as st
 
-from ragmetrics.report.formatting import anchor
+from ragmetrics.dashboard.formatting import anchor
 
 
 @given(st.text(max_size=120), st.text(max_size=120))

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.config import Settings, public_settings
+from ragmetrics.delivery import WriteBackReport, queue_night, send_waiting, waiting
+from ragmetrics.delivery.write_back.phoenix import missing_spans
 from ragmetrics.errors import InputError, SettingsError
-from ragmetrics.model import Manifest, Score, Status
 from ragmetrics.pipeline import examine, send_scores, write_back_night
+from ragmetrics.records import Manifest, Score, Status
 from ragmetrics.storage import open_store, path_of, ref_of
-from ragmetrics.write_back import WriteBackReport, queue_night, send_waiting, waiting
-from ragmetrics.write_back.phoenix import missing_spans
 from tests.fakes.nights import night
 from tests.fakes.tracing import (
     KEYS,

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from ragmetrics.config import Settings
-from ragmetrics.model import Score
+from ragmetrics.records import Score
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import FIRST

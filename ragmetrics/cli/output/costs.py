@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from ragmetrics.cli.table import print_grid
-from ragmetrics.model import BudgetReport, Manifest, Usage
-from ragmetrics.report import (
+from ragmetrics.dashboard import (
     active_text,
     budget_text,
     cached_text,
@@ -25,6 +24,7 @@ from ragmetrics.report import (
     usage_text,
     was_over,
 )
+from ragmetrics.records import BudgetReport, Manifest, Usage
 from ragmetrics.text import clean, share
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from ragmetrics.model import FEWEST_LABELS, LabelReport, Manifest
+from ragmetrics.records import FEWEST_LABELS, LabelReport, Manifest
 from ragmetrics.text import clean
 
 _REASONS = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from ragmetrics.cli.table import print_grid
-from ragmetrics.report import money
+from ragmetrics.dashboard import money
 from ragmetrics.scoring import CASCADE, CostPlan, MetricCosts
 from ragmetrics.text import NO_VALUE, clean
 

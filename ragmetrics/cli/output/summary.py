@@ -18,13 +18,14 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from ragmetrics.alerts import Incident, incidents, terminal_text
 from ragmetrics.cli.output.costs import print_budget, print_labelled, print_sample, print_usage
 from ragmetrics.cli.output.labels import print_label_report, print_people
 from ragmetrics.cli.table import print_grid
+from ragmetrics.dashboard import detectable
+from ragmetrics.messages import terminal_text
 from ragmetrics.metrics import Metric
-from ragmetrics.model import Manifest, Status, Summary, unwatched_drop_text
-from ragmetrics.report import detectable
+from ragmetrics.records import Manifest, Status, Summary, unwatched_drop_text
+from ragmetrics.rules import Incident, incidents
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ragmetrics.comparison.replay.run import Progress, run_replay
 from ragmetrics.config import BUILD, Settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import LogSet, NightInputs, find_logs, golden_set, in_layout, log_of
-from ragmetrics.model import IndexBuild, LogRow, ReplayReport
+from ragmetrics.records import IndexBuild, LogRow, ReplayReport
 from ragmetrics.storage import FileInfo, Files, load_gate, open_store
 
 _CHUNK = 1 << 20

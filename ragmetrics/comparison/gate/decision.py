@@ -55,7 +55,7 @@ from ragmetrics.errors import (
 )
 from ragmetrics.judges import deadline_at, use_deadline
 from ragmetrics.logs import GoldenSet, golden_set
-from ragmetrics.model import Comparison, Gate, IndexBuild, JudgeMovement, Source
+from ragmetrics.records import Comparison, Gate, IndexBuild, JudgeMovement, Source
 from ragmetrics.scoring import (
     Part,
     judge_info,

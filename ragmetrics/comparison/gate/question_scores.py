@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean
 
-from ragmetrics.calibration import carried_movement, is_of_one_day, level_error, newest_movement
 from ragmetrics.comparison.gate.staging import BuildSide
 from ragmetrics.comparison.gate.verdict import VerdictEvidence, measure
 from ragmetrics.config import GateRule, Settings
 from ragmetrics.logs import GoldenSet
-from ragmetrics.model import JudgeMovement, Manifest, Status, Usage, WorseQuestion
+from ragmetrics.people import carried_movement, is_of_one_day, level_error, newest_movement
+from ragmetrics.records import JudgeMovement, Manifest, Status, Usage, WorseQuestion
 from ragmetrics.scoring import MetricScores, summarise_run
 from ragmetrics.storage import (
     Files,

@@ -26,7 +26,7 @@ from ragmetrics.config import GateRule, Settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import NightInputs
-from ragmetrics.model import Gate, IndexBuild, Manifest, Record, Source, is_name
+from ragmetrics.records import Gate, IndexBuild, Manifest, Record, Source, is_name
 from ragmetrics.scoring import (
     Staged,
     check_prices,

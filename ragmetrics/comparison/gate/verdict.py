@@ -21,7 +21,7 @@ import numpy as np
 from scipy import special
 
 from ragmetrics.config import GateSettings
-from ragmetrics.model import (
+from ragmetrics.records import (
     JudgeMovement,
     LostPassages,
     MetricVerdict,

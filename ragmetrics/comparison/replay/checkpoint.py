@@ -27,7 +27,7 @@ from pydantic import ValidationError
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import FORMATS, find_logs
-from ragmetrics.model import STATE_VERSION, ReplayReport, ReplayState
+from ragmetrics.records import STATE_VERSION, ReplayReport, ReplayState
 from ragmetrics.retriever import Question, key_of
 from ragmetrics.storage import Files, temporary_file
 

@@ -12,7 +12,7 @@ from ragmetrics.comparison.replay.checkpoint import ReplayCheckpoint, target_of
 from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.errors import InputError, OverDeadline
 from ragmetrics.judges import before_deadline
-from ragmetrics.model import ReplayIncomplete, ReplayReport, is_name
+from ragmetrics.records import ReplayIncomplete, ReplayReport, is_name
 from ragmetrics.retriever import (
     NoAnswer,
     Question,

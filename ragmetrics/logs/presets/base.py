@@ -19,7 +19,7 @@ from ragmetrics.logs.presets.values import (
     structured,
     tried,
 )
-from ragmetrics.model import BadRow
+from ragmetrics.records import BadRow
 
 
 class Place(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any
 from ragmetrics.logs.field_mapping import override
 from ragmetrics.logs.presets import langfuse, langsmith, openinference, otel, ragas
 from ragmetrics.logs.presets.base import Place, Preset, Skipped, Span
-from ragmetrics.model import EXCERPT, REQUIRED, BadRow, Rejected
+from ragmetrics.records import EXCERPT, REQUIRED, BadRow, Rejected
 
 PRESETS: dict[str, Preset] = {
     "ragas": ragas.PRESET,

@@ -19,7 +19,7 @@ from ragmetrics.logs.presets.values import (
     question_in,
     structured,
 )
-from ragmetrics.model import BadRow
+from ragmetrics.records import BadRow
 
 _TYPES = frozenset(
     [

@@ -7,7 +7,7 @@ from typing import Any
 
 from ragmetrics.logs.presets.base import Layout, Preset, Span
 from ragmetrics.logs.presets.values import at, documents_in, identifier, structured
-from ragmetrics.model import BadRow
+from ragmetrics.records import BadRow
 
 _TYPES = ("tool", "chain", "llm", "retriever", "embedding", "prompt", "parser")
 _LAYOUT = Layout(

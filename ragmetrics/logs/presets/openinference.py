@@ -13,7 +13,7 @@ from typing import Any
 from ragmetrics.logs.presets.base import Layout, Preset, Skipped, Span
 from ragmetrics.logs.presets.otlp import COLUMNS, failed, spans
 from ragmetrics.logs.presets.values import at, documents_in, first, structured
-from ragmetrics.model import BadRow
+from ragmetrics.records import BadRow
 
 _KINDS = frozenset(
     [

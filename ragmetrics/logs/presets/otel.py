@@ -25,7 +25,7 @@ from ragmetrics.logs.presets.values import (
     structured,
     tried,
 )
-from ragmetrics.model import BadRow
+from ragmetrics.records import BadRow
 
 _LLM = ("chat", "generate_content", "text_completion")
 _OTHERS = ("embeddings", "execute_tool", "create_agent", "invoke_agent", "invoke_workflow")

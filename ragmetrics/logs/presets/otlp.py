@@ -11,7 +11,7 @@ from typing import Any
 
 from ragmetrics.logs.presets.base import Skipped
 from ragmetrics.logs.presets.values import from_nanoseconds
-from ragmetrics.model import BadRow
+from ragmetrics.records import BadRow
 
 _OTHER_SIGNALS = {"resourceMetrics": "metrics", "resourceLogs": "logs"}
 _OF_A_SPAN = ("name", "context", "parent_id", "start_time", "status", "status_code", "attributes")

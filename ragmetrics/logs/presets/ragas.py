@@ -11,7 +11,7 @@ from typing import Any
 
 from ragmetrics.logs.presets.base import Preset, Skipped, Span
 from ragmetrics.logs.presets.values import about, at, structured
-from ragmetrics.model import FIELDS
+from ragmetrics.records import FIELDS
 
 _OLD = {
     "user_input": "question",

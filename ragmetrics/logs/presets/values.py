@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from ragmetrics.logs.field_mapping import decoded, find_path
-from ragmetrics.model import BadRow
+from ragmetrics.records import BadRow
 
 # In the order of the search.
 _QUESTION = tuple(

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ragmetrics.errors import InputError
-from ragmetrics.model import LogRow, Score, Steps
+from ragmetrics.records import LogRow, Score, Steps
 from ragmetrics.text import normalise
 
 Match: TypeAlias = Literal["auto", "ids", "text"]

@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model import Data, Lexicon, LogRow, Prompt, explain_validation_error
+from ragmetrics.records import Data, Lexicon, LogRow, Prompt, explain_validation_error
 
 T = TypeVar("T")
 V = TypeVar("V", bound=BaseModel)

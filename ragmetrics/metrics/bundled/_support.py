@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask_each
+from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps, ask_each
 from ragmetrics.text import sentences
 
 V = TypeVar("V", bound=BaseModel)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask, ask_each
+from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps, ask, ask_each
 from ragmetrics.text import normalise
 
 # Articles of English, German, Dutch, French, Spanish, Italian and Portuguese. Both sides lose them,

@@ -7,7 +7,7 @@ from typing import Literal
 from ragmetrics.metrics.bundled._support import average_precision
 from ragmetrics.metrics.bundled.context_relevance import GRADE, grades
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import LogRow, Score, Steps
+from ragmetrics.records import LogRow, Score, Steps
 
 
 @metric(

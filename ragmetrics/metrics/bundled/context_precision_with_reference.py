@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from ragmetrics.metrics.bundled._support import ask_each_context, average_precision
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps
+from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps
 
 USEFUL_FROM = 0.5
 

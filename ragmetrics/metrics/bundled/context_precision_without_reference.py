@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragmetrics.metrics.bundled.context_precision_with_reference import USEFUL, usefulness
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import LogRow, Score, Steps
+from ragmetrics.records import LogRow, Score, Steps
 
 
 @metric(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragmetrics.metrics.bundled._support import Support, by_coverage, claims, covered, one_each
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import LogRow, Prompt, Score, Steps, ask
+from ragmetrics.records import LogRow, Prompt, Score, Steps, ask
 
 SUPPORT = Prompt(
     name="support",

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from ragmetrics.metrics.bundled._support import ask_each_context
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps
+from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps
 
 HELPS_FROM, ANSWERS_FROM = 0.2, 0.4
 BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"))

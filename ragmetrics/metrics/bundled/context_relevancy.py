@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask
+from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps, ask
 from ragmetrics.text import sentences
 
 CONTEXT_SAYS = 0.3

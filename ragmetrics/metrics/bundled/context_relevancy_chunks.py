@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED, needed, split
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import LogRow, Score, Steps
+from ragmetrics.records import LogRow, Score, Steps
 
 
 @metric(

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics.bundled._support import Support, by_coverage, claims, covered, one_each
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask
+from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps, ask
 
 
 class Statements(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragmetrics.metrics.bundled._matching import NEEDS, SIMILAR_FROM, Match, Ranking, score_by
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import LogRow, Score, Steps
+from ragmetrics.records import LogRow, Score, Steps
 
 
 def _recall(ranking: Ranking, k: int | None) -> float:

@@ -7,7 +7,7 @@ from math import log2
 
 from ragmetrics.metrics.bundled._matching import NEEDS, SIMILAR_FROM, Match, Ranking, score_by
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import LogRow, Score, Steps
+from ragmetrics.records import LogRow, Score, Steps
 
 
 def _ndcg(ranking: Ranking, k: int | None) -> float:

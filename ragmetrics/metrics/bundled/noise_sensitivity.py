@@ -9,7 +9,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.metrics.bundled._support import claims
 from ragmetrics.metrics.bundled.faithfulness import GROUNDED, STATEMENTS, statements
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import LogRow, Score, Steps, ask_each
+from ragmetrics.records import LogRow, Score, Steps, ask_each
 
 MODES = ("relevant", "irrelevant")
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter
 from ragmetrics.metrics.bundled._ragas import baseline_of, joined, read
 from ragmetrics.metrics.bundled.context_recall import SUPPORT
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import (
+from ragmetrics.records import (
     Data,
     Lexicon,
     LogRow,

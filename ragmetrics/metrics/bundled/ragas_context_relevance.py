@@ -11,7 +11,18 @@ from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.metrics.bundled._ragas import baseline_of, joined
 from ragmetrics.metrics.bundled.context_relevance import GRADE
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import Answer, Ask, Data, Lexicon, LogRow, Prompt, Score, Status, Steps, Text
+from ragmetrics.records import (
+    Answer,
+    Ask,
+    Data,
+    Lexicon,
+    LogRow,
+    Prompt,
+    Score,
+    Status,
+    Steps,
+    Text,
+)
 
 Alone = Literal["either", "first"]
 NO_GRADE = "no 2, 1 or 0 in the reply"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ragmetrics.metrics.bundled._ragas import baseline_of, joined
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, Text, ask
+from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps, Text, ask
 from ragmetrics.text import sentences
 
 NONE_FOUND = "Insufficient Information."

@@ -15,7 +15,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.metrics.bundled._ragas import baseline_of, read
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import (
+from ragmetrics.records import (
     Data,
     Lexicon,
     LogRow,

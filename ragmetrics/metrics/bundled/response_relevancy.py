@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import InputError, UnreadableReply
 from ragmetrics.metrics.definition import metric
-from ragmetrics.model import (
+from ragmetrics.records import (
     Data,
     Lexicon,
     LogRow,

@@ -10,18 +10,18 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.alerts import DEFAULT_RULES, check_rules
 from ragmetrics.config import Settings, load_settings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet, NightPlace, in_layout, log_set, night_place
 from ragmetrics.metrics import bundled_metrics
-from ragmetrics.model import FIELDS, LogRow
 from ragmetrics.pipeline.evaluation import RowsLost, evaluate
 from ragmetrics.pipeline.init.log_layout import find_layout, read_sample
 from ragmetrics.pipeline.init.questions import Ask, Question, take_default
 from ragmetrics.pipeline.init.rule_limits import RuleLimit, rule_limits
 from ragmetrics.pipeline.init.settings_file import FirstSettings, settings_text
 from ragmetrics.pipeline.log_check import CheckReport, check_logs
+from ragmetrics.records import FIELDS, LogRow
+from ragmetrics.rules import DEFAULT_RULES, check_rules
 
 _JUDGES = ("embedded", "openai")
 _MOST_NIGHTS = 7

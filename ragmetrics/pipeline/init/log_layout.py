@@ -8,8 +8,8 @@ from typing import Any
 
 from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet, RecognisedLayout
-from ragmetrics.model import LogRow
 from ragmetrics.pipeline.init.questions import Ask, Question
+from ragmetrics.records import LogRow
 
 _MEANING = {
     "user_input": "the question of the user",

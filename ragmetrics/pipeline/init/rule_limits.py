@@ -9,9 +9,9 @@ from statistics import fmean, stdev
 
 from scipy import special
 
-from ragmetrics.alerts import DEFAULT_RULES, can_fall
 from ragmetrics.config import Rule
-from ragmetrics.model import Summary
+from ragmetrics.records import Summary
+from ragmetrics.rules import DEFAULT_RULES, can_fall
 from ragmetrics.stats import POWER, error_of
 
 NIGHTS_BEFORE = 7

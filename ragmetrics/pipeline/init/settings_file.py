@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from ragmetrics.alerts import blind_text
 from ragmetrics.pipeline.init.rule_limits import RuleLimit
+from ragmetrics.rules import blind_text
 
 _WIDTH = 92
 """Characters of a comment's line."""

@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 from ragmetrics.config import Settings
 from ragmetrics.judges import MetricRequest
-from ragmetrics.model import Usage
+from ragmetrics.records import Usage
 from ragmetrics.scoring.metric_choice import judge_info
 from ragmetrics.storage import Files, nights
 

@@ -42,7 +42,7 @@ from ragmetrics.judges import (
     parts_of,
 )
 from ragmetrics.metrics import Metric, PromptOverrides
-from ragmetrics.model import (
+from ragmetrics.records import (
     Answer,
     Ask,
     Data,

@@ -14,7 +14,7 @@ from typing import Any
 
 from ragmetrics import event_loop as loop
 from ragmetrics.config import Settings
-from ragmetrics.model import SpendLimits, Usage
+from ragmetrics.records import SpendLimits, Usage
 from ragmetrics.scoring.budget.dry_run import DryRun, DryRunCache
 from ragmetrics.scoring.budget.plan import (
     BudgetPlan,

@@ -21,7 +21,7 @@ from pydantic import Field
 from ragmetrics.config import Settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.judges import Spend, SpendLimiter
-from ragmetrics.model import EMBEDDINGS, Record, SpendLimits, Usage
+from ragmetrics.records import EMBEDDINGS, Record, SpendLimits, Usage
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage import Files, RunRef, require_record, save_record
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ragmetrics.judges import Corpus, EmbeddedJudge, fingerprint
 from ragmetrics.metrics import Metric
-from ragmetrics.model import LogRow
+from ragmetrics.records import LogRow
 from ragmetrics.scoring.metric_run import MetricRun, is_heavy
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.sampling.cheap import CheapJudges

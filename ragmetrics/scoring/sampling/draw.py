@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ragmetrics.config import SampleSettings, Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.metrics import Metric
-from ragmetrics.model import FIELDS, Manifest, question_key
+from ragmetrics.records import FIELDS, Manifest, question_key
 from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.sampling.cheap import choose_learned
 from ragmetrics.scoring.sampling.cheap_scores import cheap_fingerprint, load_cheap

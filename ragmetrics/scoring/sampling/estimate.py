@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.model import SampledMean, Status
+from ragmetrics.records import SampledMean, Status
 from ragmetrics.scoring.sampling.plan import Group, stratum_of
 from ragmetrics.scoring.sampling.uncertainty import cheap_bins
 from ragmetrics.stats import Mean, prediction_powered, row_spread

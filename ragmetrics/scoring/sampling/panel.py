@@ -16,7 +16,7 @@ import numpy as np
 
 from ragmetrics.config import Aggregate
 from ragmetrics.metrics import Metric
-from ragmetrics.model import LogRow, Score, Status
+from ragmetrics.records import LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.panel import Panel

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 
-from ragmetrics.model import Record
+from ragmetrics.records import Record
 from ragmetrics.storage import Files, RunRef, require_record
 
 LANGUAGE = "language"

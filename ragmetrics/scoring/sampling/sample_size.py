@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragmetrics.config import SampleSettings
-from ragmetrics.model import Manifest, Summary
+from ragmetrics.records import Manifest, Summary
 from ragmetrics.stats import rows_to_judge
 
 FEWEST = 100

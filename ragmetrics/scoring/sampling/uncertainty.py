@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.model import CheapBin
+from ragmetrics.records import CheapBin
 
 BINS = 20
 FEWEST_PAIRS = 200

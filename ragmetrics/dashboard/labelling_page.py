@@ -1,0 +1,132 @@
+"""The labelling pages: one thing on a screen, to be decided by a person.
+
+    golden questions   confirmed with their right answer and passages (`golden add`)
+    rows               what people would say of their contexts and sentences (`labels:`)
+
+A page is one file that works from a folder and sends nothing anywhere. The browser keeps what was
+decided, and downloads it as a file.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from ragmetrics.dashboard.formatting import clean
+from ragmetrics.dashboard.templating import island, render_page
+from ragmetrics.passages import suggestion_record
+from ragmetrics.people import COLUMNS, label_record
+from ragmetrics.records import REASON_WORDS, LabelSuggestion, Suggestion
+
+_LONGEST = 20_000
+_GRADED = "context_relevance"
+"""The metric whose labels are of the contexts, so that they are on the page as its items."""
+_GRADES = ((0, "no use"), (1, "helps in part"), (2, "answers it"))
+_YES_NO = ((0, "no"), (1, "yes"))
+_SHARES = ((0, "0"), (1, "¼"), (2, "½"), (3, "¾"), (4, "1"))
+
+
+def write_labelling_page(path: Path, suggestions: Sequence[Suggestion]) -> None:
+    """Write the page of some suggested golden questions."""
+    entries = [_golden_entry(one) for one in suggestions]
+    _write(path, "labelling.html", "labelling_golden.js", entries)
+
+
+def write_label_page(path: Path, suggestions: Sequence[LabelSuggestion]) -> None:
+    """Write the page of some rows to label."""
+    entries = [_row_entry(one) for one in suggestions]
+    _write(path, "label_rows.html", "label_rows.js", entries)
+
+
+def _write(path: Path, template: str, script: str, entries: Sequence[Mapping[str, Any]]) -> None:
+    data = island({"key": _digest(entries), "entries": entries})
+    style = "".join(_asset(name) for name in ("tokens.css", "labelling.css"))
+    code = "".join(_asset(name) for name in ("labelling.js", script))
+    page = render_page(
+        template,
+        0,
+        count=len(entries),
+        data=data,
+        style=Markup(style),  # noqa: S704 - an asset of ours
+        script=Markup(code),  # noqa: S704 - an asset of ours
+        style_hash=_source(style),
+        script_hash=_source(code),
+    )
+    path.write_bytes(page)
+
+
+def _golden_entry(one: Suggestion) -> dict[str, Any]:
+    """A suggestion for the page: the row of the file, and what a person decides by."""
+    return {
+        "row": suggestion_record(one),
+        "reason": REASON_WORDS[one.reason],
+        "asked": one.asked,
+        "night": one.night.isoformat(),
+        "passages": [
+            {"id": own.id, "text": clean(own.text[:_LONGEST]), "relevant": bool(own.relevant)}
+            for own in one.passages
+        ],
+    }
+
+
+def _row_entry(one: LabelSuggestion) -> dict[str, Any]:
+    """A row for the page: the row of the file without values, and the items that are answered."""
+    record = label_record(one)
+    given = {name: value for name, value in record.items() if value != ""}
+    groups = [_group(metric, one) for metric in one.metrics]
+    contexts = [] if _GRADED in one.metrics else one.contexts
+    return {
+        "row": given,
+        "response": clean((one.response or "")[:_LONGEST]),
+        "reference": clean((one.reference or "")[:_LONGEST]),
+        "groups": [group for group in groups if group["items"]],
+        "contexts": [clean(text[:_LONGEST]) for text in contexts],
+    }
+
+
+def _group(metric: str, one: LabelSuggestion) -> dict[str, Any]:
+    """The items of one metric, and their possible answers with their keys."""
+    if metric == _GRADED:
+        title = "How relevant is each context to the question?"
+        return _items(title, metric, one.contexts, _GRADES)
+    if metric == "context_recall":
+        title = "Do the contexts say what each sentence of the right answer says?"
+        return _items(title, metric, one.sentences, _YES_NO)
+    title = f"Which {metric} has the row?"
+    group = _items(title, metric, [""], _SHARES)
+    options = [{**option, "value": option["value"] / 4} for option in group["options"]]
+    return {**group, "whole": True, "options": options}
+
+
+def _items(
+    title: str, metric: str, texts: Sequence[str], options: Sequence[tuple[int, str]]
+) -> dict[str, Any]:
+    return {
+        "title": title,
+        "column": COLUMNS.get(metric, metric) if len(options) < len(_SHARES) else metric,
+        "whole": False,
+        "items": [clean(text[:_LONGEST]) for text in texts],
+        "options": [{"key": str(value), "value": value, "text": text} for value, text in options],
+    }
+
+
+def _asset(name: str) -> str:
+    return (files("ragmetrics.dashboard") / "assets" / name).read_text("utf-8")
+
+
+def _source(text: str) -> str:
+    """The content of an inline element, as a content security policy names it."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _digest(entries: Sequence[Any]) -> str:
+    """Where the browser keeps the decisions on these entries."""
+    return hashlib.blake2b(json.dumps(entries).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,162 @@
+"""The pages of one night; the first shows its state, metrics, low segments, rows and sources.
+
+2026-11-19/index.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from urllib.parse import quote
+
+import yaml
+
+from ragmetrics.dashboard.calibration import trusted
+from ragmetrics.dashboard.calibration_page import CALIBRATION_PAGE
+from ragmetrics.dashboard.cards import cards
+from ragmetrics.dashboard.costs import costs
+from ragmetrics.dashboard.figure_layout import histogram_figure
+from ragmetrics.dashboard.formatting import clean, duration
+from ragmetrics.dashboard.lost_passages_view import lost_passages_view
+from ragmetrics.dashboard.night_status import (
+    explained_rules,
+    find_night_status,
+    has_numbers,
+    metric_states,
+    needing_reader,
+    shown_rules,
+)
+from ragmetrics.dashboard.night_tables import STEPS, found_statuses, tag_tables
+from ragmetrics.dashboard.row_selection import KeptRow
+from ragmetrics.dashboard.rows_page import ROWS, write_rows
+from ragmetrics.dashboard.summaries import SUMMARY, summary_page
+from ragmetrics.dashboard.templating import render_page
+from ragmetrics.dashboard.whatif_view import whatif_lines
+from ragmetrics.records import Calibration, Manifest, WhatIf
+from ragmetrics.storage import Files
+
+_SHOWN = 5
+"""Rows of a metric on the night's page; the page of rows has all of them."""
+
+
+@dataclass(frozen=True)
+class RowLine:
+    """One row in one metric: its value, and a link to its texts if they are kept."""
+
+    question: str
+    value: float | None
+    before: float | None
+    """For a row that fell, the mean of its question on the night before."""
+    link: str
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """The rows of one metric to look at first, worst first."""
+
+    metric: str
+    lowest: list[RowLine]
+    fell: list[RowLine]
+
+
+def write_night(
+    site: Files,
+    manifest: Manifest,
+    earlier: Sequence[Manifest],
+    rows: Sequence[KeptRow],
+    calibrations: Sequence[Calibration] = (),
+    *,
+    changed_since: date | None = None,
+    raw: str = "",
+    whatif: WhatIf | None = None,
+) -> str:
+    """Write the pages of a night; return the path of its first page, relative to the site.
+
+    `earlier` are the nights before, oldest first; `rows` are the rows of this night to show. Of the
+    `calibrations`, the page shows those of the night's judges. `changed_since` is the night that
+    changes.html compares with, if there is such a page. `raw` is the folder of the night's scores,
+    `whatif` what would mend the night.
+    """
+    write_rows(site, manifest, rows)
+    site.write(f"{manifest.date}/{SUMMARY}", summary_page(manifest, earlier))
+    page = night_page(
+        manifest, earlier, rows, calibrations, changed_since=changed_since, raw=raw, whatif=whatif
+    )
+    path = f"{manifest.date}/index.html"
+    site.write(path, page)
+    return path
+
+
+def night_page(
+    manifest: Manifest,
+    earlier: Sequence[Manifest],
+    rows: Sequence[KeptRow] = (),
+    calibrations: Sequence[Calibration] = (),
+    *,
+    changed_since: date | None = None,
+    raw: str = "",
+    whatif: WhatIf | None = None,
+) -> bytes:
+    """The first page of a night; for the parameters see `write_night`."""
+    numbers, rules = has_numbers(manifest), shown_rules(manifest, earlier)
+    return render_page(
+        "night.html",
+        1,
+        manifest=manifest,
+        condition=find_night_status(manifest),
+        cards=cards(manifest, earlier) if numbers else [],
+        figure=histogram_figure,
+        tables=tag_tables(manifest) if numbers else [],
+        steps=STEPS,
+        findings=rules,
+        explained=explained_rules(manifest, rules),
+        found_statuses=found_statuses(manifest),
+        groups=_row_groups(manifest, rows),
+        whatif=whatif_lines(whatif),
+        lost=lost_passages_view(
+            manifest.lost_passages, {one.place: _link(one.key) for one in rows}
+        ),
+        most_rows=_SHOWN,
+        rows_page=ROWS if rows else "",
+        previous=earlier[-1].date if earlier else None,
+        earlier_nights=len(earlier),
+        changed_since=changed_since,
+        raw=raw,
+        settings=_settings_text(manifest),
+        took=duration(manifest.finished_at - manifest.started_at),
+        trusted=trusted(manifest, calibrations),
+        costs=costs(manifest),
+        calibration_page=CALIBRATION_PAGE,
+    )
+
+
+def _row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
+    """The rows to look at by metric; metrics that need a reader come first.
+
+    A worst row is named even if it is not kept, because its texts are gone from the store.
+    """
+    states = metric_states(manifest)
+    keys = {one.place: one.key for one in rows}
+    fell = [(why, one) for one in rows for why in one.why if why.kind == "fell"]
+    fell.sort(key=lambda found: -found[0].fall)
+    groups: dict[str, RowGroup] = {}
+    for row in manifest.worst:
+        line = RowLine(row.user_input, row.value, None, _link(keys.get((row.shard, row.position))))
+        groups.setdefault(row.metric, RowGroup(row.metric, [], [])).lowest.append(line)
+    for why, one in fell:
+        line = RowLine(one.row.user_input, why.value, why.before, _link(one.key))
+        groups.setdefault(why.metric, RowGroup(why.metric, [], [])).fell.append(line)
+    return sorted(groups.values(), key=lambda group: needing_reader(group.metric, states))
+
+
+def _link(key: str | None) -> str:
+    """A row's place on the page of rows; empty if the row is not kept."""
+    return "" if key is None else f"{ROWS}#row={quote(key, safe='')}"
+
+
+def _settings_text(manifest: Manifest) -> str:
+    """The settings of the night's run as YAML; empty if an older version stored none."""
+    if not manifest.settings:
+        return ""
+    return clean(yaml.safe_dump(manifest.settings, sort_keys=False, allow_unicode=True))

@@ -1,0 +1,308 @@
+"""The state of a night, a rule and a metric: a word, a sentence, and the findings behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from ragmetrics.dashboard.costs import judged_rows, sample_text, was_over
+from ragmetrics.dashboard.formatting import plural
+from ragmetrics.records import (
+    Finding,
+    Manifest,
+    Summary,
+    UnwatchedDrop,
+    fallen_topic_text,
+    unwatched_drop_story,
+    unwatched_drop_text,
+)
+from ragmetrics.rules import Incident, blind_texts, incidents
+from ragmetrics.scoring import worse_segments
+from ragmetrics.text import finite
+
+RuleState = Literal["firing", "pending", "no_data", "uncompared", "ok"]
+MetricState = RuleState | Literal["fell"]
+NightState = MetricState | Literal["incomplete", "unwatched"]
+
+LABELS: dict[str, str] = {
+    "firing": "firing",
+    "pending": "pending",
+    "fell": "fell, no alert",
+    "no_data": "no data",
+    "incomplete": "incomplete",
+    "unwatched": "no rules",
+    "uncompared": "not compared yet",
+    "ok": "ok",
+}
+_ORDER: tuple[MetricState, ...] = ("firing", "pending", "fell", "no_data", "uncompared", "ok")
+
+_MOST_NOTES = 8
+_ALIKE = 200
+"""Characters that identify a problem."""
+_LEAST = 20
+"""Characters of the shortest reason that is recognised."""
+
+
+@dataclass(frozen=True)
+class NightStatus:
+    """The state of a night in a few words."""
+
+    date: date
+    state: NightState
+    words: str
+    incidents: tuple[Incident, ...] = ()
+    """The incidents that explain the state, worst first."""
+    notes: tuple[str, ...] = ()
+    lowest: tuple[Summary, ...] = ()
+    """For each firing metric, its lowest segment that is significantly below all rows."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The finding that is the cause of each incident."""
+        return tuple(one.cause for one in self.incidents)
+
+    @property
+    def messages(self) -> list[str]:
+        """`firing: context_recall is 0.660, limit 0.8`: each incident in a line."""
+        return [f"{LABELS[rule_state(one.cause)]}: {one.sentence}" for one in self.incidents]
+
+    @property
+    def sentence(self) -> str:
+        """`Night of 2026-11-19: fine.`"""
+        return f"Night of {self.date}: {self.words}."
+
+
+def rule_state(finding: Finding) -> RuleState:
+    """The state of one rule. A breach fires at once; a rule that compared nothing is never ok."""
+    if finding.state == "firing" or finding.level == "breach":
+        return "firing"
+    if finding.level == "no_data":
+        return "no_data"
+    if finding.state == "pending" or finding.level == "suspect":
+        return "pending"
+    return "ok" if finding.compared else "uncompared"
+
+
+def _urgency(finding: Finding) -> tuple[int, bool, str, str]:
+    state = _ORDER.index(rule_state(finding))
+    return (state, not finding.is_rule, finding.severity, finding.rule)
+
+
+def by_state(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, those that need a reader first."""
+    return sorted(findings, key=_urgency)
+
+
+def shown_rules(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Finding]:
+    """The findings, those that need a reader first.
+
+    A night without scores also has the rules of the last night with rules, as not checked.
+    """
+    found = list(manifest.findings)
+    if not has_numbers(manifest):
+        known = {one.key for one in found}
+        found += [_unchecked(one) for one in _last_rules(earlier) if one.key not in known]
+    return [one for incident in _causes(found, manifest) for one in incident.findings]
+
+
+def explained_rules(manifest: Manifest, findings: Sequence[Finding]) -> set[str]:
+    """Keys of the findings that another one explains; rules on one metric explain no other."""
+    return {
+        finding.key
+        for one in incidents(findings, manifest)
+        for finding in one.findings[1:]
+        if not one.cause.is_rule
+    }
+
+
+def _causes(findings: Sequence[Finding], manifest: Manifest) -> list[Incident]:
+    """The incidents by the state of their causes; incidents that explain others come first."""
+    found = incidents(by_state(findings), manifest)
+    return sorted(found, key=lambda one: not one.explained and not _night_failed(one.cause))
+
+
+def _night_failed(cause: Finding) -> bool:
+    """Whether the night itself failed, which comes before its rules."""
+    return cause.kind in ("no_data", "judge_failures") and rule_state(cause) == "firing"
+
+
+def _last_rules(earlier: Sequence[Manifest]) -> list[Finding]:
+    for night in reversed(earlier):
+        rules = [one for one in night.findings if one.is_rule and one.segment is None]
+        if rules:
+            return rules
+    return []
+
+
+def _unchecked(finding: Finding) -> Finding:
+    return Finding(
+        key=finding.key,
+        kind=finding.kind,
+        level="no_data",
+        severity=finding.severity,
+        rule=finding.rule,
+        message=f"{finding.metric}: not checked, as nothing was scored",
+        metric=finding.metric,
+    )
+
+
+def has_numbers(manifest: Manifest) -> bool:
+    """Whether the night was read and anything in it was scored."""
+    return manifest.source.problem is None and any(
+        finite(summary.mean) is not None for summary in manifest.metrics
+    )
+
+
+def metric_states(manifest: Manifest) -> dict[str, MetricState]:
+    """The state of the worst rule on each metric over all rows, or `fell` if no rule watches it."""
+    states: dict[str, MetricState] = {fall.metric: "fell" for fall in manifest.falls}
+    for finding in by_state(manifest.findings):
+        state = rule_state(finding)
+        if finding.metric and not finding.segment and (finding.is_rule or state != "ok"):
+            states.setdefault(finding.metric, state)
+    return states
+
+
+def needing_reader(metric: str, states: Mapping[str, MetricState]) -> tuple[int, bool]:
+    """Sort key: metrics that need a reader first, then those with a rule."""
+    return _ORDER.index(states.get(metric, "ok")), metric not in states
+
+
+def find_night_status(manifest: Manifest) -> NightStatus:
+    """The state of a night."""
+    state, words, findings = _judge(manifest)
+    found = tuple(_causes(findings, manifest))
+    return NightStatus(
+        date=manifest.date,
+        state=state,
+        words=words,
+        incidents=found,
+        notes=_notes(manifest, state, found),
+        lowest=_lowest(manifest, findings) if state == "firing" else (),
+    )
+
+
+def _judge(manifest: Manifest) -> tuple[NightState, str, tuple[Finding, ...]]:
+    """The state, its words, and the findings that explain it."""
+    ordered = [(rule_state(one), one) for one in by_state(manifest.findings)]
+    found: dict[MetricState, tuple[Finding, ...]] = {
+        state: tuple(one for own, one in ordered if own == state) for state in _ORDER
+    }
+    firing, pending = found["firing"], found["pending"]
+    # A small segment has too few rows on many nights. That alone does not make a night incomplete.
+    blind = tuple(f for f in found["no_data"] if f.segment is None)
+    if not has_numbers(manifest):
+        return "no_data", "no data", firing + blind
+    if firing:
+        escalated = sum(one.transition == "escalated" for one in firing)
+        words = f"{_alerts(firing, manifest)} firing"
+        words += f", {escalated} escalated" if escalated else ""
+        words += f", {len(pending)} pending" if pending else ""
+        return "firing", words, firing + pending
+    if pending:
+        return "pending", f"{plural(len(pending), 'alert')} pending, none firing", pending
+    if manifest.falls:
+        return "fell", f"no rule fired; {_fell(manifest.falls)}", blind
+    if blind:
+        return "incomplete", f"nothing firing, but {plural(len(blind), 'rule')} without data", blind
+    if manifest.source.broken or manifest.problems:
+        what = "read" if manifest.source.broken else "scored"
+        return "incomplete", f"nothing firing, but not all was {what}", ()
+    return _quiet(manifest, found["uncompared"])
+
+
+def _quiet(
+    manifest: Manifest, waiting: tuple[Finding, ...]
+) -> tuple[NightState, str, tuple[Finding, ...]]:
+    """A night is fine only if a rule compared something."""
+    rules = [finding for finding in manifest.findings if finding.is_rule]
+    if not rules:
+        return "unwatched", "scored, but no rule watches it", ()
+    if not any(rule_state(finding) == "ok" for finding in rules):
+        return "uncompared", "scored, but no rule has an earlier night to compare with", waiting
+    if not any(rule_state(finding) == "ok" and finding.sees for finding in rules):
+        return "incomplete", "scored, but no rule can see a regression", ()
+    whole = [finding for finding in waiting if finding.segment is None]
+    if whole:
+        return "ok", f"no rule fired, {plural(len(whole), 'rule')} not compared yet", ()
+    return "ok", "fine", ()
+
+
+def _alerts(firing: Sequence[Finding], manifest: Manifest) -> str:
+    """`2 alerts`, without those that another one explains."""
+    found = incidents(firing, manifest)
+    rules = sum(len(one.alike) for one in found if one.cause.is_rule)
+    return plural(len(found) + rules, "alert")
+
+
+def _fell(falls: Sequence[UnwatchedDrop]) -> str:
+    many = f"{len(falls)} metrics got significantly worse"
+    return unwatched_drop_text(falls[0]) if len(falls) == 1 else many
+
+
+def lowest_segments(manifest: Manifest) -> list[tuple[Summary, Summary]]:
+    """The segments that are significantly worse than all rows, each with the summary of all rows;
+    the largest loss first.
+    """
+    wholes = {one.metric: one for one in manifest.metrics if finite(one.mean) is not None}
+    found = [(one, wholes[one.metric]) for one in worse_segments(manifest) if one.metric in wholes]
+
+    def order(pair: tuple[Summary, Summary]) -> tuple[float, str, str]:
+        one, whole = pair
+        return -one.loss(whole.mean or 0.0), one.metric, str(one.segment)
+
+    return sorted(found, key=order)
+
+
+def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, ...]:
+    """The lowest segment of each firing metric."""
+    firing = dict.fromkeys(f.metric for f in findings if f.metric and rule_state(f) == "firing")
+    lowest: dict[str, Summary] = {}
+    for one, _ in lowest_segments(manifest):
+        lowest.setdefault(one.metric, one)
+    return tuple(lowest[metric] for metric in firing if metric in lowest)
+
+
+def _notes(
+    manifest: Manifest, state: NightState, found: Sequence[Incident] = ()
+) -> tuple[str, ...]:
+    """Further notes, without what the incidents say already."""
+    notes = []
+    if manifest.lost_passages and manifest.lost_passages.sentence:
+        notes.append(f"{manifest.lost_passages.sentence}.")
+    if manifest.lost_passages and manifest.lost_passages.edited:
+        notes.append(f"{manifest.lost_passages.edited}.")
+    fallen = manifest.topics.fallen if manifest.topics else []
+    notes += [f"{fallen_topic_text(one)}." for one in fallen]
+    said = " ".join(one.message for one in found)
+    problem = manifest.source.problem or ("" if found else "No row could be scored.")
+    if state == "no_data" and problem and not _is_in(said, problem):
+        notes.append(problem)
+    if manifest.source.broken:
+        files = plural(len(manifest.source.broken), "file")
+        notes.append(f"{files} could not be read to the end.")
+    if manifest.budget and was_over(manifest.budget):
+        notes.append(judged_rows(manifest.budget, manifest.source.rows, manifest.sample))
+    if manifest.sample:
+        notes.append(f"A sample: {sample_text(manifest.sample, manifest.source.rows)}.")
+    notes += [f"{text}." for text in blind_texts(manifest.findings)]
+    notes += [f"{unwatched_drop_story(fall)}." for fall in manifest.falls[:_MOST_NOTES]]
+    notes += [f"Damaged file: {damaged}." for damaged in manifest.damaged[:_MOST_NOTES]]
+    notes += [
+        f"Not scored: {problem}"
+        for problem in manifest.problems[:_MOST_NOTES]
+        if not _is_in(said, problem)
+    ]
+    resolved = sum(f.transition == "resolved" for f in manifest.findings)
+    if resolved:
+        notes.append(f"{plural(resolved, 'alert')} resolved this night.")
+    return tuple(notes)
+
+
+def _is_in(said: str, problem: str) -> bool:
+    """Whether a problem is said already: its beginning, or its reason after the first colon."""
+    line = " ".join(problem.split())
+    reason = line.partition(": ")[2]
+    return line[:_ALIKE] in said or (len(reason) > _LEAST and reason[:_ALIKE] in said)

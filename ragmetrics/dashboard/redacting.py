@@ -1,0 +1,149 @@
+"""Replaces logged texts by short hashes before any page shows them; scores stay.
+
+A hash is keyed: whoever guesses a text cannot check the guess.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ragmetrics.dashboard.row_selection import KeptRow
+from ragmetrics.people import History
+from ragmetrics.records import (
+    BrokenFile,
+    Calibration,
+    Comparison,
+    FailedGate,
+    Gate,
+    LabelReport,
+    LogRow,
+    LostPassages,
+    Manifest,
+    Record,
+    Score,
+    VariantResult,
+    hashed,
+    hashed_place,
+    hashed_quote,
+    redact_quotes,
+    redactions,
+)
+from ragmetrics.storage import ScoredRow
+
+R = TypeVar("R", bound=Record)
+
+_TEXTS = {"user_input", "text", "carried"}
+"""Fields of records with logged texts."""
+_QUOTING = {"problems"}
+"""Fields that may quote a logged text after a colon."""
+_QUOTING_REASONS = (FailedGate, BrokenFile, VariantResult)
+"""Records whose `reason` may quote a logged text."""
+_PLACES = {"reasons", "rejected"}
+"""Counts by why a row could not be read. A reason may name a key of the log."""
+_OWN_WORDS = {"status", "band", "matched_by"}
+"""Details of scores with words of the product."""
+
+
+def redacted(record: R, hide: bool = True) -> R:
+    """A record in which every logged text is its hash, if texts are to be hidden, or the record was
+    made with `redact: true`; else the record itself.
+
+    The copy of a manifest has that setting, so everything that is made from it is hidden too.
+    """
+    if not (hide or _is_redacted(record)):
+        return record
+    names = type(record).model_fields
+    fields = {name: _field(record, name, getattr(record, name)) for name in names}
+    if isinstance(record, Manifest):
+        hidden = redactions(record.source, record.quoting)
+        fields["findings"] = [
+            one.model_copy(update={"message": redact_quotes(one.message, hidden)})
+            for one in record.findings
+        ]
+        fields["settings"] = {**record.settings, "redact": True}
+    if isinstance(record, Gate):
+        hidden = redactions(record.serving_source, ()) | redactions(record.source, record.problems)
+        fields["reasons"] = [redact_quotes(one, hidden) for one in record.reasons]
+    return record.model_copy(update=fields)
+
+
+def redacted_history(history: History, hide: bool) -> History:
+    """Calibrations without the keys of labelled rows and without quotes in error messages."""
+    return replace(history, calibrations=[redacted(one, hide) for one in history.calibrations])
+
+
+def redacted_row(kept: KeptRow) -> KeptRow:
+    """A row whose texts, and the judges' words, are hashes; ids, tags and scores stay."""
+    scores = {metric: _score(score) for metric, score in kept.scores.items()}
+    earlier = [
+        replace(one, contexts=tuple(redacted(context) for context in one.contexts))
+        for one in kept.earlier
+    ]
+    return replace(kept, scored=ScoredRow(_row(kept.row), scores), earlier=tuple(earlier))
+
+
+def _is_redacted(record: Record) -> bool:
+    """Whether the record was made with `redact: true`."""
+    if isinstance(record, Manifest):
+        return record.redacts
+    if isinstance(record, Comparison):
+        return record.a.redact or record.b.redact
+    return isinstance(record, Gate | FailedGate | Calibration) and record.redact
+
+
+def _field(record: Record, name: str, value: Any) -> Any:
+    if isinstance(value, Record):
+        return redacted(value)
+    if isinstance(value, str) and name in _TEXTS:
+        return hashed(value)
+    if isinstance(value, str) and (
+        name in _QUOTING
+        or (name == "notes" and isinstance(record, LostPassages))
+        or (name == "problem" and isinstance(record, LabelReport))
+        or (name == "reason" and isinstance(record, _QUOTING_REASONS))
+    ):
+        return hashed_quote(value)
+    if isinstance(value, dict) and name in _PLACES:
+        counts: Counter[str] = Counter()
+        for reason, count in value.items():
+            counts[hashed_place(reason)] += count
+        return dict(counts)
+    if isinstance(value, dict) and name == "not_applicable":  # as the reasons of rows
+        return {hashed(reason): count for reason, count in value.items()}
+    if isinstance(value, dict) and name == "unanswered":
+        return {hashed_quote(reason): count for reason, count in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_field(record, name, one) for one in value)
+    return value
+
+
+def _row(row: LogRow) -> LogRow:
+    def maybe(text: str | None) -> str | None:
+        return None if text is None else hashed(text)
+
+    expected = row.reference_contexts
+    return replace(
+        row,
+        user_input=hashed(row.user_input),
+        response=maybe(row.response),
+        reference=maybe(row.reference),
+        retrieved_contexts=tuple(map(hashed, row.retrieved_contexts)),
+        reference_contexts=None if expected is None else tuple(map(hashed, expected)),
+    )
+
+
+def _score(score: Score) -> Score:
+    return replace(score, reason=hashed(score.reason), details=_details("", score.details))
+
+
+def _details(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return value if name in _OWN_WORDS else hashed(value)
+    if isinstance(value, Mapping):
+        return {key: _details(str(key), one) for key, one in value.items()}
+    if isinstance(value, Sequence):
+        return [_details(name, one) for one in value]
+    return value

@@ -1,0 +1,189 @@
+"""Reads the rows that a night's pages show, and the same questions on the nights before.
+
+It decodes only the columns and row groups that it needs. Questions are found by their hashes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from ragmetrics.comparison import LoadScores, moved_contexts, night_before, question_means
+from ragmetrics.dashboard.lost_passages_view import MOST_SHOWN
+from ragmetrics.dashboard.redacting import redacted
+from ragmetrics.dashboard.row_selection import (
+    EarlierNight,
+    KeptRow,
+    RowTable,
+    pick_rows,
+    unique_keys,
+)
+from ragmetrics.errors import StoreError
+from ragmetrics.records import LogRow, Manifest, question_key
+from ragmetrics.storage import (
+    Files,
+    RowLocation,
+    RunRef,
+    by_shard,
+    is_missing,
+    read_columns,
+    records_at,
+    ref_of,
+    row_of,
+    scored_rows,
+    scores_at,
+    side_by_side,
+)
+
+_NIGHTS = 3
+"""Earlier nights that a row is compared with."""
+_ROW_COLUMNS = ["id", "user_input", "retrieved_contexts", "retrieved_context_ids", "index_build"]
+log = logging.getLogger(__name__)
+
+
+def load_rows(
+    files: Files, manifest: Manifest, earlier: Sequence[Manifest], load: LoadScores
+) -> list[KeptRow]:
+    """The rows that `pick_rows` chooses, with the same questions on earlier nights.
+
+    `earlier` are the manifests of the nights before, oldest first; `load` reads the scores of a
+    night. Empty if the night's rows are no longer in the store.
+    """
+    if not manifest.source.rows:
+        return []
+    ref, metrics = ref_of(manifest), [summary.metric for summary in manifest.metrics]
+    try:
+        table = _read_table(files, manifest, load)
+        lower = {summary.metric for summary in manifest.metrics if not summary.higher_is_better}
+        before = _means_before(manifest, earlier, load)
+        why = pick_rows(table, manifest.worst, before, lower, _lost_rows(manifest))
+        scored = scored_rows(files, ref, metrics, by_shard(why))
+    except StoreError as error:
+        if not is_missing(error):
+            raise
+        log.warning("%s: its rows are not shown: %s", manifest.date, error)
+        return []
+    asked = {place: scored[place].row for place in why}
+    newest = list(reversed(earlier[-_NIGHTS:]))
+    nights = side_by_side(files, lambda night: _find(files, night, manifest, asked), newest)
+    keys = unique_keys(row.id for row in asked.values())
+    return [
+        KeptRow(
+            place, key, scored[place], why[place], tuple(n[place] for n in nights if place in n)
+        )
+        for key, place in zip(keys, asked, strict=True)
+    ]
+
+
+def _lost_rows(manifest: Manifest) -> list[RowLocation]:
+    """The rows of the questions that lost the first passages of the list."""
+    passages = manifest.lost_passages.passages if manifest.lost_passages else []
+    places = ((one.shard, one.position) for one in passages[:MOST_SHOWN])
+    return list(dict.fromkeys((a, b) for a, b in places if a is not None and b is not None))
+
+
+def _read_table(files: Files, manifest: Manifest, load: LoadScores) -> RowTable:
+    ref, metrics = ref_of(manifest), [summary.metric for summary in manifest.metrics]
+    places: list[RowLocation] = []
+    ids: list[str] = []
+    questions: list[str] = []
+    for shard in range(ref.shards):
+        own_ids, own_questions = _names_of(files, ref, metrics, shard)
+        places += [(shard, position) for position in range(len(own_ids))]
+        ids += own_ids
+        questions += own_questions
+    values = {metric: load(manifest, metric).table["value"].to_numpy() for metric in metrics}
+    return RowTable(places, ids, questions, values)
+
+
+def _names_of(
+    files: Files, ref: RunRef, metrics: Sequence[str], shard: int
+) -> tuple[list[str], list[str]]:
+    """The ids of a shard's rows, and the keys of their questions."""
+    for metric in metrics:
+        if files.exists(ref.scores(metric, shard)):
+            table = read_columns(files, ref.scores(metric, shard), ["id", "question"])
+            return table["id"].to_pylist(), table["question"].to_pylist()
+    table = read_columns(files, ref.rows(shard), ["id", "user_input"])
+    return table["id"].to_pylist(), [question_key(one) for one in table["user_input"].to_pylist()]
+
+
+def _means_before(
+    manifest: Manifest, earlier: Sequence[Manifest], load: LoadScores
+) -> dict[str, dict[str, float]]:
+    """By metric, the mean of each question on the night before, if that night compares."""
+    night = night_before(manifest, earlier)
+    if night is None:
+        return {}
+    means = {metric: question_means(load(night, metric)) for metric in _comparable(night, manifest)}
+    return {
+        metric: {str(question): mean for question, mean in found.items()}
+        for metric, found in means.items()
+    }
+
+
+def _comparable(night: Manifest, later: Manifest) -> list[str]:
+    """The metrics that both nights scored with the same fingerprint."""
+    return [
+        now.metric
+        for now in later.metrics
+        if (then := night.summary(now.metric))
+        and then.scored
+        and then.fingerprint == now.fingerprint
+    ]
+
+
+def _find(
+    files: Files, night: Manifest, later: Manifest, asked: Mapping[RowLocation, LogRow]
+) -> dict[RowLocation, EarlierNight]:
+    """An earlier night for each row of the later night whose question it has.
+
+    Empty if the rows of the earlier night are gone.
+    """
+    ref, metrics = ref_of(night), _comparable(night, later)
+    then: dict[RowLocation, tuple[LogRow, dict[str, float | None]]] = {}
+    try:
+        places = _places(files, night, asked)
+        for shard, positions in by_shard(list(places.values())).items():
+            values = scores_at(files, ref, metrics, shard, positions, ["value"])
+            for position, record in records_at(
+                files, ref.rows(shard), positions, _ROW_COLUMNS
+            ).items():
+                of_row = {metric: own[position]["value"] for metric, own in values.items()}
+                then[shard, position] = row_of(record), of_row
+    except StoreError as error:
+        if error.transient:
+            raise
+        log.warning("%s is not compared with %s: %s", later.date, night.date, error)
+        return {}
+    return {place: _earlier(night, asked[place], *then[at]) for place, at in places.items()}
+
+
+def _places(
+    files: Files, night: Manifest, asked: Mapping[RowLocation, LogRow]
+) -> dict[RowLocation, RowLocation]:
+    """The place of each question in the night: the row with the same id, else the first row."""
+    wanted = {row.question_key for row in asked.values()}
+    first: dict[str, RowLocation] = {}
+    by_id: dict[tuple[str, str], RowLocation] = {}
+    ref, metrics = ref_of(night), [summary.metric for summary in night.metrics]
+    for shard in range(ref.shards):
+        ids, questions = _names_of(files, ref, metrics, shard)
+        for position, question in enumerate(questions):
+            if question in wanted:
+                first.setdefault(question, (shard, position))
+                by_id.setdefault((question, ids[position]), (shard, position))
+    return {
+        place: by_id.get((row.question_key, row.id), first[row.question_key])
+        for place, row in asked.items()
+        if row.question_key in first
+    }
+
+
+def _earlier(
+    night: Manifest, now: LogRow, then: LogRow, values: Mapping[str, float | None]
+) -> EarlierNight:
+    contexts = moved_contexts(then, now)
+    if night.redacts:
+        contexts = [redacted(one) for one in contexts]
+    return EarlierNight(night.date, then.index_build, values, tuple(contexts))

@@ -1,0 +1,246 @@
+"""The page of a night's rows: the worst in full, and a search over all rows that are kept.
+
+2026-11-19/rows.html              readable without scripts
+2026-11-19/rows-1.js to rows-3.js   (globalThis.ROWS ??= []).push({"page": 1, "rows": [...]});
+
+The kept rows are scripts, because a browser loads those from a folder too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from markupsafe import Markup
+
+from ragmetrics.dashboard.formatting import anchor, clean
+from ragmetrics.dashboard.night_status import metric_states, needing_reader
+from ragmetrics.dashboard.row_detail import RowDetail, row_detail
+from ragmetrics.dashboard.row_selection import KeptRow
+from ragmetrics.dashboard.templating import render_page
+from ragmetrics.records import Manifest, WorstRow
+from ragmetrics.storage import Files, RowLocation, ref_of, remove_file
+from ragmetrics.text import finite
+
+ROWS = "rows.html"
+MOST_BYTES = 295_000
+"""Size of the page."""
+MOST_FILE_BYTES = 1_000_000
+"""Size of one script."""
+_MOST_FILES = 3
+_ROOM = 16_000
+"""Bytes of texts of a row that is among the worst or fell."""
+_SAMPLED_ROOM = 6_000
+"""Bytes of texts of a sampled row."""
+_MOST_IN_LIST = 10
+_MOST_TAGS = 150
+_MOST_ROW_TAGS = 30
+_FIRST_SAMPLED = 10
+_LONGEST_NAME = 200
+_LONGEST_QUESTION = 1_000
+_HEAD = "(globalThis.ROWS ??= []).push("
+_SIGNS = {sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+_PACKED = {"<": "\x82", ">": "\x83", "&": "\x84"}
+"""The signs of an article's markup as characters that no cleaned text contains. They take two bytes
+each; escapes would make the files half as large again. rows.js turns them back."""
+
+_Worst = Mapping[str, Sequence[tuple[WorstRow, RowDetail]]]
+"""The worst rows of each metric that are kept, worst first."""
+
+
+def write_rows(site: Files, manifest: Manifest, rows: Sequence[KeptRow]) -> str | None:
+    """Write the page of a night's rows, and its data; return its path, or None without rows."""
+    folder = manifest.date
+    found = {kept.place: _detail(kept) for kept in rows}
+    articles = {one.kept.key: _article(one) for one in found.values()}
+    pages = _pages_of([_entry(one, articles[one.kept.key]) for one in found.values()])
+    for number, page in enumerate(pages, 1):  # before the page that names them
+        site.write(f"{folder}/rows-{number}.js", _script(number, page))
+    for number in range(len(pages) + 1, _MOST_FILES + 1):  # files of another run of the night
+        remove_file(site, f"{folder}/rows-{number}.js")
+    path = f"{folder}/{ROWS}"
+    if not found:
+        remove_file(site, path)
+        return None
+    kept = list(found.values())[: sum(map(len, pages))]
+    worst = _worst_rows(manifest, found)
+    site.write(path, _page(manifest, worst, kept, articles, len(pages)))
+    return path
+
+
+def _detail(kept: KeptRow) -> RowDetail:
+    sampled = all(one.kind == "sample" for one in kept.why)
+    return row_detail(kept, _SAMPLED_ROOM if sampled else _ROOM)
+
+
+def _article(found: RowDetail) -> Markup:
+    return Markup(render_page("_row.html", 1, found=found).decode())  # noqa: S704 - by a template
+
+
+def _worst_rows(manifest: Manifest, found: Mapping[RowLocation, RowDetail]) -> _Worst:
+    """The worst rows by metric, in the order of the cards."""
+    by_metric: dict[str, list[tuple[WorstRow, RowDetail]]] = {}
+    for one in manifest.worst:
+        kept = found.get((one.shard, one.position))
+        if kept:
+            by_metric.setdefault(one.metric, []).append((one, kept))
+    states = metric_states(manifest)
+    ordered = sorted(by_metric, key=lambda metric: needing_reader(metric, states))
+    return {metric: by_metric[metric] for metric in ordered}
+
+
+def _page(
+    manifest: Manifest,
+    worst: _Worst,
+    kept: Sequence[RowDetail],
+    articles: Mapping[str, Markup],
+    files: int,
+) -> bytes:
+    """The page, with as many rows in full as its size allows."""
+    ref, fallen = ref_of(manifest), _only_fallen(worst, kept)
+
+    def page(full: Mapping[str, Markup]) -> bytes:
+        return render_page(
+            ROWS,
+            1,
+            manifest=manifest,
+            sections=_sections(worst, full),
+            fallen=[full[key] for key in fallen if key in full],
+            others=[full[one.kept.key] for one in kept if not worst and one.kept.key in full],
+            metrics=[(anchor(one.metric), one) for one in manifest.metrics],
+            tags=_tag_values(kept),
+            kinds=Counter(kind for one in kept for kind in {why.kind for why in one.kept.why}),
+            kept=len(kept),
+            hidden=manifest.redacts,
+            files=files,
+            rows_folder=ref.folder("rows"),
+            scores_folder=ref.folder("scores"),
+        )
+
+    wanted = _in_turn(worst) + fallen
+    full: dict[str, Markup] = {}
+    room = MOST_BYTES - len(page({}))
+    for key in wanted or [one.kept.key for one in kept[:_FIRST_SAMPLED]]:
+        size = len(articles[key].encode())
+        if size <= room:
+            full[key], room = articles[key], room - size
+    return page(full)
+
+
+def _only_fallen(worst: _Worst, kept: Sequence[RowDetail]) -> list[str]:
+    """Keys of the rows that fell and are not among the worst, the largest fall first; none if no
+    row is among the worst.
+    """
+    shown = {found.kept.key for lines in worst.values() for _, found in lines}
+    falls = {
+        one.kept.key: max(why.fall for why in one.kept.why)
+        for one in kept
+        if worst and one.kept.key not in shown
+    }
+    return sorted(filter(falls.__getitem__, falls), key=falls.__getitem__, reverse=True)
+
+
+def _in_turn(worst: _Worst) -> list[str]:
+    """The worst row of each metric, then the second of each, and so on; each row once."""
+    turns = zip_longest(*worst.values())
+    return list(dict.fromkeys(pair[1].kept.key for turn in turns for pair in turn if pair))
+
+
+def _sections(worst: _Worst, full: Mapping[str, Markup]) -> list[dict[str, Any]]:
+    """The parts of the page by metric. A row is in full in the first part that has it; `elsewhere`
+    are the others, each with whether this page has it in full.
+    """
+    shown: set[str] = set()
+    sections = []
+    for metric, group in worst.items():
+        lines = group[:_MOST_IN_LIST]
+        keys = dict.fromkeys(found.kept.key for _, found in lines)
+        here = [key for key in keys if key in full and key not in shown]
+        shown.update(here)
+        elsewhere = [
+            (one, found.kept.key, found.kept.key in full)
+            for one, found in lines
+            if found.kept.key not in here
+        ]
+        articles = [full[key] for key in here]
+        sections.append(
+            {"metric": metric, "rows": len(group), "articles": articles, "elsewhere": elsewhere}
+        )
+    return sections
+
+
+def _tag_values(kept: Sequence[RowDetail]) -> list[tuple[str, str, int]]:
+    """Tag, value and rows of the kept rows' tags that have more than one value."""
+    counts = Counter(item for one in kept for item in _shown_tags(one).items())
+    per_tag = Counter(tag for tag, _ in counts)
+    useful = [(item, rows) for item, rows in counts.items() if per_tag[item[0]] > 1]
+    most = sorted(useful, key=lambda one: (-one[1], one[0]))[:_MOST_TAGS]
+    return sorted((tag, value, rows) for (tag, value), rows in most)
+
+
+def _entry(found: RowDetail, article: str) -> bytes:
+    """One row as JSON: what the page searches, sorts and filters by, and the row as it is shown.
+
+    Metrics have the names that anchors use.
+    """
+    row = found.kept.row
+    scores = {anchor(name): finite(score.value) for name, score in found.kept.scores.items()}
+    fields: dict[str, Any] = {
+        "key": found.kept.key,
+        "id": _short(row.id),
+        "question": _short(row.user_input, _LONGEST_QUESTION),
+        "why": [
+            {"kind": one.kind, "metric": anchor(one.metric), "before": finite(one.before)}
+            if one.metric
+            else {"kind": one.kind}
+            for one in found.kept.why
+        ],
+        "scores": {name: round(value, 6) for name, value in scores.items() if value is not None},
+        "tags": list(_shown_tags(found).items()),  # pairs: a script's object loses `__proto__`
+        "build": _short(row.index_build or ""),
+        "language": _short(row.language or ""),
+        "at": row.timestamp.strftime("%Y-%m-%d %H:%M") if row.timestamp else "",
+        "html": _replaced(article, _PACKED),
+    }
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _replaced(text, _SIGNS).encode()  # ends no script and begins no element
+
+
+def _shown_tags(found: RowDetail) -> dict[str, str]:
+    """The tags by which a row can be found, as the page shows them."""
+    tags = list(found.kept.row.tags.items())[:_MOST_ROW_TAGS]
+    return {_short(tag): _short(value) for tag, value in tags}
+
+
+def _pages_of(entries: Sequence[bytes]) -> list[list[bytes]]:
+    """The rows of each file, in order; rows without room in the last file are left out."""
+    pages: list[list[bytes]] = []
+    room = 0
+    for one in entries:
+        if len(one) > room or not pages:
+            if len(pages) == _MOST_FILES:
+                break
+            pages.append([])
+            room = MOST_FILE_BYTES
+        pages[-1].append(one)
+        room -= len(one) + 1
+    return pages
+
+
+def _script(page: int, rows: Sequence[bytes]) -> bytes:
+    """A file of rows, numbered from 1."""
+    return f'{_HEAD}{{"page":{page},"rows":[\n'.encode() + b",\n".join(rows) + b"\n]});\n"
+
+
+def _short(text: str, longest: int = _LONGEST_NAME) -> str:
+    """A text as it is listed, searched and saved as CSV; a text that is cut ends in `…`."""
+    return clean(text if len(text) <= longest else f"{text[: longest - 1]}…")
+
+
+def _replaced(text: str, signs: Mapping[str, str]) -> str:
+    for sign, other in signs.items():  # much faster than `translate` if a text is not ASCII
+        text = text.replace(sign, other)
+    return text

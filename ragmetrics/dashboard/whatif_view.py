@@ -1,0 +1,28 @@
+"""The view of a what-if: one line per variant of the retriever."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ragmetrics.records import VariantChange, VariantResult, WhatIf, whatif_sentence
+
+_MOST_CHANGES = 6
+"""Metrics whose changes a line shows."""
+
+
+@dataclass(frozen=True)
+class WhatIfLines:
+    """What the section shows."""
+
+    found: WhatIf
+    sentence: str
+    variants: list[VariantResult]
+
+    def changes(self, changes: list[VariantChange]) -> list[VariantChange]:
+        """The changes that are known, those of the first metrics."""
+        return [one for one in changes if one.difference is not None][:_MOST_CHANGES]
+
+
+def whatif_lines(found: WhatIf | None) -> WhatIfLines | None:
+    """The view; None where nobody asked."""
+    return WhatIfLines(found, whatif_sentence(found), found.variants) if found else None

@@ -1,0 +1,94 @@
+from .pull_request.check_result import (
+    CheckResult as CheckResult,
+    Conclusion as Conclusion,
+    drop_conclusion as drop_conclusion,
+    without_result as without_result,
+)
+from .pull_request.markdown import (
+    COMMENT_LIMIT as COMMENT_LIMIT,
+    comparison_result as comparison_result,
+    gate_result as gate_result,
+)
+from .pull_request.hosts import (
+    Host as Host,
+    find_host as find_host,
+)
+from .gate_notifications import (
+    builds_link as builds_link,
+    gate_message as gate_message,
+    is_news as is_news,
+    notify_failed_gate as notify_failed_gate,
+    notify_gate as notify_gate,
+)
+from .state import (
+    advance_states as advance_states,
+    notifications as notifications,
+    NO_SILENCES as NO_SILENCES,
+)
+from .delivery import (
+    Delivery as Delivery,
+    notify_channels as notify_channels,
+    alert_messages as alert_messages,
+    dashboard_link as dashboard_link,
+    page_link as page_link,
+    message_composer as message_composer,
+)
+from .state_store import (
+    load_alerts as load_alerts,
+    repair_state as repair_state,
+)
+from .state_fold import (
+    fold_states as fold_states,
+)
+from .late_nights import (
+    is_late as is_late,
+)
+from .alert_list import (
+    Alert as Alert,
+    all_alerts as all_alerts,
+    find_alert as find_alert,
+    open_alerts as open_alerts,
+)
+from .alert_store import (
+    AlertStore as AlertStore,
+    Undelivered as Undelivered,
+)
+from .slack_threads import (
+    Threads as Threads,
+)
+from .dashboard_failure import (
+    notify_dashboard_failure as notify_dashboard_failure,
+)
+from .message_samples import (
+    sample_messages as sample_messages,
+)
+from .missed_nights import (
+    with_missed_nights as with_missed_nights,
+)
+from .notification_channels import (
+    channels as channels,
+    SLACK as SLACK,
+)
+from .outbox import (
+    given_up as given_up,
+    GIVEN_UP as GIVEN_UP,
+    LONGEST_DAYS as LONGEST_DAYS,
+)
+from .renamed_alerts import (
+    with_keys_of_today as with_keys_of_today,
+)
+from .timeouts import (
+    Unconfirmed as Unconfirmed,
+    with_timeout as with_timeout,
+    CHANNEL_TIMEOUT as CHANNEL_TIMEOUT,
+)
+from .write_back.delivery import (
+    WriteBackReport as WriteBackReport,
+    queue_night as queue_night,
+    send_waiting as send_waiting,
+    target_problems as target_problems,
+)
+from .write_back.outbox import (
+    WaitingNight as WaitingNight,
+    waiting as waiting,
+)

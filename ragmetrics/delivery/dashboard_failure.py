@@ -1,0 +1,59 @@
+"""The message that a night's dashboard pages failed. Alerts do not wait for pages."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from ragmetrics.config import Settings
+from ragmetrics.delivery.notification_channels import SLACK, channels
+from ragmetrics.delivery.timeouts import CHANNEL_TIMEOUT, Unconfirmed, with_timeout
+from ragmetrics.messages import Message, context, links, plain, section
+from ragmetrics.records import Manifest
+from ragmetrics.storage import Files
+from ragmetrics.text import clean, escape
+
+log = logging.getLogger(__name__)
+
+
+def notify_dashboard_failure(
+    settings: Settings, files: Files, manifest: Manifest, reason: str, run_url: str | None = None
+) -> bool:
+    """Notify every channel that a night's pages failed; return whether Slack confirmed.
+
+    Nothing is stored: where a channel does not confirm, only the failed run shows the problem.
+    """
+    message = compose_dashboard_failure(manifest, reason, run_url)
+    confirmed = False
+    for channel in channels(settings.alerts, files):
+        if channel.missing_variable or not channel.accepts("warning"):
+            continue
+        try:
+            with_timeout(CHANNEL_TIMEOUT, partial(channel.send, message))
+        except Unconfirmed as error:
+            log.error("%s: dashboard failure not delivered: %s", channel.name, error)
+        else:
+            confirmed = confirmed or channel.name == SLACK
+    return confirmed
+
+
+def compose_dashboard_failure(
+    manifest: Manifest, reason: str, run_url: str | None = None
+) -> Message:
+    """The message of a night whose pages could not be written."""
+    title = f"🟡 Warning: the dashboard could not be written for {manifest.date}"
+    what = (
+        "Links to this night lead to no page, or to an old page. Its alerts are valid. "
+        "The next run writes the missing pages."
+    )
+    blocks = [
+        {"type": "header", "text": plain(title)},
+        section(f"*Why*\n{escape(clean(reason, 1_000), 1_500)}"),
+        context(f"{escape(manifest.dataset, 80)}. {what}"),
+        *links({"run": run_url}),
+    ]
+    text = escape(f"{title}: {clean(reason, 150)} ({manifest.dataset})", 300)
+    return Message(text=text, blocks=blocks, tone="warning")
+
+
+__all__ = ["compose_dashboard_failure", "notify_dashboard_failure"]

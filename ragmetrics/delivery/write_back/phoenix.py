@@ -1,0 +1,132 @@
+"""Arize Phoenix: annotations of spans and of the documents of a retrieval, by its REST API.
+
+POST /v1/span_annotations?sync=true       replaced by name, span and identifier
+POST /v1/document_annotations?sync=true   replaced by name, span and position; has no identifier
+
+With `sync` the server answers when the annotations are stored, with an id for each. It takes a
+whole request or nothing: 404 lists the spans that do not exist, which may come later.
+Source: the server of the package `arize-phoenix` 20, `server/api/routers/v1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from ragmetrics.config import PhoenixSettings
+from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult
+from ragmetrics.delivery.write_back.secrets import secret_of
+from ragmetrics.delivery.write_back.target import Outcome, target_key
+from ragmetrics.delivery.write_back.target_client import TargetClient
+from ragmetrics.http import Answer
+from ragmetrics.records import dump_json
+
+_SPANS, _DOCUMENTS = "/v1/span_annotations?sync=true", "/v1/document_annotations?sync=true"
+_LIST, _END = "Spans with IDs ", " do not exist"
+
+
+class _Annotation(BaseModel):
+    id: str = Field(min_length=1)
+
+
+class _Stored(BaseModel):
+    """The answer to annotations that are stored."""
+
+    data: list[_Annotation]
+
+
+class Phoenix:
+    """A server of Phoenix."""
+
+    name = "phoenix"
+
+    def __init__(
+        self, settings: PhoenixSettings, timeout: float, environment: Mapping[str, str]
+    ) -> None:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        secrets = []
+        if settings.api_key_env:
+            secrets.append(secret_of(settings.api_key_env, environment))
+            headers["Authorization"] = f"Bearer {secrets[0]}"
+        self.key = target_key(self.name, settings.base_url)
+        self.documents = settings.kind == "document"
+        self._client = TargetClient(settings.base_url, headers, secrets, timeout)
+
+    def unfit(self, result: EvaluationResult) -> str:
+        """An annotation needs a span."""
+        return "" if result.span_id else "the row has no span id"
+
+    def send(self, batch: Sequence[EvaluationResult]) -> Outcome:
+        """Send a batch in one or two requests. Annotations of missing spans are early."""
+        early: dict[str, str] = {}
+        for path, some in (
+            (_SPANS, [one for one in batch if one.document is None]),
+            (_DOCUMENTS, [one for one in batch if one.document is not None]),
+        ):
+            early |= self._send(path, some)
+        return Outcome(early=early)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _send(self, path: str, some: Sequence[EvaluationResult]) -> dict[str, str]:
+        """Send to one path; return the annotations whose spans are not there."""
+        if not some:
+            return {}
+        body = dump_json({"data": [annotation(one) for one in some]}).encode()
+        answer = self._client.post(path, body, passing=[404])
+        if answer.status != 404:
+            self._check_stored(answer, len(some))
+            return {}
+        missing = missing_spans(answer.text)
+        early = {
+            one.digest: "the span does not exist there" for one in some if _span(one) in missing
+        }
+        if not early:
+            raise self._client.unlike(answer, "Phoenix")
+        return early | self._send(path, [one for one in some if one.digest not in early])
+
+    def _check_stored(self, answer: Answer, sent: int) -> None:
+        """Raise TargetError unless the answer has an id for each annotation."""
+        try:
+            stored = _Stored.model_validate_json(answer.body)
+        except ValidationError as error:
+            raise self._client.unlike(answer, "Phoenix") from error
+        if len(stored.data) != sent:
+            raise self._client.unlike(answer, "Phoenix")
+
+
+def missing_spans(said: str) -> set[str]:
+    """The spans that the text of a 404 lists; empty if it lists none. Takes linear time."""
+    _, _, listed = said.partition(_LIST)
+    return {name.strip() for name in listed.partition(_END)[0].split(",")} - {""}
+
+
+def annotation(one: EvaluationResult) -> dict[str, Any]:
+    """An annotation as Phoenix takes it. A result without a value has its status as the label."""
+    result = {
+        "score": one.value,
+        "label": None if one.value is not None else one.status,
+        "explanation": one.reason or None,
+    }
+    of_document = one.document is not None
+    return {
+        "name": one.metric,
+        "annotator_kind": "LLM" if one.metadata.get("judge") not in (None, "embedded") else "CODE",
+        "span_id": _span(one),
+        "result": {name: value for name, value in result.items() if value is not None},
+        "metadata": dict(one.metadata),
+        **({"document_position": one.document} if of_document else {"identifier": _author(one)}),
+    }
+
+
+def _author(one: EvaluationResult) -> str:
+    """The identifier: annotations of people, and of other datasets, stay beside ours."""
+    return f"ragmetrics:{one.dataset}"
+
+
+def _span(one: EvaluationResult) -> str:
+    return (one.span_id or "").strip().lower().removeprefix("0x")

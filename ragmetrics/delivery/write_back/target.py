@@ -1,0 +1,74 @@
+"""What a target is: a tracing tool that takes evaluation results in batches."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult
+from ragmetrics.errors import RagmetricsError
+
+
+class TargetError(RagmetricsError):
+    """A target did not confirm a batch, for a reason that is not in the batch.
+
+    `transient`: a repetition may succeed soon. `wait`: the seconds that the target asks for.
+    """
+
+    def __init__(self, message: str, *, transient: bool = False, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.transient = transient
+        self.wait = wait
+
+
+class BatchRefused(RagmetricsError):
+    """A target refuses a batch for its content, and does not say which of its results it means."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a batch that the target answered."""
+
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """The digests of results that the target does not take, with the reason. Results that are
+    named nowhere were taken."""
+    early: Mapping[str, str] = field(default_factory=dict)
+    """The digests of results whose span the target does not have yet, with the reason."""
+    again: Mapping[str, str] = field(default_factory=dict)
+    """The digests of results that may succeed in a repetition, with the reason."""
+    unnamed: int = 0
+    """Number of results that were refused and must not be repeated, but are not named."""
+    reason: str = ""
+    """Why the unnamed ones were refused."""
+
+
+class Target(Protocol):
+    """One configured tracing tool."""
+
+    name: str
+    """`langfuse`, `phoenix` or `otlp`."""
+    key: str
+    """The name with a digest of the address and project: what was sent to one place was not sent
+    to another."""
+    documents: bool
+    """Whether it also takes results of single documents."""
+
+    def unfit(self, result: EvaluationResult) -> str:
+        """Why a result cannot be sent there; empty if it can."""
+        ...
+
+    def send(self, batch: Sequence[EvaluationResult]) -> Outcome:
+        """Send a batch of fit results. Raises TargetError and BatchRefused."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+def target_key(name: str, *place: str) -> str:
+    """The key of a target, usable as the name of a file."""
+    digest = hashlib.blake2b("\0".join(place).encode(), digest_size=4).hexdigest()
+    return f"{name}-{digest}"

@@ -1,0 +1,159 @@
+"""Slack messages of gates: a build that is held or not comparable, and a build without a verdict.
+
+Text of users (names, reasons, questions, payloads) passes through `escape` or `clean`, so it cannot
+act as markup. Messages are within Slack's limits on blocks by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ragmetrics.messages.block_kit import Block, bullets, context, links, mrkdwn, plain, section
+from ragmetrics.messages.lost_passage_lines import lost_passage_lines
+from ragmetrics.messages.message import Message
+from ragmetrics.records import (
+    Gate,
+    MetricVerdict,
+    WorseQuestion,
+    drop_text,
+    drop_words,
+    redact_quotes,
+    redactions,
+)
+from ragmetrics.text import clean, escape
+
+SHOWN = 4
+"""Metrics shown with all their numbers; each other metric has one line."""
+FALLEN = 3
+"""Questions shown."""
+CARRIED = 600
+"""Characters shown of an event's payload."""
+_HELD = "🔴 Critical", "is held"
+_NOT_COMPARED = "🟡 Warning", "cannot be judged"
+
+
+def compose_gate(
+    gate: Gate, *, page: str | None, redact: bool, run_url: str | None = None
+) -> Message:
+    """The message of a held build, or of one that could not be compared at all.
+
+    `page` and `run_url` become buttons where a browser can open them, else text. `redact` shows
+    row ids in place of questions, and hashes of what reasons may quote.
+    """
+    hidden = _hidden(gate) if redact else {}
+    held = [one for one in gate.metrics if one.verdict == "hold"]
+    others = [one for one in gate.metrics if one.verdict != "hold"]
+    sign, state = _HELD if gate.verdict == "hold" else _NOT_COMPARED
+    title = f"{sign}: index build {clean(gate.build, 100)} {state}"
+    numbers = f": {held[0].metric} {_change(held[0])} {_over(held[0])}" if held else ""
+    against = f" against {gate.serving}" if gate.serving else ""
+    blocks = [
+        {"type": "header", "text": plain(title)},
+        context(_what(gate)),
+        *map(_section, held[:SHOWN]),
+        *bullets("Also significantly worse", map(_line, held[SHOWN:])),
+        *bullets("Lost passages", lost_passage_lines(gate.lost_passages, redact=redact)),
+        *bullets("Why", (escape(redact_quotes(one, hidden), 250) for one in gate.reasons)),
+        *bullets("Other metrics", map(_line, others)),
+        *bullets(
+            "Rows that got worse" if redact else "Questions that got worse",
+            _fallen(gate, held, redact),
+        ),
+        *links({"builds": page, "run": run_url}),
+        context(_judge(gate)),
+    ]
+    return Message(
+        text=escape(f"{title}{numbers} ({gate.dataset}{against})", 300),
+        blocks=blocks,
+        tone="failure" if gate.verdict == "hold" else "warning",
+    )
+
+
+def compose_failed_gate(
+    dataset: str, reason: str, carried: str, event_id: str | None, run_url: str | None = None
+) -> Message:
+    """The message of a build that got no verdict: an invalid payload, or missing logs.
+
+    `carried` is the payload of the event or call, as text.
+    """
+    title = "🔴 Critical: an index build got no verdict"
+    shown = clean(carried, CARRIED)
+    blocks = [
+        {"type": "header", "text": plain(title)},
+        context(f"{escape(dataset, 80)}; until a gate has decided, the build is not to serve"),
+        section(f"*Why*\n{escape(reason, 600)}"),
+        *([{"type": "section", "text": plain(f"Payload of the event: {shown}")}] if shown else []),
+        *links({"run": run_url}),
+        *([context(f"Event {escape(event_id, 80)}")] if event_id else []),
+    ]
+    text = escape(f"{title}: {clean(reason, 150)} ({dataset})", 300)
+    return Message(text=text, blocks=blocks, tone="failure")
+
+
+def _hidden(gate: Gate) -> dict[str, str]:
+    return redactions(gate.serving_source, ()) | redactions(gate.source, gate.problems)
+
+
+def _what(gate: Gate) -> str:
+    against = f" against {escape(gate.serving, 100)}" if gate.serving else ""
+    parts = [
+        f"{escape(gate.dataset, 80)}, build {escape(gate.build, 100)}{against}",
+        f"{gate.source.rows:,} rows",
+        *([f"{gate.quarantined:,} in quarantine"] if gate.quarantined else []),
+        *([f"{gate.missing:,} questions missing"] if gate.missing else []),
+    ]
+    return ", ".join(parts)
+
+
+def _section(one: MetricVerdict) -> Block:
+    """One metric that holds the build, with all its numbers."""
+    drop = "" if one.drop is None else " ".join(drop_words(one.drop, one.low, one.high)).rstrip()
+    fields = {
+        "Compared": f"{_change(one)} {_over(one)}",
+        "Drop": drop,
+        "Missing": f"{one.missing:,} questions" if one.missing else "",
+        "Limit": f"{one.max_drop:g}",
+    }
+    shown = [mrkdwn(f"*{label}*\n{value}") for label, value in fields.items() if value]
+    return {**section(f"*{escape(one.metric, 80)} is significantly worse*"), "fields": shown}
+
+
+def _line(one: MetricVerdict) -> str:
+    if one.drop is None:
+        return f"{escape(one.metric, 80)}: not compared"
+    return (
+        f"{escape(one.metric, 80)}: {_change(one)} {_over(one)}, "
+        f"{drop_text(one.drop, one.low, one.high)}, limit {one.max_drop:g}"
+    )
+
+
+def _over(one: MetricVerdict) -> str:
+    return f"over the same {one.questions:,} questions"
+
+
+def _change(one: MetricVerdict) -> str:
+    if one.before is None or one.after is None:
+        return ""
+    return f"{one.before:z.3f} → {one.after:z.3f}"
+
+
+def _fallen(gate: Gate, held: Sequence[MetricVerdict], redact: bool) -> Iterable[str]:
+    """The questions with the largest drops, each once, by the metrics that hold the build."""
+    metrics = {one.metric for one in held} or {one.metric for one in gate.fallen}
+    found = sorted(
+        (one for one in gate.fallen if one.metric in metrics),
+        key=lambda one: abs(one.after - one.before),
+        reverse=True,
+    )
+    once: dict[str, WorseQuestion] = {}
+    for one in found:
+        once.setdefault(one.user_input, one)
+    for one in list(once.values())[:FALLEN]:
+        question = "" if redact else f"“{escape(one.user_input, 150)}” "
+        change = f"{one.before:.3f} → {one.after:.3f}"
+        yield f"{change} {escape(one.metric, 60)} {question}({escape(one.id, 60)})"
+
+
+def _judge(gate: Gate) -> str:
+    note = f" ({escape(gate.judge.note, 400)})" if gate.judge.note else ""
+    return f"Judge: {escape(gate.judge.name, 80)}{note}"

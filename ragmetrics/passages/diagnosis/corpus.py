@@ -1,0 +1,136 @@
+"""Reads the corpus of the settings, to see which lost passages are still in it.
+
+The corpus is a list of documents (JSON Lines, CSV, Parquet, as logs; with an id and a text), or a
+folder of text files. It is read once, as a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from ragmetrics.config import Settings
+from ragmetrics.errors import InputError
+from ragmetrics.logs import find_logs, log_of
+from ragmetrics.passages.diagnosis.document_ids import is_in
+from ragmetrics.passages.diagnosis.text_match import Shingles, shingles_of
+from ragmetrics.storage import FileInfo, Files
+
+_IDS = ("id", "_id", "doc_id", "document_id", "chunk_id", "passage_id")
+_TEXTS = ("text", "content", "page_content", "body", "contents", "passage")
+_FILES = (".txt", ".md", ".markdown", ".rst", ".html", ".htm", ".adoc")
+_CHUNK = 500
+
+
+@dataclass(frozen=True)
+class CorpusEvidence:
+    """What the corpus says about a passage."""
+
+    known: bool
+    """Whether a document of the corpus has its id."""
+    share: float
+    """Share of its text that is in the corpus."""
+
+
+@dataclass
+class _Unreadable:
+    """Counts the records without a text."""
+
+    count: int = 0
+
+
+def search_corpus(
+    settings: Settings, ids: Sequence[str], wanted: Sequence[Shingles]
+) -> tuple[list[CorpusEvidence], int]:
+    """Look for passages in the corpus, by their ids and by the shingles of their texts. Returns the
+    number of records without a text too: a passage in one of them looks removed.
+
+    Raises InputError where there is no corpus, or no document in it has a text; StoreError where
+    it cannot be read.
+    """
+    every = np.unique(np.concatenate(list(wanted))) if wanted else np.array([], dtype=np.uint64)
+    names, found, documents = set(ids), np.zeros(len(every), dtype=bool), 0
+    known: set[str] = set()
+    unreadable = _Unreadable()
+    for texts in _chunks(_documents(settings, settings.corpus or "", unreadable)):
+        documents += len(texts)
+        known.update(name for name, _ in texts if name in names)
+        for own in shingles_of([text for _, text in texts]):
+            found |= is_in(every, own, assume_unique=True)
+    if not documents:
+        raise _no_document(f"corpus: {settings.corpus}")
+    there = every[found]
+    evidence = [
+        CorpusEvidence(name in known, float(is_in(own, there).mean()) if len(own) else 0.0)
+        for name, own in zip(ids, wanted, strict=True)
+    ]
+    return evidence, unreadable.count
+
+
+def read_documents(settings: Settings, place: str) -> Iterator[tuple[str, str]]:
+    """The id and the text of each document at a place: a list in a format of logs, or a folder of
+    text files. Raises InputError where no document has a text.
+    """
+    documents = 0
+    for one in _documents(settings, place, _Unreadable()):
+        documents += 1
+        yield one
+    if not documents:
+        raise _no_document(place)
+
+
+def _no_document(place: str) -> InputError:
+    return InputError(
+        f"{place}: no document with a text; a document has an id and a text "
+        f"({', '.join(_TEXTS)}), or is a file ending in {', '.join(_FILES)}"
+    )
+
+
+def _chunks(documents: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    waiting: list[tuple[str, str]] = []
+    for one in documents:
+        waiting.append(one)
+        if len(waiting) == _CHUNK:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
+def _documents(
+    settings: Settings, place: str, unreadable: _Unreadable
+) -> Iterator[tuple[str, str]]:
+    """The id and the text of each document."""
+    files, infos = find_logs(place, settings.storage_options)
+    if infos:
+        yield from _records(settings, files, infos, unreadable)
+        return
+    files = Files(place, settings.storage_options)
+    for info in files.below(""):
+        if info.path.lower().endswith(_FILES):
+            yield str(PurePosixPath(info.path).with_suffix("")), _text(settings, files, info)
+
+
+def _text(settings: Settings, files: Files, info: FileInfo) -> str:
+    if info.size > settings.limits.unpacked_bytes:
+        raise InputError(f"corpus: {info.path} is larger than `limits: unpacked_bytes:`")
+    return files.read(info.path).decode("utf-8", "replace")
+
+
+def _records(
+    settings: Settings, files: Files, infos: tuple[FileInfo, ...], unreadable: _Unreadable
+) -> Iterator[tuple[str, str]]:
+    logs = replace(log_of(settings, files, infos), also=(*_IDS, *_TEXTS, "title"))
+    for _, item in logs.items():
+        if isinstance(item, Mapping) and (text := _first(item, _TEXTS)):
+            yield _first(item, _IDS), "\n".join(filter(None, [str(item.get("title") or ""), text]))
+        else:
+            unreadable.count += 1
+
+
+def _first(record: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next((str(record[name]) for name in names if record.get(name) is not None), "")

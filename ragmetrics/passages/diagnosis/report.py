@@ -1,0 +1,170 @@
+"""The record of the lost passages of a run: from the logs, and where asked for also from the corpus
+and the retriever.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+
+import numpy as np
+
+from ragmetrics.config import Settings
+from ragmetrics.errors import StoreError
+from ragmetrics.passages.diagnosis.corpus_stages import ask_corpus
+from ragmetrics.passages.diagnosis.edited_texts import edited_sentence
+from ragmetrics.passages.diagnosis.lost_pairs import LostPairs, find_lost_pairs, sources_of
+from ragmetrics.passages.diagnosis.probe import ask_about
+from ragmetrics.passages.diagnosis.question_rows import QuestionRow, rows_of_questions
+from ragmetrics.passages.diagnosis.retrievals import Run
+from ragmetrics.passages.diagnosis.sentence import carried_questions, sentence_of
+from ragmetrics.passages.diagnosis.shares import share_of_segments, share_of_stages
+from ragmetrics.passages.diagnosis.stage_counts import (
+    count_stages,
+    needing_questions,
+    tags_of_questions,
+)
+from ragmetrics.records import MOST_LISTED, LostPassage, LostPassages, StageCounts, StageShare
+from ragmetrics.text import clean
+
+log = logging.getLogger(__name__)
+EARLIER_NIGHTS = 7
+"""Earlier nights in which a question is looked for."""
+_LONGEST_TEXT = 300
+_MOST_SEGMENTS = 20
+
+
+def try_lost_passages(
+    settings: Settings,
+    run: Run,
+    earlier: Sequence[Run],
+    before: Sequence[StageCounts] = (),
+    *,
+    during: Sequence[Run] = (),
+    build: str | None = None,
+    ask: Callable[[LostPassages], bool] = lambda found: found.significant,
+) -> LostPassages | None:
+    """`find_lost_passages`; None where that fails, which is logged.
+
+    A night is published in any case. The functions of the user's retriever may raise anything.
+    """
+    try:
+        return find_lost_passages(
+            settings, run, earlier, before, during=during, build=build, ask=ask
+        )
+    except StoreError as error:
+        log.warning("what happened to the lost passages is not known: %s", error)
+    except Exception:
+        log.exception("what happened to the lost passages is not known")
+    return None
+
+
+def find_lost_passages(
+    settings: Settings,
+    run: Run,
+    earlier: Sequence[Run],
+    before: Sequence[StageCounts] = (),
+    *,
+    during: Sequence[Run] = (),
+    build: str | None = None,
+    ask: Callable[[LostPassages], bool] = lambda found: found.significant,
+) -> LostPassages | None:
+    """What happened to the passages that the questions of a run lost.
+
+    `earlier` are the runs before, oldest first, and `before` their counts. `during` are the runs
+    after these of a loss that is on: questions that were not asked since are carried on. Where
+    `ask` accepts what the logs say, the corpus and the retriever of the settings are asked, the
+    latter for `build`.
+    None where no question with a known needed passage was asked before. No request is sent without
+    `retriever:` in the settings. Raises StoreError where the store is down.
+    """
+    lost = find_lost_pairs(run, earlier, during)
+    if lost is None:
+        return None
+    tags = tags_of_questions(lost.runs, lost.now, needing_questions(lost))
+    by_logs = count_stages(lost, lost.by_logs, tags)
+    found = _report(lost, by_logs, by_logs, before)
+    by_logs_alone = found.significant
+    edited = edited_sentence(lost)
+    found = found.model_copy(update={"significant_by_logs": by_logs_alone, "edited": edited})
+    if not len(lost.places) or not ask(found):
+        return found
+    lost, notes = ask_corpus(settings, lost)
+    lost, asked, requests = ask_about(settings, lost, build)
+    counts = count_stages(lost, [one.stage for one in lost.verdicts], tags)
+    found = _report(lost, counts, by_logs, before)
+    return found.model_copy(
+        update={
+            "notes": [*notes, *asked],
+            "requests": requests,
+            "significant_by_logs": by_logs_alone,
+            "edited": edited,
+        }
+    )
+
+
+def _report(
+    lost: LostPairs,
+    counts: StageCounts,
+    by_logs: StageCounts,
+    before: Sequence[StageCounts],
+) -> LostPassages:
+    sources = sources_of(lost)
+    passages = Counter(one.stage for one in lost.verdicts)
+    shares = share_of_stages(counts, passages, before, sources)
+    shares.sort(key=lambda one: (not one.significant, -one.passages, one.stage))
+    segments = [
+        one
+        for stage in shares
+        if stage.significant
+        for one in share_of_segments(counts, before, sources, stage.stage)
+        if one.significant and one.low > stage.share  # a value like the others is no place
+    ]
+    segments.sort(key=lambda one: (-one.share, -one.questions, str(one.segment)))
+    return LostPassages(
+        questions=len(needing_questions(lost)),
+        needed=int(lost.pairs.needed.sum()),
+        fallen=len(np.unique(lost.questions)),
+        carried=len(carried_questions(lost)),
+        lost=len(lost.places),
+        stages=shares,
+        segments=segments[:_MOST_SEGMENTS],
+        sentence=sentence_of(lost, shares, counts),
+        passages=_listed(lost, shares),
+        counts=by_logs,
+    )
+
+
+def _listed(lost: LostPairs, shares: Sequence[StageShare]) -> list[LostPassage]:
+    """The passages to list: those of significant stages first, then in the order of the stages."""
+    order = {one.stage: number for number, one in enumerate(shares)}
+    chosen = sorted(
+        range(len(lost.places)),
+        key=lambda n: (order[lost.verdicts[n].stage], int(lost.questions[n]), n),
+    )[:MOST_LISTED]
+    wanted = set(lost.questions[chosen].tolist()) if chosen else set()
+    questions = rows_of_questions(lost.runs, lost.now, wanted)
+    return [_passage(lost, number, questions) for number in chosen]
+
+
+def _passage(lost: LostPairs, number: int, questions: Mapping[int, QuestionRow]) -> LostPassage:
+    verdict, old, place = lost.verdicts[number], lost.old[number], lost.places[number]
+    question = int(lost.pairs.question[place])
+    known = questions[question]
+    night: date = lost.earlier[int(lost.pairs.run[place])].ref.date
+    return LostPassage(
+        stage=verdict.stage,
+        proven=verdict.proven,
+        evidence=verdict.evidence,
+        id=clean(old.id, 200) if old else "",
+        text=clean(old.text, _LONGEST_TEXT) if old else "",
+        user_input=clean(known.row.user_input, _LONGEST_TEXT),
+        question=f"{question:08x}",
+        night=night,
+        rank=int(lost.pairs.rank[place]),
+        asked=lost.runs[known.run].ref.date if known.run else None,
+        shard=None if known.run else known.shard,
+        position=None if known.run else known.position,
+    )

@@ -1,0 +1,95 @@
+"""What happened to the lost passages, in one sentence.
+
+`11 of 14 lost passages are retrieved for no question now: probably gone from the index (all from
+section=payroll)`
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragmetrics.passages.diagnosis.lost_pairs import LostPairs
+from ragmetrics.records import Stage, StageCounts, StageShare, enumerated
+from ragmetrics.text import clean
+
+_LONGEST = 60
+_MOST_VALUES = 3
+_MOST_OF = 0.9
+"""Share of the questions of a stage that some values of a tag must cover, to be named."""
+_AT_MOST = 0.5
+"""Share of all questions that these values may have: more is no place."""
+_WORDS: dict[Stage, str] = {
+    "not_in_corpus": "are not in the corpus any more",
+    "not_in_index": "are gone from the index",
+    "edited": "have another text now: their source was edited",
+    "rechunked": "are cut otherwise now: re-chunked",
+    "renamed": "are retrieved under another id",
+    "filtered": "are filtered out",
+    "below_cut": "are ranked below the cut",
+    "in_index": "are still in the index: ranked below the cut or filtered out",
+}
+_PROBABLE: dict[Stage, str] = {
+    "not_in_index": "are retrieved for no question now: probably gone from the index",
+}
+
+
+def sentence_of(lost: LostPairs, stages: Sequence[StageShare], counts: StageCounts) -> str:
+    """The significant stages, the one with most passages first; empty where there is none."""
+    told = [one for one in stages if one.significant]
+    told.sort(key=lambda one: -one.passages)
+    total = len(lost.places)
+    parts = [
+        f"{one.passages:,} of {total:,} lost passages {_words(lost, one.stage)}"
+        f"{_where(one.stage, counts)}"
+        for one in told
+    ]
+    carried = len(carried_questions(lost))
+    if parts and carried:
+        parts.append(f"{carried:,} of the questions were not asked since")
+    return "; ".join(parts)
+
+
+def carried_questions(lost: LostPairs) -> NDArray[np.uint32]:
+    """The questions of lost passages that were not asked in the newest run."""
+    return np.intersect1d(lost.questions, lost.now.question[lost.now.run > 0])
+
+
+def _words(lost: LostPairs, stage: Stage) -> str:
+    proven = Counter(one.proven for one in lost.verdicts if one.stage == stage)
+    if proven[True] * 2 >= proven.total():
+        return _WORDS[stage]
+    if words := _PROBABLE.get(stage):
+        return words
+    verb, _, rest = _WORDS[stage].partition(" ")
+    return f"{verb} probably {rest}"
+
+
+def _where(stage: Stage, counts: StageCounts) -> str:
+    """` (all from section=payroll)`: the values of the tag that cover the stage best, where few
+    questions have them; empty where there is no such tag.
+    """
+    best: tuple[float, str] = (0.0, "")
+    whole = counts.stages[stage]
+    for tag, values in counts.segments.items():
+        hit = sorted(values, key=lambda value: (-values[value].stages.get(stage, 0), value))
+        named = hit[:1]
+        for value in hit[1:_MOST_VALUES]:
+            if _covered(stage, counts, tag, named) < 1 and values[value].stages.get(stage):
+                named.append(value)
+        covered = _covered(stage, counts, tag, named)
+        of = sum(values[value].of for value in named) / counts.of
+        if covered >= _MOST_OF and of <= _AT_MOST and covered - of > best[0]:
+            names = enumerated([clean(value, _LONGEST) for value in sorted(named)])
+            much = "all" if covered == 1 else f"{covered:.0%}"
+            plural = "s" if len(named) > 1 else ""
+            best = covered - of, f" ({much} from {clean(tag, _LONGEST)}{plural} {names})"
+    return best[1] if whole > 1 else ""
+
+
+def _covered(stage: Stage, counts: StageCounts, tag: str, named: Sequence[str]) -> float:
+    own = sum(counts.segments[tag][value].stages.get(stage, 0) for value in named)
+    return own / counts.stages[stage]

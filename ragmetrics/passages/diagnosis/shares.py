@@ -1,0 +1,132 @@
+"""The share of questions that lost a passage at a stage, tested against the nights before.
+
+    k of n questions lost a passage at the stage now; x of m on the nights before
+    share ~ Beta(1 + x, 19 + m - x),   p = P(K >= k),   K ~ BetaBinomial(n, share)
+
+The prior, a share of 5%, stands for nights that are not known: a first night, or a comparison
+of two files. p values are adjusted over the stages (Benjamini-Hochberg). A stage is significant
+below 0.001, and above its share of every night before; below 0.05 where none is known.
+Source: Gelman et al., "Bayesian Data Analysis", 3rd edition, posterior predictive p values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ragmetrics.records import Segment, Stage, StageCounts, StageShare
+from ragmetrics.stats import adjust_p_values, share_interval
+
+LEVEL = 0.001
+"""Significance level of a stage."""
+FIRST_LEVEL = 0.05
+"""The same where no night before is known: the prior is wide."""
+SEGMENT_LEVEL = 0.01
+"""Significance level of a segment, tested where its stage is significant."""
+_PRIOR = (1.0, 19.0)
+UNTOLD: tuple[Stage, ...] = ("undecided",)
+"""Stages that are no finding."""
+
+
+def predictive_p_value(count: int, of: int, before: int, of_before: int) -> float:
+    """P(at least `count` of `of`) after `before` of `of_before`; 1 for a count of 0.
+
+    Raises ValueError for a count above its total.
+    """
+    from scipy import special
+
+    if not (0 <= count <= of and 0 <= before <= of_before):
+        raise ValueError(f"{count} of {of}, {before} of {of_before}: more than all")
+    a, b = _PRIOR[0] + before, _PRIOR[1] + of_before - before
+    terms = [
+        math.exp(
+            math.lgamma(of + 1)
+            - math.lgamma(k + 1)
+            - math.lgamma(of - k + 1)
+            + float(special.betaln(k + a, of - k + b))
+            - float(special.betaln(a, b))
+        )
+        for k in range(count, of + 1)
+    ]
+    return min(1.0, math.fsum(terms)) if count else 1.0
+
+
+def share_of_stages(
+    counts: StageCounts,
+    passages: Mapping[Stage, int],
+    before: Sequence[StageCounts],
+    sources: Mapping[Stage, Sequence[Stage]],
+) -> list[StageShare]:
+    """The share of each stage of `counts`. `passages` counts its lost passages.
+
+    The nights `before` have stages from the logs alone. `sources` gives the stages that a stage had
+    by the logs.
+    """
+    stages = list(counts.stages)
+    shares = [
+        _share(stage, counts, passages.get(stage, 0), before, sources.get(stage, [stage]))
+        for stage in stages
+    ]
+    known = any(night.of for night in before)
+    return _adjusted(shares, LEVEL if known else FIRST_LEVEL)
+
+
+def share_of_segments(
+    counts: StageCounts,
+    before: Sequence[StageCounts],
+    sources: Mapping[Stage, Sequence[Stage]],
+    stage: Stage,
+) -> list[StageShare]:
+    """The share of a stage in each segment that lost a passage at it."""
+    shares = [
+        _share(
+            stage,
+            own,
+            0,
+            [night.segments.get(tag, {}).get(value, StageCounts()) for night in before],
+            sources.get(stage, [stage]),
+            Segment(tag=tag, value=value),
+        )
+        for tag, values in counts.segments.items()
+        for value, own in values.items()
+        if own.stages.get(stage)
+    ]
+    return _adjusted(shares, SEGMENT_LEVEL)
+
+
+def _share(
+    stage: Stage,
+    counts: StageCounts,
+    passages: int,
+    before: Sequence[StageCounts],
+    sources: Sequence[Stage],
+    segment: Segment | None = None,
+) -> StageShare:
+    questions, of = counts.stages[stage], counts.of
+    nights = [one for one in before if one.of]
+    counted = [min(one.of, sum(one.stages.get(s, 0) for s in sources)) for one in nights]
+    lost, asked = sum(counted), sum(one.of for one in nights)
+    highest = max((n / one.of for n, one in zip(counted, nights, strict=True)), default=0.0)
+    share = questions / of
+    low, high = share_interval(questions, of)
+    p_value = predictive_p_value(questions, of, lost, asked) if share > highest else 1.0
+    return StageShare(
+        stage=stage,
+        passages=passages,
+        questions=questions,
+        of=of,
+        share=share,
+        low=low,
+        high=high,
+        usual=lost / asked if asked else None,
+        p_value=None if stage in UNTOLD else p_value,
+        segment=segment,
+    )
+
+
+def _adjusted(shares: Sequence[StageShare], level: float) -> list[StageShare]:
+    adjusted = adjust_p_values([one.p_value for one in shares])
+    return [
+        one.model_copy(update={"p_value": p, "significant": p is not None and p < level})
+        for one, p in zip(shares, adjusted, strict=True)
+    ]

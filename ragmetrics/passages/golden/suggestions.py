@@ -1,0 +1,107 @@
+"""Proposes golden questions from live traffic.
+
+topic     a question of a topic in which no golden question is, the most typical first
+fall      its mean tonight is at least 0.3 below that of the nights before
+swing     on at least three nights its mean fell and rose by at least 0.3
+failure   nothing that was retrieved for it is relevant, on each night that asked it
+
+Values are those of one metric, `context_relevance` where it was scored. Each reason in turn gives
+its strongest question, so that a long list of one reason hides no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+
+from ragmetrics.errors import InputError
+from ragmetrics.logs import GoldenRow
+from ragmetrics.passages.golden.live_questions import LiveQuestion, read_live_questions
+from ragmetrics.passages.golden.suggested_passages import complete
+from ragmetrics.passages.golden.uncovered_topics import UncoveredTopic, uncovered_topics
+from ragmetrics.records import Manifest, Reason, Suggestion
+from ragmetrics.storage import Files
+
+_CHANGE = 0.3
+_FEWEST_SWINGS = 3
+"""Nights."""
+_PER_TOPIC = 3
+
+
+def suggest_questions(
+    files: Files, nights: Sequence[Manifest], golden: Sequence[GoldenRow], count: int
+) -> list[Suggestion]:
+    """At most `count` questions of some nights, oldest first, that are not golden yet.
+
+    No request is sent. Raises InputError where no night has a metric that can be read, StoreError
+    where the store is down.
+    """
+    if not nights:
+        raise InputError("the store has no night yet: run one first")
+    known = {one.row.question_key for one in golden}
+    live, metric = read_live_questions(files, nights, known)
+    topics = uncovered_topics(files, nights, golden)
+    lists = [_topics(live, topics), _falls(live, metric), _swings(live, metric), _failures(live)]
+    chosen: dict[str, tuple[LiveQuestion, Reason, str]] = {}
+    for one in _in_turn(lists):
+        chosen.setdefault(one[0].key, one)
+        if len(chosen) == count:
+            break
+    return complete(files, chosen.values())
+
+
+_Reasoned = tuple[LiveQuestion, Reason, str]
+
+
+def _in_turn(lists: Iterable[Sequence[_Reasoned]]) -> Iterator[_Reasoned]:
+    return (one for turn in zip_longest(*lists) for one in turn if one is not None)
+
+
+def _topics(live: dict[str, LiveQuestion], topics: Sequence[UncoveredTopic]) -> list[_Reasoned]:
+    """Typical questions of each topic without a golden one, topic by topic in turn."""
+    lists: list[list[_Reasoned]] = []
+    for topic in topics:
+        own = [key for key in topic.questions if key in live][:_PER_TOPIC]
+        why = f"topic {topic.name}: {topic.share:.1%} of the questions, no golden question"
+        lists.append([(live[key], "topic", why) for key in own])
+    return list(_in_turn(lists))
+
+
+def _falls(live: dict[str, LiveQuestion], metric: str) -> list[_Reasoned]:
+    found = []
+    for one in live.values():
+        if len(one.means) < 2 or not one.is_of_newest:
+            continue
+        *earlier, now = one.means
+        before = sum(earlier) / len(earlier)
+        if before - now >= _CHANGE:
+            why = f"{metric} fell from {before:.2f} to {now:.2f}"
+            found.append((before - now, one, why))
+    return _ranked(found, "fall")
+
+
+def _swings(live: dict[str, LiveQuestion], metric: str) -> list[_Reasoned]:
+    found = []
+    for one in live.values():
+        low, high = min(one.means, default=0.0), max(one.means, default=0.0)
+        steps = [b - a for a, b in zip(one.means, one.means[1:], strict=False)]
+        both = min(steps, default=0.0) <= -_CHANGE and max(steps, default=0.0) >= _CHANGE
+        if len(one.means) >= _FEWEST_SWINGS and both:
+            why = f"{metric} between {low:.2f} and {high:.2f} on {len(one.means)} nights"
+            found.append((high - low, one, why))
+    return _ranked(found, "swing")
+
+
+def _failures(live: dict[str, LiveQuestion]) -> list[_Reasoned]:
+    found = [
+        (float(one.asked), one, f"nothing relevant was retrieved, asked {one.asked} times")
+        for one in live.values()
+        if one.failed
+    ]
+    return _ranked(found, "failure")
+
+
+def _ranked(found: Iterable[tuple[float, LiveQuestion, str]], reason: Reason) -> list[_Reasoned]:
+    """The strongest first; of equal ones, those that were asked more often."""
+    ordered = sorted(found, key=lambda one: (-one[0], -one[1].asked, one[1].key))
+    return [(one, reason, why) for _, one, why in ordered]

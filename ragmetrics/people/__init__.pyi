@@ -1,0 +1,59 @@
+from .labels.people_means import (
+    join_all as join_all,
+    label_metrics as label_metrics,
+    report_of as report_of,
+    with_people as with_people,
+)
+from .labels.label_file import (
+    LabelSet as LabelSet,
+    RowLabel as RowLabel,
+    read_labels as read_labels,
+)
+from .labels.labelled_scores import (
+    LabelledScore as LabelledScore,
+    LabelledScores as LabelledScores,
+)
+from .labels.row_draw import (
+    LabelDraw as LabelDraw,
+    draw_rows as draw_rows,
+    suggest_rows as suggest_rows,
+)
+from .labels.suggestion_file import (
+    COLUMNS as COLUMNS,
+    label_record as label_record,
+    write_label_suggestions as write_label_suggestions,
+)
+from .calibration.run import (
+    calibrate as calibrate,
+    judge_drift_set as judge_drift_set,
+    ATTACKED as ATTACKED,
+)
+from .calibration.recorded_verdicts import (
+    calibrate_replies as calibrate_replies,
+)
+from .calibration.store import (
+    History as History,
+    calibration_drifts as calibration_drifts,
+    compare_calibrations as compare_calibrations,
+    judge_names as judge_names,
+    load_calibrations as load_calibrations,
+    load_history as load_history,
+    repeats as repeats,
+    STEPS as STEPS,
+)
+from .calibration.judge_level import (
+    FixedSets as FixedSets,
+    carried_movement as carried_movement,
+    fixed_sets as fixed_sets,
+    fresh_share as fresh_share,
+    is_of_one_day as is_of_one_day,
+    level_error as level_error,
+    may_move as may_move,
+    moving_share as moving_share,
+    newest_movement as newest_movement,
+    FEWEST_QUESTIONS as FEWEST_QUESTIONS,
+)
+from .calibration.learned_training import (
+    learn as learn,
+    REFIT_AFTER as REFIT_AFTER,
+)

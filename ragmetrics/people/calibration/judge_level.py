@@ -1,0 +1,380 @@
+"""The level of a night's judges: measured on a fixed labelled set, and its effect on comparisons.
+
+A labelled row's level in a metric is the metric's score of the row by the verdicts of a
+calibration. The rows never change, so a change of their levels between nights is a change of the
+judges.
+
+Scores judged on one day share the judge's level of that day, which cancels between them. Cached
+verdicts have the level of an earlier day. So each side of a comparison is split by the day of its
+verdicts:
+
+    a_day = share of now's verdicts of that day - f * share of before's of that day
+    error = sd * sqrt(sum over days of a_day^2)      f: share of now's verdicts that are new
+
+For seven earlier nights and tonight, all with new verdicts, it is sd * sqrt(1/7 + 1). Where
+tonight has no new verdict, the judge moved no question, and the error is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from itertools import pairwise
+from statistics import fmean, median
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from ragmetrics.config import Aggregate, Settings
+from ragmetrics.errors import InputError
+from ragmetrics.metrics import average_precision, bundled_metrics, label_targets
+from ragmetrics.people.calibration.labelled_sets import set_name
+from ragmetrics.people.calibration.store import judge_names, load_units, repeats
+from ragmetrics.people.calibration.units import Unit
+from ragmetrics.records import EMBEDDINGS, Calibration, JudgeMovement, Manifest, Usage
+from ragmetrics.scoring import chosen_metrics, majority
+from ragmetrics.stats import (
+    Drop,
+    LevelError,
+    NightStep,
+    QuestionValues,
+    compare_nights,
+    step_between,
+)
+from ragmetrics.storage import Files
+
+NEAR = timedelta(hours=12)
+"""Longest time between a run and a calibration of its night. A calibration of the same day (UTC)
+always counts, as the nightly calibrates once a day."""
+FEWEST_QUESTIONS = 20
+"""Fewest questions judged in all compared nights."""
+_SHARED = 0.5
+"""Share of tonight's rows that another night must have judged to be compared."""
+
+Row: TypeAlias = tuple[str, str, str]
+"""Key of a labelled row: id, units, question. Equal where texts and labels are equal."""
+Levels: TypeAlias = Mapping[Row, float]
+Asked: TypeAlias = tuple[str, str, str | None]
+"""Judge, fingerprint of settings and prompts, and digest of the texts that verdicts depend on."""
+_AGGREGATES: Mapping[Aggregate, Callable[[Sequence[float]], float]] = {
+    "mean": fmean,
+    "median": median,
+    "min": min,
+    "max": max,
+    "majority": majority,
+}
+
+
+def _chunks(units: Sequence[Unit]) -> float:
+    """Share of the contexts with a needed sentence. Unit `0:2` is a sentence of context 0."""
+    needed: dict[str, bool] = {}
+    for one in units:
+        place = one.unit.partition(":")[0]
+        needed[place] = needed.get(place, False) or one.verdict == 1
+    return sum(needed.values()) / len(needed)
+
+
+def _mean(units: Sequence[Unit]) -> float:
+    return fmean(one.verdict or 0.0 for one in units)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A night's levels in one metric, with the judges and prompts behind them."""
+
+    asked: set[Asked]
+    levels: Levels
+
+
+@dataclass(frozen=True)
+class FixedSets:
+    """Levels of a labelled set in each night. `calibrations` are those of the set.
+
+    `relevant_from` is the parameter of context_precision: the lowest grade that counts as relevant.
+    """
+
+    files: Files
+    calibrations: Sequence[Calibration]
+    aggregate: Aggregate = "mean"
+    relevant_from: int = 1
+    _units: dict[tuple[str, datetime], Mapping[str, Sequence[Unit]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def judged(self, night: Manifest) -> bool:
+        """Whether all judges of a night judged the set at that time."""
+        return bool(self._of(night))
+
+    def questions(self, night: Manifest) -> int:
+        """Number of questions with all verdicts, in the metric of the night that has most."""
+        found = (self._judged(night, one.metric).levels for one in night.metrics)
+        return max((len({row[-1] for row in levels}) for levels in found), default=0)
+
+    def spent(self, night: Manifest) -> Usage | None:
+        """Usage of judging the set in a run; None where it was free, or another run paid it."""
+        names = judge_names(night.judge)
+        paid = [
+            one.usage
+            for one in self.calibrations
+            if night.started_at <= one.at <= night.finished_at
+            if one.judge.name in names and one.usage.prompt_tokens
+        ]
+        return sum(paid, Usage()) if paid else None
+
+    def moved(
+        self, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
+    ) -> Drop | None:
+        """Drop of the judges' level from some nights to others; negative where it rose.
+
+        It is over the rows that all of these nights judged, paired by question. The last night is
+        tonight. Nights without a calibration are left out. None where the metric has no levels, a
+        side has no night left, or there are fewer than 20 questions.
+        """
+        tonight = self._judged(now[-1], metric)
+        old, new = (
+            [levels for one in side if (levels := self._alike(one, metric, tonight))]
+            for side in (before, now)
+        )
+        shared = set(tonight.levels).intersection(*old, *new)
+        if not old or len(shared) < FEWEST_QUESTIONS:
+            return None
+        drop = compare_nights(
+            [_by_question(one, shared) for one in old], [_by_question(one, shared) for one in new]
+        )
+        return drop if drop and drop.questions >= FEWEST_QUESTIONS else None
+
+    def steps(self, metric: str, nights: Sequence[Manifest]) -> Iterator[tuple[date, NightStep]]:
+        """Change of the judges' level from each night to the next, with the later date.
+
+        It is over the rows that both nights judged, paired by question. Nights without a
+        calibration are left out.
+        """
+        own = [(night, found) for night in nights if (found := self._judged(night, metric)).levels]
+        for (before, _), (now, judged) in pairwise(own):
+            if self._times(before) & self._times(now):
+                continue  # the same verdicts
+            old = self._alike(before, metric, judged)
+            shared = judged.levels.keys() & old.keys()
+            step = step_between(_by_question(old, shared), _by_question(judged.levels, shared))
+            if step:
+                yield now.date, step
+
+    def _times(self, night: Manifest) -> set[datetime]:
+        return {one.at for one in self._of(night)}
+
+    def _alike(self, night: Manifest, metric: str, tonight: _Judged) -> Levels:
+        """A night's levels by the same judges, settings and prompts, if it has enough rows."""
+        own = self._judged(night, metric)
+        shared = own.levels.keys() & tonight.levels.keys()
+        enough = own.asked == tonight.asked and len(shared) >= _SHARED * len(tonight.levels)
+        return own.levels if enough else {}
+
+    def _judged(self, night: Manifest, metric: str) -> _Judged:
+        """The levels of the rows that have all verdicts of all judges."""
+        calibrations = self._of(night) if metric in label_targets() else []
+        judges = [self._of_judge(one, metric) for one in calibrations]
+        combine = _AGGREGATES[self.aggregate]
+        rows = set[Row]().union(*judges).intersection(*judges)
+        levels = {row: float(combine([one[row] for one in judges])) for row in rows}
+        return _Judged({_asked(one, label_targets()[metric]) for one in calibrations}, levels)
+
+    def _of_judge(self, calibration: Calibration, metric: str) -> Levels:
+        rows: dict[str, list[Unit]] = {}
+        for unit in self._read(calibration).get(label_targets()[metric], ()):
+            rows.setdefault(unit.row or unit.id, []).append(unit)
+        return {
+            _row(units): self._value(metric, units)
+            for units in rows.values()
+            if all(one.verdict is not None for one in units)
+        }
+
+    def _value(self, metric: str, units: Sequence[Unit]) -> float:
+        if metric == "context_precision":
+            grades = [round(2 * (one.verdict or 0.0)) for one in units]
+            score = average_precision([grade >= self.relevant_from for grade in grades])
+            return score.value or 0.0
+        return _chunks(units) if metric == "context_relevancy_chunks" else _mean(units)
+
+    def _read(self, calibration: Calibration) -> Mapping[str, Sequence[Unit]]:
+        key = calibration.judge.name, calibration.at
+        if key not in self._units:
+            try:
+                self._units[key] = load_units(self.files, calibration)
+            except (InputError, pa.ArrowInvalid):  # a record without its verdicts has no levels
+                self._units[key] = {}
+        return self._units[key]
+
+    def _answers(self, calibration: Calibration) -> bool:
+        units = (one for of in self._read(calibration).values() for one in of)
+        return any(one.verdict is not None for one in units)
+
+    def _of(self, night: Manifest) -> list[Calibration]:
+        """The night's calibrations by all its judges; empty where some judge has none."""
+        names = judge_names(night.judge)
+        near = (one for one in self.calibrations if _is_near(one, night))
+
+        def rank(one: Calibration) -> tuple[bool, timedelta, datetime]:
+            return not self._answers(one), _away(one, night), one.at
+
+        # The nearest calibration with verdicts comes last, so it is the one that stays.
+        judges = {
+            one.judge.name: one
+            for one in sorted(near, key=rank, reverse=True)
+            if one.judge.name in names and _same_judge(one, night)
+        }
+        return [judges[name] for name in names] if len(judges) == len(set(names)) else []
+
+
+def fixed_sets(
+    settings: Settings, files: Files, calibrations: Sequence[Calibration]
+) -> FixedSets | None:
+    """The labelled set of the nightly, scored as the settings score rows; None without one."""
+    if settings.alerts.drift_set is None:
+        return None
+    name = set_name(settings.alerts.drift_set)
+    own = [one for one in calibrations if one.name == name]
+    scored = {one.name: one for one in chosen_metrics(settings)}
+    precision = scored.get("context_precision")
+    relevant_from = precision.parameters.get("relevant_from", 1) if precision else 1
+    return FixedSets(files, own, settings.aggregate, relevant_from)
+
+
+def fresh_share(night: Manifest, metric: str) -> float:
+    """Share of a metric's requests that went to the judge: cached replies do not drift.
+
+    1 where the usage is not known, as for judges that cost nothing and are always asked.
+    """
+    own = [usage for by_judge in _usages(night, metric) for usage in by_judge.values()]
+    asked = sum(one.requests for one in own)
+    known = asked + sum(one.answered_from_store for one in own)
+    return asked / known if known else 1.0
+
+
+def _usages(night: Manifest, metric: str) -> list[Mapping[str, Usage]]:
+    """Usage by judge of the requests for a metric, some of them shared with other metrics."""
+    wanted = {metric, label_targets().get(metric, metric)}
+    return [
+        by_judge
+        for name, by_judge in night.usage_by_metric.items()
+        if wanted & set(name.split(" + "))
+    ]
+
+
+def _same_judge(calibration: Calibration, night: Manifest) -> bool:
+    """Whether a calibration is by the night's judge. For a panel, or a judge with repeats, only
+    the name is compared.
+    """
+    if night.judge.panel or repeats(night.judge) > 1:
+        return True
+    return calibration.judge.fingerprint == night.judge.fingerprint
+
+
+def _is_near(calibration: Calibration, night: Manifest) -> bool:
+    same_day = calibration.at.date() == night.started_at.date()
+    return same_day or _away(calibration, night) <= NEAR
+
+
+def _away(calibration: Calibration, night: Manifest) -> timedelta:
+    """Time between a run and a calibration; 0 where it was made during the run."""
+    return max(night.started_at - calibration.at, calibration.at - night.finished_at, timedelta(0))
+
+
+def _asked(calibration: Calibration, metric: str) -> Asked:
+    measured = calibration.measured(metric)
+    prompts = measured.fingerprint if measured else ""
+    return calibration.judge.name, prompts, calibration.corpus
+
+
+def _row(units: Sequence[Unit]) -> Row:
+    same = "|".join(f"{one.unit}={one.content}={one.label:g}" for one in units)
+    return units[0].id, same, units[0].question
+
+
+def _by_question(levels: Levels, rows: set[Row]) -> QuestionValues:
+    grouped: dict[str, list[float]] = {}
+    for row in sorted(rows):
+        grouped.setdefault(row[-1], []).append(levels[row])
+    return grouped
+
+
+def moving_share(night: Manifest, metric: str) -> float:
+    """Share of a metric's verdicts that are new replies of a remote judge. Cached ones do not move.
+
+    0 for judges on this machine and for metrics without a judge. Requests shared with another
+    metric are in that metric's usage; then the share is that of the whole night. In a run that
+    replaces an earlier one of its night, cached verdicts count as verdicts of this night.
+    """
+    asked = _verdicts(night, metric)
+    if asked is None:
+        return 0.0
+    new, known = asked
+    return 1.0 if night.supersedes else new / known
+
+
+def may_move(night: Manifest, metric: str) -> bool:
+    """Whether a remote judge gave a metric's verdicts, on that night or before."""
+    return _verdicts(night, metric) is not None
+
+
+def _verdicts(night: Manifest, metric: str) -> tuple[int, int] | None:
+    """New requests of a metric, and all its requests; None where no remote judge was asked."""
+    own = _request_counts(_usages(night, metric))
+    if own:
+        return own
+    known = bundled_metrics().get(metric)
+    asks = known is not None and bool(known.prompts)
+    return _request_counts(night.usage_by_metric.values()) if asks else None
+
+
+def _request_counts(usages: Iterable[Mapping[str, Usage]]) -> tuple[int, int] | None:
+    """New requests, and all requests; None where there are none."""
+    judged = [one for own in usages for name, one in own.items() if name != EMBEDDINGS]
+    new = sum(one.requests for one in judged)
+    known = new + sum(one.answered_from_store for one in judged)
+    return (new, known) if known else None
+
+
+def carried_movement(metric: str, before: Sequence[Manifest], now: Sequence[Manifest]) -> float:
+    """Error of the difference of two sides, in standard deviations of a night's level."""
+    days: dict[date | None, float] = defaultdict(float)
+    fresh = 0.0
+    for one in now:
+        share = moving_share(one, metric) / len(now)
+        days[_day(one)] += share
+        fresh += share
+    for one in before:
+        share = moving_share(one, metric)
+        days[_day(one)] -= fresh * share / len(before)
+        days[None] -= fresh * (1 - share) / len(before)  # of some earlier day
+    return math.sqrt(sum(part**2 for part in days.values()))
+
+
+def is_of_one_day(before: Sequence[Manifest], now: Sequence[Manifest]) -> bool:
+    """Whether all runs of two sides began on the same day."""
+    return len({_day(one) for one in (*before, *now)}) <= 1
+
+
+def _day(night: Manifest) -> date:
+    """The day of a run's verdicts. A backfill judges many nights on one day."""
+    return night.started_at.date()
+
+
+def level_error(
+    movement: JudgeMovement | None, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
+) -> LevelError | None:
+    """Error that the judge's movement adds to a difference; None where it is 0 or not known."""
+    if movement is None or not movement.sd or not before or not now:
+        return None
+    error = movement.sd * carried_movement(metric, before, now)
+    return LevelError(error, movement.freedom) if error else None
+
+
+def newest_movement(metric: str, nights: Iterable[Manifest]) -> JudgeMovement | None:
+    """The judge's movement by the newest of some nights that has it."""
+    for night in sorted(nights, key=lambda one: one.date, reverse=True):
+        if (found := night.summary(metric)) and found.movement:
+            return found.movement
+    return None

@@ -1,0 +1,144 @@
+"""Makes the learned judge of a data set from the verdicts in its store.
+
+    stored verdicts -> features of their items -> a model for each prompt -> learned/JUDGE/0001.json
+
+Before a model is used, it judges the newest night in the way in which a night would use it.
+Nothing depends on the clock or on chance: the same verdicts give the same model.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from ragmetrics.config import JudgeSettings, Settings
+from ragmetrics.errors import InputError
+from ragmetrics.judges import (
+    CODE_VERSION,
+    Corpus,
+    Features,
+    embedding_lexicon,
+    similarity_model,
+    top_level,
+)
+from ragmetrics.people.calibration.learned_fit import Examples, fit_prompt, refusal
+from ragmetrics.people.calibration.learned_use import judge_last_night
+from ragmetrics.people.calibration.stored_verdicts import (
+    StoredVerdict,
+    judge_fingerprint,
+    stored_verdicts,
+)
+from ragmetrics.records import LearnedModel, Prompt
+from ragmetrics.scoring import corpus_of
+from ragmetrics.stats import Floats
+from ragmetrics.storage import Files, newest_learned, ref_of, save_learned
+
+log = logging.getLogger(__name__)
+REFIT_AFTER = 200
+"""Verdicts of new nights after which a night fits the model again."""
+
+
+def teacher(settings: Settings) -> JudgeSettings:
+    """The judge whose verdicts are learned: the first paid one of the settings.
+
+    For `judge: learned` it is the judge named in `from`. Raises InputError without one.
+    """
+    if settings.aggregate == "cascade":
+        raise InputError("a cascade has verdicts of several judges, which cannot be learned as one")
+    for judge in settings.panel:
+        if judge.remote:
+            return judge
+        if judge.learned_from is not None:
+            return judge.learned_from
+    raise InputError("the settings name no judge over a network whose verdicts could be learned")
+
+
+def learn(settings: Settings, files: Files, *, refit_after: int = 0) -> LearnedModel | None:
+    """Fit the learned judge to the verdicts of the newest nights, and store it as a new version.
+
+    None if the newest version has seen all but `refit_after` of the verdicts, or was fitted on
+    the same ones. Prompts without enough verdicts are in `refused`. Raises InputError without a
+    judge to learn from, StoreError.
+    """
+    judge = teacher(settings)
+    fingerprint = judge_fingerprint(settings, judge)
+    before = newest_learned(files, fingerprint)
+    verdicts = stored_verdicts(settings, judge, files)
+    model = LearnedModel(
+        version=before.version + 1 if before else 1,
+        judge=judge.model,
+        judge_fingerprint=fingerprint,
+        code_version=CODE_VERSION,
+        embeddings=similarity_model(settings),
+        nights=sorted({one.run.date for one in verdicts}),
+        runs=sorted({one.run.run for one in verdicts}),
+    )
+    if before and _has_seen(before, model, verdicts, refit_after):
+        return None
+    return _fitted(files, model, verdicts)
+
+
+def _has_seen(
+    before: LearnedModel, now: LearnedModel, verdicts: Sequence[StoredVerdict], refit_after: int
+) -> bool:
+    """Whether a model needs no refit: too few verdicts are of nights that it has not seen.
+
+    A question that comes every night has old verdicts on each of them.
+    """
+    if (before.code_version, before.embeddings) != (now.code_version, now.embeddings):
+        return False
+    if not before.features:  # it was fitted by an earlier version
+        return False
+    new = sum(len(one.levels) for one in verdicts if one.since not in before.nights)
+    if refit_after:
+        return new < refit_after
+    return not new and before.runs == now.runs
+
+
+def _fitted(files: Files, model: LearnedModel, verdicts: Sequence[StoredVerdict]) -> LearnedModel:
+    """The model with its prompts, stored if it has any."""
+    prompts, refused, made = [], {}, ""
+    for prompt, features, examples in _examples(files, model.embeddings, verdicts):
+        if why := refusal(examples):
+            refused[prompt.name] = why
+            log.info("learned judge: no model of the prompt %s: %s", prompt.name, why)
+            continue
+        top = top_level(prompt) or 1
+        prompts.append(fit_prompt(prompt.name, prompt.digest, top, features.names, examples))
+        made = features.digest
+    model = model.model_copy(update={"prompts": prompts, "refused": refused, "features": made})
+    if prompts:
+        model = judge_last_night(files, model, verdicts)
+        save_learned(files, model)
+    return model
+
+
+def _examples(
+    files: Files, embeddings: str, verdicts: Sequence[StoredVerdict]
+) -> Iterator[tuple[Prompt[Any], Features, Examples]]:
+    """The items of each prompt, with features by the word counts of their own night."""
+    found: defaultdict[str, list[tuple[StoredVerdict, Floats]]] = defaultdict(list)
+    features = Features(Corpus())
+    for _, of_run in groupby(verdicts, key=lambda verdict: verdict.run.run):
+        run_verdicts = list(of_run)
+        corpus = corpus_of(files, ref_of(run_verdicts[0].run)) or Corpus()
+        features = Features(corpus, embedding_lexicon(embeddings, corpus))
+        for verdict in run_verdicts:
+            computed = features.of(verdict.ask)
+            if len(computed) == len(verdict.levels):
+                found[verdict.ask.prompt.digest].append((verdict, computed))
+    for _, items in sorted(found.items()):
+        sizes = [len(verdict.levels) for verdict, _ in items]
+        questions = [verdict.ask.data["question"] for verdict, _ in items]
+        examples = Examples(
+            np.concatenate([computed for _, computed in items]),
+            np.array([level for verdict, _ in items for level in verdict.levels]),
+            np.repeat(np.array(questions, dtype=np.str_), sizes),
+            np.repeat(np.array([verdict.row for verdict, _ in items], dtype=np.str_), sizes),
+        )
+        yield items[0][0].ask.prompt, features, examples

@@ -1,0 +1,231 @@
+"""Calibration: compares any judge with labelled rows, set by set.
+
+The nightly calibration judges a small labelled set again each day. It measures the judge of today,
+so no reply of an earlier day is used. A second run on the same day finds the verdicts and requests
+nothing, unless the first run got no verdict.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from ragmetrics import event_loop as loop
+from ragmetrics.config import Settings
+from ragmetrics.errors import InputError, JudgeError, StoreError
+from ragmetrics.judges import Corpus, make_judges
+from ragmetrics.metrics import find_metric, label_targets, metrics
+from ragmetrics.people.calibration.attacks import METRIC as ATTACKED_METRIC
+from ragmetrics.people.calibration.labelled_sets import (
+    LabelledSet,
+    LabelTarget,
+    read_sets,
+    set_name,
+    targets,
+)
+from ragmetrics.people.calibration.run_judges import JudgedSet, Progress, judge_set
+from ragmetrics.people.calibration.store import load_calibrations, load_units, save_calibration
+from ragmetrics.people.calibration.thresholds import fit_certain_thresholds, fit_thresholds
+from ragmetrics.people.calibration.units import (
+    Unit,
+    agreement,
+    by_segment,
+    by_status,
+    columns,
+    gold_ranks,
+    has_strengths,
+)
+from ragmetrics.records import Calibration, MetricCalibration
+from ragmetrics.scoring import chosen_metrics
+from ragmetrics.storage import Files
+from ragmetrics.version import __version__
+
+ATTACKED = 20
+"""Contexts of a set that `ragmetrics calibrate` attacks. The nightly attacks none."""
+log = logging.getLogger(__name__)
+
+
+def calibrate(
+    settings: Settings,
+    paths: Sequence[str],
+    metrics: Sequence[str] | None = None,
+    limit: int | None = None,
+    now: datetime | None = None,
+    *,
+    files: Files | None = None,
+    progress: Progress | None = None,
+    attacks: int = 0,
+) -> list[Calibration]:
+    """Compare every judge of the settings with the labelled sets; one record per set and judge.
+
+    `attacks` is the number of irrelevant contexts of a set that are attacked: five requests each.
+    `files` is a store for replies and records. Works inside a running event loop too. If one of
+    several judges refuses, its record says so in `refused` and is not stored. Raises InputError
+    for an unknown place or metric, JudgeRefused where no judge can be asked.
+    """
+    check_metrics(metrics)
+    at = now or datetime.now(UTC)
+    found = []
+    for one in read_sets(settings, paths, limit, files):
+        hostile = attacks if metrics is None or ATTACKED_METRIC in metrics else 0
+        for judged in loop.run(judge_set(settings, one, metrics, at, files, progress, hostile)):
+            found.append(record(one, judged, at, metrics, redact=settings.redact))
+            if files and not judged.refused:
+                save_calibration(files, found[-1], judged.units)
+    return found
+
+
+def check_metrics(wanted: Sequence[str] | None) -> None:
+    """Raise InputError for an unknown metric."""
+    for name in wanted or ():
+        if find_metric(name) is None:
+            raise InputError(f"no metric {name!r}; there are: {', '.join(metrics())}")
+
+
+def record(
+    labelled: LabelledSet,
+    judged: JudgedSet,
+    at: datetime,
+    wanted: Sequence[str] | None,
+    *,
+    redact: bool,
+) -> Calibration:
+    """All figures of one judge on one set."""
+    measured: list[MetricCalibration] = []
+    skipped: dict[str, str] = {}
+    for target in () if judged.refused else targets(wanted):
+        units = judged.units.get(target.metric, [])
+        if reason := _not_comparable(target, units):
+            skipped[target.metric] = reason
+        else:
+            one = _measured(target, units, judged.fingerprints.get(target.metric, ""))
+            measured.append(one.model_copy(update=_thresholds(units)) if judged.reranks else one)
+    gold = gold_ranks(judged.gold)
+    calibrated = {one.metric for one in measured} | {one.metric for one in gold}
+    for name in () if judged.refused else wanted or ():
+        if name not in calibrated:
+            skipped.setdefault(name, f"no row has labels.gold.{name}")
+    return Calibration(
+        name=labelled.name,
+        source=labelled.source,
+        at=at,
+        ragmetrics=__version__,
+        judge=judged.judge,
+        rows=len(labelled.rows),
+        rejected=labelled.reasons(),
+        broken=labelled.broken,
+        metrics=measured,
+        gold=gold,
+        attacks=judged.attacks,
+        skipped=skipped,
+        usage=judged.usage,
+        corpus=judged.corpus,
+        refused=judged.refused,
+        redact=redact,
+    )
+
+
+def _thresholds(units: Sequence[Unit]) -> dict[str, object]:
+    """The thresholds of a reranker by itself, and in a cascade."""
+    found = fit_certain_thresholds(units)
+    return {
+        "thresholds": fit_thresholds(units),
+        "cascade_thresholds": found and found.thresholds,
+        "certain": found and found.certain,
+    }
+
+
+def _not_comparable(target: LabelTarget, units: Sequence[Unit]) -> str:
+    """Why a metric cannot be compared with its labels; empty where it can."""
+    if not units:
+        return f"no row has labels.{target.label} for it"
+    if len({one.label >= target.label_from for one in units}) < 2:
+        return f"all {len(units):,} labels are of one class: there is nothing to distinguish"
+    return ""
+
+
+def _measured(target: LabelTarget, units: Sequence[Unit], fingerprint: str) -> MetricCalibration:
+    cuts = target.label_from, target.verdict_from
+    segments = (agreement(columns(inside, *cuts), segment) for segment, inside in by_segment(units))
+    return MetricCalibration(
+        metric=target.metric,
+        fingerprint=fingerprint,
+        unit=target.unit,
+        label=target.label,
+        strengths="evidence" if has_strengths(units) else "verdict",
+        status=by_status(units),
+        overall=agreement(columns(units, *cuts)),
+        segments=[one for one in segments if one],
+    )
+
+
+def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | None:
+    """Judge the set of `alerts: drift_set`, unless it was judged today.
+
+    Return the reason where the judges could not be asked or the store failed; the night continues
+    without it. A batch judge is asked live. Raises InputError for a set that cannot be read, or
+    that no metric of the night can be compared with.
+    """
+    place = settings.alerts.drift_set
+    if place is None:
+        return None
+    live = _asked_live(settings)
+    wanted = sorted({one.label_target for one in chosen_metrics(live) if one.label_target})
+    if not wanted:
+        raise InputError(
+            "alerts: drift_set: none of the metrics that can be compared with labels is scored: "
+            + ", ".join(label_targets())
+        )
+    try:
+        if _judged_today(live, files, set_name(place), now):
+            return None
+        found = calibrate(live, [place], wanted, live.alerts.drift_rows, now, files=files)
+    except (JudgeError, StoreError) as error:
+        return _not_judged(place, str(error))
+    problems = dict.fromkeys(why for one in found if (why := _failure(files, one, wanted)))
+    return _not_judged(place, "; ".join(problems)) if problems else None
+
+
+def _asked_live(settings: Settings) -> Settings:
+    """The same models without batches, as a batch may take a day."""
+    live = [
+        one.model_copy(update={"name": "openai"}) if one.name == "openai-batch" else one
+        for one in settings.panel
+    ]
+    several = len(live) > 1
+    return settings.model_copy(
+        update={"judges": tuple(live)} if several else {"judge": live[0], "judges": ()}
+    )
+
+
+def _judged_today(settings: Settings, files: Files, name: str, now: datetime) -> bool:
+    """Whether each judge has given verdicts today."""
+    todays = [
+        one.judge.fingerprint
+        for one in load_calibrations(files, name=name)
+        if one.at.date() == now.date() and _verdicts(files, one)
+    ]
+    return all(one.fingerprint in todays for one in make_judges(settings, Corpus()))
+
+
+def _verdicts(files: Files, calibration: Calibration) -> int | None:
+    """Number of verdicts; None where no row has labels for the wanted metrics."""
+    units = [one for of in load_units(files, calibration).values() for one in of]
+    return sum(one.verdict is not None for one in units) if units else None
+
+
+def _failure(files: Files, calibration: Calibration, wanted: Sequence[str]) -> str:
+    """Why a judge gave no verdict on the set; empty where it gave one."""
+    if calibration.refused:
+        return f"{calibration.judge.name}: {calibration.refused}"
+    count = _verdicts(files, calibration)
+    if count is None:
+        return f"it has no labels for {', '.join(wanted)}"
+    return "" if count else f"{calibration.judge.name}: no verdict"
+
+
+def _not_judged(place: str, reason: str) -> str:
+    message = f"labelled set {set_name(place)} for judge drift: {reason}"
+    log.warning("not judged: %s", message)
+    return message

@@ -1,0 +1,286 @@
+"""Judging one labelled set.
+
+Each verdict is requested through the judge client, as in a night. A calibration measures the judge
+of today. With a store, a second calibration on the same day pays nothing twice. On another day the
+judge is asked again, because a cached reply cannot show that a judge has changed.
+
+    calibrations/replies/dt=2026-11-19/judgements/judge=FINGERPRINT/...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from ragmetrics.config import Settings
+from ragmetrics.errors import JudgeRefused, Unanswered
+from ragmetrics.judges import (
+    Corpus,
+    EmbeddingClient,
+    Judge,
+    JudgeClient,
+    ReplyCache,
+    RowFirst,
+    can_answer,
+    layout_of,
+    make_embedder,
+    make_judges,
+    names_of,
+)
+from ragmetrics.metrics import Grade, Metric, metrics
+from ragmetrics.people.calibration.attacks import (
+    METRIC as ATTACKED_METRIC,
+    Irrelevant,
+    attack,
+    irrelevant_contexts,
+)
+from ragmetrics.people.calibration.labelled import LabelledRow
+from ragmetrics.people.calibration.labelled_sets import (
+    AskedRow,
+    LabelledSet,
+    LabelQuestion,
+    LabelTarget,
+    targets,
+)
+from ragmetrics.people.calibration.thresholds import with_thresholds
+from ragmetrics.people.calibration.units import GoldScore, Unit, gold_metrics
+from ragmetrics.records import Answer, Ask, AttackResult, JudgeInfo, LogRow, Request, Status, Usage
+from ragmetrics.scoring import add_price, chosen_metrics, metric_fingerprint, run_metric
+from ragmetrics.storage import Files
+
+T = TypeVar("T")
+Progress = Callable[[str, int, int], None]
+_ROWS_AT_ONCE = 16
+_ALL_KEYS = ("00000000", "ffffffff")
+
+
+@dataclass
+class JudgedSet:
+    """One judge's verdicts on one set."""
+
+    judge: JudgeInfo
+    units: dict[str, list[Unit]] = field(default_factory=dict)
+    """Units by metric."""
+    gold: list[GoldScore] = field(default_factory=list)
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    """Fingerprints of judge and prompts, by metric."""
+    usage: Usage = field(default_factory=Usage)
+    corpus: str | None = None
+    """Digest of the set's texts, where the replies depend on all of them."""
+    refused: str = ""
+    """Why the judge could not be asked."""
+    attacks: list[AttackResult] = field(default_factory=list)
+    reranks: bool = False
+    """Whether the judge is a reranker, whose thresholds can be fitted."""
+
+
+async def judge_set(
+    settings: Settings,
+    labelled: LabelledSet,
+    wanted: Sequence[str] | None,
+    at: datetime,
+    files: Files | None,
+    progress: Progress | None,
+    attacks: int = 0,
+) -> list[JudgedSet]:
+    """The verdicts of every judge of the settings on a set, and on `attacks` attacked contexts.
+
+    If one of several judges cannot be asked, its result says why. Raises JudgeRefused where none
+    can be asked.
+    """
+    settings, corpus = with_thresholds(settings), Corpus()
+    for one in labelled.rows:
+        corpus.add(one.labelled.row.retrieved_contexts, one.labelled.row.user_input)
+    known = _metrics(settings, wanted or ())
+    async with AsyncExitStack() as stack:
+        judges, embedder = make_judges(settings, corpus), make_embedder(settings, corpus)
+        stack.push_async_callback(embedder.close)
+        for judge in judges:
+            stack.push_async_callback(judge.close)
+        hostile = irrelevant_contexts(labelled, attacks)
+        found: list[JudgedSet] = []
+        refusals: list[JudgeRefused] = []
+        for name, judge, chosen in zip(names_of(judges), judges, settings.panel, strict=True):
+            # A reranker's scores are needed too, and a cached reply has its grade alone.
+            kept = None if chosen.name == "rerank" else files
+            cache = await asyncio.to_thread(_reply_cache, kept, judge, at)
+            client = JudgeClient(
+                judge, EmbeddingClient(embedder), reasks=chosen.reasks, cache=cache
+            )
+            who = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
+            judged = JudgedSet(who, reranks=chosen.name == "rerank")
+            try:
+                able = [
+                    one for one in targets(wanted) if can_answer(judge, known[one.metric].prompts)
+                ]
+                layout = layout_of(chosen, settings.fuse, judge)
+                session = _Session(client, known, able, wanted, layout)
+                await session.judge_all(labelled, hostile, judged, progress)
+            except JudgeRefused as error:
+                refusals.append(error)
+                judged = JudgedSet(judged.judge, refused=str(error))
+            else:
+                judged.fingerprints = {
+                    name: metric_fingerprint(one, judge.fingerprint, embedder.fingerprint)
+                    for name, one in known.items()
+                }
+                judged.corpus = _digest(corpus) if chosen.lexical else None
+                if cache:
+                    await asyncio.to_thread(cache.compact)
+            judged.usage = add_price(chosen, client.counters.usage())
+            found.append(judged)
+    if len(refusals) == len(found):
+        raise refusals[0]
+    return found
+
+
+def _digest(corpus: Corpus) -> str:
+    return hashlib.blake2b(corpus.to_bytes(), digest_size=6).hexdigest()
+
+
+def _metrics(settings: Settings, wanted: Sequence[str]) -> dict[str, Metric]:
+    """All metrics, with the parameters and prompts of the settings."""
+    named = {name for one in settings.metrics for name in ([one] if isinstance(one, str) else one)}
+    everything = (*settings.metrics, *(name for name in metrics(wanted) if name not in named))
+    chosen = chosen_metrics(settings.model_copy(update={"metrics": everything}))
+    return {one.name: one for one in chosen}
+
+
+def _reply_cache(files: Files | None, judge: Judge, at: datetime) -> ReplyCache | None:
+    if files is None or not judge.cacheable:
+        return None
+    today = files.at(f"calibrations/replies/dt={at:%Y-%m-%d}")
+    cache = ReplyCache(today, judge.fingerprint, *_ALL_KEYS)
+    cache.load()
+    return cache
+
+
+@dataclass(frozen=True)
+class _Session:
+    """Judges one set with one judge."""
+
+    client: JudgeClient
+    metrics: dict[str, Metric]
+    targets: Sequence[LabelTarget]
+    wanted: Sequence[str] | None
+    layout: RowFirst | None
+
+    async def judge_all(
+        self,
+        labelled: LabelledSet,
+        hostile: Sequence[Irrelevant],
+        judged: JudgedSet,
+        progress: Progress | None,
+    ) -> None:
+        """Judge the rows, then the attacked contexts, and put all into `judged`."""
+        judged.units |= {target.metric: [] for target in self.targets}
+        work = (self._judge_row(row) for row in labelled.rows)
+        width = max(_ROWS_AT_ONCE, 2 * self.client.judge.concurrency)
+        done = 0
+        try:
+            async for units, gold in _in_order(work, width):
+                for metric, found in units:
+                    judged.units[metric] += found
+                judged.gold += gold
+                done += 1
+                if progress:
+                    progress(labelled.name, done, len(labelled.rows))
+            judged.attacks = await attack(hostile, self._grade)
+        finally:
+            await self.client.stop()
+
+    async def _grade(self, row: LogRow, ask: Ask) -> int | None:
+        """A grade as `context_relevance` requests it; None where there is no verdict."""
+        worded = self._worded(self.metrics[ATTACKED_METRIC], row, ask)
+        answer = await self.client.answer(row.question_key, worded)
+        return answer.grade if isinstance(answer, Grade) else None
+
+    def _worded(self, metric: Metric, row: LogRow, request: Request) -> Request:
+        """The request in the words and the layout in which a night sends it."""
+        worded = metric.overridden(request, row.language)
+        if self.layout and isinstance(worded, Ask):
+            (worded,) = self.layout.arrange(row, [worded])
+        return worded
+
+    async def _judge_row(
+        self, row: AskedRow
+    ) -> tuple[list[tuple[str, list[Unit]]], list[GoldScore]]:
+        asked = [(one, question) for one in self.targets for question in row.questions[one.metric]]
+        found = await asyncio.gather(*(self._units(row, *one) for one in asked))
+        units = [(target.metric, one) for (target, _), one in zip(asked, found, strict=True)]
+        return units, await self._gold(row.labelled)
+
+    async def _gold(self, labelled: LabelledRow) -> list[GoldScore]:
+        """Run the metrics that the row has gold figures for, as in a night."""
+        found = []
+        for name, key, value in gold_metrics(labelled, self.wanted, self.metrics):
+            metric = self.metrics[name]
+
+            def answer(request: Request, metric: Metric = metric) -> Awaitable[Answer]:
+                worded = self._worded(metric, labelled.row, request)
+                return self.client.answer(labelled.row.question_key, worded)
+
+            score = await run_metric(metric, labelled.row, answer)
+            found.append(GoldScore(name, key, value, labelled.question, score))
+        return found
+
+    async def _units(
+        self, row: AskedRow, target: LabelTarget, question: LabelQuestion
+    ) -> list[Unit]:
+        log_row = row.labelled.row
+        ask = self._worded(self.metrics[target.metric], log_row, question.ask)
+        answer = await self.client.answer(log_row.question_key, ask)
+        if isinstance(answer, Unanswered):
+            return units_of(row, question, None, Status(answer.status))
+        strengths = self.client.judge.evidence(ask) if isinstance(ask, Ask) else None
+        return units_of(row, question, target.verdicts(answer, question), strengths=strengths)
+
+
+def units_of(
+    row: AskedRow,
+    question: LabelQuestion,
+    verdicts: Sequence[float] | None,
+    status: Status = Status.SCORED,
+    strengths: Sequence[float] | None = None,
+) -> list[Unit]:
+    """The units of a question with their verdicts; without verdicts, `status` says why."""
+    labelled, nothing = row.labelled, [None] * len(question.units)
+    return [
+        Unit(
+            id=labelled.row.id,
+            question=labelled.question,
+            unit=unit,
+            content=question.content,
+            label=label,
+            verdict=verdict,
+            strength=strength,
+            status=status,
+            segments=labelled.segments,
+            row=str(row.number),
+        )
+        for unit, label, verdict, strength in zip(
+            question.units, question.labels, verdicts or nothing, strengths or nothing, strict=True
+        )
+    ]
+
+
+async def _in_order(work: Iterable[Coroutine[Any, Any, T]], width: int) -> AsyncIterator[T]:
+    """The results in order, with `width` tasks at once."""
+    running: deque[asyncio.Task[T]] = deque()
+    try:
+        for one in work:
+            running.append(asyncio.create_task(one))
+            if len(running) >= width:
+                yield await running.popleft()
+        while running:
+            yield await running.popleft()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

@@ -1,0 +1,254 @@
+"""Figures of a judge: its verdicts beside their labels, and row scores beside gold figures.
+
+A unit is one judged item. A gold figure rates a whole row and is compared with the metric of its
+own name; the figures of known labelled sets are compared with the metric that measures the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragmetrics.people.calibration.labelled import LabelledRow
+from ragmetrics.records import (
+    Agreement,
+    Confusion,
+    Figure,
+    FigureName,
+    GoldRank,
+    ReliabilityBin,
+    Score,
+    Segment,
+    Status,
+)
+from ragmetrics.stats import (
+    Floats,
+    Statistic,
+    alpha_statistic,
+    auc_statistic,
+    auc_within_statistic,
+    bootstrap_interval,
+    bootstrap_intervals,
+    confusion,
+    kappa_statistic,
+    mean_interval,
+    ratio,
+    reliability,
+    spearman_statistic,
+    unweighted,
+)
+
+_MOST_SEGMENTS = 20
+_FEWEST_UNITS = 10
+GOLD = {
+    "char_recall": "context_recall",
+    "char_precision": "context_relevancy",
+    "context_relevance_sentence": "context_relevancy",
+    "context_relevance_chunk": "context_relevancy_chunks",
+    "chunk_precision": "context_relevancy_chunks",
+}
+"""Gold figure -> metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One judged item: its label, and its verdict or the reason for none."""
+
+    id: str
+    """Id of the row."""
+    question: str
+    """Key of the question, which is the cluster."""
+    unit: str
+    content: str
+    """Digest of the judged texts."""
+    label: float
+    verdict: float | None
+    strength: float | None = None
+    status: Status = Status.SCORED
+    segments: Mapping[str, str] = field(default_factory=dict)
+    row: str = ""
+    """Position of the row in the set, as ids may repeat; empty in records of older versions."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Units with a verdict, as arrays."""
+
+    rows: NDArray[np.str_]
+    questions: NDArray[np.str_]
+    labels: Floats
+    verdicts: Floats
+    strengths: Floats
+    label_from: float
+    verdict_from: float
+
+    @property
+    def positive(self) -> Floats:
+        """1 where the label is positive."""
+        return (self.labels >= self.label_from).astype(np.float64)
+
+    @property
+    def said(self) -> Floats:
+        """1 where the verdict is positive."""
+        return (self.verdicts >= self.verdict_from).astype(np.float64)
+
+
+def columns(
+    units: Sequence[Unit], label_from: float, verdict_from: float, strong: bool | None = None
+) -> Columns:
+    """The units with a verdict. Where not every unit has a strength, the verdicts replace them.
+
+    `strong` says whether to use the strengths, for the comparison of two judges.
+    """
+    judged = [(one, one.verdict) for one in units if one.verdict is not None]
+    verdicts = np.array([verdict for _, verdict in judged], dtype=np.float64)
+    strengths = [one.strength for one, _ in judged]
+    strong = has_strengths(units) if strong is None else strong
+    return Columns(
+        np.array([one.row or one.id for one, _ in judged], dtype=np.str_),
+        np.array([one.question for one, _ in judged], dtype=np.str_),
+        np.array([one.label for one, _ in judged], dtype=np.float64),
+        verdicts,
+        np.array(strengths, dtype=np.float64) if strong else verdicts,
+        label_from,
+        verdict_from,
+    )
+
+
+def has_strengths(units: Iterable[Unit]) -> bool:
+    """Whether every verdict has a strength."""
+    judged = [one for one in units if one.verdict is not None]
+    return bool(judged) and all(one.strength is not None for one in judged)
+
+
+def statistics(data: Columns) -> dict[FigureName, Statistic]:
+    """The figures as functions of resampling counts.
+
+    Rank figures use the strengths, agreement figures the verdicts. Kappa and accuracy use positive
+    or not; the others use the values, halves included.
+    """
+    agreed = (data.positive == data.said).astype(np.float64)
+    found: dict[FigureName, Statistic] = {
+        "auc": auc_statistic(data.positive, data.strengths),
+        "auc_within": auc_within_statistic(data.rows, data.positive, data.strengths),
+        "kappa": kappa_statistic(data.positive, data.said),
+        "kappa_quadratic": kappa_statistic(data.labels, data.verdicts, "quadratic"),
+        "alpha": alpha_statistic([data.labels, data.verdicts], "ordinal"),
+        "spearman": spearman_statistic(data.labels, data.strengths),
+        "accuracy": lambda counts: ratio(counts @ agreed, counts.sum(1)),
+    }
+    if min(len(np.unique(data.labels)), len(np.unique(data.verdicts))) > 2:
+        found["kappa_classes"] = kappa_statistic(data.labels, data.verdicts)
+    return found
+
+
+def agreement(data: Columns, segment: Segment | None = None) -> Agreement | None:
+    """All figures of some units; None where there is no unit."""
+    if not len(data.labels):
+        return None
+    figures = statistics(data)
+    intervals = bootstrap_intervals(figures, data.questions)
+    table = confusion(data.labels, data.verdicts)
+    diagram = reliability(data.positive, data.strengths, data.questions)
+    return Agreement(
+        segment=segment,
+        rows=len(np.unique(data.rows)),
+        units=len(data.labels),
+        questions=len(np.unique(data.questions)),
+        positive=float(data.positive.mean()),
+        figures={
+            name: figure(unweighted(statistic, len(data.labels)), intervals[name])
+            for name, statistic in figures.items()
+        },
+        confusion=Confusion(
+            labels=list(table),
+            verdicts=list(next(iter(table.values()))),
+            counts=[list(line.values()) for line in table.values()],
+        ),
+        reliability=[
+            ReliabilityBin(**{name: getattr(one, name) for name in one.__slots__})
+            for one in (diagram.bins if diagram else ())
+        ],
+        calibration_error=diagram.error if diagram else None,
+    )
+
+
+def figure(value: float | None, interval: tuple[float, float] | None) -> Figure:
+    """A figure as a record. A figure that is not defined has no interval."""
+    if value is None or interval is None:
+        return Figure(value=value)
+    return Figure(value=value, low=interval[0], high=interval[1])
+
+
+def share_of(chosen: Sequence[bool], questions: Sequence[str]) -> Figure:
+    """The share of chosen units with its interval, clustered by question."""
+    share = mean_interval(np.array(chosen, dtype=np.float64), questions)
+    return Figure(value=share.mean, low=share.low, high=share.high) if share else Figure()
+
+
+def by_segment(units: Sequence[Unit]) -> list[tuple[Segment, list[Unit]]]:
+    """The units by language, run and tag. Only tags with 2 to 20 values and enough units count."""
+    values: dict[str, dict[str, list[Unit]]] = {}
+    for one in units:
+        for tag, value in one.segments.items():
+            values.setdefault(tag, {}).setdefault(value, []).append(one)
+    return [
+        (Segment(tag=tag, value=value), inside)
+        for tag, groups in sorted(values.items())
+        if 2 <= len(groups) <= _MOST_SEGMENTS
+        for value, inside in sorted(groups.items())
+        if len(inside) >= _FEWEST_UNITS
+    ]
+
+
+def by_status(units: Iterable[Unit | Score]) -> dict[str, int]:
+    """Count of units, or scores of rows, by status."""
+    return dict(Counter(one.status.value for one in units))
+
+
+@dataclass(frozen=True, slots=True)
+class GoldScore:
+    """A row's gold figure and the metric's score of the row."""
+
+    metric: str
+    gold: str
+    value: float
+    question: str
+    score: Score
+
+
+def gold_metrics(
+    labelled: LabelledRow, wanted: Sequence[str] | None, known: Container[str]
+) -> list[tuple[str, str, float]]:
+    """The row's gold figures of known metrics as (metric, name of the figure, value)."""
+    found = []
+    for key, value in labelled.labels.gold.items():
+        name = GOLD.get(key, key)
+        if value is not None and name in known and (wanted is None or name in wanted):
+            found.append((name, key, value))
+    return found
+
+
+def gold_ranks(scores: Iterable[GoldScore]) -> list[GoldRank]:
+    """Spearman's correlation of scores and gold figures, by metric and figure."""
+    groups: dict[tuple[str, str], list[GoldScore]] = {}
+    for one in scores:
+        groups.setdefault((one.metric, one.gold), []).append(one)
+    return [_rank(*names, inside) for names, inside in sorted(groups.items())]
+
+
+def _rank(metric: str, gold: str, scores: Sequence[GoldScore]) -> GoldRank:
+    pairs = [(one, one.score.value) for one in scores if one.score.value is not None]
+    statistic = spearman_statistic([one.value for one, _ in pairs], [value for _, value in pairs])
+    interval = bootstrap_interval(statistic, [one.question for one, _ in pairs])
+    return GoldRank(
+        metric=metric,
+        gold=gold,
+        spearman=figure(unweighted(statistic, len(pairs)), interval),
+        rows=len(pairs),
+        status=by_status(one.score for one in scores),
+    )

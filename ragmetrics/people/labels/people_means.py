@@ -1,0 +1,169 @@
+"""What people would say of a night: each metric's mean, by labelled rows.
+
+    enough labels      `people_mean` of `stats`: prediction-powered, moved to tonight by the judge
+    too few labels     the judge's error rates on a labelled set, where they are known
+    neither            only the number of labels
+
+Alerts stay on the judge's mean: labels are too few for a drop from night to night.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ragmetrics.config import Settings
+from ragmetrics.errors import InputError, StoreError
+from ragmetrics.people.labels.error_rates import by_error_rates, judged_night
+from ragmetrics.people.labels.label_file import LabelSet, RowLabel, read_labels
+from ragmetrics.people.labels.labelled_scores import LabelledScore, LabelledScores, join_scores
+from ragmetrics.records import (
+    FEWEST_LABELS,
+    Calibration,
+    LabelReport,
+    Manifest,
+    PeopleMean,
+    Summary,
+)
+from ragmetrics.scoring import chosen_metrics
+from ragmetrics.stats import bias_difference, krippendorff_alpha, people_mean
+from ragmetrics.storage import Files
+
+log = logging.getLogger(__name__)
+_MOST_PEOPLE = 50
+_MOST_REASONS = 50
+_FEWEST_SHARED = 5
+"""Fewest rows of several people for their agreement."""
+
+
+def with_people(
+    settings: Settings,
+    files: Files,
+    manifest: Manifest,
+    earlier: Sequence[Manifest] = (),
+    calibrations: Sequence[Calibration] = (),
+    *,
+    dated: bool = True,
+) -> Manifest:
+    """The manifest with what people would say of each metric, and how labels were used.
+
+    Without `labels:` in the settings it stays as it is. Labels that cannot be read cost a sentence
+    and no night.
+    """
+    if settings.labels is None:
+        return manifest
+    try:
+        read = read_labels(settings, label_metrics(settings))
+        joined = join_all(files, read.labels, manifest, earlier, dated=dated)
+    except (InputError, StoreError) as error:
+        log.error("the labels cannot be read: %s", error)
+        problem = LabelReport(place=settings.labels, problem=str(error))
+        return manifest.model_copy(update={"labels": problem})
+    summaries = [
+        _with_people(manifest, one, joined.get(one.metric), earlier, calibrations)
+        for one in manifest.metrics
+    ]
+    return manifest.model_copy(update={"labels": report_of(read, joined), "metrics": summaries})
+
+
+def label_metrics(settings: Settings) -> dict[str, bool]:
+    """The metrics that can have labels; True where values are from 0 to 1."""
+    return {one.name: one.bounded for one in chosen_metrics(settings)}
+
+
+def join_all(
+    files: Files,
+    labels: Sequence[RowLabel],
+    tonight: Manifest,
+    earlier: Sequence[Manifest],
+    *,
+    dated: bool = True,
+) -> dict[str, LabelledScores]:
+    """The labelled rows by metric."""
+    by_metric: dict[str, list[RowLabel]] = {}
+    for one in labels:
+        by_metric.setdefault(one.metric, []).append(one)
+    return {
+        metric: join_scores(files, metric, own, tonight, earlier, dated=dated)
+        for metric, own in by_metric.items()
+    }
+
+
+def report_of(read: LabelSet, joined: Mapping[str, LabelledScores]) -> LabelReport:
+    """Which labels were used."""
+    unused = sum((one.unused for one in joined.values()), start=type(read.rejected)())
+    rejected = dict(read.rejected.most_common(_MOST_REASONS))
+    places = {reason: read.first[reason] for reason in rejected}
+    return LabelReport(
+        place=read.place,
+        labels=len(read.labels),
+        empty=read.empty,
+        rejected=rejected,
+        first={reason: f"{one.path}:{one.number}" for reason, one in places.items()},
+        unused=dict(unused.most_common()),
+        rows={metric: len(one.rows) for metric, one in joined.items()},
+        problem=read.problem,
+    )
+
+
+def _with_people(
+    manifest: Manifest,
+    summary: Summary,
+    joined: LabelledScores | None,
+    earlier: Sequence[Manifest],
+    calibrations: Sequence[Calibration],
+) -> Summary:
+    if summary.mean is None or summary.low is None or summary.high is None:
+        return summary
+    rows = joined.rows if joined else []
+    found = (
+        _by_labels(manifest, summary, rows, earlier)
+        if len(rows) >= FEWEST_LABELS
+        else by_error_rates(summary, calibrations)
+    )
+    return summary.model_copy(update={"people": found}) if found else summary
+
+
+def _by_labels(
+    manifest: Manifest, summary: Summary, rows: Sequence[LabelledScore], earlier: Sequence[Manifest]
+) -> PeopleMean | None:
+    """What people would say, by the labelled rows of tonight and of earlier nights."""
+    days = [manifest.date, *sorted({one.night for one in rows} - {manifest.date})]
+    nights = {one.date: one for one in (*earlier, manifest)}
+    means = [judged_night(nights[day].summary(summary.metric)) for day in days]
+    judge, people = [one.judge for one in rows], [one.value for one in rows]
+    question = [one.question for one in rows]
+    night = [days.index(one.night) for one in rows]
+    weights = [one.weight for one in rows]
+    found = people_mean(judge, people, question, means, night, weights)
+    if found is None:
+        return None
+    return PeopleMean(
+        mean=found.mean.mean,
+        low=found.mean.low,
+        high=found.mean.high,
+        labels=len(rows),
+        questions=found.mean.clusters,
+        people=len({person for one in rows for person in one.people}),
+        nights=len(set(night)),
+        oldest=days[1] if len(days) > 1 else None,
+        bias=found.bias,
+        bias_low=found.bias_low,
+        bias_high=found.bias_high,
+        p_value=found.p_value,
+        weight=found.weight,
+        agreement=_agreement(rows),
+        uneven=bias_difference(judge, people, question, night),
+    )
+
+
+def _agreement(rows: Sequence[LabelledScore]) -> float | None:
+    """Krippendorff's alpha of the people who labelled the same rows; None for fewer than five."""
+    shared = [one for one in rows if len(one.people) > 1]
+    names = sorted({person for one in shared for person in one.people})[:_MOST_PEOPLE]
+    if len(shared) < _FEWEST_SHARED:
+        return None
+    ratings = np.array([[one.people.get(name, np.nan) for one in shared] for name in names])
+    return krippendorff_alpha(ratings, level="interval")

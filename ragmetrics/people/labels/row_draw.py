@@ -1,0 +1,164 @@
+"""Rows of a night whose labels narrow the interval most: those on which the judge is uncertain.
+
+A row is drawn with a known chance, by what the store says of it, metric by metric:
+
+    votes    how far the judges of a panel are apart
+    spread   how far the judge's repeats are apart
+    cheap    how far the cheap judge is from the judge, on sampled nights
+    labels   how far people were from the judge on rows of about the same score, from 30 rows on
+
+Where the store says nothing, the draw is uniform. The weight that undoes the chance goes into the
+file, and comes back with the labels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragmetrics.errors import InputError
+from ragmetrics.metrics import claims
+from ragmetrics.people.labels.labelled_scores import LabelledScore
+from ragmetrics.records import FEWEST_LABELS, LabelSuggestion, LogRow, Manifest, Status
+from ragmetrics.stats import draw_order, relative_chances
+from ragmetrics.storage import Files, RowLocation, by_shard, read_columns, ref_of, scored_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_COLUMNS = ["id", "question", "value", "status", "votes", "spread", "cheap"]
+_BINS, _PRIOR = 4, 10
+"""Groups of rows by the judge's score, and how many rows the mean of all groups counts as."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LabelDraw:
+    """The rows of a night in the order in which they are drawn."""
+
+    places: list[RowLocation]
+    weights: list[float]
+    uniform: bool
+    """Whether the store says nothing on which rows are uncertain."""
+
+
+def draw_rows(
+    files: Files,
+    night: Manifest,
+    known: Mapping[str, Sequence[LabelledScore]],
+    labelled: Collection[tuple[str, str]],
+) -> LabelDraw:
+    """Draw all rows that the judge scored by one of the metrics and that need a label.
+
+    `known` are the metrics to label with the labelled rows that there are; `labelled` are questions
+    and ids of rows of this night that have all labels. Raises InputError where no row has a score.
+    """
+    tables = {one: _scores(files, night, one) for one in known if night.summary(one)}
+    if not tables or not any(len(one) for one in tables.values()):
+        raise InputError(f"night {night.date} has no row scored by {', '.join(known)}")
+    scored = np.any([one["status"] == Status.SCORED.value for one in tables.values()], axis=0)
+    signals = [
+        signal for metric, table in tables.items() for signal in _signals(table, known[metric])
+    ]
+    chances = relative_chances([one[scored] for one in signals], int(scored.sum()))
+    rows = next(iter(tables.values()))[scored]
+    keys = list(zip(rows["question"].tolist(), rows["id"].tolist(), strict=True))
+    found = list(zip(rows["shard"].tolist(), rows["position"].tolist(), strict=True))
+    uniform = [_number(night, *key) for key in keys]
+    order = [at for at in draw_order(uniform, chances).tolist() if keys[at] not in labelled]
+    weights = [float(1 / chances[at]) for at in order]
+    return LabelDraw([found[at] for at in order], weights, bool(np.allclose(chances, 1.0)))
+
+
+def _scores(files: Files, night: Manifest, metric: str) -> pd.DataFrame:
+    """The scores of a night in the order of its rows; StoreError where a part is gone."""
+    import pandas as pd
+
+    ref = ref_of(night)
+    parts = [
+        read_columns(files, ref.scores(metric, shard), _COLUMNS)
+        .to_pandas()
+        .assign(shard=shard)
+        .rename_axis("position")
+        .reset_index()
+        for shard in range(ref.shards)
+    ]
+    whole: pd.DataFrame = pd.concat(parts, ignore_index=True)
+    return whole
+
+
+def _signals(table: pd.DataFrame, labelled: Sequence[LabelledScore]) -> list[Floats]:
+    """How uncertain each row is, by all that is known. Rows without a value count as the mean."""
+    value = table["value"].to_numpy(dtype=np.float64)
+    cheap = table["cheap"].to_numpy(dtype=np.float64)
+    votes = [_known_values(row) for row in table["votes"].tolist()]
+    found = [
+        np.array([float(one.std()) if len(one) > 1 else np.nan for one in votes]),
+        table["spread"].to_numpy(dtype=np.float64),
+        np.abs(cheap - value),
+    ]
+    if len(labelled) >= FEWEST_LABELS:
+        found.append(_label_spread(value, labelled))
+    return found
+
+
+def _known_values(votes: Sequence[float | None] | None) -> Floats:
+    """The values of the judges that gave one."""
+    given = () if votes is None else votes
+    return np.array([one for one in given if one is not None and one == one], dtype=np.float64)
+
+
+def _label_spread(value: Floats, labelled: Sequence[LabelledScore]) -> Floats:
+    """Standard deviation of people minus judge among labelled rows of about the same score."""
+    judge = np.array([one.judge for one in labelled])
+    apart = np.array([one.value for one in labelled]) - judge
+    apart -= apart.mean()
+    cuts = np.unique(np.quantile(judge, np.linspace(0, 1, _BINS + 1)[1:-1]))
+    own = np.searchsorted(cuts, judge, side="right")
+    count = np.bincount(own, minlength=len(cuts) + 1)
+    squares = np.bincount(own, np.square(apart), len(cuts) + 1)
+    spread = np.sqrt((squares + _PRIOR * float(np.square(apart).mean())) / (count + _PRIOR))
+    found = spread[np.searchsorted(cuts, np.nan_to_num(value), side="right")]
+    return np.where(np.isnan(value), np.nan, found)
+
+
+def _number(night: Manifest, question: str, name: str) -> float:
+    """The number in (0, 1) of a row, which is the same in every draw."""
+    text = f"{night.dataset}/{night.date}/{question}/{name}".encode("utf-8", "surrogatepass")
+    whole = int.from_bytes(hashlib.blake2b(text, digest_size=6).digest())
+    return (whole + 0.5) / 2**48
+
+
+def suggest_rows(
+    files: Files, night: Manifest, metrics: Sequence[str], draw: LabelDraw, count: int
+) -> list[LabelSuggestion]:
+    """The first `count` rows of a draw, with the texts that a person needs to label them."""
+    places, weights = draw.places[:count], draw.weights[:count]
+    rows = scored_rows(files, ref_of(night), [], by_shard(places))
+    return [
+        _suggestion(rows[place].row, night, metrics, weight)
+        for place, weight in zip(places, weights, strict=True)
+        if place in rows
+    ]
+
+
+def _suggestion(
+    row: LogRow, night: Manifest, metrics: Sequence[str], weight: float
+) -> LabelSuggestion:
+    return LabelSuggestion(
+        id=row.id,
+        user_input=row.user_input,
+        night=night.date,
+        sampling_weight=round(weight, 6),
+        metrics=list(metrics),
+        contexts=list(row.retrieved_contexts),
+        response=row.response,
+        reference=row.reference,
+        sentences=list(claims(row.reference, row.language)),
+    )

@@ -1,0 +1,110 @@
+"""The learned judge as it is stored: `learned/JUDGE/VERSION.json`."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from pydantic import Field
+
+from ragmetrics.records.base import Record
+from ragmetrics.records.calibration import Figure, ReliabilityBin
+
+
+class LearnedQuality(Record):
+    """How well predictions agree with the verdicts of questions that the model did not see.
+
+    An item is positive where its level is above 0. Intervals are 95%, over questions.
+    """
+
+    auc: Figure
+    """AUC of all items."""
+    auc_within: Figure
+    """AUC within rows; no value where no row has items of both classes."""
+    embedded_auc: Figure
+    """The embedded judge's evidence on the same items."""
+    embedded_auc_within: Figure
+    auc_gain: Figure
+    """The learned judge's AUC minus that of the embedded judge's evidence."""
+    correlation: float | None
+    """Correlation of predicted and true levels."""
+    embedded_correlation: float | None
+    """Correlation of the embedded judge's evidence with the true levels."""
+    row_correlation: Figure = Figure()
+    """Correlation r of predicted and true row scores, which are the mean levels of rows. A sample
+    needs 1 - r^2 of the rows of a plain one. No value where all rows have the same score."""
+    embedded_row_correlation: Figure = Figure()
+    """The embedded judge's evidence on the same rows."""
+    brier: float
+    """Mean square of predicted chance minus outcome."""
+    calibration_error: float | None = None
+    reliability: list[ReliabilityBin] = Field(default_factory=list)
+
+
+class LastNight(Record):
+    """The newest night's items, judged in the way in which a night uses the model."""
+
+    night: date
+    rows: int
+    mean: float
+    """Mean row score by the learned judge alone, from 0 to 1."""
+    judge_mean: float
+    """Mean row score by the judge whose verdicts it predicts."""
+    difference: Figure
+    """The former minus the latter."""
+
+
+class LearnedPrompt(Record):
+    """The fitted model of one prompt.
+
+        P(level >= l) = 1 / (1 + exp(-(b_0 + sum_j b_j (x_j - mean_j) / scale_j)))
+
+    `coefficients[k][l - 1]` were fitted without the questions of fold k, and predict them.
+    """
+
+    name: str
+    digest: str
+    """Digest of the prompt: another wording has a model of its own."""
+    top: int
+    """Highest level."""
+    features: list[str]
+    mean: list[float]
+    scale: list[float]
+    coefficients: list[list[list[float]]]
+    cuts: list[float] = Field(default_factory=list)
+    """By level, the chance above which an item has it: as many items do as in the verdicts."""
+    verdicts: int
+    questions: int
+    used: bool
+    """False where it is not significantly better than the embedded judge's evidence, or wrong on
+    the last night. The embedded judge answers this prompt then."""
+    why: str = ""
+    """Why it is not used; empty where it is."""
+    quality: LearnedQuality
+    last_night: LastNight | None = None
+
+
+class LearnedModel(Record):
+    """The learned judge of one data set and one judge whose verdicts it predicts."""
+
+    version: int
+    judge: str
+    """Name of the judge whose verdicts it was fitted on."""
+    judge_fingerprint: str
+    code_version: int
+    """Version of the features; a model of another version is not used."""
+    features: str = ""
+    """Digest of how the features were made; a model of other features is not used."""
+    embeddings: str = ""
+    """Fingerprint of the embeddings among the features; empty without any."""
+    nights: list[date] = Field(default_factory=list)
+    """Nights whose verdicts were used."""
+    runs: list[str] = Field(default_factory=list)
+    """Their runs."""
+    prompts: list[LearnedPrompt] = Field(default_factory=list)
+    refused: dict[str, str] = Field(default_factory=dict)
+    """Prompts without a model, with the reason."""
+
+    @property
+    def verdicts(self) -> int:
+        """Number of verdicts that it was fitted on."""
+        return sum(one.verdicts for one in self.prompts)

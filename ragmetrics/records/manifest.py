@@ -1,0 +1,307 @@
+"""Records of one night's run, stored as JSON.
+
+Manifest (one run of one night)
+├── Source        what was read, and what was quarantined
+├── Summary       one metric over all rows, or over one segment
+├── Finding       the decision of one alert rule
+├── Usage         judge requests and their cost
+├── BudgetReport  estimated cost, and the share of questions that was judged
+└── SampleReport  number of judged rows, and the cost of all rows
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date, datetime
+from typing import Any
+
+from pydantic import Field
+
+from ragmetrics.records.base import Record
+from ragmetrics.records.changes import Move, UnwatchedDrop
+from ragmetrics.records.finding import Finding
+from ragmetrics.records.lost_passages import LostPassages
+from ragmetrics.records.people import LabelReport
+from ragmetrics.records.summary import Summary
+from ragmetrics.records.topics import TopicReport
+
+MANIFEST_VERSION = 1
+EMBEDDINGS = "embeddings"
+"""Name of the embeddings in the usage, beside the names of judges."""
+
+
+class BrokenFile(Record):
+    """A file that could not be read to its end."""
+
+    file: str
+    line: int
+    reason: str
+
+
+class Source(Record):
+    """What was read for a night."""
+
+    logs: str
+    files: int
+    rows: int
+    quarantined: int = 0
+    reasons: dict[str, int] = Field(default_factory=dict)
+    """Quarantined rows by reason."""
+    skipped: dict[str, int] = Field(default_factory=dict)
+    """Records that are not retrievals (most spans of a trace), by reason."""
+    dropped: dict[str, int] = Field(default_factory=dict)
+    """Optional fields that could not be read and were left out of their rows, by reason."""
+    note: str = ""
+    """How logs in an unknown layout were read, or which settings would read them."""
+    broken: list[BrokenFile] = Field(default_factory=list)
+    problem: str | None = None
+    """Why nothing could be read at all."""
+    golden: int = 0
+    """Rows that match a golden question."""
+    golden_questions: int = 0
+    """Distinct golden questions that have a row."""
+    golden_since: dict[str, date] = Field(default_factory=dict)
+    """First nights of the golden questions that were added in the last 60 days, by their keys."""
+    golden_until: dict[str, date] = Field(default_factory=dict)
+    """First nights without the golden questions that were retired in the last 60 days."""
+    index_builds: dict[str, int] = Field(default_factory=dict)
+    oldest: datetime | None = None
+    newest: datetime | None = None
+    dated: int = 0
+    """Rows with a time."""
+    outside: int = 0
+    """Rows whose time is outside the night."""
+    digest: str = ""
+    """A digest of the rows in any order; empty where an earlier version read them."""
+    ids: str = ""
+    """A digest of the ids of the rows in any order; empty where the log has none."""
+    questions: str = ""
+    """A digest of the questions in any order; empty where an earlier version read them."""
+
+    @property
+    def quarantined_share(self) -> float:
+        """Share of the rows that are in quarantine."""
+        return self.quarantined / max(1, self.rows + self.quarantined)
+
+
+class SpendLimits(Record):
+    """Limits on requests, tokens and cost; None: no limit."""
+
+    max_requests: int | None = None
+    max_tokens: int | None = None
+    max_usd: float | None = None
+
+
+class Usage(Record):
+    """Requests to one or several judges, with tokens and cost."""
+
+    requests: int = 0
+    answered_from_store: int = 0
+    shared: int = 0
+    """Requests answered by an equal request of the same run."""
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Prompt tokens that the endpoint had in its cache."""
+    completion_tokens: int = 0
+    hedged: int = 0
+    """Requests that were sent a second time because they took long; they count as requests."""
+    certain: int = 0
+    """Verdicts of an earlier judge of a cascade that it was certain of."""
+    escalated: int = 0
+    """Verdicts that an earlier judge of a cascade left to the next judge."""
+    unknown_requests: int = 0
+    """Requests whose tokens nobody says: their answers were lost, late or cancelled, or had no
+    count. Their tokens are estimated, and part of all sums."""
+    unknown_prompt_tokens: int = 0
+    """Estimated part of `prompt_tokens`."""
+    unknown_completion_tokens: int = 0
+    """Estimated part of `completion_tokens`."""
+    unknown_usd: float | None = None
+    """Estimated part of `usd`. None where nothing is estimated, or the price is not known."""
+    usd: float | None = None
+    """None where the model's price is not known."""
+    usd_saved: float | None = None
+    """How much less the cached tokens cost than other prompt tokens. None where nothing was cached,
+    or no price of cached tokens is set."""
+    failures: dict[str, int] = Field(default_factory=dict)
+    """Failed calls and unusable replies, by kind; most were retried."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and replies together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum of both. The cost is known where it is known for both."""
+        failures = Counter(self.failures) + Counter(other.failures)
+        paid = [one for one in (self, other) if one.tokens]
+        spent = [one.usd for one in (self, other) if one in paid or one.usd is not None]
+        known = [usd for usd in spent if usd is not None]
+        saved = [one.usd_saved for one in (self, other) if one.usd_saved is not None]
+        lost = [one.unknown_usd for one in (self, other) if one.unknown_usd is not None]
+        return Usage(
+            requests=self.requests + other.requests,
+            answered_from_store=self.answered_from_store + other.answered_from_store,
+            shared=self.shared + other.shared,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            hedged=self.hedged + other.hedged,
+            certain=self.certain + other.certain,
+            escalated=self.escalated + other.escalated,
+            unknown_requests=self.unknown_requests + other.unknown_requests,
+            unknown_prompt_tokens=self.unknown_prompt_tokens + other.unknown_prompt_tokens,
+            unknown_completion_tokens=self.unknown_completion_tokens
+            + other.unknown_completion_tokens,
+            unknown_usd=round(sum(lost), 6) if lost else None,
+            usd=round(sum(known), 6) if known and len(known) == len(spent) else None,
+            usd_saved=round(sum(saved), 6) if saved else None,
+            failures=dict(sorted(failures.items())),
+        )
+
+
+class BudgetReport(Record):
+    """How a night used its budget. Judges on this machine cost nothing and do not count."""
+
+    limits: SpendLimits
+    estimated: Usage
+    """Estimate for all rows, made before any row was judged."""
+    share: float
+    """Share of questions that were judged; 1 where the budget was enough for all."""
+    spent: Usage
+    rows_over: int = 0
+    """Rows that the budget left without a verdict by some metric."""
+    rows_cut_off: int = 0
+    """Rows of `rows_over` whose questions were selected, but the budget was used up first."""
+
+
+class SampleReport(Record):
+    """How a night was sampled, its cost, and the cost of all rows."""
+
+    rows: int | None
+    """Requested rows per metric; None where `half_width` is given."""
+    half_width: float | None
+    """Requested half width of the interval of each mean; None where `rows` is given."""
+    strata: list[str] = Field(default_factory=list)
+    seed: int = 0
+    cheap: str = ""
+    """A sentence on the learned judge, where `cheap: learned` asks for it."""
+    learned: bool = False
+    """Whether the learned judge scored all rows by some metric."""
+    judged: int = 0
+    """Rows that some metric was judged on."""
+    spent: Usage
+    whole: Usage | None
+    """Estimated cost of all rows, from the cost of the judged rows; None where all answers came
+    from the cache."""
+    draw: str = "uniform"
+    """How rows are drawn by the settings: `uniform` or `active`."""
+    cheap_fingerprint: str = ""
+    """Fingerprint of the judge of all rows; empty without active sampling."""
+    uniform: dict[str, str] = Field(default_factory=dict)
+    """Metrics whose rows had equal chances despite active sampling, and why."""
+
+
+class JudgeInfo(Record):
+    """The judge, or panel of judges, that gave the verdicts."""
+
+    name: str
+    fingerprint: str
+    note: str = ""
+    """Note shown with the judge's numbers, such as that it is a baseline and not an LLM."""
+    panel: list[str] = Field(default_factory=list)
+    """Names of the panel's judges; empty for a single judge."""
+
+
+class WorstRow(Record):
+    """A row that is shown because its value is among the lowest."""
+
+    id: str
+    metric: str
+    value: float
+    user_input: str
+    shard: int = 0
+    position: int = 0
+    """Position of the row in its shard's part."""
+
+
+class Manifest(Record):
+    """One run of one night. It is written last: a run without a manifest does not exist."""
+
+    version: int = MANIFEST_VERSION
+    dataset: str
+    date: date
+    run: str
+    started_at: datetime
+    finished_at: datetime
+    seen_at: datetime | None = None
+    """When it listed the night's files. The night's current run is the one with the latest time."""
+    ranked_at: datetime | None = None
+    """Replaces `seen_at` where an older run of the same night has a time in the future: a moment
+    after that time."""
+    supersedes: str | None = None
+    """The run of the same night that this run replaces."""
+    difference: str = ""
+    """Difference of the input to that run, in words."""
+    taken_over: int = 0
+    """Parts reused from an earlier run of the night."""
+    ragmetrics: str
+    source: Source
+    judge: JudgeInfo
+    shards: int
+    metrics: list[Summary]
+    segments: list[Summary]
+    findings: list[Finding]
+    falls: list[UnwatchedDrop] = Field(default_factory=list)
+    moves: list[Move] = Field(default_factory=list)
+    """Changes since the last comparable night, for metrics with enough common questions."""
+    lost_passages: LostPassages | None = None
+    """What happened to passages that questions needed and lost; None: not known."""
+    topics: TopicReport | None = None
+    """What happened to the topics of the questions; None: `topics` is off."""
+    worst: list[WorstRow]
+    usage: Usage
+    """Usage of judges and embeddings behind a network; local ones cost nothing."""
+    usage_by_judge: dict[str, Usage] = Field(default_factory=dict)
+    """Usage by judge, local judges and embeddings included."""
+    usage_by_metric: dict[str, dict[str, Usage]] = Field(default_factory=dict)
+    """`usage` by metric, then by judge. A shared request counts for the metric that asked first. A
+    fused request counts for all its metrics together: `context_recall + context_relevance`."""
+    budget: BudgetReport | None = None
+    sample: SampleReport | None = None
+    labelled: Usage | None = None
+    """Usage of the labelled set for judge drift. No other figure and no budget includes it."""
+    labels: LabelReport | None = None
+    """The labels of people that were read; None without `labels:` in the settings."""
+    problems: list[str] = Field(default_factory=list)
+    """Why parts have no score, or lack a judge, and why many rows have no verdict. Rows of missing
+    parts are `judge_failed`."""
+    changed_parameters: dict[str, str] = Field(default_factory=dict)
+    """Parameters of requests that an endpoint refuses by name, and what was sent in their place, by
+    name of the judge."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Settings of the run without secrets: the main ones, and those that differ from defaults."""
+    damaged: list[str] = Field(default_factory=list)
+    """Files of the store that could not be read, and what was done without them."""
+    late: bool = False
+    """Whether it was first published after a newer night, so that its message says so."""
+    flow_run: str = ""
+    """URL of the run in Prefect; empty without Prefect or its server."""
+    splits: dict[str, int] = Field(default_factory=dict)
+    """Texts that a plain splitter split, because pysbd could not do so safely; by reason."""
+
+    @property
+    def redacts(self) -> bool:
+        """Whether it ran with `redact: true`: its texts are never published."""
+        return self.settings.get("redact") is True
+
+    @property
+    def quoting(self) -> list[str]:
+        """Sentences that may quote a logged text or a label, and that findings may repeat."""
+        found = [*self.problems, self.labels.problem if self.labels else ""]
+        found += [reason for summary in self.metrics for reason in summary.unanswered]
+        return [one for one in found if one]
+
+    def summary(self, metric: str) -> Summary | None:
+        """The summary of the metric over all rows, if this run scored it."""
+        return next((s for s in self.metrics if s.metric == metric), None)

@@ -1,0 +1,119 @@
+"""Record of a what-if: which variant of the retriever mends the questions that fell."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+from pydantic import Field, JsonValue
+
+from ragmetrics.records.base import Record
+from ragmetrics.records.manifest import JudgeInfo, Usage
+
+AS_NOW = "as now"
+"""The variant with the parameters of production."""
+
+
+class VariantChange(Record):
+    """The change of one metric from `as now` to a variant, question by question."""
+
+    metric: str
+    questions: int
+    difference: float | None = None
+    """The variant minus `as now`; None with less than two scored questions."""
+    low: float | None = None
+    high: float | None = None
+    higher_is_better: bool = True
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes no change."""
+        return self.low is not None and self.high is not None and self.low * self.high > 0
+
+
+class VariantResult(Record):
+    """What a variant does to the questions that fell, and to the others."""
+
+    name: str
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    asked: int = 0
+    """Questions that fell. One without an answer is not mended."""
+    mended: int = 0
+    """Those of them whose needed passages are all returned."""
+    share: float | None = None
+    """Share of mended questions."""
+    low: float | None = None
+    high: float | None = None
+    others: int = 0
+    """Questions that did not fall and have an answer."""
+    broken: int = 0
+    """Those of them that no longer get a passage that they need."""
+    contexts: float | None = None
+    """Mean number of contexts of all answers."""
+    fell: list[VariantChange] = Field(default_factory=list)
+    """Changes over the questions that fell."""
+    kept: list[VariantChange] = Field(default_factory=list)
+    """Changes over the others."""
+    failed: int = 0
+    """Questions without an answer."""
+    reason: str = ""
+    """The first reason."""
+
+
+class WhatIf(Record):
+    """What would mend the questions that fell on a night: the output of `ragmetrics whatif`."""
+
+    dataset: str
+    night: date
+    run: str
+    build: str
+    fallen: int
+    """Questions that lost a passage on the night."""
+    variants: list[VariantResult]
+    """`as now` first, then those that mend most."""
+    judge: JudgeInfo
+    usage: Usage = Usage()
+    requests: int = 0
+    """Requests to the retriever."""
+    at: datetime
+    problems: list[str] = Field(default_factory=list)
+
+    @property
+    def best(self) -> VariantResult | None:
+        """The variant that mends most questions; None where none mends more than `as now`."""
+        now, *others = self.variants
+        better = [one for one in others if one.mended > now.mended]
+        return better[0] if better else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The output of `ragmetrics whatif --json`."""
+        return self.model_dump(mode="json")
+
+
+def whatif_sentence(found: WhatIf) -> str:
+    """`k=10 mends 9 of 11 questions that fell (82% [52%, 95%]); of 11 others it breaks 0`."""
+    best, now = found.best, found.variants[0]
+    if best is None:
+        return (
+            f"no variant mends more of the {now.asked:,} questions that fell than `{AS_NOW}`, "
+            f"which mends {now.mended:,}"
+        )
+    share = f"{best.share or 0:.0%} [{best.low or 0:.0%}, {best.high or 0:.0%}]"
+    text = f"{best.name} mends {best.mended:,} of {best.asked:,} questions that fell ({share})"
+    text += f", `{AS_NOW}` {now.mended:,}" if now.mended else ""
+    return f"{text}; of {best.others:,} others it breaks {best.broken:,}{_cost(best)}"
+
+
+def _cost(best: VariantResult) -> str:
+    """What the variant costs the other questions, in the metric with the largest loss."""
+    known = [one for one in best.kept if one.difference is not None and one.clear]
+    worst = min(known, key=_gain, default=None)
+    if worst is None or _gain(worst) >= 0:
+        return ""
+    ends = f"[{worst.low or 0:+.3f}, {worst.high or 0:+.3f}]"
+    return f", and changes their {worst.metric} by {worst.difference or 0:+.3f} {ends}"
+
+
+def _gain(one: VariantChange) -> float:
+    """How much better the metric is."""
+    return (one.difference or 0.0) * (1 if one.higher_is_better else -1)

@@ -1,0 +1,50 @@
+from .context import (
+    NightContext as NightContext,
+    Baseline as Baseline,
+    incident_start as incident_start,
+    MOST_NIGHTS as MOST_NIGHTS,
+    usual_nights as usual_nights,
+)
+from .rules import (
+    DEFAULT_RULES as DEFAULT_RULES,
+    evaluate_rules as evaluate_rules,
+    SEGMENT_DAYS as SEGMENT_DAYS,
+    for_later_nights as for_later_nights,
+    check_rules as check_rules,
+)
+from .silence_store import (
+    silence as silence,
+    silences as silences,
+    remove_expired_silences as remove_expired_silences,
+    unsilence as unsilence,
+    with_silences as with_silences,
+    is_in_force as is_in_force,
+)
+from .incident_grouping import (
+    Incident as Incident,
+    incidents as incidents,
+    limit_of as limit_of,
+)
+from .judge_movement import (
+    with_movements as with_movements,
+    find_movement as find_movement,
+)
+from .rule_check import (
+    can_fall as can_fall,
+)
+from .rule_reach import (
+    Known as Known,
+    blind_text as blind_text,
+    blind_texts as blind_texts,
+    why_it_cannot_fire as why_it_cannot_fire,
+)
+from .topic_changes import (
+    fallen_topic as fallen_topic,
+    try_topic_changes as try_topic_changes,
+)
+from .unwatched_drops import (
+    find_unwatched_drops as find_unwatched_drops,
+)
+from .data_quality import (
+    check_health as check_health,
+)

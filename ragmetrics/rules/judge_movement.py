@@ -1,0 +1,97 @@
+"""Movement of a night's judge from night to night, estimated from the earlier nights.
+
+It combines two sources: the changes of golden questions in each night's manifest, and the labelled
+set that the same judge scores again each night.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from scipy import special
+
+from ragmetrics.people import level_error, may_move, moving_share
+from ragmetrics.records import JudgeMovement, Manifest, Move, Summary
+from ragmetrics.rules.context import NightContext
+from ragmetrics.stats import (
+    CONFIDENCE,
+    FEWEST_STEPS,
+    LevelError,
+    NightStep,
+    degrees_of_freedom,
+    estimate_movement,
+    informative_steps,
+)
+
+NIGHTS = 28
+"""Newest comparable nights for the estimate: four weeks."""
+_ERRORS = float(special.ndtri(0.5 + CONFIDENCE / 2))
+
+
+def find_movement(night: NightContext, metric: str) -> JudgeMovement | None:
+    """The judge's movement in a metric; None where its verdicts are computed on this machine.
+
+    It is estimated from at most 28 comparable nights. With fewer than eight nights it is not known
+    and adds no error.
+    """
+    if metric not in night.movements:
+        night.movements[metric] = _find(night, metric)
+    return night.movements[metric]
+
+
+def _find(night: NightContext, metric: str) -> JudgeMovement | None:
+    nights = night.comparable(metric)[-NIGHTS:]
+    if not any(may_move(one, metric) for one in (*nights, night.manifest)):
+        return None
+    by_day: dict[date, list[NightStep]] = defaultdict(list)
+    for day, step in _steps(night, metric, nights):
+        if informative_steps([step]):
+            by_day[day].append(step)
+    sd = estimate_movement([step for own in by_day.values() for step in own])
+    count = len(by_day) + 1 if by_day else min(1, len(nights))
+    if sd is None or len(by_day) < FEWEST_STEPS:
+        return JudgeMovement(sd=None, nights=count)
+    return JudgeMovement(sd=sd, nights=count, freedom=degrees_of_freedom(len(by_day)))
+
+
+def level_between(
+    night: NightContext, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
+) -> LevelError | None:
+    """The error that the judge's movement adds to a metric's drop between some nights."""
+    return level_error(find_movement(night, metric), metric, before, now)
+
+
+def with_movements(night: NightContext) -> list[Summary]:
+    """The night's summaries with the movement of their judge."""
+    return [
+        one.model_copy(update={"movement": find_movement(night, one.metric)})
+        for one in night.manifest.metrics
+    ]
+
+
+def _steps(
+    night: NightContext, metric: str, nights: Sequence[Manifest]
+) -> Iterator[tuple[date, NightStep]]:
+    """The steps of both sources with their later night. Nights judged on one day give no step."""
+    known = {(one.date, one.run): one for one in nights}
+    for one in nights:
+        for move in one.moves:
+            before = known.get((move.since, move.run))
+            if move.metric == metric and before and _on_other_days(before, one):
+                yield one.date, NightStep(move.by, _error(move), moving_share(one, metric))
+    if night.fixed_sets:
+        yield from night.fixed_sets.steps(metric, nights)
+
+
+def _on_other_days(one: Manifest, other: Manifest) -> bool:
+    return one.started_at.date() != other.started_at.date()
+
+
+def _error(move: Move) -> float:
+    """The error from the questions alone; for an earlier version's move, from its interval."""
+    return (move.high - move.low) / (2 * _ERRORS) if move.error is None else move.error
+
+
+__all__ = ["find_movement", "level_between", "with_movements"]

@@ -1,0 +1,237 @@
+"""The check of one rule's limit on one segment of a night, and the decision on all checks.
+
+The drop rules of a night are decided together, with control of the false discovery rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ragmetrics.config import Rule
+from ragmetrics.metrics import bundled_metrics
+from ragmetrics.records import Finding, Level, Segment, Status, Summary
+from ragmetrics.rules.context import Baseline, NightContext, was_firing
+from ragmetrics.stats import Drop, adjust_p_values, chance_of_any
+from ragmetrics.storage import trailing_nights
+from ragmetrics.text import clean
+
+WEEK = 7
+"""Earlier nights whose rows decide whether a segment has enough rows for a rule."""
+
+
+@dataclass(frozen=True)
+class RuleCheck:
+    """The result of one limit of a rule on one segment, taken alone."""
+
+    rule: Rule
+    finding: Finding
+    drop: Drop | None = None
+    """Tonight's drop, or that of all nights of the incident together: the one with smaller p."""
+    comparisons: int = 1
+    """Number of comparisons that can make the rule fire; this drop is one of them."""
+    links: tuple[float, ...] | None = None
+    """The correlations of these comparisons (`stats.rule_links`); None: not counted."""
+    beyond: bool = False
+    """Whether tonight alone is beyond the line."""
+    was_firing: bool = False
+    baseline: Baseline | None = None
+    """The baseline of the drop."""
+    chance: float | None = None
+    """p' of a `min`, where it is tested."""
+    unjudged: bool = False
+    """A firing alert without anything to compare with: only an escalation gives a finding."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One of a rule's limits, with its name and its words."""
+
+    value: float
+    name: str
+    """Its name in the key of the alert."""
+    text: str
+
+
+def alert_key(night: NightContext, metric: str, segment: Segment | None, limit: str) -> str:
+    """The key of the alert of a limit."""
+    return f"{night.manifest.dataset}/{metric}/{segment or 'all'}/{limit}"
+
+
+def start_finding(
+    rule: Rule, limit: Limit, segment: Segment | None, night: NightContext, now: Summary | None
+) -> Finding:
+    """A finding with the fields that do not depend on the result."""
+    return Finding(
+        key=alert_key(night, rule.metric, segment, limit.name),
+        kind="metric",
+        level="ok",
+        severity=rule.severity,
+        rule=f"{rule.metric}{of_segment(segment)}: {limit.text}",
+        message="",
+        metric=rule.metric,
+        segment=segment,
+        mean=now.mean if now else None,
+        low=now.low if now else None,
+        high=now.high if now else None,
+        n=now.scored if now else 0,
+        questions=now.questions if now else 0,
+        limit=limit.value,
+        for_nights=rule.for_,
+    )
+
+
+def too_few(
+    rule: Rule, finding: Finding, night: NightContext, now: Summary | None
+) -> RuleCheck | None:
+    """The result `no_data` where there are fewer scored rows than the rule needs; else None.
+
+    The message counts the other rows by reason. A segment that never had enough rows in the week
+    before is `ok` and not compared: most segments of a tag with hundreds of values are small.
+    """
+    if now is not None and now.mean is not None and now.scored >= rule.min_rows:
+        return None
+    rows = now.scored if now else 0
+    text = f"{finding.metric}{of_segment(finding.segment)}: "
+    text += f"{rows} row{'' if rows == 1 else 's'} scored, {rule.min_rows} needed"
+    if now is not None and now.status:
+        others = {status: n for status, n in now.status.items() if status != Status.SCORED}
+        rest = [f"{n} {status.replace('_', ' ')}" for status, n in others.items()]
+        text += f" ({', '.join(rest)})" if rest else ""
+    most = max(rows, most_rows(finding, night))
+    if finding.segment and 0 < most < rule.min_rows and not was_firing(night.earlier, finding.key):
+        return RuleCheck(rule, finding.model_copy(update={"message": text, "compared": False}))
+    return no_data(rule, finding, text)
+
+
+def most_rows(finding: Finding, night: NightContext) -> int:
+    """The most scored rows of the segment on a night of the week before, as far as recorded."""
+    week = trailing_nights(night.earlier, night.manifest.date, WEEK)
+    checked = [one.n for earlier in week for one in earlier.findings if one.key == finding.key]
+    which = finding.metric, finding.segment
+    shown = [
+        one.scored
+        for earlier in week
+        for one in earlier.segments
+        if (one.metric, one.segment) == which
+    ]
+    return max([*checked, *shown], default=0)
+
+
+def no_data(rule: Rule, finding: Finding, message: str) -> RuleCheck:
+    """The result of a rule that could not be evaluated, with the reason."""
+    return RuleCheck(rule, finding.model_copy(update={"level": "no_data", "message": message}))
+
+
+def of_segment(segment: Segment | None) -> str:
+    """` of section=billing`; nothing for all rows."""
+    return f" of {clean(str(segment), 80)}" if segment else ""
+
+
+def decide(cases: Sequence[RuleCheck], false_alarms: float) -> list[Finding]:
+    """The findings of all checks, in their order.
+
+        q = Benjamini-Hochberg(p') over the tested limits
+        p' = min(1, p * comparisons) where tonight is beyond the line, else 1
+
+    A rule's history selects one of several comparisons each night, so p is multiplied by their
+    number (Bonferroni). A check that is not beyond its line cannot fire, so its p' is 1: otherwise
+    small drops of many rules would let false alarms of others pass. Where false alarms have a
+    budget in time, p' is the chance that any of the comparisons has a p so small, by their
+    correlations (`stats.chance_of_any`), and a `min` is tested too (`min_test`).
+    """
+    tested = [_chance(case) for case in cases]
+    adjusted, family = adjust_p_values(tested), sum(one is not None for one in tested)
+    return [
+        _in_words(_tested(case, q, false_alarms, family)) if q is not None else case.finding
+        for case, q in zip(cases, adjusted, strict=True)
+    ]
+
+
+def _chance(case: RuleCheck) -> float | None:
+    """The p value of a check; None where nothing is tested."""
+    return chance_of(case, case.drop) if case.drop else case.chance
+
+
+def _tested(case: RuleCheck, q: float, false_alarms: float, family: int) -> Finding:
+    if case.drop:
+        return _decided(case, case.drop, q, false_alarms, family)
+    update: dict[str, Any] = {"p_value": q, "for_nights": None}
+    if case.finding.level != "ok":
+        update["level"] = "breach" if q < false_alarms else "suspect"
+    return case.finding.model_copy(update=update)
+
+
+def _in_words(finding: Finding) -> Finding:
+    """The finding with its message as a full sentence.
+
+    Both compared means are over the same questions. The mean of all rows, or of the segment's rows,
+    is named as such.
+    """
+    if finding.means is None or finding.mean is None:
+        return finding
+    what = f"{finding.metric}{of_segment(finding.segment)}"
+    mean = f"mean of {'its' if finding.segment else 'all'} rows {finding.mean:z.3f}"
+    if finding.level != "ok":
+        text = f"{what} fell {finding.message}; {mean}"
+    else:
+        within = (finding.drop or 0.0) <= (finding.limit or 0.0)
+        state = "within its limit" if within else "no alarm"
+        text = f"{what}: {mean}, {state}; {finding.message}"
+    return finding.model_copy(update={"message": text})
+
+
+def can_fall(metric: str, mean: float) -> float:
+    """How far a mean can fall: to 0 for bundled metrics; infinite where the scale is not known."""
+    return mean if metric in bundled_metrics() else math.inf
+
+
+def chance_of(case: RuleCheck, drop: Drop) -> float:
+    """The p value of a check's drop, counting the possible comparisons."""
+    return _counted(case, drop.p_value) if case.beyond else 1.0
+
+
+def _counted(case: RuleCheck, p_value: float) -> float:
+    """The chance that any of a check's possible comparisons has a p so small."""
+    if case.links is None:
+        return min(1.0, p_value * case.comparisons)
+    return float(chance_of_any(np.array(p_value), case.links))
+
+
+def _decided(
+    case: RuleCheck, drop: Drop, p_value: float, false_alarms: float, family: int
+) -> Finding:
+    """Breach where the drop is beyond the line and significant. An alert fires while this is so.
+
+    `mde` assumes that only this rule finds a drop: its level is that of the smallest p in
+    Benjamini-Hochberg.
+    """
+    limit, significant = case.finding.limit or 0.0, p_value < false_alarms
+    level: Level = "ok"
+    message = case.finding.message
+    if case.beyond and significant:
+        level = "breach" if drop.drop > limit else "suspect"
+        if drop.low <= 0:
+            # The interval is for questions like these; p may be for exactly these questions.
+            message += f"; significant by each question's own nights (p {p_value:.4f})"
+    elif case.beyond and not case.was_firing:
+        level = "suspect"
+    elif case.beyond:
+        message += "; the nights since do not confirm the alarm"
+    each = false_alarms / (family * case.comparisons)
+    if case.links is not None:
+        each *= case.comparisons * each / _counted(case, each)
+    mde = drop.detectable(each, limit)
+    before = drop.before if case.finding.baseline is None else case.finding.baseline
+    update = {
+        "level": level,
+        "p_value": p_value,
+        "mde": mde,
+        "sees": mde < can_fall(case.rule.metric, before),
+        "message": message,
+    }
+    return case.finding.model_copy(update=update)

@@ -1,0 +1,177 @@
+"""Validates the alert rules of the settings, and evaluates them for a night.
+
+rules x segments -> checks (`drop_rules`) -> `rule_check.decide` -> findings
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ragmetrics.config import AlertSettings, Rule, Settings
+from ragmetrics.errors import InputError
+from ragmetrics.records import TOPIC, Finding, Manifest, Segment, Summary
+from ragmetrics.rules.context import NightContext
+from ragmetrics.rules.data_quality import check_health
+from ragmetrics.rules.drop_rules import check_drop, check_min, with_links
+from ragmetrics.rules.escalation import escalate
+from ragmetrics.rules.judge_bias import bias_finding
+from ragmetrics.rules.judge_drift import level_finding
+from ragmetrics.rules.level_series import spread_of_nights
+from ragmetrics.rules.log_nights import check_nights
+from ragmetrics.rules.min_test import with_min_chance
+from ragmetrics.rules.rule_check import RuleCheck, decide
+from ragmetrics.rules.rule_reach import reach_finding
+from ragmetrics.rules.slow_decline import find_slow_declines, watched_metrics
+from ragmetrics.rules.stale_labels import turnover_finding
+from ragmetrics.rules.tag_means import with_tag_means
+from ragmetrics.scoring import MetricScores, chosen_metrics, find_segments, summarise
+from ragmetrics.storage import trailing_nights
+from ragmetrics.text import clean
+
+DEFAULT_RULES = (
+    *(
+        Rule(metric=metric, max_drop=0.05, max_share=0.25, versus="trailing:7")
+        for metric in ("context_relevance", "context_recall")
+    ),
+    *(
+        Rule(metric=metric, max_drop=0.1, max_share=0.25, versus="trailing:7", severity="warning")
+        for metric in (
+            "context_precision",
+            "context_relevancy",
+            "context_relevancy_chunks",
+            "response_relevancy",
+        )
+    ),
+)
+"""The rules without `alerts: rules:`, which `init` fits to a log: all default metrics are watched,
+those that say most of retrieval for smaller drops. 0.05 is a quarter of a mean of 0.2."""
+SEGMENT_DAYS = 7
+"""Days before tonight: a segment of these nights without a row tonight is `no_data`."""
+_ANY = "(any)"
+"""Placeholder for a tag's value where no row has one."""
+
+
+def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding]:
+    """All findings of a night, causes first.
+
+    Without data, or on the rows of an earlier night, no metric rule is evaluated, and no rule on a
+    metric whose judge failed. A labelled set without verdicts suppresses nothing.
+    """
+    health = check_health(settings, night.manifest, night.drifts)
+    health += check_nights(settings, night)
+    if any(one.kind in ("no_data", "stale_log") and one.level == "no_data" for one in health):
+        return [_clean(finding) for finding in health]
+    turnover = turnover_finding(settings, night)
+    silenced = {finding.metric for finding in health if finding.level == "breach"}
+    rules = settings.rules if settings.rules is not None else _applicable(night)
+    rules = [rule for rule in rules if rule.metric not in silenced]
+    night.spreads.update(
+        (metric, spread_of_nights(night, metric, in_time=settings.per_time))
+        for metric in {rule.metric for rule in rules}
+    )
+    cases = [
+        case
+        for rule in rules
+        for segment in _segments(rule, night)
+        for case in _hold(rule, segment, night)
+    ]
+    if settings.per_time:
+        cases = [with_links(with_min_chance(case, night)) for case in cases]
+    alpha = settings.rules_level
+    found = escalate(cases, decide(cases, alpha), night, alpha)
+    declines = find_slow_declines(settings, rules, night, found)
+    level = level_finding(night, found)
+    bias, reach = bias_finding(night.manifest), reach_finding(night, cases)
+    explaining = [one for one in (level, turnover, bias, reach) if one]
+    return [_clean(finding) for finding in (*health, *explaining, *found, *declines)]
+
+
+def _clean(finding: Finding) -> Finding:
+    """The finding without line breaks and escape codes, which tags and reasons may contain."""
+    texts = {"message": clean(finding.message, 1_000), "rule": clean(finding.rule, 300)}
+    return finding.model_copy(update=texts)
+
+
+def _applicable(night: NightContext) -> list[Rule]:
+    """The default rules whose metric has a scored row, tonight or earlier."""
+    seen = [night.manifest, *night.earlier]
+    return [
+        rule
+        for rule in DEFAULT_RULES
+        if any((summary := one.summary(rule.metric)) and summary.scored for one in seen)
+    ]
+
+
+def _segments(rule: Rule, night: NightContext) -> list[Segment | None]:
+    """The values of the rule's tag with a scored row, tonight or in the week before.
+
+    Where there is none, the rule gets a placeholder segment, for which it has no data.
+    """
+    if rule.by is None:
+        return [None]
+    before = {
+        summary.segment.value
+        for one in trailing_nights(night.earlier, night.manifest.date, SEGMENT_DAYS)
+        for summary in one.segments
+        if summary.metric == rule.metric and summary.scored
+        if summary.segment and summary.segment.tag == rule.by and not summary.segment.is_blank
+    }
+    # Tonight's values come from the rows: the manifest has only the shown segments.
+    scores = night.scores.get(rule.metric)
+    tonight = find_segments(replace(scores, table=scores.scored), [rule.by]) if scores else []
+    values = before | {segment.value for segment in tonight}
+    if not values and rule.by != TOPIC:  # topics begin when there are enough questions
+        values = {_ANY}
+    return [Segment(tag=rule.by, value=value) for value in sorted(values)]
+
+
+def _hold(rule: Rule, segment: Segment | None, night: NightContext) -> list[RuleCheck]:
+    """Check a rule's limits on a segment: one check for `min`, one for `max_drop`."""
+    now = _summary(rule.metric, segment, night)
+    cases = []
+    if rule.min is not None:
+        cases.append(check_min(rule, rule.min, segment, night, now))
+    if rule.max_drop is not None:
+        cases.append(check_drop(rule, rule.max_drop, segment, night, now))
+    return cases
+
+
+def _summary(metric: str, segment: Segment | None, night: NightContext) -> Summary | None:
+    if metric not in night.scores:
+        return None
+    if segment is None:
+        return night.manifest.summary(metric)
+    scores = night.scores[metric]
+    if f"tag:{segment.tag}" not in scores.table:
+        return None
+    return summarise(scores, "", segment)
+
+
+def for_later_nights(
+    settings: AlertSettings, manifest: Manifest, scores: Mapping[str, MetricScores]
+) -> Manifest:
+    """The manifest with what later nights need to find slow declines."""
+    if settings.slow_decline is None:
+        return manifest
+    rules = settings.rules if settings.rules is not None else DEFAULT_RULES
+    return with_tag_means(settings, watched_metrics(rules), manifest, scores)
+
+
+def check_rules(settings: Settings) -> None:
+    """Raise InputError for an alert rule that cannot work: its metric is unknown or not scored, or
+    its limit is beyond all means or below all means.
+    """
+    scored = {metric.name: metric for metric in chosen_metrics(settings)}
+    for rule in settings.alerts.rules or ():
+        if rule.metric not in scored:
+            raise InputError(
+                f"alerts: rules: {rule.metric!r} is not scored; scored are: {', '.join(scored)}"
+            )
+        if not scored[rule.metric].higher_is_better:
+            raise InputError(
+                f"alerts: rules: in {rule.metric!r} lower is better, but min and max_drop are for "
+                "metrics in which higher is better"
+            )
+        scored[rule.metric].check_limit(rule.max_drop, "alerts", rule.min)
+        scored[rule.metric].check_limit(rule.worse_by, "alerts", name="worse_by")

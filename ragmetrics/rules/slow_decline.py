@@ -1,0 +1,178 @@
+"""Slow declines: a metric that fell over weeks, by so little a night that no drop rule sees it.
+
+Each night has one level per metric: its mean, for one mix of questions, from the means by tag that
+the manifests keep. `stats.find_decline` looks for a fall among the levels of the last 90 days. It
+fires where p is below the level of declines, shared by the watched metrics, and the fall is above
+`alerts: slow_decline`. A firing alert lasts until the fall is not significant at 5%, or until the
+nights before the fall are more than 90 days ago: then the lower level is the usual one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+from scipy import special
+
+from ragmetrics.config import AlertSettings, Rule, drop_name
+from ragmetrics.records import Finding, Level, Manifest, drop_text
+from ragmetrics.rules.context import NightContext, nights_out, was_firing
+from ragmetrics.rules.judge_drift import drop_between_without_drift
+from ragmetrics.rules.level_series import level_series
+from ragmetrics.rules.rule_check import alert_key, can_fall
+from ragmetrics.stats import ALPHA, CONFIDENCE, Drop, detectable, find_decline
+from ragmetrics.storage import trailing_nights
+
+DAYS = 90
+"""Days before tonight whose nights count."""
+LEAST_ROWS: int = Rule.model_fields["min_rows"].default
+MAX_SHARE = 0.25
+"""No limit is a larger share of the mean before."""
+
+
+def watched_metrics(rules: Iterable[Rule]) -> list[str]:
+    """The metrics that have a rule."""
+    return list(dict.fromkeys(rule.metric for rule in rules))
+
+
+def find_slow_declines(
+    settings: AlertSettings,
+    rules: Sequence[Rule],
+    night: NightContext,
+    found: Sequence[Finding],
+) -> list[Finding]:
+    """A finding for each metric with a rule and enough comparable nights.
+
+    The nights of an incident of a drop rule do not count: the incident explains their fall. `found`
+    are the findings of the rules tonight.
+    """
+    if settings.slow_decline is None:
+        return []
+    metrics = watched_metrics(rules)
+    level = settings.decline_level / max(1, len(metrics))
+    breaches = {one.key for one in found if one.level == "breach"}
+    findings = []
+    for metric in metrics:
+        keys = {
+            alert_key(night, metric, None, drop_name(rule.max_drop, rule.versus))
+            for rule in rules
+            if rule.metric == metric and rule.max_drop is not None and rule.by is None
+        }
+        series = _series(night, metric, keys, tonight=not keys & breaches)
+        if (fall := _measure(night, metric, series)) is not None:
+            findings.append(_finding(night, metric, fall, settings.slow_decline, level))
+    return findings
+
+
+@dataclass(frozen=True)
+class _Fall:
+    """The fall of a metric over some days."""
+
+    drop: Drop
+    days: int
+    is_ramp: bool
+    tags: list[str]
+
+
+def _series(
+    night: NightContext, metric: str, keys: Collection[str], *, tonight: bool
+) -> list[Manifest]:
+    """The comparable nights of the last 90 days, without incidents. Golden questions that came or
+    went change what is measured, so the nights before the last change do not count.
+    """
+    manifest = night.manifest
+    past = trailing_nights(night.history or night.earlier, manifest.date, DAYS)
+    out = set[date]().union(*(nights_out(past, key) for key in keys))
+    source = manifest.source
+    changes = [*source.golden_since.values(), *source.golden_until.values()]
+    first = max(changes, default=date.min)
+    return [
+        one
+        for one in (*past, *([manifest] if tonight else ()))
+        if night.compares(one, metric) and first <= one.date and one.date not in out
+        if (summary := one.summary(metric)) and summary.scored >= LEAST_ROWS
+    ]
+
+
+def _measure(night: NightContext, metric: str, series: Sequence[Manifest]) -> _Fall | None:
+    """The most significant fall of the series; None where it is too short."""
+    known = level_series(night, metric, series)
+    if not known.nights:
+        return None
+    days, questions = known.days, known.questions
+    weights = np.minimum(questions, np.median(questions))
+    found = find_decline(known.levels, days, weights)
+    if found is None:
+        return None
+    fall, error, span = float(found.fall), float(found.error), int(found.days)
+    freedom = float(found.freedom)
+    reach = float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * error
+    drop = Drop(
+        before=float(found.before),
+        now=float(found.before) - fall,
+        drop=fall,
+        low=fall - reach,
+        high=fall + reach,
+        p_value=float(found.p_value),
+        questions=known.summaries[-1].questions,
+        paired=False,
+        error=error,
+        freedom=freedom,
+        mde=detectable(error, freedom),
+    )
+    start = night.manifest.date - timedelta(days=span)
+    before = [one for one in known.nights if one.date <= start]
+    drop = drop_between_without_drift(drop, night, metric, before, [known.nights[-1]])
+    return _Fall(drop, span, bool(found.is_ramp), [known.tag] if known.tag else [])
+
+
+def _finding(night: NightContext, metric: str, fall: _Fall, limit: float, alpha: float) -> Finding:
+    """Breach where the fall is above the limit and significant; suspect, which keeps a firing alert
+    firing, where it is significant at 5%.
+    """
+    now, drop = night.manifest.summary(metric), fall.drop
+    limit = min(limit, MAX_SHARE * can_fall(metric, drop.before))
+    key = alert_key(night, metric, None, "slow_decline")
+    level: Level = "ok"
+    if drop.drop > limit and drop.p_value < alpha:
+        level = "breach"
+    elif drop.p_value < ALPHA and was_firing(night.earlier, key):
+        level = "suspect"
+    return Finding(
+        key=key,
+        kind="slow_decline",
+        level=level,
+        severity="warning",
+        rule=f"{metric}: slow decline of more than {limit:.3g}",
+        message=_message(metric, fall, ok=level == "ok"),
+        metric=metric,
+        n=now.scored if now else 0,
+        questions=drop.questions,
+        baseline=drop.before,
+        baseline_label=f"{fall.days} days",
+        drop=drop.drop,
+        drop_low=drop.low,
+        drop_high=drop.high,
+        p_value=drop.p_value,
+        mde=drop.detectable(alpha, limit),
+        limit=limit,
+        mix_tags=fall.tags,
+        for_nights=None,
+    )
+
+
+def _message(metric: str, fall: _Fall, *, ok: bool) -> str:
+    drop = fall.drop
+    change = drop_text(drop.drop, drop.low, drop.high)
+    if ok:
+        return f"{metric}: no slow decline; over {fall.days} days {change}"
+    moved = f"{drop.before:z.3f} to {drop.now:z.3f}"
+    over = f"over {fall.days} days" if fall.is_ramp else f"for {fall.days} days"
+    same = f", like for like by tag {fall.tags[0]}" if fall.tags else ""
+    verb = "fell slowly" if fall.is_ramp else "is lower"
+    return f"{metric} {verb} {over}, from {moved}: {change}{same}; no single night stands out"
+
+
+__all__ = ["find_slow_declines", "watched_metrics"]

@@ -1,0 +1,126 @@
+"""The means of a night by the values of tags, which its manifest keeps for later nights.
+
+By them the levels of many nights are those of one mix of questions, and no row of an earlier night
+is read again. A night keeps them for the tags that explain its scores best, or for those that
+`mix_tags` names, together as one tag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy import special
+
+from ragmetrics.config import AlertSettings
+from ragmetrics.records import Manifest, Summary, TagMean
+from ragmetrics.rules.coded_rows import MOST_VALUES, CodedRows, RowCoder
+from ragmetrics.scoring import MetricScores
+from ragmetrics.stats import Codes, StratifiedRows
+
+SURE = 0.01
+"""Significance level at which a tag explains scores."""
+_MOST_NIGHTS = 0.9
+"""Least share of nights that have the tag."""
+_MOST_TAGS = 5
+_MOST_CELLS = 100
+"""Most cells of named tags: with more, the manifests would grow, and most cells have few rows."""
+_DIGITS = 6
+
+
+def with_tag_means(
+    settings: AlertSettings,
+    metrics: Sequence[str],
+    manifest: Manifest,
+    scores: Mapping[str, MetricScores],
+) -> Manifest:
+    """The manifest with the means by tag of some metrics; a sampled mean has none, because its
+    judged rows are not the mix of the night.
+    """
+    if settings.mix_tags == ():
+        return manifest
+    summaries = [
+        one.model_copy(update={"by_tag": _tag_means(scores[one.metric], settings.mix_tags)})
+        if one.metric in metrics and one.scored and not one.sample
+        else one
+        for one in manifest.metrics
+    ]
+    return manifest.model_copy(update={"metrics": summaries})
+
+
+def tag_chance(means: Sequence[Mapping[str, TagMean]]) -> float:
+    """p of the F test that all values of a tag have one mean, over some nights together."""
+    cells: dict[str, list[TagMean]] = {}
+    for name, one in ((name, one) for night in means for name, one in night.items()):
+        cells.setdefault(name, []).append(one)
+    counts = np.array([sum(one.questions for one in own) for own in cells.values()])
+    sums = np.array([sum(one.questions * one.mean for one in own) for own in cells.values()])
+    squares = sum(
+        one.scatter + one.questions * one.mean**2 for own in cells.values() for one in own
+    )
+    more, rest = len(cells) - 1, float(counts.sum()) - len(cells)
+    if more < 1 or rest <= 0:
+        return 1.0
+    between = float((sums**2 / counts).sum() - sums.sum() ** 2 / counts.sum())
+    within = squares - float((sums**2 / counts).sum())
+    if within <= 0:
+        return 0.0 if between > 0 else 1.0
+    return float(special.fdtrc(more, rest, between / more / (within / rest)))
+
+
+def _tag_means(scores: MetricScores, named: Sequence[str] | None) -> dict[str, dict[str, TagMean]]:
+    rows = RowCoder().code("", scores, named or ())
+    if named is not None:
+        codes, names = _crossed(rows, named)
+        few = len(names) <= _MOST_CELLS
+        return {" and ".join(named): _means(rows, codes, names)} if few else {}
+    found = {
+        tag: _means(rows, one.codes, [name or "" for name in one.names])
+        for tag, one in rows.tags.items()
+        if len(one.names) <= MOST_VALUES
+    }
+    best = sorted(found, key=lambda tag: (tag_chance([found[tag]]), tag))[:_MOST_TAGS]
+    return {tag: found[tag] for tag in sorted(best)}
+
+
+def _crossed(rows: CodedRows, named: Sequence[str]) -> tuple[Codes, list[str]]:
+    """The cells of several tags together, with their names."""
+    codes, names = np.zeros(len(rows.values), dtype=np.intp), [""]
+    for tag in (rows.tags[name] for name in named if name in rows.tags):
+        cells = codes * len(tag.names) + tag.codes
+        used, codes = np.unique(cells, return_inverse=True)
+        pairs = [divmod(int(cell), len(tag.names)) for cell in used]
+        names = [f"{names[old]} | {tag.names[new] or ''}" for old, new in pairs]
+    return codes.astype(np.intp), names
+
+
+def _means(rows: CodedRows, codes: Codes, names: Sequence[str]) -> dict[str, TagMean]:
+    questions = np.unique(rows.questions, return_inverse=True)[1].astype(np.intp)
+    votes = StratifiedRows(questions, rows.values).votes
+    count, values = len(names), rows.values
+    own = np.bincount(codes, weights=votes, minlength=count)
+    means = np.bincount(codes, weights=votes * values, minlength=count) / own
+    scatter = np.bincount(codes, weights=votes * (values - means[codes]) ** 2, minlength=count)
+    return {
+        name: TagMean(
+            questions=round(float(own[place]), _DIGITS),
+            mean=round(float(means[place]), _DIGITS),
+            scatter=round(float(scatter[place]), _DIGITS),
+        )
+        for place, name in enumerate(names)
+    }
+
+
+def standardising_tag(nights: Sequence[Summary]) -> str | None:
+    """The tag that explains the scores of some nights best, among the tags that most of them have;
+    None where no tag explains them.
+    """
+    least = _MOST_NIGHTS * len(nights)
+    tags = sorted({tag for one in nights for tag in one.by_tag})
+    known = {tag: [one.by_tag[tag] for one in nights if tag in one.by_tag] for tag in tags}
+    tested = [(tag_chance(own), tag) for tag, own in known.items() if len(own) >= least]
+    chance, tag = min(tested, default=(1.0, None))
+    return tag if chance * len(tested) < SURE else None
+
+
+__all__ = ["standardising_tag", "tag_chance", "with_tag_means"]

@@ -1,0 +1,210 @@
+"""Unwatched drops: metrics that are significantly worse while no alert fires on them. The headline
+shows them until the metric is back, so that a night does not look fine; only a rule fires an alert.
+
+The nights on which a metric was low are read from the manifests: from its first night on which it
+fell, or on which an alert on it fired. They are never part of what it is compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+from statistics import fmean
+
+from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.records import ComparedMeans, Finding, Manifest, Summary, UnwatchedDrop
+from ragmetrics.rules.context import Baseline, NightContext
+from ragmetrics.rules.golden_dates import one_sided_questions, without_questions
+from ragmetrics.rules.judge_drift import drop_without_drift
+from ragmetrics.rules.judge_movement import level_between
+from ragmetrics.rules.question_mix import RowSelection, without_mix
+from ragmetrics.rules.rule_check import can_fall
+from ragmetrics.rules.rules import DEFAULT_RULES
+from ragmetrics.rules.stale_labels import stale_of
+from ragmetrics.scoring import MetricScores
+from ragmetrics.stats import ALPHA as CHANCE, Drop, compare, with_movement
+from ragmetrics.storage import trailing_nights
+
+LEAST = 0.05
+"""Smaller drops are not shown; the limit of the default rules."""
+MAX_SHARE = 0.25
+"""Nor are drops below this share of the mean, where that is less."""
+ALPHA = 0.01
+"""Significance level of all one-sided tests of a night together (Bonferroni). The 95% interval of a
+shown drop therefore excludes 0."""
+_NIGHTS = 7
+_LEAST_ROWS: int = Rule.model_fields["min_rows"].default
+
+
+def find_unwatched_drops(
+    settings: AlertSettings, night: NightContext, findings: Sequence[Finding]
+) -> list[UnwatchedDrop]:
+    """The unwatched drops of a night, in the order of its metrics.
+
+    A metric is compared with the usual nights of the week before it was low, paired by question
+    where possible. A metric with a finding of its own is left out, and so is one whose judge
+    failed. Judge drift and stale labels are subtracted.
+
+    A drop that is there lasts until the metric is back: until it is as high as before, or is
+    significantly higher than on the low nights and not significantly lower than before. After 90
+    days without a usual night the lower level is the usual one.
+    """
+    rules = settings.rules if settings.rules is not None else DEFAULT_RULES
+    watched = {rule.metric for rule in rules if rule.max_drop is not None and rule.by is None}
+    told = {one.metric for one in findings if one.metric and _covers_metric(one)}
+    family = [
+        one
+        for one in night.manifest.metrics
+        if one.metric not in told and one.scored >= _LEAST_ROWS
+    ]
+    falls = (_fall(night, one, ALPHA / len(family)) for one in family)
+    return [fall.model_copy(update={"watched": fall.metric in watched}) for fall in falls if fall]
+
+
+def _covers_metric(finding: Finding) -> bool:
+    """Whether a finding is about the metric itself: a segment with too few rows is not."""
+    return finding.level != "ok" and (finding.segment is None or finding.level != "no_data")
+
+
+def _fall(night: NightContext, now: Summary, alpha: float) -> UnwatchedDrop | None:
+    low = _low_nights(night, now.metric)
+    begin = low[0].date if low else night.manifest.date
+    before = _usual_nights(night, now.metric, begin)
+    # The summaries are enough here, so on most nights no score is read.
+    if now.mean is None or not before:
+        return None
+    mean = fmean(mean for _, mean in before)
+    least = min(LEAST, MAX_SHARE * can_fall(now.metric, mean)) if now.higher_is_better else LEAST
+    if not low and now.loss(mean) <= least:
+        return None
+    drop = _drop(night, now, [one for one, _ in before])
+    if drop is None:
+        return None
+    fell = drop.drop > least and drop.p_value < alpha
+    lasts = bool(low) and not _is_back(night, now, low, drop, least)
+    return _told(now, drop, before, low) if fell or lasts else None
+
+
+def _low_nights(night: NightContext, metric: str) -> list[Manifest]:
+    """The nights in a row before tonight on which the metric was low, oldest first. Nights that did
+    not judge it do not count.
+    """
+    found: list[Manifest] = []
+    for one in reversed(night.history or night.earlier):
+        low = _was_low(night, one, metric)
+        if low is False:
+            break
+        found += [one] if low else []
+    return found[::-1]
+
+
+def _was_low(night: NightContext, one: Manifest, metric: str) -> bool | None:
+    """Whether a metric was low on a night; None where the night does not say, as where its rows are
+    those of an earlier one.
+    """
+    if any(found.kind == "stale_log" and found.level == "no_data" for found in one.findings):
+        return None
+    if any(fall.metric == metric for fall in one.falls):
+        return True
+    own = [found for found in one.findings if found.metric == metric and _covers_metric(found)]
+    if any(map(_is_metric_alert, own)):
+        return True
+    summary = one.summary(metric)
+    judged = summary and summary.scored >= _LEAST_ROWS and night.compares(one, metric)
+    return False if judged and not own else None
+
+
+def _is_metric_alert(finding: Finding) -> bool:
+    """Whether an alert on the mean of all rows fires."""
+    judged = finding.is_rule and finding.level != "no_data"
+    return judged and finding.state == "firing" and finding.segment is None
+
+
+def _usual_nights(night: NightContext, metric: str, begin: date) -> list[tuple[Manifest, float]]:
+    """The comparable nights of the week before a night on which the metric was not low, with its
+    means. Nights on which another metric's alert fired count only where there are no others.
+    """
+    usual = [
+        (one, summary.mean)
+        for one in trailing_nights(night.history or night.earlier, begin, _NIGHTS)
+        if (summary := one.summary(metric)) and summary.mean is not None
+        if night.compares(one, metric) and not _was_low(night, one, metric)
+    ]
+    calm = [pair for pair in usual if not any(map(_is_metric_alert, pair[0].findings))]
+    return calm or usual
+
+
+def _drop(night: NightContext, now: Summary, before: Sequence[Manifest]) -> Drop | None:
+    """The drop from some nights to tonight; positive where tonight is worse."""
+    excluded = stale_of(now.metric, night) | one_sided_questions(night, before, [night.manifest])
+    then, tonight = (
+        without_questions(_questions(scores, now), excluded)
+        for scores in (
+            (night.rows(now.metric, one) for one in before),
+            [night.scores[now.metric]],
+        )
+    )
+    which = RowSelection(now.metric, without=excluded, sign=_sign(now))
+    past = [one for one in night.comparable(now.metric) if one.date <= before[-1].date]
+    week = Baseline(before, usual=before, past=past)
+    drop = without_mix(compare(then, tonight), night, which, week, [night.manifest])
+    if drop is None:
+        return None
+    drop = with_movement(drop, level_between(night, now.metric, before, [night.manifest]))
+    return drop_without_drift(drop, night, now.metric, before)
+
+
+def _is_back(
+    night: NightContext, now: Summary, low: Sequence[Manifest], drop: Drop, least: float
+) -> bool:
+    """Whether a metric that was low is as high as before; a good night by chance does not count."""
+    if drop.drop <= 0:
+        return True
+    if drop.drop > least / 2 and drop.p_value < CHANCE:
+        return False
+    nights = [one for one in low[-_NIGHTS:] if night.compares(one, now.metric)]
+    rows = (night.rows(now.metric, one) for one in nights)
+    rise = compare(_questions([night.scores[now.metric]], now), _questions(rows, now))
+    return rise is not None and rise.drop > 0 and rise.p_value < CHANCE
+
+
+def _told(
+    now: Summary, drop: Drop, before: Sequence[tuple[Manifest, float]], low: Sequence[Manifest]
+) -> UnwatchedDrop:
+    sign, nights = _sign(now), [one for one, _ in before]
+    label = nights[0].date.isoformat() if len(nights) == 1 else f"{len(nights)} nights before"
+    return UnwatchedDrop(
+        metric=now.metric,
+        before=fmean(mean for _, mean in before),
+        now=now.mean or 0.0,
+        label=label,
+        drop=drop.drop,
+        low=drop.low,
+        high=drop.high,
+        questions=drop.questions,
+        paired=drop.paired,
+        means=ComparedMeans(
+            before=sign * drop.before,
+            now=sign * drop.now,
+            questions=drop.questions,
+            paired=drop.paired,
+        ),
+        since=low[0].date if low else None,
+    )
+
+
+def _sign(now: Summary) -> int:
+    return 1 if now.higher_is_better else -1
+
+
+def _questions(nights: Iterable[MetricScores], now: Summary) -> dict[str, list[float]]:
+    """The values of each question, negated where lower is better."""
+    sign = _sign(now)
+    values: dict[str, list[float]] = {}
+    for scores in nights:
+        for question, own in scores.by_question().items():
+            values.setdefault(question, []).extend(sign * value for value in own)
+    return values
+
+
+__all__ = ["find_unwatched_drops"]

@@ -1,9 +1,0 @@
-"""Topics: groups of questions, for logs whose questions have no tags.
-
-It groups questions by their words, and says which topic a question belongs to. It reads no score
-and decides nothing (`alerts`).
-"""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
