@@ -5,7 +5,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?= -n 2 --dist worksteal --durations 10
 # They wait more than they compute.
 SYSTEM_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations 10
-FAST = -m "not process" --hypothesis-profile fast tests/unit
+FAST = -m "not process" --hypothesis-profile fast tests/unit packages/pysbd-fast/tests
 FUZZ_EXAMPLES ?= 200
 MUTANTS ?= 300
 VERSION ?= dev
@@ -49,7 +49,7 @@ test-fast: $(BIN)/.dev-installed ## run the tests that start no process, server 
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(FAST)
 
 test: $(BIN)/.dev-installed ## run all tests but those of test-system
-	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/unit tests/fuzz tests/simulations tests/e2e
+	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/unit packages/pysbd-fast/tests tests/fuzz tests/simulations tests/e2e
 
 test-system: $(BIN)/.dev-installed ## run the tests with clusters, containers, a year of nights, long waits
 	$(BIN)/python -m pytest $(SYSTEM_ARGS) tests/system
@@ -74,7 +74,7 @@ check: $(BIN)/.dev-installed docs-check ## lint, formatting, types, imports, dec
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/package_map.py
-	$(BIN)/deptry ragmetrics flows tasks
+	$(BIN)/deptry ragmetrics flows tasks packages/pysbd-fast/src
 
 reference: $(BIN)/.dev-installed ## write the pages of docs/reference that are made from the code
 	$(BIN)/python -m scripts.reference

@@ -24,7 +24,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ragmetrics.text import pysbd_rules
+import pysbd_fast
 from ragmetrics.text.rule_splitter import plain_sentences
 from ragmetrics.text.sized_cache import SizedCache
 
@@ -153,7 +153,7 @@ def _code(language: str | None) -> str:
 
 
 def _split(text: str, code: str) -> Split:
-    if code not in pysbd_rules.LANGUAGES:
+    if code not in pysbd_fast.LANGUAGES:
         return Split(tuple(plain_sentences(text)), "language")
     found: list[str] = []
     reason = None
@@ -204,7 +204,7 @@ def _work(text: str) -> int:
 
 def _by_pysbd(text: str, code: str) -> list[str]:
     try:
-        found = pysbd_rules.split(text, code)
+        found = pysbd_fast.split(text, code)
     except (re.error, IndexError, ValueError) as error:  # unescaped patterns, odd digits
         raise _UnfitError("error") from error
     if "".join("".join(found).split()) != "".join(text.split()):

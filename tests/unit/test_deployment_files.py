@@ -265,10 +265,9 @@ def test_what_the_image_copies_is_enough_to_run_from(tmp_path: Path) -> None:
     where = tmp_path / "site"
     subprocess.run([*pip, "--target", str(where), "."], cwd=tmp_path / "app", check=True)
     flows = [one["entrypoint"].rpartition(".")[0] for one in PREFECT["deployments"]]
-    program = (
-        f"import sys; sys.path.insert(0, {str(where)!r}); import {', '.join(flows)}, ragmetrics"
-    )
-    for package in ("flows", "ragmetrics", "tasks"):
+    names = ", ".join([*flows, "pysbd_fast", "ragmetrics"])
+    program = f"import sys; sys.path.insert(0, {str(where)!r}); import {names}"
+    for package in ("flows", "pysbd_fast", "ragmetrics", "tasks"):
         program += f"; assert sys.modules[{package!r}].__file__.startswith({str(where)!r})"
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
 

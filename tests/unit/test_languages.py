@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import ragmetrics
+from pysbd_fast import LANGUAGES
 from ragmetrics.config import make_settings
 from ragmetrics.pipeline import run_night
 from ragmetrics.text import sentences
-from ragmetrics.text.pysbd_rules import LANGUAGES
 from tests.fakes.logs import NIGHT, write_jsonl
 
 TEXTS: dict[str, tuple[str, str]] = {

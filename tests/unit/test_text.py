@@ -216,6 +216,11 @@ def test_hardened_pysbd_splits_as_pysbd_does(language: str, counter: SplitCounte
     assert counter.counts() == SplitCounts(pysbd=1)
 
 
+def test_a_text_that_fails_in_pysbd_fails_no_row() -> None:
+    """pysbd takes a separator for a space, and then for a digit."""
+    assert "".join(sentences("\x1c1. Plug. \x1c2. Wire.")) == "1. Plug.2.Wire."
+
+
 # The plain splitter
 
 
