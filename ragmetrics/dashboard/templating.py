@@ -162,7 +162,7 @@ def _new_environment(finalize: Callable[[Any], Any], **values: Any) -> Environme
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("ragmetrics", "report/templates"),
+        loader=PackageLoader("ragmetrics", "dashboard/templates"),
         autoescape=True,
         finalize=finalize,
         undefined=StrictUndefined,
