@@ -23,6 +23,10 @@ from .records import ask as ask, ask_each as ask_each, ask_times as ask_times
 from .records import embed as embed, embed_each as embed_each, Vector as Vector
 from .text import sentences as sentences, normalise as normalise
 
+# Write a preset.
+from .logs import Preset as Preset, Span as Span, Skipped as Skipped
+from .records import BadRow as BadRow
+
 # Run the steps of the product in a flow of one's own.
 from .pipeline import run_night as run_night, NightResult as NightResult
 from .pipeline import NightSteps as NightSteps, NightRun as NightRun, NightPart as NightPart

@@ -68,14 +68,15 @@ def in_time(work: Callable[[], Made], seconds: float) -> Made:
 class Kind(Generic[Plugin]):
     """One kind of plugin: the modules of a bundled package, and the entry points of a group.
 
-    Every plugin is an object of `type` whose `name` is that of its module or entry point.
+    Every plugin is an object of `type`, and its `name` is that of its module or entry point.
     """
 
     group: str
     """The entry points' group, such as `ragmetrics.metrics`."""
     package: str
     """The package of the bundled ones. A module whose name begins with `_` is no plugin."""
-    type: Callable[..., Plugin]
+    type: type[Plugin] | str
+    """Its class, or where that is, as `module:Class`: then it is imported with the first plugin."""
     noun: str
     """What people call it, such as `metric`."""
     refusal: Callable[[Plugin], str] = field(default=lambda plugin: "")
@@ -184,5 +185,5 @@ class Kind(Generic[Plugin]):
         return plugin  # type: ignore[return-value]
 
     def _fits(self, plugin: Any, name: str) -> bool:
-        kind: Any = self.type
+        kind = pkgutil.resolve_name(self.type) if isinstance(self.type, str) else self.type
         return isinstance(plugin, kind) and getattr(plugin, "name", None) == name

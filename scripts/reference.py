@@ -17,6 +17,7 @@ from scripts import (
     glossary_page,
     metrics_page,
     package_picture,
+    presets_page,
     records_page,
     settings_page,
     store_page,
@@ -30,6 +31,7 @@ PAGES: tuple[ModuleType, ...] = (
     store_page,
     records_page,
     glossary_page,
+    presets_page,
     package_picture,
 )
 

@@ -12,6 +12,7 @@ from .overrides import (
     judged_by as judged_by,
     with_preset as with_preset,
 )
+from .presets import PRESETS as PRESETS
 from .prometheus import PushSettings as PushSettings
 from .runner import CLUSTERS as CLUSTERS, RunnerSettings as RunnerSettings
 from .sampling import SampleSettings as SampleSettings

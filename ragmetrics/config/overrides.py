@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from ragmetrics.config.cascade import check_cascade
 from ragmetrics.config.judge import Budget, JudgeSettings, make_section
-from ragmetrics.config.settings import TWO_LAYOUTS, PresetName, Settings, sets_row_first
+from ragmetrics.config.presets import known_preset
+from ragmetrics.config.settings import TWO_LAYOUTS, Settings, sets_row_first
 from ragmetrics.errors import SettingsError
 
 Judged = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
@@ -66,10 +67,10 @@ def with_preset(settings: Settings, preset: str | None) -> Settings:
     """
     if preset is None:
         return settings
-    if preset not in get_args(PresetName):
-        names = ", ".join(get_args(PresetName))
-        raise SettingsError(f"preset: unknown preset {preset!r}; the presets are: {names}")
-    return settings.model_copy(update={"preset": preset})
+    try:
+        return settings.model_copy(update={"preset": known_preset(preset)})
+    except ValueError as error:
+        raise SettingsError(f"preset: {error}") from None
 
 
 def _judge_like(

@@ -33,6 +33,7 @@ from ragmetrics.config.judge import (
     as_mapping,
 )
 from ragmetrics.config.nights import ZoneName, check_template
+from ragmetrics.config.presets import PresetName
 from ragmetrics.config.prometheus import PushSettings
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.runner import RunnerSettings
@@ -57,7 +58,6 @@ DEFAULT_METRICS: tuple[str, ...] = (
 
 TWO_LAYOUTS = "set either fuse or prompt_layout: a fused row is one request"
 Aggregate = Literal["mean", "median", "min", "max", "majority", "cascade"]
-PresetName = Literal["ragas", "openinference", "langfuse", "otel", "langsmith"]
 MetricChoice = str | dict[str, dict[str, Any]]
 
 

@@ -22,7 +22,8 @@ from .log_files import (
     log_of as log_of,
 )
 from .night_template import NightPlace as NightPlace, night_place as night_place
-from .presets.base import Place as Place
+from .preset import Place as Place, Preset as Preset, Skipped as Skipped, Span as Span
+from .preset_rows import interpret as interpret
 from .recognition import RecognisedLayout as RecognisedLayout
 from .field_mapping import find_path as find_path
 from .formats import EVERYTHING as EVERYTHING, FORMATS as FORMATS

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ragmetrics.logs.presets.values import contexts, plain_fields
+from ragmetrics.logs.exported_values import contexts, plain_fields
 from ragmetrics.records import BadRow
 
 # Names of keys, without case and signs: `userinput` is user_input, userInput and "User Input". The

@@ -16,8 +16,9 @@ from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ragmetrics.config import Settings, log_files_of_day
+from ragmetrics.config import PRESETS, Settings, log_files_of_day
 from ragmetrics.errors import InputError, StoreError
+from ragmetrics.logs.exported_values import plain_fields
 from ragmetrics.logs.field_mapping import map_columns
 from ragmetrics.logs.formats import (
     BROKEN,
@@ -29,9 +30,8 @@ from ragmetrics.logs.formats import (
     not_a_log,
     read_records,
 )
-from ragmetrics.logs.presets.base import Place, Skipped
-from ragmetrics.logs.presets.interpreter import PRESETS, interpret
-from ragmetrics.logs.presets.values import plain_fields
+from ragmetrics.logs.preset import Place, Skipped
+from ragmetrics.logs.preset_rows import interpret
 from ragmetrics.logs.recognition import RecognisedLayout, recognise
 from ragmetrics.records import (
     EXCERPT,
@@ -137,7 +137,7 @@ class LogSet:
     def items(self) -> Iterator[tuple[Place, Any]]:
         """Records mapped to row fields, or the reasons why there is no row."""
         if self.preset:
-            return interpret(PRESETS[self.preset], self._records(), self.columns)
+            return interpret(PRESETS.find(self.preset), self._records(), self.columns)
         if self.columns:
             return ((place, map_columns(one, self.columns)) for place, one in self._records())
         return self._records()
@@ -167,7 +167,7 @@ class LogSet:
         """The columns to read, by the first part of their names."""
         if self.also is EVERYTHING:
             return EVERYTHING
-        fields = PRESETS[self.preset].columns if self.preset else FIELDS
+        fields = PRESETS.find(self.preset).columns if self.preset else FIELDS
         names = (*fields, *self.also, *self.columns.values())
         return {name.partition(".")[0] for name in names}
 

@@ -16,11 +16,12 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from ragmetrics.config import PRESETS
+from ragmetrics.logs.exported_values import plain_fields
 from ragmetrics.logs.field_mapping import decoded, map_columns
 from ragmetrics.logs.key_names import candidates, fits, is_question, other_contexts, tag_paths
-from ragmetrics.logs.presets.base import Place
-from ragmetrics.logs.presets.interpreter import PRESETS, interpret
-from ragmetrics.logs.presets.values import plain_fields
+from ragmetrics.logs.preset import Place
+from ragmetrics.logs.preset_rows import interpret
 from ragmetrics.records import FIELDS, REQUIRED, BadRow, LogRow, read_row
 from ragmetrics.text import clean
 
@@ -70,9 +71,13 @@ def recognise(
         return RecognisedLayout(tags=_tags_of_own_layout(some))
     if any(str(value).endswith("not UTF-8") for value in some[0].values()):
         return RecognisedLayout(note=f"Convert the file to UTF-8, such as with:\n{_ICONV}")
-    for preset in PRESETS:
+    for preset in PRESETS.bundled_names:
         if _rows_of_preset(preset, some):
-            others = [name for name in PRESETS if name != preset and _rows_of_preset(name, some)]
+            others = [
+                name
+                for name in PRESETS.bundled_names
+                if name != preset and _rows_of_preset(name, some)
+            ]
             return _by_preset(preset, others, some)
     return _by_columns(some, row_of, golden)
 
@@ -111,7 +116,7 @@ def _row(record: Any, *, golden: bool = False, separator: str | None = None) -> 
 
 def _rows_of_preset(name: str, records: Sequence[Mapping[str, Any]]) -> int:
     places = ((Place("", number), record) for number, record in enumerate(records))
-    items = interpret(PRESETS[name], places, {})
+    items = interpret(PRESETS.find(name), places, {})
     rows = (_row(item) for _, item in items if isinstance(item, Mapping))
     return sum(
         row is not None and fits("retrieved_contexts", [[*row.retrieved_contexts]]) for row in rows

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ragmetrics.logs.presets.interpreter import PRESETS, Place, Traces, interpret
+from ragmetrics.config import PRESETS
+from ragmetrics.logs.preset_rows import Place, Traces, interpret
 
 
 def run(preset: str, records: Iterable[Any], traces: Traces | None = None) -> list[tuple[int, Any]]:
     """What records come to, each with the number of the record."""
     places = ((Place("log", number), one) for number, one in enumerate(records))
-    return [(p.number, item) for p, item in interpret(PRESETS[preset], places, {}, traces)]
+    return [(p.number, item) for p, item in interpret(PRESETS.find(preset), places, {}, traces)]
 
 
 def span(

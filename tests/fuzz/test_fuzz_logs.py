@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
+from ragmetrics.config import PRESETS
 from ragmetrics.logs import GoldenSet, LogSet, find_logs
-from ragmetrics.logs.presets.interpreter import PRESETS
 from ragmetrics.people.calibration.labelled import LabelledRow, read_labelled
 from ragmetrics.records import FIELDS, LogRow, Rejected
 from ragmetrics.storage import ROW_SCHEMA, row_of, row_record
@@ -54,7 +54,7 @@ SPANS: list[dict[str, Any]] = [
     {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "n", "attributes": []}]}]}]},
 ]
 ZONE = "zoneinfo.ZoneInfo(key='UTC')"
-PRESET = st.sampled_from([None, *PRESETS])
+PRESET = st.sampled_from([None, *PRESETS.bundled_names])
 
 
 def jsonl(rows: list[dict[str, Any]]) -> bytes:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from hypothesis import given, strategies as st
 
-from ragmetrics.config import Rule
+from ragmetrics.config import PRESETS, Rule
 from ragmetrics.errors import InputError
 from ragmetrics.logs import night_place
 from ragmetrics.pipeline import Question, init_settings
@@ -23,7 +23,6 @@ from ragmetrics.rules import DEFAULT_RULES, Known, why_it_cannot_fire
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl
-from tests.fakes.processes import ROOT
 
 DAY = "2026-11-19"
 ROWS = make_rows(40, good=0.7)
@@ -175,7 +174,7 @@ OWN = (
     deepeval_cases,
     german_keys,
 )
-SAMPLES = ("langfuse", "langsmith", "openinference", "otel", "ragas")
+SAMPLES = PRESETS.bundled_names
 
 
 @pytest.mark.parametrize("write", OWN)
@@ -198,7 +197,7 @@ def test_a_log_as_people_have_it_gets_to_a_dashboard_in_three_commands(
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_samples_of_the_presets_get_to_a_dashboard(name: str, run: Run) -> None:
     """Their good rows are scored; each sample has bad ones on purpose, so the night says so."""
-    Path(f"{DAY}.jsonl").write_bytes((ROOT / f"docs/samples/{name}.jsonl").read_bytes())
+    write_jsonl(Path(f"{DAY}.jsonl"), PRESETS.find(name).sample)
     assert run("init", f"{DAY}.jsonl", "--yes").code in (0, 1)
     written = yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))
     assert written.get("preset") == (None if name == "ragas" else name)

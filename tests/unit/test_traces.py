@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.logs.presets.interpreter import AGAIN, INSIDE, PRESETS, Place, Skipped, Traces
+from ragmetrics.config import PRESETS
+from ragmetrics.logs.preset_rows import AGAIN, INSIDE, Place, Skipped, Traces
 from ragmetrics.records import BadRow
 from tests.fakes.traces import run, span
 
@@ -108,7 +109,7 @@ def test_a_bound_holds_on_the_text_of_open_traces() -> None:
     traces = Traces(most_text=10_000)
     place = Place("log", 1)
     large = span("r", "retriever", outputs={"documents": [{"text": "x" * 20_000}]})
-    (one,) = PRESETS["langsmith"].read(large)
+    (one,) = PRESETS.find("langsmith").read(large)
     assert not isinstance(one, Skipped | BadRow)
     assert len(list(traces.add(place, one))) == 1
     assert list(traces.close()) == []

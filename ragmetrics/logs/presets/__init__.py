@@ -1,1 +1,1 @@
-"""Presets read exports of tracing tools as rows, one file each; see docs/how-to/presets.md."""
+"""Presets read exports of tracing tools as rows, one file each, whose docstring is its docs."""

@@ -1,7 +1,28 @@
-"""langfuse: exports of observations and traces, from the UI, the API or the blob storage.
+r"""Exports of Langfuse.
 
-A retrieval is an observation of type RETRIEVER, or a SPAN with `retriev` in its name whose output
-is a list of documents. Names come in camel case (API, UI) and in snake case (blob storage).
+A retrieval is an observation of type `RETRIEVER`.
+
+Export the table *Observations* from the UI, schedule the blob
+storage export (point `logs` at the folder above *traces* and *observations*), or fetch pages until `meta.cursor` is
+gone:
+
+```bash
+curl -u "$LANGFUSE_PUBLIC_KEY:$LANGFUSE_SECRET_KEY" -o observations-1.json \
+  "https://cloud.langfuse.com/api/public/v2/observations?fields=core,basic,io,metadata,model&limit=1000"
+```
+
+A downloaded trace (`trace-ID.json`) is read too. In projects without `RETRIEVER` observations, a `SPAN` with `retriev`
+in its name whose output is a list of documents counts. Paths of `columns:` may begin with `trace.`. Tags:
+`environment`, `release`, `version`, `trace`.
+
+```jsonl
+{"id": "obs-2", "trace_id": "trace-1", "type": "RETRIEVER", "name": "faq-retriever", "parent_observation_id": "obs-1", "start_time": "2026-11-19 08:00:01.250000", "input": "Do I need to bring a helmet?", "output": "[{\"id\": \"faq-1\", \"page_content\": \"Helmets are lent free of charge at every station with staff.\", \"metadata\": {\"source\": \"faq.md\"}, \"type\": \"Document\"}, {\"id\": \"faq-9\", \"page_content\": \"Stations are open from 6 to 23 hours.\", \"metadata\": {\"source\": \"faq.md\"}, \"type\": \"Document\"}]", "metadata": {"index_build": "2026-11-18"}, "environment": "production", "level": "DEFAULT", "trace_name": "help-desk"}
+{"id": "obs-3", "trace_id": "trace-1", "type": "GENERATION", "name": "answer", "parent_observation_id": "obs-1", "start_time": "2026-11-19 08:00:02.000000", "input": "[{\"role\": \"user\", \"content\": \"Answer with these passages: ...\"}]", "output": "{\"role\": \"assistant\", \"content\": \"No, helmets are lent at staffed stations.\"}", "provided_model_name": "gpt-4.1-mini", "environment": "production", "level": "DEFAULT"}
+{"id": "obs-1", "trace_id": "trace-1", "type": "SPAN", "name": "help-desk", "parent_observation_id": null, "start_time": "2026-11-19 08:00:01.000000", "input": "{\"question\": \"Do I need to bring a helmet?\"}", "output": "No, helmets are lent at staffed stations.", "environment": "production", "release": "v12", "level": "DEFAULT"}
+{"trace": {"id": "trace-2", "name": "help-desk", "timestamp": "2026-11-19T08:05:00.000Z", "input": "How much is the deposit?", "output": {"answer": "50 euros."}, "environment": "production"}, "observations": [{"id": "obs-4", "traceId": "trace-2", "type": "SPAN", "name": "retrieval", "startTime": "2026-11-19T08:05:00.100Z", "parentObservationId": null, "input": {"query": "How much is the deposit?"}, "output": {"documents": [{"content": "A deposit of 50 euros is held on your card until the bicycle is back.", "score": 0.7}]}, "level": "DEFAULT"}], "scores": []}
+{"id": "score-1", "trace_id": "trace-1", "observation_id": null, "name": "thumbs", "value": 1, "data_type": "NUMERIC"}
+{"id": "obs-5", "trace_id": "trace-3", "type": "RETRIEVER", "name": "faq-retriever", "parent_observation_id": null, "start_time": "2026-11-19 08:06:00.000000", "input": "When do stations open?", "output": "3 documents found", "level": "DEFAULT"}
+```
 """
 
 from __future__ import annotations
@@ -9,8 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ragmetrics.logs.presets.base import Layout, Preset, Skipped, Span
-from ragmetrics.logs.presets.values import (
+from ragmetrics.logs.exported_values import (
     answer_in,
     at,
     documents_in,
@@ -19,6 +39,7 @@ from ragmetrics.logs.presets.values import (
     question_in,
     structured,
 )
+from ragmetrics.logs.preset import Layout, Preset, Skipped, Span
 from ragmetrics.records import BadRow
 
 _TYPES = frozenset(
@@ -118,4 +139,4 @@ def _documents(record: Mapping[str, Any]) -> list[Any]:
 
 
 _OTHERS = frozenset(["trace", "observations", "type", "level", "metadata", *_ROOT])
-PRESET = Preset(_read, _LAYOUT.columns | _OTHERS)
+langfuse = Preset("langfuse", __doc__, _read, _LAYOUT.columns | _OTHERS)

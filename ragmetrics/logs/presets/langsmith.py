@@ -1,12 +1,31 @@
-"""langsmith: exported runs. A retrieval is a run whose run_type is `retriever`."""
+r"""Runs of LangSmith.
+
+A retrieval is a run of type `retriever`.
+
+```bash
+langsmith run export runs.jsonl --project help-desk --full --limit 100000
+```
+
+It also reads the bulk export (Parquet), the API's `{"runs": [...]}`, and the folder of
+`langsmith trace export DIRECTORY --full`. Tags: `project`, `revision`.
+
+```jsonl
+{"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": null, "name": "rag_pipeline", "run_type": "chain", "start_time": "2026-11-19T08:00:01", "inputs": {"question": "Do I need to bring a helmet?"}, "outputs": {"answer": "No, helmets are lent at staffed stations."}, "session_name": "help-desk", "extra": {"metadata": {"revision_id": "v12"}}}
+{"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a11", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "name": "VectorStoreRetriever", "run_type": "retriever", "start_time": "2026-11-19T08:00:01.250000", "inputs": {"query": "Do I need to bring a helmet?"}, "outputs": {"documents": [{"id": "faq-1", "page_content": "Helmets are lent free of charge at every station with staff.", "metadata": {"source": "faq.md"}, "type": "Document"}, {"id": "faq-9", "page_content": "Stations are open from 6 to 23 hours.", "metadata": {"source": "faq.md"}, "type": "Document"}]}, "extra": {"metadata": {"index_build": "2026-11-18"}}}
+{"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a12", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "name": "ChatOpenAI", "run_type": "llm", "start_time": "2026-11-19T08:00:02", "inputs": {"messages": [[{"type": "human", "content": "Answer with these passages: ..."}]]}, "outputs": {"generations": [[{"text": "No, helmets are lent at staffed stations."}]]}, "extra": {"metadata": {"ls_model_name": "gpt-4.1-mini"}}}
+{"run_id": "8a4d7b10-2c5e-4f19-b7aa-5e6f7a8b9c02", "trace_id": "8a4d7b10-2c5e-4f19-b7aa-5e6f7a8b9c02", "parent_run_id": null, "name": "retrieve_docs", "run_type": "retriever", "start_time": "2026-11-19T08:01:00", "inputs": {"query": "How much is the deposit?"}, "outputs": {"output": [{"page_content": "A deposit of 50 euros is held on your card until the bicycle is back.", "type": "Document", "metadata": {"doc_id": "faq-2", "score": 0.7}}]}}
+{"run_id": "9b5e8c21-3d6f-4a2b-88bb-6f7a8b9c0d03", "trace_id": "9b5e8c21-3d6f-4a2b-88bb-6f7a8b9c0d03", "parent_run_id": null, "name": "retrieve_docs", "run_type": "retriever", "start_time": "2026-11-19T08:02:00", "inputs": {"query": "When do stations open?"}, "outputs": null, "error": "TimeoutError('vector store')"}
+{"run_id": "0c6f9d32-4e70-4b3c-99cc-7a8b9c0d1e04", "trace_id": "0c6f9d32-4e70-4b3c-99cc-7a8b9c0d1e04", "parent_run_id": null, "name": "retrieve_docs", "run_type": "retriever", "start_time": "2026-11-19T08:03:00"}
+```
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ragmetrics.logs.presets.base import Layout, Preset, Span
-from ragmetrics.logs.presets.values import at, documents_in, identifier, structured
+from ragmetrics.logs.exported_values import at, documents_in, identifier, structured
+from ragmetrics.logs.preset import Layout, Preset, Span
 from ragmetrics.records import BadRow
 
 _TYPES = ("tool", "chain", "llm", "retriever", "embedding", "prompt", "parser")
@@ -63,4 +82,9 @@ def _documents(run: Mapping[str, Any]) -> list[Any]:
     return documents
 
 
-PRESET = Preset(_read, _LAYOUT.columns | {"run_type", "child_runs", "error", "trace_id", "extra"})
+langsmith = Preset(
+    "langsmith",
+    __doc__,
+    _read,
+    _LAYOUT.columns | {"run_type", "child_runs", "error", "trace_id", "extra"},
+)

@@ -1,7 +1,19 @@
-"""ragas: an EvaluationDataset saved as JSONL (0.2 to 0.4), or the columns of ragas 0.1.
+r"""Ragas data sets, 0.1 to 0.4.
 
-Version 0.1 has the fields question, contexts, answer and ground_truth. Earlier versions have a list
-ground_truths; ragas used its first item.
+A retrieval is each sample of a single turn.
+
+A data set of 0.2 to 0.4 needs no preset. It also reads the columns of 0.1 (`question`, `contexts`, `answer`,
+`ground_truth`, and the first of `ground_truths`). ```python
+dataset.to_jsonl("samples.jsonl")  # a ragas EvaluationDataset
+```
+
+```jsonl
+{"user_input": "Do I need to bring a helmet?", "retrieved_contexts": ["Helmets are lent free of charge at every station with staff.", "Stations are open from 6 to 23 hours."], "retrieved_context_ids": ["faq-1", "faq-9"], "response": "No, helmets are lent at staffed stations.", "reference": "Helmets are lent free of charge.", "query_style": "WEB_SEARCH_LIKE"}
+{"question": "How much is the deposit?", "contexts": ["A deposit of 50 euros is held on your card until the bicycle is back."], "answer": "50 euros.", "ground_truth": "The deposit is 50 euros."}
+{"question": "What does a lost key cost?", "contexts": ["Lost keys cost 25 euros. Report them in the app."], "answer": "25 euros.", "ground_truths": ["A lost key costs 25 euros."]}
+{"user_input": [{"content": "Hello", "type": "human"}, {"content": "How can I help?", "type": "ai"}], "reference": "The agent greets."}
+{"question": "When do stations open?", "contexts": "Stations are open from 6 to 23 hours."}
+```
 """
 
 from __future__ import annotations
@@ -9,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ragmetrics.logs.presets.base import Preset, Skipped, Span
-from ragmetrics.logs.presets.values import about, at, structured
+from ragmetrics.logs.exported_values import about, at, structured
+from ragmetrics.logs.preset import Preset, Skipped, Span
 from ragmetrics.records import FIELDS
 
 _OLD = {
@@ -37,7 +49,9 @@ def _read(record: Mapping[str, Any]) -> Iterator[Span | Skipped]:
     yield Span("sample", row, source=record)
 
 
-PRESET = Preset(
+ragas = Preset(
+    "ragas",
+    __doc__,
     _read,
     frozenset([*FIELDS, *_OLD.values(), *_TAGS, "ground_truths"]),
     rows=True,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
 
-from ragmetrics.logs.presets.values import (
+from ragmetrics.logs.exported_values import (
     about,
     answer_in,
     contexts,
@@ -69,12 +70,27 @@ class Span:
 class Preset:
     """One layout of logs."""
 
+    name: str
+    docs: str
+    """Markdown: a title, what a retrieval is, how to export, and a sample as JSON lines, in which
+    one record is malformed. It is the docstring of the module."""
     read: Callable[[Mapping[str, Any]], Iterator[Span | Skipped | BadRow]]
     """Returns the spans of a record; may raise BadRow."""
     columns: frozenset[str]
     """The top-level keys of a record that it reads, or the first part of dotted keys."""
     rows: bool = False
     """True where a record is a row and no span: then an optional field may be unreadable."""
+
+    @property
+    def title(self) -> str:
+        """What it reads: the first line of its docs."""
+        return self.docs.split("\n", 1)[0]
+
+    @property
+    def sample(self) -> list[Any]:
+        """The records of the sample in its docs."""
+        lines = self.docs.partition("```jsonl\n")[2].partition("\n```")[0].splitlines()
+        return [json.loads(line) for line in lines]
 
 
 FAILED = Skipped("retrieval that failed")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ragmetrics.logs.presets.base import Skipped
-from ragmetrics.logs.presets.values import from_nanoseconds
+from ragmetrics.logs.exported_values import from_nanoseconds
+from ragmetrics.logs.preset import Skipped
 from ragmetrics.records import BadRow
 
 _OTHER_SIGNALS = {"resourceMetrics": "metrics", "resourceLogs": "logs"}

@@ -14,17 +14,8 @@ from reprlib import Repr
 from typing import Any
 
 from ragmetrics.logs.field_mapping import override
-from ragmetrics.logs.presets import langfuse, langsmith, openinference, otel, ragas
-from ragmetrics.logs.presets.base import Place, Preset, Skipped, Span
+from ragmetrics.logs.preset import Place, Preset, Skipped, Span
 from ragmetrics.records import EXCERPT, REQUIRED, BadRow, Rejected
-
-PRESETS: dict[str, Preset] = {
-    "ragas": ragas.PRESET,
-    "openinference": openinference.PRESET,
-    "langfuse": langfuse.PRESET,
-    "otel": otel.PRESET,
-    "langsmith": langsmith.PRESET,
-}
 
 # A record may be large and contain many bad spans, so excerpts are abbreviated.
 _BRIEF = Repr()

@@ -144,7 +144,7 @@ def structured(value: Any, mime: Any = None) -> Any:
         return decoded(value)
     try:
         return from_json(value)
-    except ValueError:
+    except (ValueError, TypeError):  # TypeError: a lone surrogate
         raise BadRow("user_input: its MIME type says JSON, but it is not") from None
 
 

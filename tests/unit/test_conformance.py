@@ -1,0 +1,23 @@
+"""Every bundled plugin passes the checks that `ragmetrics.testing` gives to others."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragmetrics.config import PRESETS
+from ragmetrics.metrics import METRICS
+from ragmetrics.testing import check_metric, check_preset
+
+
+@pytest.mark.parametrize("name", METRICS.bundled_names)
+def test_metrics(name: str) -> None:
+    """A metric is one file that describes itself, and no row is without a score or a reason."""
+    metric = METRICS.find(name)
+    check_metric(metric)
+    assert all(prompt.baseline for prompt in metric.prompts)
+
+
+@pytest.mark.parametrize("name", PRESETS.bundled_names)
+def test_presets(name: str) -> None:
+    """A preset is one file with its docs and a sample of records."""
+    check_preset(PRESETS.find(name))
