@@ -21,7 +21,7 @@ from ragmetrics.records import Manifest
 from ragmetrics.storage import open_store, run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
-from tests.unit.test_report import text
+from tests.unit.dashboard.test_refresh import text
 
 METRICS = [
     "context_relevance",

@@ -17,7 +17,7 @@ from ragmetrics.messages.slack import compose
 from ragmetrics.pipeline import run_night
 from ragmetrics.storage import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
-from tests.unit.test_report import text
+from tests.unit.dashboard.test_refresh import text
 
 
 def test_all_views_have_the_same_mean_and_name_what_is_of_other_rows(tmp_path: Path) -> None:

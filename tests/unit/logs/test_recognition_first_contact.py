@@ -398,7 +398,7 @@ def test_a_wrong_preset_is_named(tmp_path: Path) -> None:
 
 def test_spans_are_recognised() -> None:
     """Each sample of the docs is read as its preset says."""
-    samples = Path(__file__).parents[2] / "docs" / "samples"
+    samples = Path(__file__).parents[3] / "docs" / "samples"
     for path in samples.glob("*.jsonl"):
         if path.stem == "ragas":
             continue  # its first line is in our layout

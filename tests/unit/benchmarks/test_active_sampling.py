@@ -25,7 +25,7 @@ from ragmetrics.scoring.sampling.uncertainty import (
     fit_uncertainty,
 )
 from ragmetrics.stats import Floats
-from tests.unit.test_sampling import RECALL, RELEVANCE, Record, records
+from tests.unit.config.test_sampling import RECALL, RELEVANCE, Record, records
 
 UNIT = st.floats(0, 1)
 

@@ -13,7 +13,7 @@ import pytest
 import ragmetrics
 from scripts import api_page, package_map
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",

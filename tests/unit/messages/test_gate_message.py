@@ -18,7 +18,7 @@ from ragmetrics.storage import Files, load_failed_gates, load_gate, open_store, 
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted
 from tests.fakes.hooks import Hook
 from tests.fakes.slack import SlackServer
-from tests.unit.test_slack import HOSTILE, acting, validate
+from tests.unit.messages.test_slack import HOSTILE, acting, validate
 
 
 def write(given: Gate, **options: Any) -> Message:

@@ -32,7 +32,7 @@ from tests.fakes.command import Run
 from tests.fakes.gated import gate, promoted
 from tests.fakes.nights import FIRST, HOSTILE, finding, night
 from tests.fakes.slack import TOKEN, SlackServer
-from tests.unit.test_slack import acting, validate
+from tests.unit.messages.test_slack import acting, validate
 
 KINDS = (
     "Fired",

@@ -41,7 +41,7 @@ def test_an_error_costs_its_row_and_is_a_problem_of_the_run(
     assert manifest.metrics[0].status == {"scored": 11, "metric_failed": 1}
     (problem,) = manifest.problems
     assert problem.startswith("metric hit_rate failed on 1 row, first on row ")
-    assert "ZeroDivisionError('no such rank') in test_metric_errors.py, line " in problem
+    assert "ZeroDivisionError('no such rank') in test_run_summary_errors.py, line " in problem
 
 
 def failures(names: Sequence[str]) -> MetricErrors:

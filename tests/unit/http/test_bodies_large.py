@@ -31,7 +31,7 @@ def asked_of(kind: str, url: str, **more: Any) -> dict[str, Any]:
     """What a process of its own says of one request, and the memory it took."""
     command = [sys.executable, "-m", "tests.fakes.one_request", kind, url, json.dumps(more)]
     ended = subprocess.run(
-        command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+        command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3]
     )
     said: dict[str, Any] = json.loads(ended.stdout)
     return said

@@ -2,7 +2,7 @@
 
 After raising a prompt's version, or adding a prompt:
 
-    .venv/bin/python tests/unit/test_prompts_lock.py
+    .venv/bin/python tests/unit/metrics/test_prompts_lock.py
 
 which adds what is new to prompts.lock.json and never touches what stands there.
 """
@@ -16,7 +16,7 @@ from ragmetrics.metrics import metrics
 from ragmetrics.records import Prompt
 
 LOCK = Path(__file__).with_name("prompts.lock.json")
-REFRESH = f"then run: .venv/bin/python {Path(*Path(__file__).parts[-3:])}"
+REFRESH = f"then run: .venv/bin/python {Path(*Path(__file__).parts[-4:])}"
 
 
 def prompts() -> list[Prompt]:

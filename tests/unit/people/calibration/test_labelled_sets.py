@@ -65,7 +65,7 @@ def test_reads_the_row_and_its_labels(tmp_path: Path) -> None:
 
 def test_the_documented_example_is_a_labelled_row(tmp_path: Path) -> None:
     """Its spans are those of its sentences, and every label in it is read."""
-    text = (Path(__file__).parents[2] / "docs" / "how-to" / "calibrating.md").read_text(
+    text = (Path(__file__).parents[4] / "docs" / "how-to" / "calibrating.md").read_text(
         encoding="utf-8"
     )
     (example,) = re.findall(r"```json\n(\{\n.*?\n\})\n```", text, re.DOTALL)

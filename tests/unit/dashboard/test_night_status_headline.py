@@ -17,8 +17,8 @@ from ragmetrics.pipeline import NightResult
 from ragmetrics.records import Finding, Manifest, Segment
 from ragmetrics.storage import Files
 from tests.fakes.nights import FIRST, fall, finding, night
-from tests.unit.test_report import text
-from tests.unit.test_rules import NOISY, a_night, hold, recall, scores
+from tests.unit.dashboard.test_refresh import text
+from tests.unit.rules.test_rules import NOISY, a_night, hold, recall, scores
 
 SEGMENT = Segment(tag="section", value="billing")
 FALL = fall("context_relevance", 0.89, 0.58)

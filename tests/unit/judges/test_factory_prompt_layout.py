@@ -19,7 +19,7 @@ from ragmetrics.scoring import metric_fingerprints
 from ragmetrics.storage import open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, write_jsonl
-from tests.unit.test_prompt_layout import METRICS, arranged, asks_of, long_rows
+from tests.unit.config.test_prompt_layout import METRICS, arranged, asks_of, long_rows
 
 LOCAL = "http://127.0.0.1:8000/v1"
 

@@ -25,7 +25,7 @@ from tests.fakes.past import (
     story,
     view,
 )
-from tests.unit.test_slack import a_finding, validate, write
+from tests.unit.messages.test_slack import a_finding, validate, write
 
 SECTIONS = ["billing"] * 20 + ["api"] * 20
 RULE = recall(max_drop=0.05, versus="trailing:7")
