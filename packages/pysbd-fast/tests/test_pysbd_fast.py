@@ -10,12 +10,7 @@ from hypothesis import assume, given, strategies as st
 from pysbd.languages import LANGUAGE_CODES
 from pysbd.processor import Processor
 
-<<<<<<<< HEAD:packages/pysbd-fast/tests/test_pysbd_fast.py
 import pysbd_fast
-========
-from ragmetrics.text import pysbd_rules
-from tests.unit.text.test_sentence_splitter import PROSE
->>>>>>>> 85989fe (Tests of a module lie where its package does: tests/unit mirrors the packages):tests/unit/text/test_pysbd_rules.py
 
 # fmt: off
 ENDS = [". ", "? ", "! ", "...", ". . . . ", "!?", "?!", "!!", "??", "!!!", "?-", "!—",
