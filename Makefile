@@ -74,6 +74,8 @@ check: $(BIN)/.dev-installed docs-check ## lint, formatting, types, imports, dec
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/package_map.py
+	$(BIN)/python -m scripts.limits
+	$(BIN)/python -m scripts.trace_row | tail -3
 	$(BIN)/deptry ragmetrics flows tasks packages/pysbd-fast/src
 
 reference: $(BIN)/.dev-installed ## write the pages of docs/reference that are made from the code

@@ -1,15 +1,15 @@
 """Print the modules that one row enters between its log file and the alert.
 
-    python -m scripts.trace_row [--limit 100]
+    python -m scripts.trace_row
 
 The night has one row, a live judge over HTTP and a Slack webhook, both on this machine. It is
 staged, scored, published and alerted on in this process. A module is entered when one of its
-functions is called, in any thread; an import alone does not count. Exit code 1 above the limit.
+functions is called, in any thread; an import alone does not count. Exit code 1 above a limit of
+`[tool.limits]` in pyproject.toml.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import pkgutil
@@ -17,8 +17,9 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -30,6 +31,7 @@ from ragmetrics.pipeline import publish_night, stage_night
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import list_parts, score_parts
 from ragmetrics.storage import open_store
+from scripts.limits import limits
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import running
@@ -130,18 +132,24 @@ def trace() -> Trace:
     return found
 
 
+def changes_of_package(modules: Iterable[str]) -> int:
+    """How often the walk goes on in another package than before."""
+    packages = [one.partition(".")[0] for one in modules]
+    return sum(before != after for before, after in pairwise(packages))
+
+
 def main() -> int:
     """Print the walk; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--limit", type=int, default=100, help="default: %(default)s modules")
-    limit: int = parser.parse_args().limit
     modules = trace().modules
     for number, (module, function) in enumerate(modules.items(), 1):
         print(f"{number:4}  {module:40} {function}")
     packages = Counter(one.partition(".")[0] for one in modules)
     print("by package:", ", ".join(f"{name} {count}" for name, count in packages.most_common()))
-    print(f"{len(modules)} modules of ours, at most {limit}")
-    return int(len(modules) > limit)
+    counts = {"row_modules": len(modules), "row_changes": changes_of_package(modules)}
+    most = limits()
+    for name, count in counts.items():
+        print(f"{name}: {count:,} of at most {most[name]:,}")
+    return int(any(count > most[name] for name, count in counts.items()))
 
 
 if __name__ == "__main__":
