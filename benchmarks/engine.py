@@ -123,8 +123,6 @@ def llm(bench: Bench) -> Iterator[Figure]:
     yield Figure(f"wall, at most {_BY_DEFAULT} in flight, seconds", run.wall)
     yield Figure("floor's wall, seconds", bare.wall)
     yield Figure("wall / floor's wall", run.wall / bare.wall)
-    fused = bench.ours("llm-fused", log, 0, behaviour=_LLM, settings={"fuse": "row"})
-    yield Figure("wall with fuse: row, seconds", fused.wall)
     few = bench.ours("llm-few", log, 0, behaviour=_LLM)
     yield Figure(f"wall with at most {IN_FLIGHT} in flight, seconds", few.wall)
     for peer, least in ((RAGAS_DEFAULT, 5), (RAGAS_TUNED, None), (RAGAS_BEST, 2)):
@@ -161,19 +159,16 @@ def _beside(
 
 
 def tokens(bench: Bench) -> Iterator[Figure]:
-    """Tokens a row: a log without repeats, one where 30% of the pairs repeat, and fused."""
+    """Tokens a row: a log without repeats, and one where 30% of the pairs repeat."""
     plain = engine_log.night(bench.rows)
     again = engine_log.night(bench.rows, asked_again=0.30)
     moved = engine_log.night(bench.rows, asked_again=0.375, moved=1)
-    fuse: Mapping[str, Any] = {"fuse": "row"}
-    for name, rows, settings, most in (
-        ("no repeats", plain, {}, 3_700),
-        ("30% of pairs repeat", again, {}, 2_700),
-        ("30% repeat, 1 of 5 contexts moved", moved, {}, None),
-        ("30% of pairs repeat, fuse: row", again, fuse, 1_500),
-        ("no repeats, fuse: row", plain, fuse, None),
+    for name, rows, most in (
+        ("no repeats", plain, 3_700),
+        ("30% of pairs repeat", again, 2_700),
+        ("30% repeat, 1 of 5 contexts moved", moved, None),
     ):
-        run = bench.ours(name, bench.log(name, rows), 0, settings=settings)
+        run = bench.ours(name, bench.log(name, rows), 0)
         yield Figure(f"{name}: prompt tokens a row", run.prompt_tokens / len(rows), "{:,.0f}", most)
         short = run.completion_tokens / len(rows)
         yield Figure(f"{name}: completion tokens a row", short, "{:,.0f}", 150)

@@ -8,8 +8,8 @@ from .settings import (
 )
 from .overrides import (
     Judged as Judged,
-    bounded as bounded,
     judged_by as judged_by,
+    with_budget as with_budget,
     with_preset as with_preset,
 )
 from .presets import PRESETS as PRESETS

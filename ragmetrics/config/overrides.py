@@ -8,7 +8,7 @@ from typing import Any
 from ragmetrics.config.cascade import check_cascade
 from ragmetrics.config.judge import Budget, JudgeSettings, make_section
 from ragmetrics.config.presets import known_preset
-from ragmetrics.config.settings import TWO_LAYOUTS, Settings, sets_row_first
+from ragmetrics.config.settings import Settings
 from ragmetrics.errors import SettingsError
 
 Judged = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
@@ -47,18 +47,11 @@ def judged_by(
     return settings.model_copy(update=update)
 
 
-def bounded(settings: Settings, budget: Mapping[str, Any] | None, fuse: str | None) -> Settings:
-    """The settings with another budget, or with fused requests. None: no change."""
-    update: dict[str, Any] = {}
-    if budget is not None:
-        update["budget"] = make_section(Budget, "budget", budget)
-    if fuse is not None:
-        if fuse != "row":
-            raise SettingsError(f"fuse: unknown value {fuse!r}; the only value is: row")
-        if sets_row_first(settings.panel):
-            raise SettingsError(TWO_LAYOUTS)
-        update["fuse"] = fuse
-    return settings.model_copy(update=update)
+def with_budget(settings: Settings, budget: Mapping[str, Any] | None) -> Settings:
+    """The settings with another budget. None: no change."""
+    if budget is None:
+        return settings
+    return settings.model_copy(update={"budget": make_section(Budget, "budget", budget)})
 
 
 def with_preset(settings: Settings, preset: str | None) -> Settings:

@@ -8,10 +8,10 @@ sections have modules of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
@@ -35,6 +35,7 @@ from ragmetrics.config.judge import (
 from ragmetrics.config.nights import ZoneName, check_template
 from ragmetrics.config.presets import PresetName
 from ragmetrics.config.prometheus import PushSettings
+from ragmetrics.config.retired import without_retired
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.runner import RunnerSettings
 from ragmetrics.config.sampling import SampleSettings
@@ -56,7 +57,6 @@ DEFAULT_METRICS: tuple[str, ...] = (
     "response_relevancy",
 )
 
-TWO_LAYOUTS = "set either fuse or prompt_layout: a fused row is one request"
 Aggregate = Literal["mean", "median", "min", "max", "majority", "cascade"]
 MetricChoice = str | dict[str, dict[str, Any]]
 
@@ -75,11 +75,6 @@ def _switch(value: object) -> object:
     return ({} if value else None) if isinstance(value, bool) else value
 
 
-def sets_row_first(panel: Sequence[JudgeSettings]) -> bool:
-    """True when a judge has `prompt_layout: row_first`. `auto` gives way to `fuse`."""
-    return any(one.prompt_layout == "row_first" and one.begins_with_row for one in panel)
-
-
 def _or_defaults(value: object) -> object:
     """A key without a value, as in `alerts:` alone, is as good as no key."""
     return {} if value is None else value
@@ -94,6 +89,10 @@ class Settings(BaseSettings):
         env_prefix="RAGMETRICS_",
         env_nested_delimiter="__",
     )
+    _retired: ClassVar[Mapping[str, str]] = {
+        "fuse": "with `prompt_layout: row_first`, requests begin with the row, which the endpoint "
+        "caches; it costs less too, and its verdicts do not influence each other"
+    }
 
     dataset: str = Field("default", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     """Name of what is evaluated. It is part of every alert's identity."""
@@ -135,9 +134,6 @@ class Settings(BaseSettings):
     aggregate: Aggregate = "mean"
     """How the values of a panel's judges become the value of the row. `cascade`: a judge answers
     what it is certain of, and the next judge the rest."""
-    fuse: Literal["row"] | None = None
-    """`row`: one request contains the contexts of a row once and asks for the verdicts of all
-    metrics. This is cheaper, but the verdicts of one request may influence each other."""
     budget: Budget = Budget()
     """The most that a run may ask of judges that cost money."""
     sample: SampleSettings | None = None
@@ -176,6 +172,11 @@ class Settings(BaseSettings):
     storage_options: dict[str, Any] = Field(default_factory=dict)
     """Passed to fsspec, for buckets that the AWS environment variables do not describe. Only
     `patience_seconds` (60) is ours: how long to wait for a bucket that fails."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_retired(cls, values: object) -> object:
+        return without_retired(values, cls._retired)
 
     @field_validator("logs")
     @classmethod
@@ -216,12 +217,6 @@ class Settings(BaseSettings):
                 )
         return self
 
-    @model_validator(mode="after")
-    def _one_layout(self) -> Settings:
-        if self.fuse and sets_row_first(self.panel):
-            raise ValueError(TWO_LAYOUTS)
-        return self
-
     @property
     def panel(self) -> tuple[JudgeSettings, ...]:
         """All judges: the panel, or the one judge."""
@@ -234,10 +229,10 @@ class Settings(BaseSettings):
 
     @property
     def asks_by_row(self) -> bool:
-        """True when all requests of a row belong together: fused, or with a common beginning. One
-        task then scores all metrics of a shard.
+        """True when the requests of a row have a common beginning. One task then scores all metrics
+        of a shard.
         """
-        return bool(self.fuse) or any(one.begins_with_row for one in self.panel)
+        return any(one.begins_with_row for one in self.panel)
 
     @property
     def redacts_messages(self) -> bool:

@@ -41,7 +41,6 @@ from .factory import (
     make_member as make_member,
     names_of as names_of,
 )
-from .fused_prompt import Fused as Fused, fusible as fusible, parts_of as parts_of
 from .lexical_judge import EmbeddedJudge as EmbeddedJudge, HashedEmbedder as HashedEmbedder
 from .probe import probe_judge as probe_judge
 from .prompt_translation import translate as translate

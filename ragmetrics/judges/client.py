@@ -6,20 +6,13 @@ times. A request without a verdict becomes a status of its row, not an exception
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Coroutine, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel
 
-from ragmetrics.errors import (
-    JudgeError,
-    JudgeRefused,
-    OverBudget,
-    Unanswered,
-    UnreadableReply,
-)
+from ragmetrics.errors import JudgeError, Unanswered, UnreadableReply
 from ragmetrics.judges.base import Judge, RepliesAtOnce, Reply, TracksRequests
 from ragmetrics.judges.bills import MeteredJudge
 from ragmetrics.judges.client_base import (
@@ -29,7 +22,6 @@ from ragmetrics.judges.client_base import (
     UsageCounter,
 )
 from ragmetrics.judges.embeddings import EmbeddingClient
-from ragmetrics.judges.fused_prompt import Fused, fusible
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.judges.row_first import is_cacheable
@@ -51,26 +43,11 @@ class MetricRequest:
     metric: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One of the requests that a fused request carries."""
-
-    ask: Ask
-    metric: str
-    future: asyncio.Future[Answer]
-
-    def answer(self, answer: Answer) -> None:
-        """Set the answer, unless the future is already done."""
-        if not self.future.done():
-            self.future.set_result(answer)
-
-
 class JudgeClient(ClientBase):
     """Sends each distinct request once and caches the reply.
 
-    With `fuse`, the requests that a row makes at one time are sent as one. With `head_first`, the
-    first of those with a common beginning is answered before the others are sent, so that they find
-    the beginning in the endpoint's cache.
+    With `head_first`, the first of a row's requests with a common beginning is answered before the
+    others are sent, so that they find the beginning in the endpoint's cache.
     """
 
     def __init__(
@@ -82,7 +59,6 @@ class JudgeClient(ClientBase):
         reasks: int = 2,
         cache: ReplyCache | None = None,
         single_flight: SingleFlight | None = None,
-        fuse: bool = False,
         head_first: bool = False,
         record: Record | None = None,
         meter: MeteredJudge | None = None,
@@ -94,8 +70,7 @@ class JudgeClient(ClientBase):
         self._tracker = judge if isinstance(judge, TracksRequests) else None
         self._embeddings, self._reasks = embeddings, reasks
         self._record, self._meter = record, meter or MeteredJudge()
-        self._fuse, self._head_first = fuse, head_first
-        self._fusing: set[asyncio.Task[None]] = set()
+        self._head_first = head_first
 
     async def answer(self, row_key: str, request: Request, metric: str = "") -> Answer:
         """The answer to a request; equal requests of all rows share one answer."""
@@ -105,8 +80,6 @@ class JudgeClient(ClientBase):
     async def answer_all(self, row_key: str, wanted: Sequence[MetricRequest]) -> list[Answer]:
         """The answers to the requests that a row makes at one time, in order."""
         self._count_shared(wanted)
-        if self._fuse:
-            self._begin_fused(row_key, wanted)
         later = self._after_head(row_key, wanted) if self._head_first else ()
         begun = {
             place: self._begin(row_key, one)
@@ -187,9 +160,6 @@ class JudgeClient(ClientBase):
     async def stop(self) -> None:
         """Cancel the requests that have no answer yet."""
         await super().stop()
-        for task in self._fusing:
-            task.cancel()
-        await asyncio.gather(*self._fusing, return_exceptions=True)
         await self._embeddings.stop()
 
     async def _find(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
@@ -267,92 +237,9 @@ class JudgeClient(ClientBase):
         if self._tracker:
             self._tracker.settled(request)
 
-    def _begin_fused(self, row_key: str, wanted: Sequence[MetricRequest]) -> None:
-        """Send the requests that are neither pending nor cached as one request per repeat."""
-        loop = asyncio.get_running_loop()
-        fresh: dict[tuple[int, ...], dict[str, _Part]] = {}
-        for one in wanted:
-            ask = one.request
-            if fusible(ask) and not self._is_known(row_key, ask):
-                parts = fresh.setdefault(ask.repeat, {})
-                parts.setdefault(ask.key, _Part(ask, one.metric, loop.create_future()))
-        for parts in fresh.values():
-            if len(parts) > 1:
-                for key, part in parts.items():
-                    self._flights.put(key, part.future)
-                task = loop.create_task(self._fused(row_key, parts))
-                self._fusing.add(task)
-                task.add_done_callback(self._fusing.discard)
-
     def _is_known(self, row_key: str, ask: Ask) -> bool:
         cache = self._cache is not None and self._cache.find(row_key + ask.key) is not None
         return cache or self._flights.is_asked(ask.key)
-
-    async def _fused(self, row_key: str, parts: Mapping[str, _Part]) -> None:
-        """Answer several requests by one; send those with an unreadable part again, alone."""
-        counter = self.counters[" + ".join(dict.fromkeys(one.metric for one in parts.values()))]
-        try:
-            fused = Fused([one.ask for one in parts.values()])
-            async with self._slots:
-                await self._ask_fused(row_key, fused, parts, counter)
-            left = [one for one in parts.values() if not one.future.done()]
-            await asyncio.gather(*(self._ask_alone(row_key, one) for one in left))
-            self._settle(fused.ask)
-        except asyncio.CancelledError:
-            for one in parts.values():
-                one.future.cancel()
-            raise
-        except Exception as error:
-            for one in parts.values():
-                if not one.future.done():
-                    one.future.set_exception(error)
-
-    async def _ask_fused(
-        self, row_key: str, fused: Fused, parts: Mapping[str, _Part], counter: UsageCounter
-    ) -> None:
-        try:
-            reply = await self._reply(fused.ask, 0, counter)
-        except JudgeError as error:
-            if not isinstance(error, JudgeRefused | OverBudget) and not error.transient:
-                return  # such as too long for the model: its parts may be short enough
-            given_up = self._failed_answer(error, counter)
-            for one in parts.values():
-                one.answer(given_up)
-            return
-        readable = self._read_parts(fused, reply, counter)
-        await asyncio.gather(
-            *(self._store(row_key + ask.key, ask, part) for ask, part, _ in readable)
-        )
-        for ask, part, verdict in readable:
-            self._note(ask, part)
-            parts[ask.key].answer(verdict)
-
-    def _read_parts(
-        self, fused: Fused, reply: Reply, counter: UsageCounter
-    ) -> list[tuple[Ask, Reply, BaseModel]]:
-        """The readable parts of a reply. A reply with any unreadable part counts as unreadable.
-
-        The first part carries the tokens of the whole reply.
-        """
-        readable, unreadable_error = [], None
-        try:
-            texts = fused.split(reply.text)
-        except UnreadableReply as error:
-            texts, unreadable_error = [], error
-        for place, (ask, text) in enumerate(texts):
-            part = Reply(text) if place else replace(reply, text=text)
-            try:
-                readable.append((ask, part, _read(ask, part)))
-            except UnreadableReply as error:
-                self._note(ask, part)
-                unreadable_error = error
-        if unreadable_error:
-            _unreadable(reply, unreadable_error, counter)
-        return readable
-
-    async def _ask_alone(self, row_key: str, part: _Part) -> None:
-        counter = self.counters[part.metric]
-        part.answer(await self._ask_judge(row_key + part.ask.key, part.ask, counter))
 
 
 async def _answered(begun: Answer | PendingAnswer) -> Answer:

@@ -14,8 +14,7 @@ from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings, Settings, api_key
 from ragmetrics.errors import JudgeRefused, SettingsError
-from ragmetrics.judges.base import Embedder, Judge, Reply, fingerprint, only_of
-from ragmetrics.judges.fused_prompt import INSTRUCTION
+from ragmetrics.judges.base import Embedder, Judge, Reply, only_of
 from ragmetrics.judges.learned_judge import CODE_VERSION, LearnedJudge
 from ragmetrics.judges.lexical_judge import EmbeddedJudge
 from ragmetrics.judges.local import (
@@ -39,10 +38,7 @@ _NO_KEY = SecretStr("none")  # of judges that send no request
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
     """The judges of the settings. Raises JudgeRefused if none of them has its key."""
     check_rerankers(settings)
-    made = [
-        make_member(one, corpus, settings.fuse, files_for(settings, one, files))
-        for one in settings.panel
-    ]
+    made = [make_member(one, corpus, files_for(settings, one, files)) for one in settings.panel]
     expect_some(made)
     return made
 
@@ -88,21 +84,17 @@ def names_of(judges: Sequence[Judge]) -> list[str]:
     return names
 
 
-def make_member(
-    judge: JudgeSettings, corpus: Corpus, fuse: str | None = None, files: Files | None = None
-) -> Judge:
+def make_member(judge: JudgeSettings, corpus: Corpus, files: Files | None = None) -> Judge:
     """One judge of a panel; an UnavailableJudge if it lacks its key."""
     try:
-        return make_judge(judge, corpus, fuse, files)
+        return make_judge(judge, corpus, files)
     except JudgeRefused as error:
         if not judge.remote:
             raise
-        return UnavailableJudge(_remote(judge, fuse, files, _NO_KEY), error)
+        return UnavailableJudge(_remote(judge, files, _NO_KEY), error)
 
 
-def make_judge(
-    judge: JudgeSettings, corpus: Corpus, fuse: str | None = None, files: Files | None = None
-) -> Judge:
+def make_judge(judge: JudgeSettings, corpus: Corpus, files: Files | None = None) -> Judge:
     """One judge. Raises JudgeRefused if it lacks its key or its extra.
 
     In the store `files` a batch judge records its batches, and the processes that use a live judge
@@ -113,30 +105,26 @@ def make_judge(
     if judge.name.partition(":")[0] == "local":
         return LocalJudge(corpus, model_of(judge.name))
     if judge.learned_from is not None:
-        return _learned(judge.learned_from, corpus, fuse, files)
+        return _learned(judge.learned_from, corpus, files)
     if judge.name.startswith("recorded:"):
         return RecordedJudge(judge.name.removeprefix("recorded:"))
-    return _remote(judge, fuse, files, api_key(judge.api_key_env, os.environ))
+    return _remote(judge, files, api_key(judge.api_key_env, os.environ))
 
 
-def layout_of(
-    chosen: JudgeSettings, fuse: str | None, made: Judge | None = None
-) -> RowFirst | None:
-    """The layout of a judge's prompts. None: instructions first, or fused.
+def layout_of(chosen: JudgeSettings, made: Judge | None = None) -> RowFirst | None:
+    """The layout of a judge's prompts. None: instructions first.
 
     With `prompt_layout: auto`, a recording is replayed in the layout in which it was `made`.
     """
     row_first = chosen.begins_with_row
     if chosen.prompt_layout == "auto" and isinstance(made, RecordedJudge):
         row_first = made.row_first
-    return RowFirst() if row_first and not fuse else None
+    return RowFirst() if row_first else None
 
 
-def _learned(
-    judge: JudgeSettings, corpus: Corpus, fuse: str | None, files: Files | None
-) -> LearnedJudge:
+def _learned(judge: JudgeSettings, corpus: Corpus, files: Files | None) -> LearnedJudge:
     """The newest learned judge that predicts a judge. Raises JudgeRefused if the store has none."""
-    fitted = find_learned(judge, fuse, files) if files else None
+    fitted = find_learned(judge, files) if files else None
     if fitted is None:
         raise JudgeRefused(
             f"the learned judge is not fitted to {judge.model} yet, or by an earlier version: "
@@ -150,9 +138,9 @@ def make_learned(model: LearnedModel, corpus: Corpus) -> LearnedJudge:
     return LearnedJudge(model, corpus, embeddings=embedding_lexicon(model.embeddings, corpus))
 
 
-def find_learned(judge: JudgeSettings, fuse: str | None, files: Files) -> LearnedModel | None:
+def find_learned(judge: JudgeSettings, files: Files) -> LearnedModel | None:
     """The newest learned judge that predicts a judge; None without one of today's features."""
-    found = newest_learned(files, _remote(judge, fuse, None, _NO_KEY).fingerprint)
+    found = newest_learned(files, _remote(judge, None, _NO_KEY).fingerprint)
     made_alike = found and found.code_version == CODE_VERSION and found.features
     return found if made_alike else None
 
@@ -168,15 +156,10 @@ def embedding_lexicon(model: str, corpus: Corpus) -> Lexicon | None:
     return EmbeddingLexicon(corpus, load_encoder(model, 1)) if model else None
 
 
-def _remote(
-    judge: JudgeSettings, fuse: str | None, files: Files | None, key: SecretStr | None
-) -> Judge:
+def _remote(judge: JudgeSettings, files: Files | None, key: SecretStr | None) -> Judge:
     from ragmetrics.judges.live import LiveJudge
 
     access = find_access(judge, judge.base_url, key)
-    if fuse:  # a fused row is one request
-        judge = judge.model_copy(update={"prompt_layout": "task_first"})
-    made: Judge
     if judge.name == "rerank":
         from ragmetrics.judges.rerank import RerankJudge
 
@@ -185,12 +168,8 @@ def _remote(
         from ragmetrics.judges.batch import BatchJudge
         from ragmetrics.judges.batch_api import make_client
 
-        made = BatchJudge(make_client(access, judge), judge, files)
-    else:
-        made = LiveJudge(access, judge, files)
-    if fuse:  # fused requests may get other verdicts than single ones
-        made.fingerprint = fingerprint("fused", fuse, INSTRUCTION, made.fingerprint)
-    return made
+        return BatchJudge(make_client(access, judge), judge, files)
+    return LiveJudge(access, judge, files)
 
 
 def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None) -> Embedder:

@@ -106,8 +106,8 @@ def metric_families(
 ) -> list[tuple[Metric, ...]]:
     """Group metrics that share a prompt: one task scores a family, so no request is sent twice.
 
-    With `together`, all metrics with prompts are one family: the requests of a row are fused, or
-    share their beginning.
+    With `together`, all metrics with prompts are one family: the requests of a row share their
+    beginning.
     """
     if together and (judged := tuple(one for one in chosen if one.prompts)):
         return [judged, *((one,) for one in chosen if not one.prompts)]

@@ -290,9 +290,9 @@ def _check_missing(files: Files) -> None:
 def _judge(settings: Settings, judge: JudgeSettings, ask: bool) -> str:
     if judge.remote:
         found = loop.run(probe_judge(judge, ask=ask))
-        row_first = judge.begins_with_row and not settings.fuse
+        row_first = judge.begins_with_row
         return f"{found}; prompts begin with the row (prompt_layout)" if row_first else found
-    made = make_member(judge, Corpus(), settings.fuse, files_for(settings, judge, None))
+    made = make_member(judge, Corpus(), files_for(settings, judge, None))
     return f"{made.name} runs on this machine"
 
 

@@ -18,10 +18,10 @@ from ragmetrics.config import (
     Judged,
     MetricChoice,
     Settings,
-    bounded,
     judged_by,
     load_settings,
     make_settings,
+    with_budget,
     with_preset,
 )
 from ragmetrics.errors import InputError
@@ -185,7 +185,6 @@ def evaluate(
     golden: str | None = None,
     preset: str | None = None,
     budget: Mapping[str, Any] | None = None,
-    fuse: str | None = None,
     settings: Settings | str | Path | None = None,
     record: str | Path | None = None,
     limit: int | None = None,
@@ -198,7 +197,6 @@ def evaluate(
     metrics. `judge` is `embedded` by default; a list of judges is a panel. `settings` has all other
     settings of `ragmetrics.yaml`, or is the path of such a file; the other arguments override it.
     `budget` is a mapping such as `{"max_requests": 1000}`.
-    `fuse="row"` requests the verdicts of all metrics for a row in one request.
     `preset` names the tool that wrote the rows: `ragas`, `openinference`, `langfuse`, ...
     `record` names a JSONL file for the judge's replies; `judge="recorded:PATH"` replays them.
     `store` caches the replies of judges over a network and reuses those of earlier runs. Without
@@ -209,7 +207,7 @@ def evaluate(
     Raises InputError for invalid rows, and JudgeRefused for a judge that accepts no requests.
     """
     chosen = settings_of(settings, metrics, judge, model, base_url, golden)
-    chosen = with_preset(bounded(chosen, budget, fuse), preset)
+    chosen = with_preset(with_budget(chosen, budget), preset)
     folder = tempfile.TemporaryDirectory(prefix="ragmetrics-")
     try:
         inputs = inputs_of(chosen, rows, Path(folder.name), limit)
@@ -261,7 +259,6 @@ def estimate(
     golden: str | None = None,
     preset: str | None = None,
     budget: Mapping[str, Any] | None = None,
-    fuse: str | None = None,
     settings: Settings | str | Path | None = None,
     limit: int | None = None,
     store: str | None = None,
@@ -272,7 +269,7 @@ def estimate(
     Raises InputError for invalid rows, and SettingsError when a budget lacks a price.
     """
     chosen = settings_of(settings, metrics, judge, model, base_url, golden)
-    chosen = with_preset(bounded(chosen, budget, fuse), preset)
+    chosen = with_preset(with_budget(chosen, budget), preset)
     cache = Files(store, chosen.storage_options) if store else None
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
         inputs = inputs_of(chosen, rows, Path(folder), limit)

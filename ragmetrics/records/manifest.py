@@ -265,8 +265,9 @@ class Manifest(Record):
     usage_by_judge: dict[str, Usage] = Field(default_factory=dict)
     """Usage by judge, local judges and embeddings included."""
     usage_by_metric: dict[str, dict[str, Usage]] = Field(default_factory=dict)
-    """`usage` by metric, then by judge. A shared request counts for the metric that asked first. A
-    fused request counts for all its metrics together: `context_recall + context_relevance`."""
+    """`usage` by metric, then by judge. A shared request counts for the metric that asked first. In
+    nights of `fuse: row`, which was removed, a request counts for several metrics together:
+    `context_recall + context_relevance`."""
     budget: BudgetReport | None = None
     sample: SampleReport | None = None
     labelled: Usage | None = None

@@ -240,28 +240,20 @@ def _expect(kind: type[T], answer: Answer) -> T:
     return answer
 
 
-def strict_schema(schema: Schema, prefix: str = "") -> dict[str, Any]:
-    """The schema with all keys required and no other keys, in every object with named keys.
-
-    `prefix` is put before the names of definitions, so that several schemas can be combined.
-    """
+def strict_schema(schema: Schema) -> dict[str, Any]:
+    """The schema with all keys required and no other keys, in every object with named keys."""
     found = {key: value for key, value in schema.items() if key not in ("default", "discriminator")}
     for key in _OF_NAMES:
         if key in found:
-            before = prefix if key == "$defs" else ""
-            found[key] = {
-                before + name: strict_schema(one, prefix) for name, one in found[key].items()
-            }
+            found[key] = {name: strict_schema(inner) for name, inner in found[key].items()}
     for key in _OF_LISTS:
         if key in found:
-            found[key] = [strict_schema(one, prefix) for one in found[key]]
+            found[key] = [strict_schema(inner) for inner in found[key]]
     for key in _OF_ONE:
         if isinstance(found.get(key), Mapping):
-            found[key] = strict_schema(found[key], prefix)
+            found[key] = strict_schema(found[key])
     if "properties" in found:
         found |= {"additionalProperties": False, "required": list(found["properties"])}
-    if "$ref" in found:
-        found["$ref"] = f"#/$defs/{prefix}{found['$ref'].removeprefix('#/$defs/')}"
     return found
 
 

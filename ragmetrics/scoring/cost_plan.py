@@ -57,7 +57,8 @@ class MetricCosts:
 
     metric: str
     paid_with: tuple[str, ...]
-    """The metrics whose requests are paid together: the metric alone, or those of a fused row."""
+    """The metrics whose requests are paid together: the metric alone, or those of a
+    night of `fuse: row`, which was removed."""
     rows: int
     """Rows of the newest night that the metric can score."""
     judged: int

@@ -95,7 +95,7 @@ async def acquire_judges(
                 key = f"{key} {seen[key]}"
 
             def make(chosen: JudgeSettings = chosen) -> _Open[Judge]:
-                return _Open(make_member(chosen, corpus, settings.fuse, files))
+                return _Open(make_member(chosen, corpus, files))
 
             shared = _judges.hold(key, make)
             held.append(await stack.enter_async_context(shared))
@@ -119,7 +119,7 @@ def _key(chosen: JudgeSettings, settings: Settings, files: Files) -> str | None:
     if not chosen.remote:
         return None
     secret = api_key(chosen.api_key_env, os.environ)
-    return f"{chosen.model_dump_json()} {settings.fuse} {files.root} {hash(secret)}"
+    return f"{chosen.model_dump_json()} {files.root} {hash(secret)}"
 
 
 def _embedder_key(settings: Settings, files: Files) -> str | None:

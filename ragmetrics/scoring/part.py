@@ -294,13 +294,12 @@ class PartScorer:
                     reasks=one.chosen.reasks,
                     cache=cache,
                     single_flight=one.single_flight,
-                    fuse=self.settings.fuse is not None and one.chosen.reads_prompts,
                     head_first=one.chosen.live,
                     record=record,
                     meter=MeteredJudge(limiter if one.chosen.remote else None, one.chosen),
                 ),
                 one.chosen.repeats,
-                layout_of(one.chosen, self.settings.fuse, one.judge),
+                layout_of(one.chosen, one.judge),
             )
             for one, cache in zip(judges.judges, caches, strict=True)
         ]

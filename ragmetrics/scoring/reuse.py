@@ -136,7 +136,7 @@ def find_reusable_run(
             __version__,
             prints[metric.name],
             staged.corpus if _depends_on_corpus(settings, metric) else "",
-            _fused_with(settings, metric, chosen),
+            [],  # where the metrics that share a request once were: their parts are still found
         )
         for metric in chosen
     }
@@ -152,21 +152,6 @@ def _depends_on_corpus(settings: Settings, metric: Metric) -> bool:
     """True when a judge or embedder of the metric weighs words by their frequency in the night."""
     judged = bool(metric.prompts) and not all(one.remote for one in settings.panel)
     return judged or (metric.embeds and settings.embeddings.name == "hashed")
-
-
-def _fused_with(settings: Settings, metric: Metric, chosen: Sequence[Metric]) -> list[str]:
-    """Digests of the metrics that share a fused request with this one; empty without fusing.
-
-    The other metrics of a fused request may change a verdict.
-    """
-    fused = settings.fuse is not None and any(one.reads_prompts for one in settings.panel)
-    if not (fused and _is_fusible(metric)):
-        return []
-    return sorted(one.digest for one in chosen if _is_fusible(one))
-
-
-def _is_fusible(metric: Metric) -> bool:
-    return any(not prompt.verbatim for prompt in metric.prompts)
 
 
 def _reusable_run(

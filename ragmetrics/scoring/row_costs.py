@@ -38,7 +38,7 @@ def _usages(night: Manifest, metrics: frozenset[str]) -> list[Mapping[str, Usage
 def priced(night: Manifest, settings: Settings) -> Manifest:
     """The night with the prices of the settings, where its usage has no price."""
     remote = [one for one in settings.panel if one.remote]
-    names = names_of([make_member(one, Corpus(), settings.fuse) for one in remote])
+    names = names_of([make_member(one, Corpus()) for one in remote])
     prices: dict[str, JudgeSettings | EmbeddingSettings] = dict(zip(names, remote, strict=True))
     prices[EMBEDDINGS] = settings.embeddings
 

@@ -285,13 +285,12 @@ def whole_cost(
     Returns None when a metric sent no request (all replies were cached, or no row was judged).
     """
     whole = Usage()
-    for label, of in by_metric.items():
-        times = [_times_as_many(plan, summaries[name]) for name in label.split(" + ")]
+    for metric, of in by_metric.items():
+        times = _times_as_many(plan, summaries[metric])
         for name, usage in of.items():
             sent = usage.requests * (TEXTS_PER_REQUEST if name == EMBEDDINGS else 1)
             wanted = sent + usage.answered_from_store
-            # A fused request is sent for each row that any of its metrics needs.
-            factor = max(times) if wanted else 1.0
+            factor = times if wanted else 1.0
             if factor > 1 and (not sent or math.isinf(factor)):
                 return None
             whole += usage if factor == 1 else _scaled(usage, 1 + (factor - 1) * wanted / sent)

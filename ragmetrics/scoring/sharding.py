@@ -120,10 +120,9 @@ def endpoint_seconds(settings: Settings, size: Extent) -> float:
     """Estimated time that the slowest family waits for endpoints."""
     if not any(metric.prompts for metric in chosen_metrics(settings)):
         return 0.0
-    calls = 1.0 if settings.fuse else _CALLS
     return max(
         (
-            size.rows * calls * one.repeats * _LATENCY * _CONCURRENT_PARTS / one.concurrency
+            size.rows * _CALLS * one.repeats * _LATENCY * _CONCURRENT_PARTS / one.concurrency
             for one in settings.panel
             if one.live
         ),

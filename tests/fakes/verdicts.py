@@ -22,7 +22,6 @@ REST_MARK = "Input, besides question and contexts: "
 # Scripts that set no blanks between words are read character by character.
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]|\w+")
 _ASKED_WORDS = 10
-_REFERENCE = re.compile(r"\$[0-9]+")
 _STOP_WORDS = """
 a an and are as at be by did do does for from had has have how in is it its of on or that the
 this to was were what when where which who whom why will with
@@ -41,35 +40,8 @@ def reply(system: str, user: str, schema: Json | None) -> str:
     data = _object_in(user)
     if schema is None or data is None:
         return "I am a judge. Give me a schema and an object to judge."
-    if "tasks" in data:
-        return json.dumps(_fused(data), ensure_ascii=False)
     verdict = {name: _answer(name, part, data) for name, part in schema["properties"].items()}
     return json.dumps(verdict, ensure_ascii=False)
-
-
-def resolved(data: Json) -> dict[str, list[Json]]:
-    """The inputs of fused tasks, with texts in place of their numbers: "$1" is text 1."""
-
-    def resolve(value: Any) -> Any:
-        if isinstance(value, str):
-            return data["texts"][value[1:]] if _REFERENCE.fullmatch(value) else value
-        if isinstance(value, dict):
-            return {key: resolve(one) for key, one in value.items()}
-        return [resolve(one) for one in value] if isinstance(value, list) else value
-
-    return {task: resolve(inputs) for task, inputs in data["tasks"].items()}
-
-
-def _fused(data: Json) -> Json:
-    """One list of verdicts per task."""
-    return {task: [_folded(task, one) for one in ones] for task, ones in resolved(data).items()}
-
-
-def _folded(task: str, data: Json) -> Any:
-    """A verdict with one property is that property's value alone."""
-    names = _OF_TASK.get(task, (task,))
-    verdict = {name: _ANSWERS[name](data) for name in names}
-    return verdict if len(verdict) > 1 else verdict[names[0]]
 
 
 def nonsense(seed: int) -> str:
@@ -168,11 +140,6 @@ _ANSWERS: Mapping[str, Callable[[Json], Any]] = {
     "noncommittal": _noncommittal,
     "translated": _translated,
 }
-_OF_TASK: Mapping[str, tuple[str, ...]] = {
-    "support": ("supported",),
-    "grounded": ("supported",),
-    "questions": ("questions", "noncommittal"),
-}
 _BLANKS: Mapping[str, Any] = {
     "array": [],
     "boolean": False,
@@ -204,7 +171,7 @@ def _pairs(group: Any) -> list[tuple[str | None, str]]:
 
 
 def _schema_in(system: str) -> Json | None:
-    """The properties of the form that the instructions give; those of fused tasks need none."""
+    """The properties of the form that the instructions give."""
     _, mark, rest = system.partition(SCHEMA_MARK)
     names = re.findall(r'"(\w+)":', rest.split("\n", 1)[0])
     return {"properties": {name: {} for name in names}} if mark else None

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from ragmetrics.config import RetrieverSettings
 from ragmetrics.errors import InputError, JudgeError, UnreadableReply
 from ragmetrics.http import Answer, error_of, retry_after
-from ragmetrics.judges import Fused, RetryableError
+from ragmetrics.judges import RetryableError
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import Fault, read_outputs
 from ragmetrics.judges.embeddings import _embedded
@@ -28,7 +28,6 @@ from ragmetrics.judges.responses import MOST_TOKENS, UNREADABLE, error_from_resp
 from ragmetrics.metrics import GRADE, NEEDED
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.records import Ask
 from ragmetrics.retriever.questions import NoAnswer, Question, read_answer
 from ragmetrics.text import is_refusal, json_objects
 
@@ -139,11 +138,7 @@ def test_verdicts(text: str) -> None:
         except UnreadableReply:
             continue
         assert prompt.parse(text, data) == first
-    try:
-        assert all(isinstance(json.loads(one), dict) for one in json_objects(text))
-        Fused([Ask(GRADE, data)]).split(text)
-    except UnreadableReply:
-        pass
+    assert all(isinstance(json.loads(one), dict) for one in json_objects(text))
 
 
 @fuzzed

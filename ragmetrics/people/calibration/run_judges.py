@@ -119,7 +119,7 @@ async def judge_set(
                 able = [
                     one for one in targets(wanted) if can_answer(judge, known[one.metric].prompts)
                 ]
-                layout = layout_of(chosen, settings.fuse, judge)
+                layout = layout_of(chosen, judge)
                 session = _Session(client, known, able, wanted, layout)
                 await session.judge_all(labelled, hostile, judged, progress)
             except JudgeRefused as error:

@@ -54,7 +54,7 @@ class StoredVerdict:
 
 def judge_fingerprint(settings: Settings, judge: JudgeSettings) -> str:
     """The fingerprint under which the store has a judge's replies."""
-    return make_member(judge, Corpus(), settings.fuse).fingerprint
+    return make_member(judge, Corpus()).fingerprint
 
 
 def stored_verdicts(
@@ -69,7 +69,7 @@ def stored_verdicts(
         for one in chosen_metrics(settings)
         if any(top_level(prompt) is not None for prompt in one.prompts)
     ]
-    layout = layout_of(judge, settings.fuse)
+    layout = layout_of(judge)
     reader = _Reader(metrics, judge_fingerprint(settings, judge), layout, files)
     found: list[StoredVerdict] = []
     for manifest in reversed(outlines(files, last=nights)):

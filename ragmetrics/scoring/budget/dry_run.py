@@ -39,7 +39,6 @@ from ragmetrics.judges import (
     make_member,
     names_of,
     only_of,
-    parts_of,
 )
 from ragmetrics.metrics import Metric, PromptOverrides
 from ragmetrics.records import (
@@ -66,9 +65,8 @@ from ragmetrics.storage import Files
 _OPENAI = "https://api.openai.com/v1"
 _AT_ONCE = 1_024
 _NO_OVERRIDES = PromptOverrides(())
-_CANNED = {"dry run": True}
-_MARK = dump_json(_CANNED)
-"""Occurs in every reply of a counting judge."""
+_MARK = dump_json({"dry run": True})
+"""The reply of a counting judge."""
 
 Charge = Callable[..., None]
 
@@ -121,8 +119,7 @@ class DryRun:
         """Metrics that had to ask a prompt without a baseline."""
         self._prompts: dict[str, _DryPrompt] = {}
         real = [
-            make_member(one, Corpus(), settings.fuse, files_for(settings, one, None))
-            for one in settings.panel
+            make_member(one, Corpus(), files_for(settings, one, None)) for one in settings.panel
         ]
         self.judges = [
             CountingJudge(judge, chosen, _batched(chosen, kept), self._charge)
@@ -231,7 +228,6 @@ def _batched(chosen: JudgeSettings, kept: Files) -> set[str]:
     """The requests in open batches: a run waits for these at no further cost."""
     if chosen.name != "openai-batch":
         return set()
-    # Batches are registered under the fingerprint of the judge without fusing.
     fingerprint = make_member(chosen, Corpus()).fingerprint
     records = BatchRecords(kept, fingerprint).refresh()
     return {name for record in records for name in record.requests}
@@ -291,23 +287,16 @@ class CountingJudge:
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """A reply that `_DryPrompt` can read, with the expected tokens."""
-        parts = parts_of(request)
-        fused = len(parts) > 1
-        tasks = Counter(task for task, _ in parts)
-        text = dump_json({task: [_CANNED] * times for task, times in tasks.items()})
+        text = _MARK
         if not self.chosen.remote:
             return Reply(text)
         if self.chosen.name == "rerank":
             return self._counted_context(request, text)
         if self._batched and f"{request.key}-0" in self._batched:
-            return Reply(text, known=len(parts))
+            return Reply(text, known=1)
         messages = request.prompt.messages(request.data)
         prompt = _tokens(sum(len(one["content"]) for one in messages))
-        length = sum(self._length(ask, fused) for _, ask in parts)
-        if fused:
-            names = {ask.prompt.name for _, ask in parts}
-            length += sum(len(f'"{name}":[],') for name in names) + len(parts)  # with commas
-        completion = _tokens(length)
+        completion = _tokens(self._length(request))
         usd = self.chosen.usd(prompt, completion) or 0.0
         self._charge((1, prompt + completion, usd))
         return Reply(text, prompt_tokens=prompt, completion_tokens=completion)
@@ -328,12 +317,12 @@ class CountingJudge:
         if (guessed := guess(ask.prompt, ask.data)) is not None:
             lengths.baseline += len(_as_json(guessed))
 
-    def _length(self, ask: Ask, fused: bool) -> float:
-        """Expected characters of a reply, or of its part of a fused reply."""
+    def _length(self, ask: Ask) -> float:
+        """Expected characters of a reply."""
         lengths, guessed = self._lengths[ask.prompt.name], guess(ask.prompt, ask.data)
         if guessed is not None:
             longer = lengths.cached / lengths.baseline if lengths.baseline else 1.0
-            return (len(_as_json(guessed)) - fused * _frame_length(ask)) * longer
+            return len(_as_json(guessed)) * longer
         if lengths.replies:
             return lengths.cached / lengths.replies
         examples = [len(dump_json(verdict)) for _, verdict in ask.prompt.examples]
@@ -379,12 +368,6 @@ class CountingEmbedder:
 
 def _as_json(verdict: BaseModel) -> str:
     return dump_json(verdict.model_dump(mode="json", by_alias=True))
-
-
-def _frame_length(ask: Ask) -> int:
-    """Characters that a fused reply saves: it omits the name of a verdict's only property."""
-    name, *others = ask.prompt.schema["properties"]
-    return 0 if others else len(f'{{"{name}":}}')
 
 
 def _tokens(characters: float) -> int:

@@ -69,7 +69,7 @@ def choose_learned(settings: Settings, files: Files) -> tuple[str, str]:
     if settings.sample is None or settings.sample.cheap != "learned":
         return "", ""
     judge = next((one for one in settings.panel if one.remote), None)
-    model = find_learned(judge, settings.fuse, files) if judge else None
+    model = find_learned(judge, files) if judge else None
     if model is None:
         note = "there is no learned judge yet: the embedded judge scores all rows"
         log.info("sample: %s", note)
@@ -90,7 +90,7 @@ def learned_correlations(settings: Settings, files: Files) -> dict[str, float]:
     Only of metrics for which it is used. A sample needs 1 - r^2 of the rows of a plain one.
     """
     judge = next((one for one in settings.panel if one.remote), None)
-    model = find_learned(judge, settings.fuse, files) if judge else None
+    model = find_learned(judge, files) if judge else None
     by_prompt = {
         one.name: one.quality.row_correlation.value
         for one in (model.prompts if model else ())

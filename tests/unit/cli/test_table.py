@@ -15,7 +15,7 @@ from ragmetrics.records import JudgeInfo
 from ragmetrics.records.manifest import Usage
 from tests.fakes.nights import night, summary
 
-FUSED = "context_relevance + context_precision_without_reference + response_relevancy"
+SHARED = "context_relevance + context_precision_without_reference + response_relevancy"
 
 
 def console(width: int) -> Console:
@@ -31,7 +31,7 @@ def printed(on: Console) -> str:
 
 @pytest.mark.parametrize("width", [20, 40, 80, 120, 200])
 def test_numbers_are_never_cut(width: int) -> None:
-    """A run that asks fused requests is told in full on any terminal, and where there is none."""
+    """The usage of a run is told in full on any terminal, and where there is none."""
     usage = Usage(
         requests=12_345,
         answered_from_store=23_456,
@@ -41,7 +41,7 @@ def test_numbers_are_never_cut(width: int) -> None:
         completion_tokens=4_567_890,
         usd=1234.56,
     )
-    by_metric = {FUSED: {"openai:a": usage}, "faithfulness": {"openai:a": usage}}
+    by_metric = {SHARED: {"openai:a": usage}, "faithfulness": {"openai:a": usage}}
     on = console(width)
     print_usage(on, by_metric, usage + usage)
     (line,) = (one for one in printed(on).splitlines() if "faithfulness" in one)
@@ -51,10 +51,10 @@ def test_numbers_are_never_cut(width: int) -> None:
     assert "relevance" in names or width > 100
 
 
-def test_at_80_columns_a_fused_name_is_wrapped_between_words() -> None:
+def test_at_80_columns_a_long_name_is_wrapped_between_words() -> None:
     """The table is no wider than the terminal."""
     on = console(80)
-    print_grid(on, ["metric", "asked", "in"], [[FUSED, "1,200", "1,234,567"]])
+    print_grid(on, ["metric", "asked", "in"], [[SHARED, "1,200", "1,234,567"]])
     lines = [line.rstrip() for line in printed(on).splitlines() if line.strip()]
     assert max(map(len, lines)) <= 80
     assert lines[2].split()[-2:] == ["1,200", "1,234,567"]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.config import JudgeSettings, bounded, make_settings
-from ragmetrics.errors import SettingsError, UnreadableReply
+from ragmetrics.config import JudgeSettings, make_settings
+from ragmetrics.errors import UnreadableReply
 from ragmetrics.judges import (
     EmbeddingClient,
     JudgeClient,
@@ -196,18 +196,12 @@ def test_one_task_scores_the_metrics_that_share_a_row() -> None:
     assert len(chosen_metrics(make_settings({"metrics": METRICS}))) == 3
 
 
-def test_a_fused_row_has_nothing_to_share() -> None:
-    """Both settings together are an error; a judge that reads no prompts ignores the layout."""
-    with pytest.raises(SettingsError, match="either fuse or prompt_layout"):
-        make_settings({"judge": {"name": "openai", "prompt_layout": "row_first"}, "fuse": "row"})
-    with pytest.raises(SettingsError, match="either fuse or prompt_layout"):
-        bounded(
-            make_settings({"judge": {"name": "openai", "prompt_layout": "row_first"}}), None, "row"
-        )
-    assert layout_of(JudgeSettings(name="openai-batch", prompt_layout="row_first"), None)
-    assert layout_of(JudgeSettings(name="embedded", prompt_layout="row_first"), None) is None
-    assert layout_of(JudgeSettings(name="openai", prompt_layout="task_first"), None) is None
-    assert layout_of(JudgeSettings(name="recorded:a.jsonl", prompt_layout="row_first"), None)
+def test_judges_that_read_no_prompts_have_no_layout() -> None:
+    """Whatever the settings say."""
+    assert layout_of(JudgeSettings(name="openai-batch", prompt_layout="row_first"))
+    assert layout_of(JudgeSettings(name="embedded", prompt_layout="row_first")) is None
+    assert layout_of(JudgeSettings(name="openai", prompt_layout="task_first")) is None
+    assert layout_of(JudgeSettings(name="recorded:a.jsonl", prompt_layout="row_first"))
 
 
 def long_rows(count: int) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ def _no_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def is_row_first(**judge: Any) -> bool:
     """Whether requests of the judge `openai` with these settings begin with the row."""
-    return layout_of(JudgeSettings(**{"name": "openai", **judge}), None) is not None
+    return layout_of(JudgeSettings(**{"name": "openai", **judge})) is not None
 
 
 @pytest.mark.parametrize(
@@ -122,15 +122,6 @@ def test_a_batch_has_the_layout_of_the_live_judge() -> None:
         assert is_row_first(**judge) is is_row_first(name="openai-batch", **judge)
 
 
-def test_fusing_needs_no_layout() -> None:
-    """A fused row is one request: `auto` gives way, and its fingerprint is that of before."""
-    settings = make_settings(
-        {"metrics": ["context_recall"], "judge": {"name": "openai"}, "fuse": "row"}
-    )
-    assert layout_of(settings.judge, settings.fuse) is None
-    assert metric_fingerprints(settings) == {"context_recall": "0cd06fbaaf93"}
-
-
 def test_the_fingerprint_of_a_local_server_is_that_of_before() -> None:
     """Stores of judges whose requests begin with the task keep their trend lines."""
 
@@ -195,7 +186,7 @@ def test_a_recording_is_replayed_in_the_layout_in_which_it_was_made(
     path, rows = tmp_path / "replies.jsonl", long_rows(3)
     made = evaluate(rows, METRICS, settings=make_settings({"judge": judge}), record=path)
     replayed = make_judge(JudgeSettings(name=f"recorded:{path}"), Corpus())
-    assert (layout_of(JudgeSettings(name=f"recorded:{path}"), None, replayed) is not None) is (
+    assert (layout_of(JudgeSettings(name=f"recorded:{path}"), replayed) is not None) is (
         price is not None
     )
     again = evaluate(rows, METRICS, judge=f"recorded:{path}")

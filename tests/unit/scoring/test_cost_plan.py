@@ -166,10 +166,14 @@ def test_verdicts_from_the_store_are_no_price(tmp_path: Path, judge_server: Judg
     )
 
 
-def test_a_fused_row_is_paid_once(tmp_path: Path, judge_server: JudgeServer) -> None:
-    """For all its metrics together."""
-    run(tmp_path, judge_server, fuse="row")
-    plan = read(tmp_path)
+def test_a_request_of_several_metrics_is_paid_once(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """Nights of `fuse: row`, which was removed, counted it for all of its metrics together."""
+    run(tmp_path, judge_server)
+    (last,) = nights(Files(str(tmp_path / "store")), last=1)
+    together = {" + ".join(METRICS): last.usage_by_judge}
+    plan = plan_costs([last.model_copy(update={"usage_by_metric": together})])
     assert len({one.paid_with for one in plan.metrics}) == 1 and len(plan.metrics) > 1
     assert plan.total("all rows") == pytest.approx(plan.usd)
 

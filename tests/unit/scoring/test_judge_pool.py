@@ -61,7 +61,7 @@ def test_parts_at_work_together_share_a_live_judge(
 
 @pytest.mark.parametrize(
     "change",
-    [{"judge": {"model": "other"}}, {"judge": {"temperature": 1.0}}, {"fuse": "row"}],
+    [{"judge": {"model": "other"}}, {"judge": {"temperature": 1.0}}],
 )
 def test_other_settings_are_another_judge(
     tmp_path: Path, judge_server: JudgeServer, change: dict[str, Any]

@@ -167,26 +167,6 @@ def test_what_changes_the_scores_is_not_taken(tmp_path: Path, change: dict[str, 
     assert offered(other, stage_night(other, NIGHT)) == []
 
 
-def test_fused_metrics_are_taken_over_in_the_same_company_only(tmp_path: Path) -> None:
-    """A verdict that was asked for beside others may be another one without them. What no request
-    is fused with is no company: metrics that ask nobody, and those in fixed words."""
-    judged = ["context_recall", "context_relevance"]
-    log(tmp_path, "a.jsonl", make_rows(40))
-
-    def taken(metrics: list[str], **more: Any) -> set[str]:
-        settings = dataset(tmp_path, metrics=metrics, judge=LIVE, **more)
-        offers = offered(settings, stage_night(settings, NIGHT))
-        return set[str]().union(*(found for _, _, found in offers))
-
-    assert taken([*judged, "hit_rate"], fuse="row") == set()
-    assert taken([*judged, "hit_rate"]) == {"hit_rate"}
-    fewer = [judged[0], "hit_rate"]
-    assert taken(fewer, fuse="row") == {"hit_rate"}
-    assert taken([judged[0], "mrr"]) == {judged[0]}
-    others = ["mrr", "ragas_context_recall"]
-    assert taken([*judged, *others], fuse="row") == {*judged, "mrr"}
-
-
 def test_another_judge_takes_only_what_asks_nobody(tmp_path: Path) -> None:
     """And a judge that weighs words takes over judged metrics only where all rows are the same."""
     log(tmp_path, "a.jsonl", make_rows(40))

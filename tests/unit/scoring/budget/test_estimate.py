@@ -48,7 +48,7 @@ def agree(expected: Estimate, result: Result, judge: JudgeServer) -> None:
             assert one.requests == result.manifest.usage_by_metric[asking][name].requests
 
 
-@pytest.mark.parametrize("more", [{}, {"fuse": "row"}, {"shards": 4}], ids=str)
+@pytest.mark.parametrize("more", [{}, {"shards": 4}], ids=str)
 def test_the_estimate_is_what_the_run_asks_for(
     judge_server: JudgeServer, more: dict[str, Any]
 ) -> None:
@@ -117,13 +117,10 @@ def test_cached_vectors_and_estimated_ones_go_together(
     assert of["openai:gpt-4.1-mini"].requests == 4
 
 
-@pytest.mark.parametrize("fuse", [None, "row"])
-def test_what_a_batch_has_is_not_asked_for(
-    judge_server: JudgeServer, tmp_path: Path, fuse: str | None
-) -> None:
+def test_what_a_batch_has_is_not_asked_for(judge_server: JudgeServer, tmp_path: Path) -> None:
     """A run that ended while its batch was at work left it on record: the next one pays nothing."""
     judge = {"name": "openai-batch", "base_url": judge_server.base_url, "wait_seconds": 0.01}
-    settings = make_settings({"judge": {**judge, "poll_seconds": 0.02}, "fuse": fuse})
+    settings = make_settings({"judge": {**judge, "poll_seconds": 0.02}})
     rows, asked = make_rows(8), {"settings": settings, "store": str(tmp_path / "store")}
     judge_server.batch_faults(delay_seconds=600)
     with pytest.raises(JudgePending):
@@ -131,7 +128,7 @@ def test_what_a_batch_has_is_not_asked_for(
     expected = estimate(rows, ["context_recall", "context_relevancy"], **asked)
     assert (expected.total.requests, expected.total.answered_from_store) == (0, 16)
     more = estimate(make_rows(10), ["context_recall", "context_relevancy"], **asked)
-    assert more.total.requests == (2 if fuse else 4)
+    assert more.total.requests == 4
 
 
 def test_no_key_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,9 +168,6 @@ def test_prompts_without_a_baseline_say_at_least(monkeypatch: pytest.MonkeyPatch
     expected = estimate(make_rows(4), ["guessing", "context_recall"], "openai")
     assert expected.at_least == ["guessing"]
     assert expected.total.requests == 8
-    fused = estimate(make_rows(4), ["guessing", "context_recall"], "openai", fuse="row")
-    assert fused.at_least == ["guessing"]
-    assert fused.total.requests == 4
 
 
 def test_the_embedded_judge_costs_nothing() -> None:

@@ -230,14 +230,11 @@ def test_sampled_rows_are_those_of_the_hash(judge_server: JudgeServer) -> None:
     assert 0 < len(there["context_recall"]) < 40
 
 
-@pytest.mark.parametrize("fuse", [None, "row"])
-def test_requests_never_exceed_the_limit_under_faults(
-    judge_server: JudgeServer, fuse: str | None
-) -> None:
+def test_requests_never_exceed_the_limit_under_faults(judge_server: JudgeServer) -> None:
     """Retries, reasks and embeddings count: the server is never asked once more than allowed."""
     judge_server.faults(fail={"429": 0.2, "500": 0.1, "drop": 0.05, "malformed": 0.15})
-    limit = 40 if fuse else 90
-    settings = budgeted(judge_server, {"max_requests": limit}, fuse=fuse)
+    limit = 90
+    settings = budgeted(judge_server, {"max_requests": limit})
     result = evaluate(make_rows(40, good=0.75), [*METRICS, "response_relevancy"], settings=settings)
     assert judge_server.stats()["requests"] <= limit
     report = result.manifest.budget
