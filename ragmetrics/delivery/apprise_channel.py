@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from ragmetrics.delivery.timeouts import Unconfirmed, redact_secrets
-from ragmetrics.messages import Form, Message, body, title
+from ragmetrics.messages import FORMATS, Format, Message
 from ragmetrics.text import clean
 from ragmetrics.version import install_extra
 
@@ -40,10 +40,11 @@ def send(message: Message, name: str, address: SecretStr) -> None:
 
         sender = Apprise(asset=service.asset)
         sender.add(service)
-        form: Form = service.notify_format.value
+        form = FORMATS.find(service.notify_format.value)
+        titled = FORMATS.find("text") if service.title_maxlen > 0 else form
         sent = sender.notify(
-            body(message, form, _room(service, message)),
-            title=title(message, "text" if service.title_maxlen > 0 else form),
+            form.render(message.body, _room(service, form, message)),
+            title=titled.escape(message.headline),
             notify_type=NotifyType(message.tone),
             body_format=service.notify_format,
         )
@@ -77,11 +78,12 @@ def _service(name: str, url: str) -> NotifyBase:
     return service
 
 
-def _room(service: NotifyBase, message: Message) -> int:
+def _room(service: NotifyBase, form: Format, message: Message) -> int:
     """Characters left for the body, as some services count the title with it."""
-    taken = len(title(message, "markdown")) + 20 if service.title_maxlen <= 0 else 0
+    longest = len(form.escape(message.headline))
+    taken = longest + 20 if service.title_maxlen <= 0 else 0
     if service.overflow_amalgamate_title:
-        taken = max(taken, min(service.title_maxlen, len(title(message))) + 20)
+        taken = max(taken, min(service.title_maxlen, longest) + 20)
     return max(int(service.body_maxlen) - taken, 0)
 
 

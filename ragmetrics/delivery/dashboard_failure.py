@@ -8,10 +8,10 @@ from functools import partial
 from ragmetrics.config import Settings
 from ragmetrics.delivery.notification_channels import SLACK, channels
 from ragmetrics.delivery.timeouts import CHANNEL_TIMEOUT, Unconfirmed, with_timeout
-from ragmetrics.messages import Message, context, links, plain, section
+from ragmetrics.messages import Header, Message, Note, Section, links
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files
-from ragmetrics.text import clean, escape
+from ragmetrics.text import clean
 
 log = logging.getLogger(__name__)
 
@@ -47,12 +47,12 @@ def compose_dashboard_failure(
         "The next run writes the missing pages."
     )
     blocks = [
-        {"type": "header", "text": plain(title)},
-        section(f"*Why*\n{escape(clean(reason, 1_000), 1_500)}"),
-        context(f"{escape(manifest.dataset, 80)}. {what}"),
-        *links({"run": run_url}),
+        Header(title),
+        Section("Why", lines=(clean(reason, 1_000),)),
+        Note(f"{clean(manifest.dataset, 80)}. {what}"),
+        *links([("run", run_url)]),
     ]
-    text = escape(f"{title}: {clean(reason, 150)} ({manifest.dataset})", 300)
+    text = clean(f"{title}: {clean(reason, 150)} ({manifest.dataset})", 300)
     return Message(text=text, blocks=blocks, tone="warning")
 
 

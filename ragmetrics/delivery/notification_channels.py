@@ -20,13 +20,15 @@ from pydantic import SecretStr
 from ragmetrics.config import AlertSettings, api_key
 from ragmetrics.delivery.slack_threads import load_threads
 from ragmetrics.delivery.timeouts import Unconfirmed
-from ragmetrics.messages import Message, Tone, without_blocks
+from ragmetrics.messages import FORMATS, Message, Tone
 from ragmetrics.records import Finding, Severity
 from ragmetrics.storage import Files
 
 SLACK = "slack"
 MOST_THREADS = 5
 """Most threads that one night updates; with more, all updates go into one message."""
+_BARE = 3_000
+"""Most characters of a message without blocks; Slack truncates much longer ones."""
 ComposeMessage: TypeAlias = Callable[[Sequence[Finding]], Message | None]
 """Composes the message of some findings; None where they have no transition."""
 log = logging.getLogger(__name__)
@@ -221,7 +223,8 @@ def _in_any_form(message: Message, send: Callable[[Message], None]) -> None:
         if not (error.of_content and message.blocks):
             raise
         log.warning("sent as text: %s", error)
-        send(without_blocks(message))
+        words = FORMATS.find("text").render(message.body, _BARE)
+        send(replace(message, text=f"{message.text}\n\n{words}", blocks=[]))
 
 
 def _without_transition(finding: Finding) -> Finding:

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from ragmetrics.delivery.timeouts import Unconfirmed, redact_secrets
 from ragmetrics.errors import HttpError, InputError
 from ragmetrics.http import Answer, Backoff, HttpClient, retry_after
-from ragmetrics.messages import Message
+from ragmetrics.messages import FORMATS, Message
 from ragmetrics.text import clean
 
 LONGEST_WAIT = 10
@@ -70,9 +70,11 @@ def verify(webhook: SecretStr, *, timeout: int = 10) -> str:
 
 
 def content(message: Message) -> dict[str, Any]:
-    """The body of a message."""
-    body = {"text": message.text, "blocks": message.blocks or None, "unfurl_links": False}
-    return {name: value for name, value in body.items() if value is not None}
+    """The body of a message, in Slack's own format."""
+    slack = FORMATS.find("slack")
+    text = "\n".join(map(slack.escape, message.text.split("\n")))
+    blocks = {"blocks": slack.render(message.blocks)} if message.blocks else {}
+    return {"text": text, **blocks, "unfurl_links": False}
 
 
 def post(

@@ -1,6 +1,7 @@
-"""Messages: put findings into words, for Slack, text, Markdown, mail and terminals.
+"""Messages: put findings into words, as neutral blocks, which a format shows.
 
-It decides nothing (`rules`) and sends nothing (`delivery`).
+It decides nothing (`rules`) and sends nothing (`delivery`). Text of logs is hostile: each format
+escapes all of it, in one place.
 """
 
 import lazy_loader

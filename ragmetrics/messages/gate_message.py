@@ -1,14 +1,10 @@
-"""Slack messages of gates: a build that is held or not comparable, and a build without a verdict.
-
-Text of users (names, reasons, questions, payloads) passes through `escape` or `clean`, so it cannot
-act as markup. Messages are within Slack's limits on blocks by construction.
-"""
+"""Messages of gates: a build that is held or not comparable, and a build without a verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ragmetrics.messages.block_kit import Block, bullets, context, links, mrkdwn, plain, section
+from ragmetrics.messages.blocks import Block, Header, Note, Section, bullets, links
 from ragmetrics.messages.lost_passage_lines import lost_passage_lines
 from ragmetrics.messages.message import Message
 from ragmetrics.records import (
@@ -20,7 +16,7 @@ from ragmetrics.records import (
     redact_quotes,
     redactions,
 )
-from ragmetrics.text import clean, escape
+from ragmetrics.text import clean
 
 SHOWN = 4
 """Metrics shown with all their numbers; each other metric has one line."""
@@ -47,23 +43,23 @@ def compose_gate(
     title = f"{sign}: index build {clean(gate.build, 100)} {state}"
     numbers = f": {held[0].metric} {_change(held[0])} {_over(held[0])}" if held else ""
     against = f" against {gate.serving}" if gate.serving else ""
-    blocks = [
-        {"type": "header", "text": plain(title)},
-        context(_what(gate)),
+    blocks: list[Block] = [
+        Header(title),
+        Note(_what(gate)),
         *map(_section, held[:SHOWN]),
         *bullets("Also significantly worse", map(_line, held[SHOWN:])),
         *bullets("Lost passages", lost_passage_lines(gate.lost_passages, redact=redact)),
-        *bullets("Why", (escape(redact_quotes(one, hidden), 250) for one in gate.reasons)),
+        *bullets("Why", (clean(redact_quotes(one, hidden), 250) for one in gate.reasons)),
         *bullets("Other metrics", map(_line, others)),
         *bullets(
             "Rows that got worse" if redact else "Questions that got worse",
             _fallen(gate, held, redact),
         ),
-        *links({"builds": page, "run": run_url}),
-        context(_judge(gate)),
+        *links([("builds", page), ("run", run_url)]),
+        Note(_judge(gate)),
     ]
     return Message(
-        text=escape(f"{title}{numbers} ({gate.dataset}{against})", 300),
+        text=clean(f"{title}{numbers} ({gate.dataset}{against})", 300),
         blocks=blocks,
         tone="failure" if gate.verdict == "hold" else "warning",
     )
@@ -78,15 +74,15 @@ def compose_failed_gate(
     """
     title = "🔴 Critical: an index build got no verdict"
     shown = clean(carried, CARRIED)
-    blocks = [
-        {"type": "header", "text": plain(title)},
-        context(f"{escape(dataset, 80)}; until a gate has decided, the build is not to serve"),
-        section(f"*Why*\n{escape(reason, 600)}"),
-        *([{"type": "section", "text": plain(f"Payload of the event: {shown}")}] if shown else []),
-        *links({"run": run_url}),
-        *([context(f"Event {escape(event_id, 80)}")] if event_id else []),
+    blocks: list[Block] = [
+        Header(title),
+        Note(f"{clean(dataset, 80)}; until a gate has decided, the build is not to serve"),
+        Section("Why", lines=(clean(reason, 600),)),
+        *([Section(lines=(f"Payload of the event: {shown}",))] if shown else []),
+        *links([("run", run_url)]),
+        *([Note(f"Event {clean(event_id, 80)}")] if event_id else []),
     ]
-    text = escape(f"{title}: {clean(reason, 150)} ({dataset})", 300)
+    text = clean(f"{title}: {clean(reason, 150)} ({dataset})", 300)
     return Message(text=text, blocks=blocks, tone="failure")
 
 
@@ -95,9 +91,9 @@ def _hidden(gate: Gate) -> dict[str, str]:
 
 
 def _what(gate: Gate) -> str:
-    against = f" against {escape(gate.serving, 100)}" if gate.serving else ""
+    against = f" against {clean(gate.serving, 100)}" if gate.serving else ""
     parts = [
-        f"{escape(gate.dataset, 80)}, build {escape(gate.build, 100)}{against}",
+        f"{clean(gate.dataset, 80)}, build {clean(gate.build, 100)}{against}",
         f"{gate.source.rows:,} rows",
         *([f"{gate.quarantined:,} in quarantine"] if gate.quarantined else []),
         *([f"{gate.missing:,} questions missing"] if gate.missing else []),
@@ -105,7 +101,7 @@ def _what(gate: Gate) -> str:
     return ", ".join(parts)
 
 
-def _section(one: MetricVerdict) -> Block:
+def _section(one: MetricVerdict) -> Section:
     """One metric that holds the build, with all its numbers."""
     drop = "" if one.drop is None else " ".join(drop_words(one.drop, one.low, one.high)).rstrip()
     fields = {
@@ -114,15 +110,15 @@ def _section(one: MetricVerdict) -> Block:
         "Missing": f"{one.missing:,} questions" if one.missing else "",
         "Limit": f"{one.max_drop:g}",
     }
-    shown = [mrkdwn(f"*{label}*\n{value}") for label, value in fields.items() if value]
-    return {**section(f"*{escape(one.metric, 80)} is significantly worse*"), "fields": shown}
+    title = f"{clean(one.metric, 80)} is significantly worse"
+    return Section(title, facts=tuple((label, value) for label, value in fields.items() if value))
 
 
 def _line(one: MetricVerdict) -> str:
     if one.drop is None:
-        return f"{escape(one.metric, 80)}: not compared"
+        return f"{clean(one.metric, 80)}: not compared"
     return (
-        f"{escape(one.metric, 80)}: {_change(one)} {_over(one)}, "
+        f"{clean(one.metric, 80)}: {_change(one)} {_over(one)}, "
         f"{drop_text(one.drop, one.low, one.high)}, limit {one.max_drop:g}"
     )
 
@@ -149,11 +145,11 @@ def _fallen(gate: Gate, held: Sequence[MetricVerdict], redact: bool) -> Iterable
     for one in found:
         once.setdefault(one.user_input, one)
     for one in list(once.values())[:FALLEN]:
-        question = "" if redact else f"“{escape(one.user_input, 150)}” "
+        question = "" if redact else f"“{clean(one.user_input, 150)}” "
         change = f"{one.before:.3f} → {one.after:.3f}"
-        yield f"{change} {escape(one.metric, 60)} {question}({escape(one.id, 60)})"
+        yield f"{change} {clean(one.metric, 60)} {question}({clean(one.id, 60)})"
 
 
 def _judge(gate: Gate) -> str:
-    note = f" ({escape(gate.judge.note, 400)})" if gate.judge.note else ""
-    return f"Judge: {escape(gate.judge.name, 80)}{note}"
+    note = f" ({clean(gate.judge.note, 400)})" if gate.judge.note else ""
+    return f"Judge: {clean(gate.judge.name, 80)}{note}"

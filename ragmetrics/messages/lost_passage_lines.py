@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from ragmetrics.records import LostPassage, LostPassages, stage_words
-from ragmetrics.text import escape
+from ragmetrics.text import clean
 
 
 def lost_passage_lines(found: LostPassages | None, *, redact: bool) -> list[str]:
-    """Two lines for mrkdwn; none where no stage is significant. `redact` leaves out the texts."""
+    """Two lines; none where no stage is significant. `redact` leaves out the texts."""
     if found is None or not found.sentence:
         return []
-    first = escape(f"{found.sentence[:1].upper()}{found.sentence[1:]}", 400)
+    first = clean(f"{found.sentence[:1].upper()}{found.sentence[1:]}", 400)
     return [first, *(_example(one, redact=redact) for one in found.passages[:1])]
 
 
 def _example(one: LostPassage, *, redact: bool) -> str:
-    name = f" {escape(one.id, 80)}" if one.id else ""
-    question = "" if redact else f" of “{escape(one.user_input, 150)}”"
+    name = f" {clean(one.id, 80)}" if one.id else ""
+    question = "" if redact else f" of “{clean(one.user_input, 150)}”"
     stage = stage_words(one.stage, proven=one.proven)
-    return f"For example{name}{question}: {stage}; {escape(one.evidence, 200)}"
+    return f"For example{name}{question}: {stage}; {clean(one.evidence, 200)}"

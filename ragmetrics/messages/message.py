@@ -5,16 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from ragmetrics.messages.blocks import Block, Header, text_of
+from ragmetrics.messages.earlier import from_block_kit
+
 Tone = Literal["info", "success", "warning", "failure"]
 """How a service with more than text marks a message."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """A message: `text` is one line for notifications, `blocks` are Block Kit blocks as JSON."""
+    """A message: `text` is one line for notifications, `blocks` are all that it says."""
 
     text: str
-    blocks: list[dict[str, Any]]
+    blocks: list[Block]
     tone: Tone = "info"
     about: tuple[str, ...] = ()
     """Keys of its alerts, where they decide on its thread."""
@@ -22,3 +28,19 @@ class Message:
     """Whether it starts the thread of its alerts."""
     broadcast: bool = False
     """Whether a message in a thread is shown in the channel too."""
+
+    @property
+    def headline(self) -> str:
+        """The text of the header; without one, the line for notifications."""
+        texts = (text_of(one.text) for one in self.blocks if isinstance(one, Header))
+        return next(texts, self.text)
+
+    @property
+    def body(self) -> list[Block]:
+        """The blocks without the header."""
+        return [one for one in self.blocks if not isinstance(one, Header)]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """As any dataclass, after a message of an earlier version became one of today."""
+        return core_schema.no_info_before_validator_function(from_block_kit, handler(source))

@@ -1,14 +1,14 @@
-"""Previews messages as Slack would show them, on a terminal or a page, without sending them."""
+"""Previews messages on a terminal or a page, without sending them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
 from rich.console import Console
 
 from ragmetrics.config import Settings
@@ -22,13 +22,9 @@ from ragmetrics.delivery import (
     sample_messages,
 )
 from ragmetrics.errors import InputError
-from ragmetrics.messages import Message, spans, terminal_text, web
+from ragmetrics.messages import FORMATS, Message
 from ragmetrics.records import is_name
 from ragmetrics.storage import Files, load_gate, nights, run_of
-
-MOST_BLOCKS = 50
-LONGEST_TEXT = 3_000
-"""Slack's limits of blocks, and of characters in one text. It rejects a message beyond them."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +34,13 @@ class Preview:
     title: str
     message: Message | None
 
-    @property
-    def blocks(self) -> int:
-        """Number of blocks."""
-        return len(self.message.blocks) if self.message else 0
-
-    @property
-    def longest(self) -> int:
-        """Number of characters of the longest text."""
-        return max(map(len, _texts(self.message.blocks)), default=0) if self.message else 0
-
     def as_json(self) -> dict[str, Any]:
         """The message as Slack would get it. Slack's Block Kit Builder accepts `blocks`."""
-        message = self.message
-        sent = {"text": message.text, "blocks": message.blocks} if message else None
+        message, slack = self.message, FORMATS.find("slack")
+        sent = message and {
+            "text": slack.escape(message.text),
+            "blocks": slack.render(message.blocks),
+        }
         return {"title": self.title, "message": sent}
 
 
@@ -68,7 +57,7 @@ def of_night(settings: Settings, files: Files, day: date | None) -> list[Preview
     compose, used = message_composer(settings, files, manifest), channels(settings.alerts, files)
     distinct: dict[str, tuple[Message, list[str]]] = {}
     for name, message in alert_messages(used, manifest.findings, compose):
-        distinct.setdefault(json.dumps(message.blocks), (message, []))[1].append(name)
+        distinct.setdefault(repr(message.blocks), (message, []))[1].append(name)
     title = f"Night of {manifest.date}"
     if len(distinct) > 1:
         return [Preview(f"{title}, {_destination(*one)}", one[0]) for one in distinct.values()]
@@ -98,27 +87,22 @@ def of_samples(redact: bool) -> list[Preview]:
 
 
 def print_previews(console: Console, shown: Sequence[Preview]) -> None:
-    """Print each message as Slack shows it."""
+    """Print each message."""
+    terminal = FORMATS.find("terminal")
     for one in shown:
         if one.message is None:
             console.print(f"{one.title}.", markup=False, soft_wrap=True)
             continue
         console.rule(one.title.replace("[", "\\["), align="left")
-        console.print(terminal_text(one.message), markup=False, soft_wrap=True)
+        console.print(terminal.render(one.message.blocks), markup=False, soft_wrap=True)
         console.print()
 
 
 def write_page(path: Path, shown: Sequence[Preview]) -> None:
     """Write one self-contained page with all messages. Raises InputError when that fails."""
-    page = render_page(
-        "messages.html",
-        0,
-        previews=shown,
-        spans=spans,
-        web=web,
-        most_blocks=MOST_BLOCKS,
-        longest_text=LONGEST_TEXT,
-    )
+    html = FORMATS.find("html")
+    bodies = [one.message and Markup(html.render(one.message.body)) for one in shown]  # noqa: S704 - escaped
+    page = render_page("messages.html", 0, previews=zip(shown, bodies, strict=True))
     try:
         path.write_bytes(page)
     except OSError as error:
@@ -128,11 +112,3 @@ def write_page(path: Path, shown: Sequence[Preview]) -> None:
 def _destination(message: Message, names: Sequence[str]) -> str:
     follows = message.about and not message.opens
     return f"to {', '.join(names)}{', in the thread of its alerts' if follows else ''}"
-
-
-def _texts(blocks: Any) -> list[str]:
-    """All texts of some blocks."""
-    if isinstance(blocks, dict):
-        own = [blocks["text"]] if isinstance(blocks.get("text"), str) else []
-        return own + _texts([one for one in blocks.values() if not isinstance(one, str)])
-    return [text for one in blocks for text in _texts(one)] if isinstance(blocks, list) else []

@@ -9,7 +9,7 @@ from .sized_cache import SizedCache as SizedCache
 from .numbers import finite as finite, share as share, NO_VALUE as NO_VALUE, Duration as Duration
 from .escaping import (
     clean as clean,
-    escape as escape,
+    inert as inert,
     shorten as shorten,
     slug as slug,
     neutralise as neutralise,

@@ -10,12 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_SAFE = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", "*": "∗", "~": "∼", "`": "ˋ", "@": "@\u2060"}
-)
+_LOOK_ALIKES = str.maketrans({"*": "∗", "~": "∼", "`": "ˋ", "@": "@\u2060"})
 _OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 _EMOJI_COLON = re.compile(r":(?=[\w+'-]+:)")
-_CUT_ENTITY = re.compile(r"&[a-z]*$")
 _JOINERS = "\u200c\u200d"
 """Zero-width characters that Persian, Hindi and emoji need."""
 
@@ -51,15 +48,14 @@ def clean(text: str, limit: int) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def escape(text: str, limit: int) -> str:
-    """`clean` text for mrkdwn, without mentions, links, emoji or styles.
+def inert(text: str) -> str:
+    """A line in which no service finds a mention, link, emoji or style.
 
-    Slack has no escape for its style marks, so they are replaced by look-alikes. Underscores
-    inside words stay: they are no style there.
+    Most services have no escape for their marks, so those are replaced by look-alikes. Underscores
+    inside words stay: they are no style.
     """
-    line = _EMOJI_COLON.sub("∶", _OUTER_UNDERSCORE.sub("ˍ", clean(text, limit)))
-    safe = line.replace("://", ":\u2060//").translate(_SAFE)
-    return safe if len(safe) <= limit else _CUT_ENTITY.sub("", safe[: limit - 1]) + "…"
+    line = _EMOJI_COLON.sub("∶", _OUTER_UNDERSCORE.sub("ˍ", text))
+    return line.replace("://", ":\u2060//").translate(_LOOK_ALIKES)
 
 
 def slug(name: str) -> str:

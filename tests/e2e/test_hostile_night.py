@@ -19,8 +19,6 @@ from markdown_it import MarkdownIt
 from prometheus_client.parser import text_string_to_metric_families
 
 from ragmetrics.dashboard import gate_markdown, night_markdown, rebuild_dashboard
-from ragmetrics.messages import spans
-from ragmetrics.messages.formats.slack_mrkdwn import StyledText
 from ragmetrics.records import Silence
 from ragmetrics.rules import silence
 from ragmetrics.storage import open_store, run_of
@@ -28,6 +26,7 @@ from tests.fakes.browsing import Visit
 from tests.fakes.clients import JudgeServer
 from tests.fakes.every_text import NIGHTS, Told, tell_everything
 from tests.fakes.logs import NIGHT
+from tests.fakes.mrkdwn import StyledText, spans
 from tests.fakes.slack import SlackServer
 
 MARKUP = (

@@ -14,12 +14,12 @@ from ragmetrics.config import make_settings
 from ragmetrics.dashboard import night_markdown, night_summary
 from ragmetrics.dashboard.night_status import find_night_status
 from ragmetrics.delivery import Delivery
-from ragmetrics.messages import terminal_text
-from ragmetrics.messages.slack import compose
+from ragmetrics.messages import compose
 from ragmetrics.pipeline import CoverageShort, NightResult, run_night
 from ragmetrics.records import Manifest
 from ragmetrics.storage import open_store, run_of
 from tests.fakes.clients import JudgeServer
+from tests.fakes.formats import terminal_text
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.unit.dashboard.test_refresh import text
 

@@ -12,10 +12,10 @@ from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.table import make_console
 from ragmetrics.config import make_settings
 from ragmetrics.dashboard import night_markdown, night_summary
-from ragmetrics.messages import terminal_text
-from ragmetrics.messages.slack import compose
+from ragmetrics.messages import compose
 from ragmetrics.pipeline import run_night
 from ragmetrics.storage import open_store
+from tests.fakes.formats import terminal_text
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.unit.dashboard.test_refresh import text
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.messages import terminal_text
 from ragmetrics.pipeline import NightResult, run_night
 from ragmetrics.records import Finding, Gate, JudgeInfo, Source
 from ragmetrics.storage import open_store, save_gate
+from tests.fakes.formats import terminal_text
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 DAYS = [NIGHT - timedelta(ago) for ago in (2, 1, 0)]

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import make_settings
-from ragmetrics.messages import terminal_text
 from ragmetrics.pipeline import NightResult, run_night
 from ragmetrics.records import Finding
+from tests.fakes.formats import terminal_text
 from tests.fakes.logs import write_jsonl
 
 FIRST = date(2025, 3, 1)

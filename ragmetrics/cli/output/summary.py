@@ -22,7 +22,7 @@ from ragmetrics.cli.output.costs import print_budget, print_labelled, print_samp
 from ragmetrics.cli.output.labels import print_label_report, print_people
 from ragmetrics.cli.table import print_grid
 from ragmetrics.dashboard import detectable
-from ragmetrics.messages import terminal_text
+from ragmetrics.messages import FORMATS
 from ragmetrics.metrics import Metric
 from ragmetrics.records import Manifest, Status, Summary, unwatched_drop_text
 from ragmetrics.rules import Incident, incidents
@@ -310,7 +310,7 @@ def print_messages(console: Console, results: Sequence[NightResult]) -> None:
         if delivery.errors:
             said = f"not delivered: {delivery.errors[0]}"
         console.rule(f"Slack message of {result.manifest.date} ({said})", align="left")
-        console.print(terminal_text(delivery.message))
+        console.print(FORMATS.find("terminal").render(delivery.message.blocks))
         console.print()
 
 

@@ -1,1 +1,1 @@
-"""Formats of messages: Slack blocks, and their rendering for terminals, web pages and others."""
+"""Formats of messages: one module each, with an object of its name."""

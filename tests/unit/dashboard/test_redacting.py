@@ -17,7 +17,7 @@ from ragmetrics.dashboard import rebuild_dashboard, redacted, refresh_builds, re
 from ragmetrics.dashboard.redacting import redacted_row
 from ragmetrics.dashboard.row_selection import EarlierNight
 from ragmetrics.delivery import notify_failed_gate
-from ragmetrics.messages.slack import compose
+from ragmetrics.messages import compose
 from ragmetrics.people import calibrate
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import (

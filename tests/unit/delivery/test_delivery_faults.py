@@ -32,8 +32,8 @@ from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.delivery.timeouts import redact_secrets
 from ragmetrics.messages import (
     Message,
+    Note,
 )
-from ragmetrics.messages.block_kit import section
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.hooks import Hook
@@ -208,7 +208,7 @@ def test_what_a_service_refuses_lets_the_next_message_try(
     for status, tries in ((400, 2), (413, 2), (503, 1), (429, 1), (408, 1)):
         waits = [
             Undelivered(
-                night=FIRST, message=Message(str(number), [section("low")]), channel="TEAM_URL"
+                night=FIRST, message=Message(str(number), [Note("low")]), channel="TEAM_URL"
             )
             for number in (status, status + 1_000)
         ]

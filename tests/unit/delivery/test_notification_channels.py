@@ -20,14 +20,9 @@ from ragmetrics.delivery import (
     outbox,
 )
 from ragmetrics.errors import RagmetricsError, SettingsError
-from ragmetrics.messages import (
-    Message,
-)
-from ragmetrics.messages.block_kit import bullets, context, links, plain, section
-from ragmetrics.messages.formats import generic as rendering
+from ragmetrics.messages import FORMATS, Header, Message, Note, Section, bullets, links
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
-from ragmetrics.text import escape
 from tests.fakes.hooks import SECRET, Hook
 from tests.fakes.nights import HOSTILE, finding, night
 from tests.fakes.slack import SlackServer
@@ -272,67 +267,71 @@ def test_without_apprise_the_error_says_what_to_install(monkeypatch: pytest.Monk
 
 
 MESSAGE = Message(
-    "🔴 Critical: a &amp; b",
+    "🔴 Critical: a & b",
     [
-        {"type": "header", "text": plain("🔴 Critical: a & b")},
-        context("demo, night of 2026-11-19"),
-        {**section("*a* in b"), "fields": [{"type": "mrkdwn", "text": "*Mean*\n0.9 → 0.8"}]},
-        *bullets("Worst", ["“how?” (q_1)", "c &lt;d&gt;"]),
-        *links({"dashboard": "https://example.org/x", "store": "s3://bucket/x"}),
+        Header("🔴 Critical: a & b"),
+        Note("demo, night of 2026-11-19"),
+        Section("a", "in b", facts=(("Mean", "0.9 → 0.8"),)),
+        *bullets("Worst", ["“how?” (q_1)", "c <d>"]),
+        *links([("dashboard", "https://example.org/x"), ("store", "s3://bucket/x")]),
     ],
 )
 
 
+def title(form: str = "text", message: Message = MESSAGE) -> str:
+    """The headline in a format."""
+    return FORMATS.find(form).escape(message.headline)
+
+
+def body(form: str = "text", room: int | None = None, message: Message = MESSAGE) -> str:
+    """All else in a format."""
+    return str(FORMATS.find(form).render(message.body, room))
+
+
 def test_as_text() -> None:
     """One line each, links written out."""
-    assert rendering.title(MESSAGE) == "🔴 Critical: a & b"
-    assert rendering.body(MESSAGE) == (
+    assert title() == "🔴 Critical: a & b"
+    assert body() == (
         "demo, night of 2026-11-19\n\n"
         "a in b\n• Mean: 0.9 → 0.8\n\n"
         "Worst\n• “how?” (q_1)\n• c <d>\n\n"
-        "Open the dashboard: https://example.org/x\n\n"
-        "Store: s3://bucket/x"
+        "Open the dashboard: https://example.org/x\nStore: s3://bucket/x"
     )
 
 
 def test_as_markdown() -> None:
     """Styles as there, with what users wrote escaped."""
-    assert rendering.body(MESSAGE, "markdown") == (
+    assert body("markdown") == (
         "demo, night of 2026-11-19  \n  \n"
         "**a** in b  \n- **Mean**: 0.9 → 0.8  \n  \n"
         "**Worst**  \n- “how?” (q\\_1)  \n- c \\<d\\>  \n  \n"
-        "[Open the dashboard](<https://example.org/x>)  \n  \n"
-        "Store: s3://bucket/x"
+        "[Open the dashboard](<https://example.org/x>)  \nStore: s3://bucket/x"
     )
 
 
 def test_as_html() -> None:
     """Escaped once."""
-    assert rendering.title(MESSAGE, "html") == "🔴 Critical: a &amp; b"
-    assert "<b>Worst</b><br>\n&bull; “how?” (q_1)<br>\n&bull; c &lt;d&gt;<br>" in rendering.body(
-        MESSAGE, "html"
-    )
-    assert '<a href="https://example.org/x">Open the dashboard</a>' in rendering.body(
-        MESSAGE, "html"
-    )
+    assert title("html") == "🔴 Critical: a &amp; b"
+    assert "<b>Worst</b><br>\n&bull; “how?” (q_1)<br>\n&bull; c &lt;d&gt;<br>" in body("html")
+    assert '<a href="https://example.org/x">Open the dashboard</a>' in body("html")
 
 
 @given(st.text(max_size=80))
 def test_text_of_users_is_text_in_every_form(text: str) -> None:
     """No tag, link or style of theirs is left."""
-    message = Message("m", [section(f"*ours* {escape(text, 60)}")])
-    shown = rendering.body(message, "html").removeprefix("<b>ours</b>")
+    message = Message("m", [Section("ours", text)])
+    shown = body("html", message=message).removeprefix("<b>ours</b>")
     assert "<" not in shown.replace("<br>\n", "")
-    assert html.unescape(shown) == rendering.body(message).removeprefix("ours")
-    marked = rendering.body(message, "markdown").removeprefix("**ours**")
+    assert html.unescape(shown) == body(message=message).removeprefix("ours")
+    marked = body("markdown", message=message).removeprefix("**ours**")
     assert not re.search(r"(?<!\\)(?:\\\\)*[`*_\[\]<>#|~]", marked)
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
 @given(limit=st.integers(0, 300))
-def test_a_cut_body_ends_with_a_line(form: rendering.Form, limit: int) -> None:
+def test_a_cut_body_ends_with_a_line(form: str, limit: int) -> None:
     """What a service does not take is left out by whole lines, so no tag is cut in two."""
-    whole = rendering.body(MESSAGE, form)
-    cut = rendering.body(MESSAGE, form, limit)
+    whole = body(form)
+    cut = body(form, limit)
     assert len(cut) <= limit or len(whole) <= limit
     assert cut == whole or cut in ("", "…") or whole.startswith(cut.removesuffix("…").rstrip())

@@ -23,6 +23,7 @@ from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.errors import StoreError
 from ragmetrics.messages import (
     Message,
+    Note,
 )
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
@@ -30,7 +31,7 @@ from tests.fakes.nights import FIRST, finding, night
 from tests.fakes.slack import SlackServer
 
 SETTINGS = make_settings({})
-HELLO = Undelivered(night=FIRST, message=Message(text="hello", blocks=[{"type": "divider"}]))
+HELLO = Undelivered(night=FIRST, message=Message(text="hello", blocks=[Note("a line")]))
 
 
 class Killed(BaseException):

@@ -12,11 +12,11 @@ from hypothesis import given, settings, strategies as st
 from ragmetrics.delivery import AlertStore, advance_states
 from ragmetrics.delivery.outbox import deliver
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.messages import Message
+from ragmetrics.messages import Message, Note, Section
 from ragmetrics.records import AlertState, Finding, Level, Severity, Silence
 
 MONDAY = date(2026, 11, 16)
-HELLO = Message(text="hello", blocks=[{"type": "divider"}])
+HELLO = Message(text="hello", blocks=[Note("a line")])
 
 
 def a_finding(
@@ -411,7 +411,7 @@ def as_findings(night: dict[str, Level | None]) -> list[Finding]:
 
 def tell(told: Sequence[Finding]) -> Message:
     """A message that carries the transitions."""
-    return Message("", [{"key": one.key, "said": one.transition} for one in told if one.transition])
+    return Message("", [Section(one.key, one.transition) for one in told if one.transition])
 
 
 @given(steps, st.integers(1, 5))
@@ -428,7 +428,7 @@ def test_people_hear_a_sound_story(story, remind_days: int) -> None:
             book, _ = deliver(book, heard.append)
     book, _ = deliver(book, heard.append)
     for key in "ab":
-        said = [block["said"] for one in heard for block in one.blocks if block["key"] == key]
+        said = [block.beside for one in heard for block in one.blocks if block.title == key]
         firing = False
         for transition in said:
             assert (transition == "fired") != firing

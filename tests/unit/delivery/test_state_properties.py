@@ -34,6 +34,7 @@ from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.delivery.webhook import SlackError
 from ragmetrics.messages import (
     Message,
+    Section,
 )
 from ragmetrics.records import AlertState, Escalation, Finding, Manifest, Notification, Silence
 from ragmetrics.rules import (
@@ -100,7 +101,7 @@ def bare(book: AlertStore) -> dict[str, Any]:
 def tell(manifest: Manifest, findings: Sequence[Finding], **_: Any) -> Message | None:
     """A message of the transitions alone, which a test can read."""
     told = [
-        {"key": one.key, "said": one.transition, "night": str(manifest.date)}
+        Section(one.key, one.transition, (str(manifest.date),))
         for one in findings
         if one.transition
     ]
@@ -143,7 +144,7 @@ class Nights(RuleBasedStateMachine):
 
         def given_up(files: Files, one: Undelivered) -> str:
             """After two weeks: people read in the failed run what no channel took."""
-            self.heard += [(block["key"], block["said"]) for block in one.message.blocks]
+            self.heard += [(block.title, block.beside) for block in one.message.blocks]
             return give_up(files, one)
 
         self.patch.setattr(outbox, "give_up", given_up)
@@ -177,7 +178,7 @@ class Nights(RuleBasedStateMachine):
         if self.slack == "before Slack has it":
             raise Killed
         if self.repeated is None or message.blocks != self.repeated:
-            self.heard += [(block["key"], block["said"]) for block in message.blocks]
+            self.heard += [(block.title, block.beside) for block in message.blocks]
         else:  # at most once: the next time it counts
             self.repeated = None
         if self.slack == "after Slack has it":

@@ -15,7 +15,8 @@ import pytest
 from pydantic import SecretStr
 
 from ragmetrics.delivery.webhook import LONGEST_WAIT, OF_CONTENT, SlackError, send
-from ragmetrics.messages import Message
+from ragmetrics.messages import Message, Note
+from tests.fakes.formats import slack_blocks
 
 pytestmark = pytest.mark.process
 
@@ -76,7 +77,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         server.server_close()
 
 
-HELLO = Message(text="hello", blocks=[{"type": "divider"}])
+HELLO = Message(text="hello", blocks=[Note("a line")])
 OK = (200, "ok", {})
 
 
@@ -84,7 +85,9 @@ def test_confirmed_message_returns(serve: Any) -> None:
     """Status 200 with the body ok is a confirmation, and the message went as composed."""
     server = serve(OK)
     send(HELLO, server.webhook)
-    assert server.bodies == [{"text": "hello", "blocks": HELLO.blocks, "unfurl_links": False}]
+    assert server.bodies == [
+        {"text": "hello", "blocks": slack_blocks(HELLO), "unfurl_links": False}
+    ]
 
 
 @pytest.mark.parametrize(

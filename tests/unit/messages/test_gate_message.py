@@ -12,13 +12,14 @@ import pytest
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.delivery import Unconfirmed, notify_failed_gate, notify_gate
 from ragmetrics.errors import StoreError
-from ragmetrics.messages import Message, compose_failed_gate, compose_gate, terminal_text
+from ragmetrics.messages import Message, compose_failed_gate, compose_gate
 from ragmetrics.records import Gate
 from ragmetrics.storage import Files, load_failed_gates, load_gate, open_store, save_gate
+from tests.fakes.formats import slack_json, terminal_text
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted
 from tests.fakes.hooks import Hook
 from tests.fakes.slack import SlackServer
-from tests.unit.messages.test_slack import HOSTILE, acting, validate
+from tests.unit.messages.test_night_message import HOSTILE, acting, validate
 
 
 def write(given: Gate, **options: Any) -> Message:
@@ -86,7 +87,7 @@ def test_a_question_is_shown_once() -> None:
 def test_a_redacted_message_has_row_ids_alone() -> None:
     """With `redact` no question is in the message."""
     message = write(gate(), redact=True)
-    assert "refund" not in json.dumps(message.blocks)
+    assert "refund" not in slack_json(message)
     assert "• 1.000 → 0.000 context_recall (row-0)" in terminal_text(message)
 
 

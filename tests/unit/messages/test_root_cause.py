@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import AlertSettings
-from ragmetrics.messages import explain_root_cause, terminal_text
+from ragmetrics.messages import explain_root_cause
 from ragmetrics.records import ContributorShare, DatedChange, Finding, Manifest
 from ragmetrics.rules import evaluate_rules
 from ragmetrics.scoring import MetricScores
+from tests.fakes.formats import terminal_text
 from tests.fakes.past import (
     NOISY,
     TONIGHT,
@@ -25,7 +26,7 @@ from tests.fakes.past import (
     story,
     view,
 )
-from tests.unit.messages.test_slack import a_finding, validate, write
+from tests.unit.messages.test_night_message import a_finding, validate, write
 
 SECTIONS = ["billing"] * 20 + ["api"] * 20
 RULE = recall(max_drop=0.05, versus="trailing:7")

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from ragmetrics.config import AlertSettings
 from ragmetrics.delivery import AlertStore, advance_states
-from ragmetrics.messages.slack import compose
+from ragmetrics.messages import compose
 from ragmetrics.people import History
 from ragmetrics.records import (
     Calibration,

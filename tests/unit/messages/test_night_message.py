@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -12,8 +11,7 @@ import pytest
 import slackblocks
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.messages import Message, terminal_text
-from ragmetrics.messages.slack import compose
+from ragmetrics.messages import FORMATS, Message, bullets, compose
 from ragmetrics.records import (
     BudgetReport,
     ComparedMeans,
@@ -28,7 +26,7 @@ from ragmetrics.records import (
     WorstRow,
 )
 from ragmetrics.records.manifest import Usage
-from ragmetrics.text import escape
+from tests.fakes.formats import slack_blocks, slack_json, slack_text, terminal_text
 from tests.fakes.nights import fall
 
 NIGHT = date(2026, 11, 19)
@@ -155,17 +153,22 @@ def validate(message: Message) -> None:
             case _:
                 return slackblocks.Block.from_dict(data)
 
-    slackblocks.WebhookMessage(text=message.text, blocks=[block(one) for one in message.blocks])
+    blocks = slack_blocks(message)
+    slackblocks.WebhookMessage(text=slack_text(message), blocks=[block(one) for one in blocks])
     assert message.text.strip()
     assert "\n" not in message.text
-    assert len(json.dumps(message.blocks, ensure_ascii=False)) < 13_000
-    json.dumps(message.blocks, ensure_ascii=False).encode()
+    assert len(slack_json(message)) < 13_000
+    slack_json(message).encode()
 
 
 def acting(message: Message) -> list[str]:
     """What of a message's text acts as Slack's markup or hides in it, with where it stands."""
+    return acting_in([slack_text(message), *mrkdwn(slack_blocks(message))])
+
+
+def acting_in(shown: list[str]) -> list[str]:
+    """The same of texts."""
     marks = ("<", "https://", "@here", ":fire:", *"~`\x00\x1b\u202e\u200b")
-    shown = [message.text, *mrkdwn(message.blocks)]
     found = [f"{mark} in {text!r}" for text in shown for mark in marks if mark in text]
     return found + [f"* in {text!r}" for text in shown if text.count("*") % 2]
 
@@ -200,9 +203,11 @@ def test_fired_message_says_what_and_how_much() -> None:
 
 def test_what_of_a_move_is_mix_stands_beside_the_drop() -> None:
     """The means fell by more than like for like; where nothing is mix nothing is said."""
-    text = " ".join(mrkdwn(write(a_finding(drop=0.08, mix=0.027, mix_tags=["section"])).blocks))
+    text = " ".join(
+        mrkdwn(slack_blocks(write(a_finding(drop=0.08, mix=0.027, mix_tags=["section"]))))
+    )
     assert "*Mix*\nof the 0.107 that the mean fell, 0.027 is the mix of tag section" in text
-    assert "*Mix*" not in " ".join(mrkdwn(write(a_finding()).blocks))
+    assert "*Mix*" not in " ".join(mrkdwn(slack_blocks(write(a_finding()))))
 
 
 def test_a_sampled_night_says_so_beside_the_judge() -> None:
@@ -423,7 +428,7 @@ def test_reminder_and_still_firing() -> None:
 def test_redacted_message_has_ids_only() -> None:
     """With `redact` no question is in the message, and the row ids are."""
     message = write(a_finding(), redact=True)
-    assert "refund" not in json.dumps(message.blocks)
+    assert "refund" not in slack_json(message)
     assert "• 0.000 (row-0)" in terminal_text(message)
 
 
@@ -445,7 +450,7 @@ def test_places_no_browser_opens_are_text(place: str) -> None:
     """Slack rejects paths as button addresses: they are shown as they are."""
     message = write(a_finding(), dashboard=place)
     validate(message)
-    assert not [block for block in message.blocks if block["type"] == "actions"]
+    assert not [block for block in slack_blocks(message) if block["type"] == "actions"]
     assert f"Dashboard: {place}" in terminal_text(message)
 
 
@@ -466,7 +471,7 @@ def test_many_findings_are_grouped_and_cut() -> None:
     ]
     message = write(*findings)
     validate(message)
-    assert len(message.blocks) < 20
+    assert len(slack_blocks(message)) < 20
     assert "🔴 Critical: metric_0 fell, metric_1 fell and 198 more" in terminal_text(message)
     assert "and 186 more" in terminal_text(message)
 
@@ -488,12 +493,7 @@ def test_hostile_text_is_inert(text: str) -> None:
 
 def test_text_that_acts_as_markup_is_seen() -> None:
     """The check of the tests on hostile text can fail."""
-    section = {
-        "type": "section",
-        "text": {"type": "mrkdwn", "text": "*one <!channel>", "verbatim": True},
-    }
-    message = Message("look :fire:", [section])
-    assert acting(message) == [
+    assert acting_in(["look :fire:", "*one <!channel>"]) == [
         ":fire: in 'look :fire:'",
         "< in '*one <!channel>'",
         "* in '*one <!channel>'",
@@ -504,7 +504,7 @@ def test_text_that_acts_as_markup_is_seen() -> None:
 @settings(max_examples=300)
 def test_escaped_text_is_one_short_line_without_marks(text: str, limit: int) -> None:
     """Escaped text keeps within its limit, whole entities included."""
-    safe = escape(text, limit)
+    safe = FORMATS.find("slack").escape(text, limit)  # type: ignore[call-arg]
     assert len(safe) <= limit
     assert not set(safe) & set("<>*~`\n\r")
     for part in safe.split("&")[1:]:
@@ -513,14 +513,14 @@ def test_escaped_text_is_one_short_line_without_marks(text: str, limit: int) -> 
 
 def test_names_keep_their_underscores() -> None:
     """Underscores inside words are no style in Slack; metric names read as they are."""
-    assert escape("context_relevancy_chunks", 80) == "context_relevancy_chunks"
-    assert "_" not in escape("_not italic_ __x__", 80)
+    escape = FORMATS.find("slack").escape
+    assert escape("context_relevancy_chunks") == "context_relevancy_chunks"
+    assert "_" not in escape("_not italic_ __x__")
 
 
 def test_terminal_wraps_and_decodes() -> None:
-    """Long lines wrap at 88 columns, bullets keep their indent, entities are decoded."""
-    text = {"type": "mrkdwn", "text": "*T &amp; &lt;b&gt;*\n• " + "word " * 40}
-    lines = terminal_text(Message("", [{"type": "section", "text": text}])).splitlines()
+    """Long lines wrap at 88 columns, bullets keep their indent, texts are as logged."""
+    lines = terminal_text(Message("", bullets("T & <b>", ["word " * 40]))).splitlines()
     assert lines[0] == "T & <b>"
     assert max(map(len, lines)) <= 88
     assert lines[2].startswith("  word")

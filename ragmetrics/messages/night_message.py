@@ -1,24 +1,11 @@
-"""Composes the Slack message of a night's transitions in Block Kit.
-
-Text of users (questions, tags, ids, paths) passes through `escape`, so it cannot act as markup.
-Messages are within Slack's limits on blocks by construction.
-"""
+"""Composes the message of a night's transitions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from ragmetrics.messages.block_kit import (
-    MOST_FIELDS,
-    Block,
-    bullets,
-    context,
-    links,
-    mrkdwn,
-    plain,
-    section,
-)
+from ragmetrics.messages.blocks import Block, Header, Note, Section, bullets, links
 from ragmetrics.messages.lost_passage_lines import lost_passage_lines
 from ragmetrics.messages.message import Message
 from ragmetrics.records import (
@@ -36,13 +23,12 @@ from ragmetrics.records import (
 )
 from ragmetrics.rules import Incident, incidents, limit_of
 from ragmetrics.scoring import worse_segments
-from ragmetrics.text import clean, escape
+from ragmetrics.text import clean
 
 SEGMENTS = 3
 """From this number on, segments of a metric share one line, which names this number of them."""
 SHOWN = 4
-"""Fired incidents shown with all their numbers. Slack rejects messages of more than about 12,000
-characters, whatever its limits per block."""
+"""Fired incidents shown with all their numbers."""
 _DETAILED = ("fired", "escalated")
 """Transitions that are shown with all their numbers."""
 
@@ -80,10 +66,10 @@ def compose(
     if first and first.mean is not None:
         numbers = f": {_change(first)}{_mean_beside(first)}"
     night = f" ({manifest.dataset}, night of {manifest.date})"
-    blocks = [
-        {"type": "header", "text": plain(title)},
-        context(_night(manifest)),
-        *bullets("Damaged files", (escape(one, 300) for one in manifest.damaged)),
+    blocks: list[Block] = [
+        Header(title),
+        Note(_night(manifest)),
+        *bullets("Damaged files", (clean(one, 300) for one in manifest.damaged)),
         *(_section(one, manifest, titled=len(fired) > 1) for one in fired[:SHOWN]),
         *bullets("Lost passages", lost_passage_lines(manifest.lost_passages, redact=redact)),
         *bullets("Topics that fell", _topics(manifest)),
@@ -94,14 +80,14 @@ def compose(
         *bullets("Closed", _lines(_over(resolved, judged=False)), dashboard),
         *bullets(
             "Significantly worse, without an alert",
-            (escape(unwatched_drop_story(f), 250) for f in manifest.falls),
+            (clean(unwatched_drop_story(f), 250) for f in manifest.falls),
         ),
         *bullets("Worst segments", _segments(manifest, list(metrics))),
         *bullets("Worst rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
-        *links({"dashboard": dashboard, "run": run_url}),
-        context(_judge(manifest)),
+        *links([("dashboard", dashboard), ("run", run_url)]),
+        Note(_judge(manifest)),
     ]
-    return Message(text=escape(title + numbers + night, 300), blocks=blocks)
+    return Message(text=clean(title + numbers + night, 300), blocks=blocks)
 
 
 def _redacted(finding: Finding, hidden: Mapping[str, str]) -> Finding:
@@ -204,20 +190,20 @@ def _mean_beside(finding: Finding) -> str:
     return f"; mean of {'its' if finding.segment else 'all'} rows {mean}"
 
 
-def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Block:
+def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Section:
     """One fired incident with all its numbers, or in words where it has none. Common numbers of
     rules on the same rows are shown once.
 
     `titled` adds a title, which a message with a single incident does not need.
     """
     finding = incident.cause
-    segment = f" in {escape(str(finding.segment), 80)}" if finding.segment else ""
-    title = f"*{escape(_what(incident), 80)}*{segment}\n" if titled or segment else ""
+    segment = f"in {clean(str(finding.segment), 80)}" if finding.segment else ""
+    title = clean(_what(incident), 80) if titled or segment else ""
     if finding.mean is None or finding.level == "no_data":
-        since = f"\nSince {finding.since}" if finding.since else ""
-        folded = [escape(_capital(incident.folded), 300)] if incident.folded else []
-        words = f"{title}{escape(incident.message, 400) or '–'}"
-        return section("\n".join([words, *_escalated(incident), *folded]) + since)
+        folded = [clean(_capital(incident.folded), 300)] if incident.folded else []
+        since = [f"Since {finding.since}"] if finding.since else []
+        lines = [clean(incident.message, 400) or "–", *_escalated(incident), *folded, *since]
+        return Section(title, segment, tuple(lines))
     rules = (finding, *incident.alike)
     alone = sum(one.drop is not None for one in rules) == 1
     rows = _rows(finding.n, _sample(manifest, finding))
@@ -229,13 +215,13 @@ def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Block:
         "Mix": next(filter(None, map(_mix, rules)), ""),
         "Since": str(min((one.since for one in rules if one.since), default="")),
         "Level": str(finding.change or ""),
-        "Attributed to": "\n".join(escape(str(one), 120) for one in finding.carriers or ()),
+        "Attributed to": "\n".join(clean(str(one), 120) for one in finding.carriers or ()),
     }
-    shown = [mrkdwn(f"*{label}*\n{value}") for label, value in fields.items() if value]
-    also = "".join(f"; {escape(limit_of(one), 100)}" for one in incident.alike)
+    facts = tuple((label, value) for label, value in fields.items() if value)
+    also = "".join(f"; {clean(limit_of(one), 100)}" for one in incident.alike)
     plural = "Rules" if incident.alike else "Rule"
-    lines = [f"{title}{plural}: {escape(finding.rule, 200)}{also}", *_escalated(incident)]
-    return {**section("\n".join(lines)), "fields": shown[:MOST_FIELDS]}
+    rule = f"{plural}: {clean(finding.rule, 200)}{also}"
+    return Section(title, segment, (rule, *_escalated(incident)), facts)
 
 
 def _escalated(incident: Incident) -> list[str]:
@@ -243,8 +229,8 @@ def _escalated(incident: Incident) -> list[str]:
     found = next((one for one in incident.findings if one.transition == "escalated"), None)
     if found is None:
         return []
-    worse = f"Significantly {escape(str(found.escalation), 300)}" if found.escalation else ""
-    ended = f"No longer {escape(str(found.ended), 200)}" if found.ended else ""
+    worse = f"Significantly {clean(str(found.escalation), 300)}" if found.escalation else ""
+    ended = f"No longer {clean(str(found.ended), 200)}" if found.ended else ""
     return [one for one in (worse, ended) if one]
 
 
@@ -252,7 +238,7 @@ def _compared(finding: Finding, *, alone: bool) -> list[tuple[str, str]]:
     """The comparison of a drop rule: both means over the compared questions, and the drop."""
     if finding.drop is None:
         return []
-    label = escape(finding.baseline_label or "", 60)
+    label = clean(finding.baseline_label or "", 60)
     named = bool(label) and not alone
     before = _before(finding, "" if named else label)
     return [
@@ -302,7 +288,7 @@ def _mix(finding: Finding) -> str:
     """The part of the change of the mean that is the mix of tags; the drop is without it."""
     if finding.drop is None or finding.mix is None:
         return ""
-    return escape(mix_text(finding.drop + finding.mix, finding.mix, finding.mix_tags), 200)
+    return clean(mix_text(finding.drop + finding.mix, finding.mix, finding.mix_tags), 200)
 
 
 def _lines(found: Sequence[Incident]) -> list[str]:
@@ -319,12 +305,12 @@ def _of_group(group: Sequence[Incident]) -> list[str]:
         return [_line(one) for one in group]
     causes = [one.cause for one in group]
     named = [
-        escape(str(one.segment), 60) + ("" if one.mean is None else f" {_change(one)}")
+        clean(str(one.segment), 60) + ("" if one.mean is None else f" {_change(one)}")
         for one in causes[:SEGMENTS]
     ]
     more = f" and {len(group) - SEGMENTS} more" if len(group) > SEGMENTS else ""
-    silence = f", {escape(str(causes[0].silence), 200)}" if causes[0].silence else ""
-    what = f"{escape(_what(group[0]), 80)} in {len(group)} segments"
+    silence = f", {clean(str(causes[0].silence), 200)}" if causes[0].silence else ""
+    what = f"{clean(_what(group[0]), 80)} in {len(group)} segments"
     return [f"{what}: {'; '.join(named)}{more}{silence}"]
 
 
@@ -332,27 +318,27 @@ def _line(incident: Incident) -> str:
     finding = incident.cause
     was = "was firing since" if finding.transition == "resolved" else "firing since"
     since = f", {was} {finding.since}" if finding.since else ""
-    silence = f", {escape(str(finding.silence), 200)}" if finding.silence else ""
-    folded = f"; {escape(incident.folded, 200)}" if incident.folded else ""
+    silence = f", {clean(str(finding.silence), 200)}" if finding.silence else ""
+    folded = f"; {clean(incident.folded, 200)}" if incident.folded else ""
     longest = 500 if finding.transition == "reminded" else 250
-    return escape(incident.message, longest) + since + silence + folded
+    return clean(incident.message, longest) + since + silence + folded
 
 
 def _snoozed(incident: Incident) -> str:
     finding = incident.cause
-    segment = f" in {escape(str(finding.segment), 80)}" if finding.segment else ""
-    return f"{escape(_what(incident), 80)}{segment}, {escape(str(finding.silence), 200)}"
+    segment = f" in {clean(str(finding.segment), 80)}" if finding.segment else ""
+    return f"{clean(_what(incident), 80)}{segment}, {clean(str(finding.silence), 200)}"
 
 
 def _night(manifest: Manifest) -> str:
     source = manifest.source
     builds = sorted(source.index_builds.items(), key=lambda build: -build[1])
     one = len(builds) == 1 and builds[0][1] == source.rows
-    named = [escape(name, 60) + ("" if one else f" ({rows:,} rows)") for name, rows in builds[:3]]
+    named = [clean(name, 60) + ("" if one else f" ({rows:,} rows)") for name, rows in builds[:3]]
     more = f" and {len(builds) - 3} more" if len(builds) > 3 else ""
     return ", ".join(
         [
-            f"{escape(manifest.dataset, 80)}, night of {manifest.date}",
+            f"{clean(manifest.dataset, 80)}, night of {manifest.date}",
             f"{source.rows:,} rows",
             *([f"{source.quarantined:,} in quarantine"] if source.quarantined else []),
             *([f"index build {', '.join(named)}{more}"] if named else []),
@@ -361,11 +347,11 @@ def _night(manifest: Manifest) -> str:
 
 
 def _judge(manifest: Manifest) -> str:
-    note = f" ({escape(manifest.judge.note, 400)})" if manifest.judge.note else ""
+    note = f" ({clean(manifest.judge.note, 400)})" if manifest.judge.note else ""
     budget = manifest.budget
     sampled = budget and (budget.share < 1 or budget.rows_over)
     over = f"; over budget: {budget.rows_over:,} rows" if budget and sampled else ""
-    return f"Judge: {escape(manifest.judge.name, 80)}{note}{over}{_sampled(manifest)}"
+    return f"Judge: {clean(manifest.judge.name, 80)}{note}{over}{_sampled(manifest)}"
 
 
 def _sampled(manifest: Manifest) -> str:
@@ -378,7 +364,7 @@ def _sampled(manifest: Manifest) -> str:
 
 def _topics(manifest: Manifest) -> list[str]:
     fallen = manifest.topics.fallen if manifest.topics else []
-    return [escape(fallen_topic_text(one), 300) for one in fallen]
+    return [clean(fallen_topic_text(one), 300) for one in fallen]
 
 
 def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:
@@ -392,9 +378,9 @@ def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:
         mean = whole.mean
         lowest = [one for one in worse if one.metric == metric]
         for one in sorted(lowest, key=lambda one: one.loss(mean), reverse=True)[:3]:
-            which = "" if len(metrics) == 1 else f"{escape(metric, 60)}, "
+            which = "" if len(metrics) == 1 else f"{clean(metric, 60)}, "
             rows = _rows(one.scored, one.sample)
-            where = f"{which}{escape(str(one.segment), 80)}"
+            where = f"{which}{clean(str(one.segment), 80)}"
             lines.append(f"{where}: {one.mean:z.3f} ({rows}; all rows {mean:z.3f})")
     return lines
 
@@ -408,7 +394,7 @@ def _worst(manifest: Manifest, metrics: Collection[str], redact: bool) -> list[s
         once.setdefault(row.id, row)
     lines = []
     for row in list(once.values())[:3]:
-        which = "" if len(metrics) == 1 else f"{escape(row.metric, 60)} "
-        question = "" if redact else f"“{escape(row.user_input, 150)}” "
-        lines.append(f"{row.value:z.3f} {which}{question}({escape(row.id, 60)})")
+        which = "" if len(metrics) == 1 else f"{clean(row.metric, 60)} "
+        question = "" if redact else f"“{clean(row.user_input, 150)}” "
+        lines.append(f"{row.value:z.3f} {which}{question}({clean(row.id, 60)})")
     return lines

@@ -1,0 +1,65 @@
+"""Reads messages that earlier versions stored: they were Block Kit, with text escaped for Slack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from html import unescape
+from typing import Any
+
+_BOLD = re.compile(r"\*([^*\n]*)\*")
+_MORE = re.compile(r"(?:<([^<>|\s]+)\|)?and (\d{1,9}) more>?")
+
+
+def from_block_kit(stored: Any) -> Any:
+    """A stored message with neutral blocks; one of today, and what is none, as it is."""
+    if not isinstance(stored, dict) or not isinstance(stored.get("blocks"), list):
+        return stored
+    blocks = [one for one in stored["blocks"] if isinstance(one, dict)]
+    if not any("type" in one for one in blocks):
+        return stored
+    neutral = [new for one in blocks for new in _neutral(one)]
+    return {**stored, "text": unescape(str(stored.get("text", ""))), "blocks": neutral}
+
+
+def _neutral(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    match block.get("type"):
+        case "header":
+            yield {"kind": "header", "text": _text(block.get("text"))}
+        case "section":
+            yield _section(block)
+        case "actions":
+            targets = [
+                (_text(one.get("text")), one.get("url")) for one in _parts(block, "elements")
+            ]
+            names = [(name.removeprefix("Open the "), str(url)) for name, url in targets]
+            yield {"kind": "links", "targets": names}
+        case "context":
+            for one in _parts(block, "elements"):
+                yield {"kind": "note", "text": _text(one)}
+
+
+def _section(block: Mapping[str, Any]) -> dict[str, Any]:
+    """A list, where its lines are marked as one; else a paragraph."""
+    text = _text(block.get("text"))
+    first, *lines = text.split("\n")
+    title = _BOLD.match(first)
+    named, beside = (title[1], first[title.end() :].strip()) if title else ("", "")
+    if lines and lines[0].startswith("• "):
+        more = _MORE.fullmatch(lines[-1])
+        page, left = (more[1] or "", int(more[2])) if more else ("", 0)
+        listed = [one.removeprefix("• ") for one in (lines[:-1] if more else lines)]
+        return {"kind": "bullets", "title": named, "lines": listed, "more": left, "page": page}
+    facts = [_text(one).replace("*", "").partition("\n")[::2] for one in _parts(block, "fields")]
+    lines = lines if title else [first, *lines]
+    return {"kind": "section", "title": named, "beside": beside, "lines": lines, "facts": facts}
+
+
+def _text(text: Any) -> str:
+    found = text.get("text", "") if isinstance(text, dict) else ""
+    return unescape(str(found))
+
+
+def _parts(block: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    parts = block.get(name)
+    return [one for one in parts if isinstance(one, dict)] if isinstance(parts, list) else []

@@ -1,0 +1,57 @@
+"""HTML for mail: styles stand in the elements, since mail clients know no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import ClassVar
+
+from ragmetrics.messages.blocks import Table, Text
+from ragmetrics.messages.text_format import TextFormat
+
+_CELL = "padding:6px 8px 6px 0;border-bottom:1px solid #8a8f98;vertical-align:top"
+_NAME = f"{_CELL};text-align:left;overflow-wrap:anywhere"
+_NUMBER = f"{_CELL};text-align:right"
+
+
+class Html(TextFormat):
+    """HTML that loads nothing."""
+
+    name: ClassVar[str] = "html"
+    ending: ClassVar[str] = "<br>\n"
+    bullet: ClassVar[str] = "&bull; "
+
+    def escape(self, text: str) -> str:
+        """A text without elements and entities."""
+        return escape(super().escape(text))
+
+    def headline(self, text: Text) -> str:
+        """The headline."""
+        return f"<b>{self.line(text)}</b>"
+
+    def bold(self, text: Text) -> str:
+        """A title."""
+        return f"<b>{self.line(text)}</b>"
+
+    def link(self, label: str, address: str) -> str:
+        """A link."""
+        return f'<a href="{escape(address)}">{self.escape(label)}</a>'
+
+    def table(self, block: Table) -> Iterator[str]:
+        """A table, in one piece."""
+        if block.title:
+            yield self.bold(block.title)
+        head = "".join(self._cell("th", at, one, block) for at, one in enumerate(block.headers))
+        rows = "".join(
+            f"<tr>{''.join(self._cell('td', at, one, block) for at, one in enumerate(row))}</tr>"
+            for row in block.rows
+        )
+        yield f'<table style="border-collapse:collapse"><tr>{head}</tr>{rows}</table>'
+
+    def _cell(self, tag: str, at: int, text: Text, block: Table) -> str:
+        style = _NAME if at in block.names else _NUMBER
+        scope = ' scope="col"' if tag == "th" else ""
+        return f'<{tag}{scope} style="{style}">{self.line(text)}</{tag}>'
+
+
+html = Html()
