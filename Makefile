@@ -111,7 +111,7 @@ bench: $(BIN)/.dev-installed $(RAGAS_VENV)/.installed $(DEEPEVAL_VENV)/.installe
 	$(BIN)/python -m benchmarks
 
 parity: $(BIN)/.dev-installed $(RAGAS_VENV)/.installed $(RAGAS_0_1_VENV)/.installed ## compare the ragas_* metrics with ragas itself
-	$(BIN)/python -m benchmarks.parity
+	$(BIN)/python -m scripts.parity
 
 screenshots: $(BIN)/.dev-installed ## make the pictures of the docs; needs Chromium
 	$(BIN)/python -m scripts.screenshots

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import engine_log, prompt_layouts
+from benchmarks import engine_log
 from benchmarks.engine_runs import (
     DEEPEVAL,
     IN_FLIGHT,
@@ -267,10 +267,6 @@ def caches(bench: Bench) -> Iterator[Figure]:
                 yield from _priced(at, told["prompt_tokens"], told["cached_tokens"], len(rows))
                 yield Figure(f"{at}: said to be saved, $", told["usd_saved"] or 0, "{:.4f}")
                 yield Figure(f"{at}: wall, seconds", run.wall)
-        for layout, messages in prompt_layouts.NOT_BUILT.items():
-            counted = prompt_layouts.count(messages, rows, DEFAULT_METRICS)
-            at = f"{name}, {layout} (counted)"
-            yield from _priced(at, counted.prompt, counted.cached, len(rows))
 
 
 def _priced(at: str, prompt: float, cached: float, rows: int) -> Iterator[Figure]:

@@ -1,6 +1,6 @@
 """False alarms and detection: the alert rules, night after night, on nights whose truth is known.
 
-python -m benchmarks alarms [--rows NIGHTS]
+python -m research alarms [--rows NIGHTS]
 
 The nights are those of `alarm_world`, the rules and the state machine those of a run.
 """

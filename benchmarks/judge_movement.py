@@ -1,6 +1,6 @@
 """A judge whose level moves from night to night: what is said of nights on which nothing changed.
 
-python -m benchmarks movement [--rows NIGHTS]
+python -m research movement [--rows NIGHTS]
 
 The nights are those of `moving_world`: real per-question scores. `before` leaves out how far the
 judge moves, `after` is the code as it runs; both see the same nights.

@@ -1,4 +1,4 @@
-"""Active sampling on nights whose truth is known: a small form of `python -m benchmarks active`."""
+"""Active sampling on nights whose truth is known: a small form of `python -m research active`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from benchmarks.active_sampling import CELLS, DRIFTED, Found, measure, synthetic
+from research.active_sampling import CELLS, DRIFTED, Found, measure, synthetic
 
 NIGHTS, ROWS, HALF_WIDTH = 40, 4_000, 0.04
 

@@ -1,4 +1,4 @@
-"""Alarms that hold all year: a small form of `python -m benchmarks all-year`.
+"""Alarms that hold all year: a small form of `python -m research all-year`.
 
 The bounds leave room for chance at these numbers, and none for a test that ignores the weekday, the
 mix of questions or the judge's movement: plain means give one false slow decline a year and more.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.all_year import (
+from benchmarks.all_year_world import Fall, years
+from research.all_year import (
     BUDGETS,
     SLOW,
     equal_budget,
@@ -17,7 +18,6 @@ from benchmarks.all_year import (
     slow_declines,
     sudden_drops,
 )
-from benchmarks.all_year_world import Fall, years
 
 
 def test_a_budget_holds_in_quiet_years() -> None:

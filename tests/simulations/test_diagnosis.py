@@ -1,5 +1,5 @@
 """Lost passages, topics and what-ifs in worlds whose truth is known: small forms of
-`python -m benchmarks lost topics whatif`.
+`python -m research lost topics whatif`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from benchmarks import topics as topic_world, whatif as whatif_world
-from benchmarks.fault_world import FAULTS, first_world, read_questions, worsen_ranker
-from benchmarks.lost_passages import HIDDEN_FROM_LOGS, confusion, diagnose
 from ragmetrics.records import question_key
+from research import topics as topic_world, whatif as whatif_world
+from research.fault_world import FAULTS, first_world, read_questions, worsen_ranker
+from research.lost_passages import HIDDEN_FROM_LOGS, confusion, diagnose
 
 
 def right(faults: tuple[str, ...], *, probe: bool) -> float:

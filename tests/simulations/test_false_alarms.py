@@ -1,4 +1,4 @@
-"""The alert rules on nights whose truth is known: a small form of `python -m benchmarks alarms`.
+"""The alert rules on nights whose truth is known: a small form of `python -m research alarms`.
 
 The bounds leave room for chance at these numbers, and none for a rule that is broken: suspects that
 fire by their number alone fired on two nights of three.

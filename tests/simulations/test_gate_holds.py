@@ -1,10 +1,10 @@
-"""Gates of few golden questions, in the synthetic worlds of `benchmarks.gate_holds`: seconds."""
+"""Gates of few golden questions, in the synthetic worlds of `research.gate_holds`: seconds."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks.gate_holds import held, worlds
+from research.gate_holds import held, worlds
 
 DRAWS = 150
 WORLDS = worlds(None)

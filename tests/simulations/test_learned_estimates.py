@@ -1,11 +1,12 @@
-"""Small forms of `python -m benchmarks learned`, on items whose truth is known."""
+"""Small forms of `python -m research learned`, on items whose truth is known."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from benchmarks.learned_judge import (
+from ragmetrics.people.calibration.learned_fit import Examples
+from research.learned_judge import (
     Labelled,
     ScoredRows,
     compare_ways,
@@ -13,7 +14,6 @@ from benchmarks.learned_judge import (
     scored_rows,
     simulate_refitted,
 )
-from ragmetrics.people.calibration.learned_fit import Examples
 
 ROWS, ITEMS = 300, 3
 

@@ -1,5 +1,5 @@
 """A judge whose level moves from night to night, on questions that never recur: a small form of
-`python -m benchmarks movement`; about twenty seconds.
+`python -m research movement`; about twenty seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What people would say in worlds whose truth is known: a small form of `benchmarks labels`."""
+"""What people would say in worlds whose truth is known: a small form of `research labels`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.label_ceiling import best_test, labels_needed, rates_of
-from benchmarks.people_labels import DESIGNS, FORMS, measure
 from ragmetrics.stats import ErrorRates, JudgedNight, rogan_gladen
+from research.label_ceiling import best_test, labels_needed, rates_of
+from research.people_labels import DESIGNS, FORMS, measure
 
 DRAWS = 150
 LEAST = 0.895

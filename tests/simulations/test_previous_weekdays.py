@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.weekday_world import World, made_sections
-from benchmarks.weekdays import PREVIOUS, unchanged
+from research.weekday_world import World, made_sections
+from research.weekdays import PREVIOUS, unchanged
 
 
 def test_previous_compares_a_day_with_the_same_day_of_a_week_before() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
-from benchmarks.parity import ENVIRONMENTS, compared, make_rows, ours
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics.bundled.ragas_context_recall import ATTRIBUTION
 from ragmetrics.metrics.bundled.ragas_context_relevance import FIRST, SECOND
 from ragmetrics.metrics.bundled.ragas_context_relevancy import EXTRACTION
 from ragmetrics.metrics.bundled.ragas_response_relevancy import GENERATION
 from ragmetrics.records import Prompt
+from scripts.parity import ENVIRONMENTS, compared, make_rows, ours
 from tests.fakes.clients import JudgeServer
 from tests.fakes.ragas_replies import ragas_reply
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from benchmarks.prediction_powered import cheap_scores, measure, measure_planned
 from ragmetrics.stats import (
     allocate,
     mean_interval,
@@ -18,6 +17,7 @@ from ragmetrics.stats import (
     rows_to_judge,
 )
 from ragmetrics.stats.prediction_powered_mean import Powered
+from research.prediction_powered import cheap_scores, measure, measure_planned
 
 Floats = NDArray[np.float64]
 NAMES = st.sampled_from("abcdefgh")
@@ -251,7 +251,7 @@ def test_the_half_width_is_reached() -> None:
 
 
 def test_a_judge_that_agrees_narrows_the_interval_and_keeps_its_coverage() -> None:
-    """Correlation 0.6: by 15% or more. benchmarks/prediction_powered.py has 2,000 nights."""
+    """Correlation 0.6: by 15% or more. research/prediction_powered.py has 2,000 nights."""
     found = measure("correlation 0.6", nights=400, rows=3_000, judged=200)
     assert found.gain >= 0.15
     assert 0.92 <= found.coverage <= 0.98

@@ -1,11 +1,11 @@
-"""Weeks that go by the day: a small form of `python -m benchmarks weekdays`, on made scores."""
+"""Weeks that go by the day: a small form of `python -m research weekdays`, on made scores."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.weekday_world import World, made_sections
-from benchmarks.weekdays import unchanged
+from research.weekday_world import World, made_sections
+from research.weekdays import unchanged
 
 SECTIONS = made_sections(np.random.default_rng(1))
 

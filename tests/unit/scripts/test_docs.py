@@ -94,11 +94,17 @@ def test_named_files_of_code_exist(page: Path) -> None:
     """A module that was merged or renamed is renamed in the docs too. A page may also name a file
     that it has the reader write.
     """
-    code = [
-        file.as_posix()
-        for folder in ("ragmetrics", "flows", "tasks", "tests", "scripts", "benchmarks", "examples")
-        for file in (ROOT / folder).rglob("*.py*")
+    folders = [
+        "ragmetrics",
+        "flows",
+        "tasks",
+        "tests",
+        "scripts",
+        "benchmarks",
+        "research",
+        "examples",
     ]
+    code = [file.as_posix() for folder in folders for file in (ROOT / folder).rglob("*.py*")]
     written = {block.name for block in blocks(page)}
     for name in set(MODULE.findall(page.read_text("utf-8"))) - written:
         assert any(file.endswith(f"/{name}") for file in code), name

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from benchmarks.coverage import power
 from ragmetrics.stats import Drop, compare, detectable
 from ragmetrics.stats.intervals import paired_interval
 from ragmetrics.stats.sign_flip_test import sign_flip_p_value
+from research.coverage import power
 
 BEFORE = [0.9, 0.8, 1.0, 0.6, 0.7, 0.9]
 NOW = [0.7, 0.8, 0.6, 0.5, 0.7, 0.4]
@@ -214,7 +214,7 @@ def test_something_is_always_too_small_to_detect(
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_the_detectable_drop_is_found_four_nights_of_five(paired: bool) -> None:
-    """Simulated: benchmarks/coverage.py has more of it."""
+    """Simulated: research/coverage.py has more of it."""
     assert 0.75 <= power(paired, 100, nights=500) <= 0.9
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from benchmarks.coverage import Cell, cover
 from ragmetrics.stats import Mean, detectable, mean_interval
 from ragmetrics.stats.intervals import ALIKE, FEWEST_QUESTIONS
+from research.coverage import Cell, cover
 
 UNIT = st.floats(0, 1)
 ROWS = st.lists(st.tuples(UNIT, st.sampled_from("abcdef")), min_size=1, max_size=30)
@@ -184,7 +184,7 @@ def test_the_detectable_effect_is_that_of_the_guarded_error() -> None:
 @pytest.mark.parametrize("mean", ["0.02", "middle", "0.98"])
 @pytest.mark.parametrize("kind", ["graded", "binary", "continuous"])
 def test_the_interval_holds_the_truth_19_nights_of_20(kind: str, mean: str, layout: str) -> None:
-    """500 simulated nights of 30 questions: benchmarks/coverage.py has 2,000, and larger ones."""
+    """500 simulated nights of 30 questions: research/coverage.py has 2,000, and larger ones."""
     found = cover(Cell(kind, mean, 30, layout), nights=500)
     assert found.told == 1
     assert found.share is not None

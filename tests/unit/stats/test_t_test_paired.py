@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from benchmarks.coverage import DROPS, cover_drop
 from ragmetrics.stats import Numbers
 from ragmetrics.stats.intervals import paired_interval
 from ragmetrics.stats.t_test import paired_contrast
+from research.coverage import DROPS, cover_drop
 
 DIFFERENCES = st.lists(st.floats(-1, 1), min_size=2, max_size=40).map(np.array)
 
@@ -125,5 +125,5 @@ def test_where_many_moved_it_covers_what_it_says(n: int) -> None:
     "kind", ["15% move, SD 0.02", "the same, and 1 in 10 loses 0.5", "all lose 0.05, SD 0.02"]
 )
 def test_graded_moves_are_covered_as_well(kind: str) -> None:
-    """Simulated, within chance of 93% to 97%: benchmarks/coverage.py has more of it."""
+    """Simulated, within chance of 93% to 97%: research/coverage.py has more of it."""
     assert 0.91 <= cover_drop(DROPS[kind], 100, nights=400)[0] <= 0.985

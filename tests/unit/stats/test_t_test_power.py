@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from benchmarks.coverage import power_of_a_limit
 from ragmetrics.stats import detectable, smallest_enough
 from ragmetrics.stats.t_test import MOST_QUESTIONS
+from research.coverage import power_of_a_limit
 
 EFFECTS = st.floats(0.02, 2)
 SPREADS = st.floats(0.01, 2)
@@ -47,5 +47,5 @@ def test_the_search_finds_the_first(fewest: int, first: int) -> None:
 
 
 def test_a_limit_as_far_as_is_detectable_is_told_four_nights_of_five() -> None:
-    """Simulated: benchmarks/coverage.py has more of it."""
+    """Simulated: research/coverage.py has more of it."""
     assert 0.75 <= power_of_a_limit(100, nights=500) <= 0.9

@@ -1,6 +1,6 @@
 """Alarms that hold all year: false alarms a year, slow declines and sudden drops, by the budget.
 
-python -m benchmarks all-year [--rows YEARS]
+python -m research all-year [--rows YEARS]
 
 The years are those of `all_year_world`: 365 nights, whose mix goes by weekday and season and
 drifts, with a judge that moves by 0.01 a night. The last lines are of the rules and the state
@@ -26,7 +26,7 @@ from benchmarks.all_year_world import (
     drops,
     years,
 )
-from benchmarks.weekday_world import World, draw, made_sections, real_sections, shares
+from research.weekday_world import World, draw, made_sections, real_sections, shares
 from ragmetrics.config import AlertSettings
 from ragmetrics.stats import night_levels
 

@@ -1,7 +1,7 @@
 """The `ragas_*` twins beside ragas itself, on the same rows and the same local judge.
 
     make parity        (makes ragas's environments first)
-    python -m benchmarks.parity [--rows 50]
+    python -m scripts.parity [--rows 50]
 
 ragas runs under Pythons of its own: $RAGAS_PYTHON (0.4.3) and $RAGAS_0_1_PYTHON (0.1.10).
 The judge answers by the hash of what it is sent. ragas 0.1 also asks where there is nothing to
@@ -107,7 +107,7 @@ ENVIRONMENTS = (
 
 def main() -> int:
     """Compare all twins whose ragas is installed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.parity", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m scripts.parity", description=__doc__)
     parser.add_argument("--rows", type=int, default=50)
     rows = make_rows(parser.parse_args().rows)
     missing = [one for one in ENVIRONMENTS if not one.installed]

@@ -1,4 +1,4 @@
-"""What a cheap judge adds to a sample: `python -m benchmarks sampled`.
+"""What a cheap judge adds to a sample: `python -m research sampled`.
 
 A night has 20,000 rows, of which 500 are judged by the expensive judge: grades 0, 0.5 and 1 with
 chances of 0.2, 0.3 and 0.5, so that the truth is 0.65. The cheap judge scores all rows, correlated

@@ -1,6 +1,6 @@
 """How far hostile rows move the others' `context_relevance` with the embedded judge.
 
-python -m benchmarks.hostile_rows LOGS...
+python -m research.hostile_rows LOGS...
 
 To each log a twentieth of rows is added whose words are chosen to shift the weights of words. The
 mean of the log's own rows stands beside what it is without them: with the weights as they are, and

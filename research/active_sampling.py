@@ -1,4 +1,4 @@
-"""Verdicts for a half width of 0.02, by each way to sample: `python -m benchmarks active`.
+"""Verdicts for a half width of 0.02, by each way to sample: `python -m research active`.
 
 A night has 20,000 rows. Each way plans its sample by three nights before, as the nightly does, and
 is then drawn and estimated on new nights. The ways: a plain sample of rows with equal chances; the

@@ -1,4 +1,4 @@
-"""How well the embedded judge agrees with labelled sets: `python -m benchmarks.judge_quality SETS`.
+"""How well the embedded judge agrees with labelled sets: `python -m research.judge_quality SETS`.
 
 Every constant is chosen anew for each set from the other sets alone, and the figures that those
 constants give on the set left out stand beside those of the constants in use. What is chosen, and
@@ -22,8 +22,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from benchmarks.judge_evidence import Evidence, Recall, gather, gather_recall
-from benchmarks.plain_overlap import PlainOverlap
+from research.judge_evidence import Evidence, Recall, gather, gather_recall
+from research.plain_overlap import PlainOverlap
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_overlap import TUNING, Overlap, Tuning
@@ -281,7 +281,7 @@ def _figures(*values: float | None) -> str:
 def main() -> None:
     """Measure all sets and print the tables."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.judge_quality",
+        prog="python -m research.judge_quality",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

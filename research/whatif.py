@@ -1,6 +1,6 @@
 """Whether a what-if tells the right variant, with an interval that holds the truth.
 
-    python -m benchmarks.whatif [--trials 200]
+    python -m research.whatif [--trials 200]
 
 A world whose ranker got worse, over the demo's corpus, and a pool of thousands of questions made of
 its sentences. The truth is the share of all fallen questions of the pool that k = 10 mends. Each
@@ -20,9 +20,9 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from benchmarks import fault_world
-from benchmarks.fault_world import AskedQuestion, World, first_world, worsen_ranker, write_night
-from benchmarks.lost_passages import FIRST, settings_of
+from research import fault_world
+from research.fault_world import AskedQuestion, World, first_world, worsen_ranker, write_night
+from research.lost_passages import FIRST, settings_of
 from ragmetrics.passages import Run, needing_questions_of
 from ragmetrics.pipeline import VariantAnswers, measure_variants
 from ragmetrics.records import AS_NOW, VariantResult

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from benchmarks.people_labels import SEED, make_world
+from research.people_labels import SEED, make_world
 from ragmetrics.stats import relative_chances
 
 Floats = NDArray[np.float64]

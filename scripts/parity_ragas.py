@@ -1,4 +1,4 @@
-"""ragas's own numbers, for benchmarks.parity: runs under the Python of ragas's environment.
+"""ragas's own numbers, for scripts.parity: runs under the Python of ragas's environment.
 
     python parity_ragas.py http://127.0.0.1:PORT < rows.json
 

@@ -1,4 +1,4 @@
-"""Coverage of the intervals, power at the detectable effect: `python -m benchmarks intervals`.
+"""Coverage of the intervals, power at the detectable effect: `python -m research intervals`.
 
 A night's true mean is drawn, 0.3 to 0.7 in the middle and 0.01 to 0.03 (0.97 to 0.99) at an end:
 at one fixed mean zeros and ones have no coverage of their own, as a mean of thirty of them takes

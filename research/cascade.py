@@ -1,4 +1,4 @@
-"""What a cascade saves, and how far it is from its last judge: `python -m benchmarks cascade`.
+"""What a cascade saves, and how far it is from its last judge: `python -m research cascade`.
 
 Labels stand for the grades of the last judge. There is no reranker here: the embedded judge's
 evidence stands for its scores, which is a weak one. Thresholds are fitted to half of the questions

@@ -1,4 +1,4 @@
-"""What people would say, from 60 labels: `python -m benchmarks labels`.
+"""What people would say, from 60 labels: `python -m research labels`.
 
 A night has 2,000 rows, with 1 to 3 rows a question. People grade the contexts of a row 0, 1 or 2
 (`context_relevance`), or say yes or no once (a metric of one verdict). The judge agrees with them
@@ -306,7 +306,7 @@ def report(draws: int = DRAWS) -> Iterator[str]:
 
 
 def _ceiling() -> Iterator[str]:
-    from benchmarks.label_ceiling import best_test, known_spread, labels_needed, rates_of
+    from research.label_ceiling import best_test, known_spread, labels_needed, rates_of
 
     yield (
         f"\n| yes or no, {LABELS} labels | draw | told by the best test | by a normal test that "

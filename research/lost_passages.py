@@ -1,6 +1,6 @@
 """Which stage is told for lost passages, beside the truth, in a world with known faults.
 
-    python -m benchmarks.lost_passages [--worlds 4] [--nights 200]
+    python -m research.lost_passages [--worlds 4] [--nights 200]
 
 Each fault of `fault_world` alone, and each pair of faults, `--worlds` times: two usual nights, then
 a night of the faulty build. The stages come from the logs alone, and then with the corpus and the
@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
-from benchmarks import fault_world
-from benchmarks.fault_world import (
+from research import fault_world
+from research.fault_world import (
     FAULTS,
     AskedQuestion,
     World,
@@ -57,8 +57,8 @@ def settings_of(folder: Path, world: World, *, probe: bool) -> Settings:
         values |= {
             "corpus": str(corpus),
             "retriever": {
-                "entrypoint": "benchmarks.fault_world:retrieve",
-                "lookup": "benchmarks.fault_world:look_up",
+                "entrypoint": "research.fault_world:retrieve",
+                "lookup": "research.fault_world:look_up",
                 "parameters": {"k": fault_world.K, "filters": True, "channel": "{tags.channel}"},
                 "probe": {"unfiltered": {"filters": False}},
             },

@@ -1,6 +1,6 @@
 """Weeks that go by the day: the default alert rules on traffic whose mix changes by the weekday.
 
-python -m benchmarks weekdays [--rows NIGHTS]
+python -m research weekdays [--rows NIGHTS]
 
 The nights are those of `weekday_world`, the rules and the state machine those of a run. Each line
 tells the same nights four times: held against the nights before as they are (`mix_tags: []`),
@@ -17,7 +17,7 @@ from itertools import islice
 
 import numpy as np
 
-from benchmarks.weekday_world import (
+from research.weekday_world import (
     METRICS,
     Sections,
     Values,

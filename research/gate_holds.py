@@ -1,6 +1,6 @@
 """How often a gate holds a build, by its number of golden questions: the exact test beside t.
 
-python -m benchmarks gates [--rows DRAWS]
+python -m research gates [--rows DRAWS]
 
 An unchanged build answers the same questions again; a damaged one lost all that a share of them
 had. Two metrics, `max_drop: 0.05`, p adjusted over both. `t, 30` is the t test with at least 30

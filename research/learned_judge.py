@@ -1,4 +1,4 @@
-"""What a learned judge is worth: `python -m benchmarks learned`.
+"""What a learned judge is worth: `python -m research learned`.
 
 Labels stand for the verdicts of the dear judge. First the learned judge beside the embedded one on
 each labelled set: models fitted on 200, 500 and 2,000 verdicts, each predicting the questions that
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.active_sampling import (
+from research.active_sampling import (
     HALF_WIDTH,
     NIGHTS,
     ROWS,

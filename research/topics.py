@@ -1,6 +1,6 @@
 """Whether a fall that is confined to one topic is told, with the right topic.
 
-    python -m benchmarks.topics [--trials 200] [--nights 1000]
+    python -m research.topics [--trials 200] [--nights 1000]
 
 300 questions without tags, about eight of the twelve sections of the demo's help centre: those of
 the demo, and questions made of words of its passages. In each trial half of the questions of one
@@ -20,8 +20,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.fault_world import AskedQuestion, World, first_world, read_questions
-from benchmarks.whatif import make_pool
+from research.fault_world import AskedQuestion, World, first_world, read_questions
+from research.whatif import make_pool
 from ragmetrics.passages import PastQuestion, find_fallen_questions
 from ragmetrics.records import question_key
 from ragmetrics.rules import fallen_topic

@@ -1,0 +1,1 @@
+"""Simulations behind the figures of the docs; see `python -m research --help`."""
