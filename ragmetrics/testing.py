@@ -6,10 +6,16 @@ AssertionError with what does not hold. The plugins of this project pass the sam
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
+from ragmetrics.delivery import EvaluationResult, TargetError, TargetKind
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus, EmbeddedJudge, HashedEmbedder
 from ragmetrics.logs import LogSet, Place, Preset, Skipped, interpret
@@ -31,21 +37,19 @@ ROW = LogRow(
     tags={"model": "small"},
 )
 """A row with all fields, which metrics are tried on."""
-_ODD: tuple[Any, ...] = (
-    None,
-    True,
-    7,
-    -0.5,
-    float("nan"),
-    "",
-    "[]",
-    "{",
-    "\ud800",
-    [],
-    {},
-    [None],
-    {"a": []},
+RESULT = EvaluationResult(
+    "help-desk",
+    "5b8efff798038103d269b633813fc60c",
+    "eee19b7ec3c1b174",
+    "context_recall",
+    0.5,
+    "scored",
+    "1 of 2 sentences",
+    datetime(2026, 11, 19, 8, tzinfo=UTC),
 )
+"""A score that is sent to targets."""
+_TEXTS = ("", "[]", "{", "\ud800")
+_ODD: tuple[Any, ...] = (*_TEXTS, None, True, 7, -0.5, float("nan"), [], {}, [None], {"a": []})
 
 
 def check_metric(metric: Metric, rows: Iterable[LogRow] = ()) -> None:
@@ -93,6 +97,22 @@ def check_preset(preset: Preset) -> None:
         for odd in _odd_records(record):
             given = _items(preset, [odd, record])
             _hold({number for number, _ in given} == {0, 1}, f"each record comes out: {odd!r:.200}")
+
+
+def check_target(kind: TargetKind) -> None:
+    """Raise AssertionError unless a target can be made from its sample, needs its keys, and
+    confirms nothing that its tool did not: no page of a proxy, no empty answer, no error.
+    """
+    _hold(bool(kind.settings.__doc__), "its settings have a docstring")
+    environment = {name: f"secret-of-{name}" for name in kind.variables}
+    for name in kind.variables:
+        _raises(kind, "http://127.0.0.1:9", {**environment, name: ""}, "an empty key is refused")
+    _raises(kind, "http://127.0.0.1:9", environment, "no connection is no confirmation")
+    for status, body in ((200, b"<html>Log in</html>"), (401, b"{}"), (503, b"{}"), (302, b"")):
+        with _server(status, body, [*environment.values()]) as url:
+            error = _raises(kind, url, environment, f"{status} {body!r} is no confirmation")
+            _hold("secret-of-" not in str(error), "no error contains a key")
+            _hold(error.transient is (status == 503), f"{status} is transient only if it is 503")
 
 
 def _hold(condition: bool, what: str) -> None:
@@ -162,6 +182,44 @@ def _check_replies(request: Ask) -> None:
         prompt = replace(prompt, check=None)  # a baseline need not write all that is asked for
         text = f"Here it is:\n```json\n{verdict.model_dump_json()}\n```"
         _hold(prompt.parse(text, request.data) == verdict, f"{prompt.name}: its verdict is read")
+
+
+def _raises(kind: TargetKind, url: str, environment: Mapping[str, str], what: str) -> TargetError:
+    """The error of sending one result to a server."""
+    written = json.dumps(dict(kind.sample)).replace("{url}", url)
+    try:
+        target = kind.make(kind.settings.model_validate_json(written), 2.0, environment)
+        try:
+            target.send([RESULT])
+        finally:
+            target.close()
+    except TargetError as error:
+        return error
+    raise AssertionError(f"this does not hold: {what}")
+
+
+@contextmanager
+def _server(status: int, body: bytes, secrets: Sequence[str]) -> Iterator[str]:
+    """The address of a server that answers every request so, with the secrets in a header."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(status, " ".join(secrets))
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: Any) -> None:
+            """Write nothing to the terminal."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
 
 
 def _items(preset: Preset, records: Sequence[Any]) -> list[tuple[int, LogRow | Rejected | Skipped]]:

@@ -17,15 +17,14 @@ from .prometheus import PushSettings as PushSettings
 from .runner import CLUSTERS as CLUSTERS, RunnerSettings as RunnerSettings
 from .sampling import SampleSettings as SampleSettings
 from .write_back import (
-    LangfuseSettings as LangfuseSettings,
-    OtlpSettings as OtlpSettings,
-    PhoenixSettings as PhoenixSettings,
+    TARGETS as TARGETS,
     WriteBackSettings as WriteBackSettings,
     WriteBackStatus as WriteBackStatus,
 )
 from .judge import (
     EmbeddingSettings as EmbeddingSettings,
     JudgeSettings as JudgeSettings,
+    SettingsModel as SettingsModel,
     api_key as api_key,
     file_and_judge as file_and_judge,
 )
@@ -37,6 +36,9 @@ from .alerts import (
 )
 from .gate import GateRule as GateRule, GateSettings as GateSettings, BUILD as BUILD
 from .endpoints import (
+    EnvironmentHeaders as EnvironmentHeaders,
+    VariableName as VariableName,
+    address as address,
     fill_headers as fill_headers,
     url_of_environment as url_of_environment,
     usable_url as usable_url,

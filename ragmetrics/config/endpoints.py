@@ -79,8 +79,26 @@ def check_named(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
+def _variable(name: str) -> str:
+    if not VARIABLE.fullmatch(name):
+        raise ValueError("should be the name of an environment variable, such as PHOENIX_API_KEY")
+    return name
+
+
+def address(example: str) -> AfterValidator:
+    """The validator of an address without a path, a user and a query, such as the example."""
+
+    def check(url: str) -> str:
+        check_address(url, example, "the key into an environment variable, and name that here")
+        return url.rstrip("/")
+
+    return AfterValidator(check)
+
+
 BaseUrl = Annotated[str | None, AfterValidator(lambda url: usable_url(url) if url else None)]
 """The URL of an API of OpenAI's kind; an empty text is none."""
+VariableName = Annotated[str, AfterValidator(_variable)]
+"""The name of an environment variable."""
 EnvironmentHeaders = Annotated[dict[str, str], AfterValidator(check_named)]
 """Maps a header to an environment variable, or to a text with variables in braces."""
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from ragmetrics.config.settings import Settings
 from ragmetrics.config.settings_errors import models_in
+from ragmetrics.config.write_back import WriteBackSettings
 
 _BY_NAME = ("judge", "embeddings", "runner")
 
@@ -21,6 +22,7 @@ def settings_schema() -> dict[str, Any]:
     schema = Settings.model_json_schema()
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "Settings of ragmetrics"
+    _add_targets(schema)
     described = {one.__name__: one for one in _models(Settings)}
     for name, part in {"Settings": schema, **schema.get("$defs", {})}.items():
         for key, text in field_docstrings(described[name]).items() if name in described else ():
@@ -31,6 +33,21 @@ def settings_schema() -> dict[str, Any]:
         properties[key] = _or_name(properties[key])
     properties["judges"]["items"] = _or_name(properties["judges"]["items"])
     return schema
+
+
+def _add_targets(schema: dict[str, Any]) -> None:
+    """The sections of the targets of `write_back`, which a registry has and no field."""
+    section = schema["$defs"]["WriteBackSettings"]
+    section["additionalProperties"] = False
+    for name, model in WriteBackSettings.plugin_models().items():
+        part = model.model_json_schema(ref_template="#/$defs/{model}")
+        schema["$defs"] |= part.pop("$defs", {}) | {model.__name__: part}
+        reference = {"$ref": f"#/$defs/{model.__name__}"}
+        section["properties"][name] = {
+            "anyOf": [reference, {"type": "null"}],
+            "default": None,
+            "description": (model.__doc__ or "").partition("\n")[0],
+        }
 
 
 def _or_name(mapping: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,6 +63,7 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
         for inner in models_in(field.annotation):
             if inner is not model:  # the judge of a learned judge is a judge
                 yield from _models(inner)
+    yield from getattr(model, "plugin_models", dict)().values()
 
 
 def field_docstrings(model: type[BaseModel]) -> dict[str, str]:

@@ -31,9 +31,15 @@ def _meant(place: Sequence[int | str], model: type[BaseModel]) -> str:
     for part in path:
         if isinstance(part, str) and found:
             field = found.model_fields.get(part)
-            found = next(models_in(field.annotation), None) if field else None
-    known = [*found.model_fields] if found else []
+            inside = next(models_in(field.annotation), None) if field else None
+            found = inside or _plugins(found).get(part)
+    known = [*found.model_fields, *_plugins(found)] if found else []
     return next(iter(get_close_matches(str(key), known, n=1, cutoff=0.6)), "")
+
+
+def _plugins(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """The sections that plugins add to a section."""
+    return getattr(model, "plugin_models", dict)()
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:

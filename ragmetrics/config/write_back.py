@@ -2,78 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails
 
-from ragmetrics.config.endpoints import VARIABLE, EnvironmentHeaders, check_address
 from ragmetrics.config.judge import SettingsModel
+from ragmetrics.plugins import Kind
 
 WriteBackStatus = Literal["scored", "skipped", "failed"]
 
 
-def _variable(name: str) -> str:
-    if not VARIABLE.fullmatch(name):
-        raise ValueError("should be the name of an environment variable, such as PHOENIX_API_KEY")
-    return name
-
-
-def _address(example: str) -> AfterValidator:
-    def check(url: str) -> str:
-        check_address(url, example, "the key into an environment variable, and name that here")
-        return url.rstrip("/")
-
-    return AfterValidator(check)
-
-
-Variable = Annotated[str, AfterValidator(_variable)]
-
-
-class LangfuseSettings(SettingsModel):
-    """A project of Langfuse. Its keys are read from environment variables."""
-
-    base_url: Annotated[str, _address("https://cloud.langfuse.com")] = "https://cloud.langfuse.com"
-    """The address without a path."""
-    public_key_env: Variable = "LANGFUSE_PUBLIC_KEY"
-    """The environment variable with the public key."""
-    secret_key_env: Variable = "LANGFUSE_SECRET_KEY"  # noqa: S105 - the name of a variable
-    """The environment variable with the secret key."""
-    api: Literal["scores", "ingestion"] = "scores"
-    """`scores`: lists of scores to `/api/public/scores`. `ingestion`: for servers before Langfuse
-    4, which take lists only at `/api/public/ingestion`."""
-
-
-class PhoenixSettings(SettingsModel):
-    """A server of Arize Phoenix."""
-
-    base_url: Annotated[str, _address("http://phoenix.example.com:6006")]
-    """The address without a path."""
-    api_key_env: Variable | None = None
-    """The environment variable with the key. None: the server needs none."""
-    kind: Literal["span", "document"] = "span"
-    """`span`: a score annotates the span of the retrieval. `document`: the verdicts on each context
-    annotate its document too."""
-
-
-class OtlpSettings(SettingsModel):
-    """A receiver of OpenTelemetry logs by OTLP over HTTP."""
-
-    endpoint: Annotated[str, _address("http://collector.example.com:4318")]
-    """The address without the path `/v1/logs`."""
-    headers_env: EnvironmentHeaders = Field(default_factory=dict)
-    """Maps a header to the environment variable that holds its value, or to a text with variables
-    in braces, such as `Bearer {OTLP_TOKEN}`."""
+TARGETS: Kind[Any] = Kind(
+    "ragmetrics.targets",
+    "ragmetrics.delivery.write_back.targets",
+    "ragmetrics.delivery.write_back.target:TargetKind",
+    "target",
+)
 
 
 class WriteBackSettings(SettingsModel):
     """Which scores are sent to which tracing tools, and how long a night tries."""
 
-    langfuse: LangfuseSettings | None = None
-    """A project of Langfuse."""
-    phoenix: PhoenixSettings | None = None
-    """A server of Arize Phoenix."""
-    otlp: OtlpSettings | None = None
-    """A receiver of OpenTelemetry logs."""
+    model_config = ConfigDict(extra="allow")  # a key for each target
+
     metrics: tuple[str, ...] | None = None
     """The metrics whose scores are sent. None: all of the night."""
     statuses: tuple[WriteBackStatus, ...] = ("scored", "skipped", "failed")
@@ -89,10 +42,52 @@ class WriteBackSettings(SettingsModel):
     """How long one run waits for a target that fails, all waits together. The scores that are left
     wait for the next run."""
 
+    @property
+    def targets(self) -> dict[str, SettingsModel]:
+        """The settings of the configured targets by name, in alphabetical order."""
+        return dict(sorted((self.model_extra or {}).items()))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_targets(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        own = {key: value[key] for key in value if key in cls.model_fields}
+        others = {key: value[key] for key in value if key not in own and value[key] is not None}
+        return own | {key: _target_settings(key, others[key]) for key in others}
+
     @model_validator(mode="after")
     def _has_target(self) -> WriteBackSettings:
-        if not (self.langfuse or self.phoenix or self.otlp):
-            raise ValueError("needs at least one of langfuse, phoenix and otlp")
+        if not self.targets:
+            raise ValueError(f"needs at least one of {', '.join(TARGETS.names)}")
         if not self.statuses:
             raise ValueError("statuses: needs at least one of scored, skipped and failed")
         return self
+
+    @classmethod
+    def plugin_models(cls) -> dict[str, type[SettingsModel]]:
+        """The sections of the bundled targets, by their keys."""
+        return {name: kind.settings for name, kind in TARGETS.bundled.items()}
+
+
+def _target_settings(name: str, value: object) -> SettingsModel:
+    """The settings of a target. Raises ValidationError with the place of each mistake."""
+    if name not in TARGETS.names:
+        unknown = InitErrorDetails(type="extra_forbidden", loc=(name,), input=value)
+        raise ValidationError.from_exception_data("write_back", [unknown])
+    try:
+        settings: SettingsModel = TARGETS.find(name).settings.model_validate(value)
+    except ValidationError as error:
+        raise ValidationError.from_exception_data(
+            "write_back",
+            [
+                InitErrorDetails(
+                    type=one["type"],
+                    loc=(name, *one["loc"]),
+                    input=one["input"],
+                    ctx=one.get("ctx", {}),
+                )
+                for one in error.errors()
+            ],
+        ) from None
+    return settings

@@ -88,6 +88,16 @@ from .write_back.delivery import (
     send_waiting as send_waiting,
     target_problems as target_problems,
 )
+from .write_back.evaluation_results import EvaluationResult as EvaluationResult
+from .write_back.target import (
+    BatchRefused as BatchRefused,
+    Outcome as Outcome,
+    Target as Target,
+    TargetError as TargetError,
+    TargetKind as TargetKind,
+    target_key as target_key,
+)
+from .write_back.target_client import TargetClient as TargetClient
 from .write_back.outbox import (
     WaitingNight as WaitingNight,
     waiting as waiting,

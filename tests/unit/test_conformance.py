@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragmetrics.config import PRESETS
+from ragmetrics.config import PRESETS, TARGETS
 from ragmetrics.metrics import METRICS
-from ragmetrics.testing import check_metric, check_preset
+from ragmetrics.testing import check_metric, check_preset, check_target
 
 
 @pytest.mark.parametrize("name", METRICS.bundled_names)
@@ -21,3 +21,10 @@ def test_metrics(name: str) -> None:
 def test_presets(name: str) -> None:
     """A preset is one file with its docs and a sample of records."""
     check_preset(PRESETS.find(name))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", TARGETS.bundled_names)
+def test_targets(name: str) -> None:
+    """A target is one file, which confirms only what its tool did."""
+    check_target(TARGETS.find(name))

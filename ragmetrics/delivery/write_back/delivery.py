@@ -16,13 +16,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 
-from ragmetrics.config import Settings, WriteBackSettings
+from ragmetrics.config import TARGETS, Settings, WriteBackSettings
 from ragmetrics.delivery.write_back import outbox
 from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult, ResultReader
-from ragmetrics.delivery.write_back.langfuse import Langfuse
-from ragmetrics.delivery.write_back.otlp import Otlp
 from ragmetrics.delivery.write_back.outbox import WaitingNight
-from ragmetrics.delivery.write_back.phoenix import Phoenix
 from ragmetrics.delivery.write_back.sender import Sender
 from ragmetrics.delivery.write_back.target import Target
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
@@ -34,7 +31,6 @@ log = logging.getLogger(__name__)
 EARLY_FOR = timedelta(days=1)
 """How long a score waits for its span. Tracing tools take spans in batches, and may be behind."""
 _EARLY = "their spans are not there yet"
-_TARGETS = (Langfuse.name, Phoenix.name, Otlp.name)
 
 
 @dataclass
@@ -141,7 +137,7 @@ def target_problems(
 
 def _names(settings: Settings, only: str | None) -> list[str]:
     chosen = settings.write_back
-    names = [name for name in _TARGETS if chosen and getattr(chosen, name)]
+    names = [*chosen.targets] if chosen else []
     if only is None:
         return names
     if only not in names:
@@ -171,8 +167,6 @@ class _Round:
             target = _make_target(self.name, chosen, self.environment)
         except RagmetricsError as error:
             return [self._kept(one, str(error)) for one in nights]
-        if target is None:
-            return []
         try:
             sender = Sender(target, chosen)
             reports: list[WriteBackReport] = []
@@ -314,15 +308,9 @@ def _batches(results: Iterator[EvaluationResult], size: int) -> Iterator[list[Ev
         yield batch
 
 
-def _make_target(
-    name: str, chosen: WriteBackSettings, environment: Mapping[str, str]
-) -> Target | None:
-    """The target of a name; None if it is not configured. Raises TargetError without its key."""
-    timeout = chosen.timeout_seconds
-    if name == "langfuse" and chosen.langfuse:
-        return Langfuse(chosen.langfuse, timeout, environment)
-    if name == "phoenix" and chosen.phoenix:
-        return Phoenix(chosen.phoenix, timeout, environment)
-    if name == "otlp" and chosen.otlp:
-        return Otlp(chosen.otlp, timeout, environment)
-    return None
+def _make_target(name: str, chosen: WriteBackSettings, environment: Mapping[str, str]) -> Target:
+    """The target of a name. Raises TargetError without its key."""
+    made: Target = TARGETS.find(name).make(
+        chosen.targets[name], chosen.timeout_seconds, environment
+    )
+    return made

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
+from ragmetrics.config import SettingsModel
 from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult
 from ragmetrics.errors import RagmetricsError
 
@@ -48,7 +49,7 @@ class Target(Protocol):
     """One configured tracing tool."""
 
     name: str
-    """`langfuse`, `phoenix` or `otlp`."""
+    """The name of its kind, such as `langfuse`."""
     key: str
     """The name with a digest of the address and project: what was sent to one place was not sent
     to another."""
@@ -66,6 +67,22 @@ class Target(Protocol):
     def close(self) -> None:
         """Close the connections."""
         ...
+
+
+@dataclass(frozen=True)
+class TargetKind:
+    """A kind of target: the key `NAME` below `write_back:`, and what sends there."""
+
+    name: str
+    settings: type[SettingsModel]
+    """The section of the settings. The first line of its docstring says what it is."""
+    make: Callable[[Any, float, Mapping[str, str]], Target]
+    """The target of some settings, with the timeout of a request in seconds and the environment.
+    Raises TargetError where a key is missing."""
+    sample: Mapping[str, Any]
+    """Settings that can be used, with `{url}` for the address of a server."""
+    variables: Sequence[str] = ()
+    """The environment variables with the keys of the sample."""
 
 
 def target_key(name: str, *place: str) -> str:

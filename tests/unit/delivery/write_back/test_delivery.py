@@ -13,7 +13,7 @@ import pytest
 
 from ragmetrics.config import Settings, public_settings
 from ragmetrics.delivery import WriteBackReport, queue_night, send_waiting, waiting
-from ragmetrics.delivery.write_back.phoenix import missing_spans
+from ragmetrics.delivery.write_back.targets.phoenix import missing_spans
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.pipeline import examine, send_scores, write_back_night
 from ragmetrics.records import Manifest, Score, Status

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from ragmetrics.config import LangfuseSettings
+from ragmetrics.config import SettingsModel, VariableName, address
 from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult
 from ragmetrics.delivery.write_back.secrets import secret_of
-from ragmetrics.delivery.write_back.target import BatchRefused, Outcome, target_key
+from ragmetrics.delivery.write_back.target import BatchRefused, Outcome, TargetKind, target_key
 from ragmetrics.delivery.write_back.target_client import TargetClient
 from ragmetrics.http import Answer
 from ragmetrics.records import dump_json
@@ -57,6 +57,20 @@ class _Ingested(BaseModel):
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
+
+
+class LangfuseSettings(SettingsModel):
+    """A project of Langfuse. Its keys are read from environment variables."""
+
+    base_url: Annotated[str, address("https://cloud.langfuse.com")] = "https://cloud.langfuse.com"
+    """The address without a path."""
+    public_key_env: VariableName = "LANGFUSE_PUBLIC_KEY"
+    """The environment variable with the public key."""
+    secret_key_env: VariableName = "LANGFUSE_SECRET_KEY"  # noqa: S105 - the name of a variable
+    """The environment variable with the secret key."""
+    api: Literal["scores", "ingestion"] = "scores"
+    """`scores`: lists of scores to `/api/public/scores`. `ingestion`: for servers before Langfuse
+    4, which take lists only at `/api/public/ingestion`."""
 
 
 class Langfuse:
@@ -152,3 +166,7 @@ def score(one: EvaluationResult) -> dict[str, Any]:
 
 def _text(one: _Error) -> str:
     return f"{one.status}: {one.message or one.error or 'no reason'}"
+
+
+_KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
+langfuse = TargetKind("langfuse", LangfuseSettings, Langfuse, {"base_url": "{url}"}, _KEYS)

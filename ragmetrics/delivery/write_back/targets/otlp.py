@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from ragmetrics.config import OtlpSettings, fill_headers
+from pydantic import Field
+
+from ragmetrics.config import EnvironmentHeaders, SettingsModel, address, fill_headers
 from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult
-from ragmetrics.delivery.write_back.target import Outcome, TargetError, target_key
+from ragmetrics.delivery.write_back.target import Outcome, TargetError, TargetKind, target_key
 from ragmetrics.delivery.write_back.target_client import TargetClient
 from ragmetrics.delivery.write_back.trace_ids import SPAN_DIGITS, TRACE_DIGITS, hex_id
 from ragmetrics.http import Answer
@@ -29,6 +31,16 @@ _TYPE = "application/x-protobuf"
 _RETRYABLE = (429, 502, 503, 504)
 """Of the OTLP specification; no other request may be repeated at once."""
 _INSTALL = f"write_back: otlp: needs OpenTelemetry: {install_extra('otel')}"
+
+
+class OtlpSettings(SettingsModel):
+    """A receiver of OpenTelemetry logs by OTLP over HTTP."""
+
+    endpoint: Annotated[str, address("http://collector.example.com:4318")]
+    """The address without the path `/v1/logs`."""
+    headers_env: EnvironmentHeaders = Field(default_factory=dict)
+    """Maps a header to the environment variable that holds its value, or to a text with variables
+    in braces, such as `Bearer {OTLP_TOKEN}`."""
 
 
 class Otlp:
@@ -173,3 +185,7 @@ def _value(value: Any) -> Any:
     if isinstance(value, list):
         return AnyValue(array_value=ArrayValue(values=[_value(one) for one in value]))
     return AnyValue(string_value=str(value))
+
+
+_SAMPLE = {"endpoint": "{url}", "headers_env": {"Authorization": "OTLP_TOKEN"}}
+otlp = TargetKind("otlp", OtlpSettings, Otlp, _SAMPLE, ("OTLP_TOKEN",))

@@ -11,14 +11,14 @@ Source: the server of the package `arize-phoenix` 20, `server/api/routers/v1`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from ragmetrics.config import PhoenixSettings
+from ragmetrics.config import SettingsModel, VariableName, address
 from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult
 from ragmetrics.delivery.write_back.secrets import secret_of
-from ragmetrics.delivery.write_back.target import Outcome, target_key
+from ragmetrics.delivery.write_back.target import Outcome, TargetKind, target_key
 from ragmetrics.delivery.write_back.target_client import TargetClient
 from ragmetrics.http import Answer
 from ragmetrics.records import dump_json
@@ -35,6 +35,18 @@ class _Stored(BaseModel):
     """The answer to annotations that are stored."""
 
     data: list[_Annotation]
+
+
+class PhoenixSettings(SettingsModel):
+    """A server of Arize Phoenix."""
+
+    base_url: Annotated[str, address("http://phoenix.example.com:6006")]
+    """The address without a path."""
+    api_key_env: VariableName | None = None
+    """The environment variable with the key. None: the server needs none."""
+    kind: Literal["span", "document"] = "span"
+    """`span`: a score annotates the span of the retrieval. `document`: the verdicts on each context
+    annotate its document too."""
 
 
 class Phoenix:
@@ -130,3 +142,7 @@ def _author(one: EvaluationResult) -> str:
 
 def _span(one: EvaluationResult) -> str:
     return (one.span_id or "").strip().lower().removeprefix("0x")
+
+
+_SAMPLE = {"base_url": "{url}", "api_key_env": "PHOENIX_API_KEY"}
+phoenix = TargetKind("phoenix", PhoenixSettings, Phoenix, _SAMPLE, ("PHOENIX_API_KEY",))

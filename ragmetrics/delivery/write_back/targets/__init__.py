@@ -1,0 +1,1 @@
+"""Tracing tools that take scores, one file each."""
