@@ -27,6 +27,11 @@ from .text import sentences as sentences, normalise as normalise
 from .logs import Preset as Preset, Span as Span, Skipped as Skipped
 from .records import BadRow as BadRow
 
+# Write a target that takes the scores of each night.
+from .config import SettingsModel as SettingsModel
+from .delivery import TargetKind as TargetKind, TargetClient as TargetClient
+from .delivery import EvaluationResult as EvaluationResult, Outcome as Outcome
+
 # Run the steps of the product in a flow of one's own.
 from .pipeline import run_night as run_night, NightResult as NightResult
 from .pipeline import NightSteps as NightSteps, NightRun as NightRun, NightPart as NightPart

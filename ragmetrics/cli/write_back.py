@@ -33,7 +33,7 @@ def write_back(
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option("--target", help="Only this one: langfuse, phoenix or otlp."),
+        typer.Option("--target", help="Only this one, such as langfuse."),
     ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="With --date: send also what was sent before.")

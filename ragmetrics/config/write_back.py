@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
 
 from ragmetrics.config.judge import SettingsModel
-from ragmetrics.plugins import Kind
+from ragmetrics.plugins import Kind, UnusablePlugin
 
 WriteBackStatus = Literal["scored", "skipped", "failed"]
 
@@ -77,6 +77,8 @@ def _target_settings(name: str, value: object) -> SettingsModel:
         raise ValidationError.from_exception_data("write_back", [unknown])
     try:
         settings: SettingsModel = TARGETS.find(name).settings.model_validate(value)
+    except UnusablePlugin:  # told where scores are sent, and by doctor; the night goes on
+        return SettingsModel()
     except ValidationError as error:
         raise ValidationError.from_exception_data(
             "write_back",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ragmetrics.rules import incidents
 from ragmetrics.scoring import MetricRun, foreign_metric
 from ragmetrics.storage import nights, open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
-from tests.fakes.plugins import forget_plugins
+from tests.fakes.plugins import plugin_site
 
 ROW = LogRow("1", "What is it?", ("It is a chair.",))
 HEAD = "import time\nfrom ragmetrics import Score, metric\n\n\n@metric(version=1, calls='0')\n"
@@ -134,23 +135,9 @@ def test_one_that_behaves_gets_its_answers() -> None:
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Install packages: the source of the module, and its entry points."""
-
-    def put(package: str, source: str, *points: str) -> None:
-        (tmp_path / f"{package}_plugin.py").write_text(source)
-        info = tmp_path / f"{package}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        lines = "".join(f"{one} = {package}_plugin:{one}\n" for one in points)
-        (info / "entry_points.txt").write_text(f"[ragmetrics.metrics]\n{lines}")
-        forget_plugins()
-
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield put
-    forget_plugins()
-    for name in [one for one in sys.modules if one.endswith("_plugin")]:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
-            del sys.modules[name]
+    """Install packages of metrics: their names, the source of their modules, and the metrics."""
+    with plugin_site(tmp_path, monkeypatch) as put:
+        yield partial(put, METRICS.group)
 
 
 def test_one_that_nobody_names_is_not_loaded(install: Callable[..., None]) -> None:

@@ -1,0 +1,88 @@
+"""Plugins of other packages: one that is broken costs only itself, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ragmetrics.config import TARGETS, make_settings
+from ragmetrics.delivery import target_problems
+from ragmetrics.errors import InputError, SettingsError
+from ragmetrics.logs import LogSet, find_logs
+from tests.fakes.logs import write_jsonl
+from tests.fakes.plugins import plugin_site
+
+PRESET = '''r"""Records of a house.
+
+A retrieval is each record.
+"""
+from ragmetrics import Preset, Span
+
+
+def _read(record):
+    yield Span("record", {"user_input": record["q"], "retrieved_contexts": [record["c"]]})
+
+
+house = Preset("house", __doc__, _read, frozenset(["q", "c"]), rows=True)
+'''
+TARGET = '''from ragmetrics import SettingsModel, TargetKind
+
+
+class House(SettingsModel):
+    """A house."""
+
+    street: str
+
+
+house = TargetKind("house", House, None, {"street": "High Street"})
+'''
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Install packages, as `plugin_site` says."""
+    with plugin_site(tmp_path, monkeypatch) as put:
+        yield put
+
+
+def test_a_preset_of_another_package_reads_logs(
+    install: Callable[..., None], tmp_path: Path
+) -> None:
+    """Named in the settings as a bundled one."""
+    install("ragmetrics.presets", "house", PRESET, "house")
+    path = write_jsonl(tmp_path / "log.jsonl", [{"q": "What?", "c": "That."}])
+    assert make_settings({"preset": "house"}).preset == "house"
+    (row,) = LogSet(*find_logs(str(path)), preset="house").read()
+    assert (row.user_input, row.retrieved_contexts) == ("What?", ("That.",))
+
+
+def test_a_broken_preset_costs_only_its_logs(install: Callable[..., None], tmp_path: Path) -> None:
+    """Settings that name it are read; its logs say which package cannot be imported."""
+    install("ragmetrics.presets", "bad", "raise SystemExit(1)\n", "house")
+    assert make_settings({"preset": "house"}).preset == "house"
+    path = write_jsonl(tmp_path / "log.jsonl", [{"q": "What?"}])
+    with pytest.raises(InputError, match="preset 'house' of bad cannot be imported"):
+        list(LogSet(*find_logs(str(path)), preset="house").read())
+
+
+def test_a_target_of_another_package_has_its_own_settings(install: Callable[..., None]) -> None:
+    """A mistake in them is told with its place, and a key that is almost a target is told too."""
+    install(TARGETS.group, "house", TARGET, "house")
+    settings = make_settings({"write_back": {"house": {"street": "Low Street"}}})
+    assert settings.write_back
+    assert settings.write_back.targets["house"].model_dump() == {"street": "Low Street"}
+    with pytest.raises(SettingsError, match=r"write_back\.house\.street"):
+        make_settings({"write_back": {"house": {"street": 3}}})
+    with pytest.raises(SettingsError, match=r"write_back\.langfus:.*did you mean `langfuse`"):
+        make_settings({"write_back": {"langfus": {}}})
+
+
+def test_a_broken_target_waits_and_stops_nothing(install: Callable[..., None]) -> None:
+    """The settings are read, and doctor has the reason."""
+    install(TARGETS.group, "bad", "raise ImportError('no such library')\n", "house")
+    settings = make_settings({"write_back": {"house": {"street": "x"}, "langfuse": {}}})
+    problems = target_problems(settings, {"LANGFUSE_PUBLIC_KEY": "a", "LANGFUSE_SECRET_KEY": "b"})
+    assert problems["langfuse"] == ""
+    assert "target 'house' of bad cannot be imported" in problems["house"]
