@@ -6,6 +6,7 @@ size of a row is checked before its texts are created.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,26 +17,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ragmetrics.logs.parquet_pages import Pages, footer_size, read_pages
 from ragmetrics.records import BadRow, bad_row
 from ragmetrics.storage import FileTooLarge
 
 _BATCH = 256
 _BUFFER = 1 << 20
 _ROWS_HELD = 64
-"""Limit of the pages of a row group, as a multiple of `limits: row_bytes`."""
+"""Limit of a row group in memory, as a multiple of `limits: row_bytes`."""
 _RATIO = 100
 """Alternative limit, as a multiple of the compressed size. Text is compressed to a tenth."""
 _A_VALUE = 12
 """Bytes per value of a list for its position."""
 _FEW_ROWS = 1_000_000
 _LONGEST_FIXED = 64
-_SMALL_DICTIONARY = 1 << 20
-"""Bytes. Writers make larger dictionaries only when configured to."""
+_SMALL = 1 << 20
+"""Unpacked bytes of a column in a row group up to which its dictionary is small."""
+_UNEVEN = 4
+"""How many times as large as the mean the rows of a batch may be."""
+_TAIL = 8
+"""Bytes after the footer: its length, and the letters of the format."""
 _MOST_COLUMNS = 10_000
-"""Arrow makes the whole schema of a file, at 3 to 15 kB for each column."""
-_LONGEST_FOOTER = 32 << 20
-"""Bytes of a footer. Arrow takes ten times as much memory for them."""
+"""A log has some dozen columns; each takes 2 kB while a file is open."""
+_LONGEST_FOOTER = 16 << 20
+"""Bytes of a footer, which takes some sixteen times as much memory."""
 _UNREADABLE = (
     ValueError,  # also Arrow's errors; invalid UTF-8; a year after 9999
     ArithmeticError,
@@ -81,14 +85,17 @@ def parquet_extent(file: BinaryIO) -> tuple[int, int]:
 
 
 def _open(file: BinaryIO) -> _Columns:
-    """The columns of a file. Raises FileTooLarge before a schema of too many is made."""
-    columns, size = footer_size(file)
-    if columns > _MOST_COLUMNS:
-        raise FileTooLarge(f"it has {columns:,} columns, {_MOST_COLUMNS:,} allowed")
-    if size > _LONGEST_FOOTER:
+    """The columns of a file. Raises FileTooLarge for too many, and before a long footer is read."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(0, end - _TAIL))
+    size = int.from_bytes(file.read(4), "little")
+    if _LONGEST_FOOTER < size < end:
         raise FileTooLarge(f"its footer has {size:,} bytes, {_LONGEST_FOOTER:,} allowed")
     file.seek(0)
-    return _Columns(file)
+    table = _Columns(file)
+    if (columns := table.metadata.num_columns) > _MOST_COLUMNS:
+        raise FileTooLarge(f"it has {columns:,} columns, {_MOST_COLUMNS:,} allowed")
+    return table
 
 
 class _Columns(pq.ParquetFile):  # type: ignore[misc] # Arrow has no types
@@ -127,34 +134,37 @@ class _Columns(pq.ParquetFile):  # type: ignore[misc] # Arrow has no types
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A leaf column in one row group."""
+    """A leaf column in one row group, by the footer."""
 
     path: str
     text: bool
     nested: bool
-    packed: int
     fixed: int
-    pages: Pages
+    packed: int
+    unpacked: int
+    values: int
+    has_dictionary: bool
+    prefixes: bool
+    """True when values are stored as differences from the value before."""
 
     @property
     def stays_dictionary(self) -> bool:
         """True when texts stay in the dictionary. That is slow, and impossible with prefixes."""
-        grows = self.pages.dictionary > (0 if self.nested else _SMALL_DICTIONARY)
-        return self.text and grows and not self.pages.prefixes
+        grows = self.nested or self.unpacked > _SMALL
+        return self.text and self.has_dictionary and grows and not self.prefixes
 
     @property
     def value(self) -> int:
         """Largest size of a value that repeats a stored value."""
         if self.fixed > _LONGEST_FIXED:
             return self.fixed
-        if self.pages.prefixes:
-            return self.pages.largest
-        return self.pages.dictionary if self.text and not self.stays_dictionary else 0
+        repeats = self.prefixes or (self.text and self.has_dictionary)
+        return self.unpacked if repeats and not self.stays_dictionary else 0
 
     @property
     def bytes(self) -> int:
         """Largest size in memory. A list is unpacked one row group at a time."""
-        return self.pages.bytes + (self.nested * self.pages.values * (self.value + _A_VALUE))
+        return self.unpacked + (self.nested * self.values * (self.value + _A_VALUE))
 
 
 def _batches(
@@ -163,14 +173,15 @@ def _batches(
     """The batches of a row group. Each has so many rows that it fits into memory."""
     budget = _ROWS_HELD * row_bytes
     with _as_arrow_errors():
-        leaves = list(_leaves(file, table, group, wanted))
+        leaves = list(_leaves(table, group, wanted))
         size, packed = sum(one.bytes for one in leaves), sum(one.packed for one in leaves)
         if size > max(budget, _RATIO * packed):
             raise FileTooLarge(
                 f"a row group of {packed:,} bytes unpacks to {size:,}, and {budget:,} are allowed "
                 f"({_ROWS_HELD} times limits: row_bytes)"
             )
-        row = sum(one.pages.largest + one.value for one in leaves)
+        rows = max(1, table.metadata.row_group(group).num_rows)
+        row = sum(_UNEVEN * leaf.unpacked // rows + leaf.value for leaf in leaves)
         opened = _Columns(
             file,
             metadata=table.metadata,
@@ -186,25 +197,22 @@ def _batches(
         )
 
 
-def _leaves(
-    file: BinaryIO, table: _Columns, group: int, wanted: Collection[str]
-) -> Iterator[_Leaf]:
+def _leaves(table: _Columns, group: int, wanted: Collection[str]) -> Iterator[_Leaf]:
     for index, path in table.leaves():
         if path.partition(".")[0] not in wanted:
             continue
         schema = table.metadata.schema.column(index)
         chunk = table.metadata.row_group(group).column(index)
-        start = chunk.data_page_offset
-        if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
-            start = chunk.dictionary_page_offset
-        end = start + chunk.total_compressed_size
         yield _Leaf(
             path,
             text=schema.physical_type == "BYTE_ARRAY",
             nested=schema.max_repetition_level > 0,
-            packed=max(0, chunk.total_compressed_size),
             fixed=schema.length or 0,
-            pages=read_pages(file, start, end, chunk.num_values),
+            packed=max(0, chunk.total_compressed_size),
+            unpacked=max(0, chunk.total_uncompressed_size),
+            values=max(0, chunk.num_values),
+            has_dictionary=chunk.has_dictionary_page,
+            prefixes="DELTA_BYTE_ARRAY" in chunk.encodings,
         )
 
 
