@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from ragmetrics.rules.checks.slow_decline import DAYS
 from ragmetrics.rules.level_series import EARLY, SPREAD_DAYS, movement_of
-from ragmetrics.rules.slow_decline import DAYS
 from ragmetrics.stats import (
     chance_of_any,
     find_decline,

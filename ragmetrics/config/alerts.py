@@ -140,6 +140,10 @@ class AlertSettings(SettingsModel):
     """None: a drop of more than 0.05 in context_relevance and context_recall, of more than 0.1 in
     the other default metrics, or of a quarter of the mean where that is less, compared with the
     seven nights before. A metric that the logs do not allow to be scored has no rule."""
+    checks: dict[str, float | None] = Field(default_factory=dict)
+    """Limits of checks of the night by name: `checks: {quarantine: 0.1}`. It comes before the limit
+    that another setting has. A check of another package is loaded only if it is named here; null:
+    its default limit."""
     max_quarantined: float = Field(0.05, ge=0, le=1)
     """An alert fires when a larger share of the rows is in quarantine."""
     max_judge_failures: float = Field(0.05, ge=0, le=1)

@@ -8,12 +8,23 @@ from __future__ import annotations
 import tomllib
 from importlib.resources import files
 
+from ragmetrics.rules import used_checks
 from ragmetrics.text import slug
 
-GROUPS: dict[str, dict[str, str]] = tomllib.loads(
+_WRITTEN: dict[str, dict[str, str]] = tomllib.loads(
     (files("ragmetrics.dashboard") / "glossary.toml").read_text("utf-8")
 )
-"""Definitions by term, grouped by heading."""
+
+
+def groups() -> dict[str, dict[str, str]]:
+    """Definitions by term, grouped by heading, with those of the checks that this process uses."""
+    written = {term for group in _WRITTEN.values() for term in group}
+    checks = {check.term: check.definition for check in used_checks() if check.term not in written}
+    return {**_WRITTEN, "Alerts": {**_WRITTEN["Alerts"], **checks}}
+
+
+GROUPS = groups()
+"""Definitions of this project by term, grouped by heading."""
 TERMS = {term: line for group in GROUPS.values() for term, line in group.items()}
 
 

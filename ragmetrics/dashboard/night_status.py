@@ -18,7 +18,7 @@ from ragmetrics.records import (
     unwatched_drop_story,
     unwatched_drop_text,
 )
-from ragmetrics.rules import Incident, blind_texts, incidents
+from ragmetrics.rules import Incident, blind_texts, check_of, incidents
 from ragmetrics.scoring import worse_segments
 from ragmetrics.text import finite
 
@@ -125,7 +125,7 @@ def _causes(findings: Sequence[Finding], manifest: Manifest) -> list[Incident]:
 
 def _night_failed(cause: Finding) -> bool:
     """Whether the night itself failed, which comes before its rules."""
-    return cause.kind in ("no_data", "judge_failures") and rule_state(cause) == "firing"
+    return check_of(cause).lacks == "scores" and rule_state(cause) == "firing"
 
 
 def _last_rules(earlier: Sequence[Manifest]) -> list[Finding]:

@@ -22,7 +22,7 @@ from markupsafe import Markup, escape
 
 from ragmetrics.dashboard import costs, formatting as words
 from ragmetrics.dashboard.figure_layout import Figure, bin_label
-from ragmetrics.dashboard.glossary import GROUPS, TERMS, anchor_of
+from ragmetrics.dashboard.glossary import TERMS, anchor_of, groups
 from ragmetrics.dashboard.night_status import LABELS, rule_state
 from ragmetrics.dashboard.night_tables import STATUS, needs
 from ragmetrics.metrics import find_metric, used_metrics
@@ -218,7 +218,7 @@ def write_assets(site: Files, *, charts: bool = True) -> None:
             site.write(f"assets/{own_name(kind)}", data)
     if charts and not site.exists(f"assets/{_plotly_name()}"):
         site.write(f"assets/{_plotly_name()}", _plotly().encode())
-    glossary = render_page("glossary.html", 0, groups=GROUPS, metrics=used_metrics())
+    glossary = render_page("glossary.html", 0, groups=groups(), metrics=used_metrics())
     if site.find("glossary.html") != glossary:
         site.write("glossary.html", glossary)
 

@@ -11,6 +11,7 @@ from math import hypot
 
 from ragmetrics.dashboard.night_status import metric_states, needing_reader
 from ragmetrics.records import ComparedMeans, Finding, Manifest, Summary
+from ragmetrics.rules import check_of
 from ragmetrics.text import finite
 
 NIGHTS = 90
@@ -189,7 +190,7 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
 
 def _judge_moved(night: Manifest, name: str) -> bool:
     return any(
-        f.kind == "judge_drift" and f.transition == "fired" and name in f.affects
+        f.transition == "fired" and name in f.affects and check_of(f).ends_comparison
         for f in night.findings
     )
 

@@ -1,6 +1,7 @@
 """Sample messages: one of every kind, for a made-up dataset, by the code that writes real messages.
 
-The nights, findings and the gate are data in `message_samples.json`.
+The nights, findings and the gate are data in `message_samples.json`; each check has a sample of its
+own.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.config import AlertSettings
 from ragmetrics.delivery.alert_store import AlertStore
 from ragmetrics.delivery.state import NO_SILENCES, advance_states
 from ragmetrics.messages import Message, compose, compose_failed_gate, compose_gate
 from ragmetrics.records import Finding, Gate, Manifest, Silence
-from ragmetrics.rules import check_health
+from ragmetrics.rules import Check, Sample, used_checks
 
 NIGHT = date(2026, 11, 19)
 _DATA = Path(__file__).with_suffix(".json")
@@ -31,8 +31,10 @@ def sample_messages(redact: bool = False) -> list[tuple[str, Message]]:
     data = json.loads(_DATA.read_text(encoding="utf-8"))
     findings = {name: Finding.model_validate(one) for name, one in data["findings"].items()}
     nights = [
-        (one["title"], _night_message(data, one, findings, redact)) for one in data["messages"]
+        (sample["title"], _night_message(data, sample, findings, redact))
+        for sample in data["messages"]
     ]
+    nights += [_check_message(data, check, redact) for check in used_checks() if check.sample]
     gate = Gate.model_validate(data["gate"])
     held = compose_gate(gate, page=f"{_PAGES}/builds.html", redact=redact, run_url=_RUN)
     return [*nights, ("Index build held", held), ("Index build without verdict", _failed_gate())]
@@ -44,20 +46,33 @@ def _night_message(
     findings: Mapping[str, Finding],
     redact: bool,
 ) -> Message:
-    """The message of a sample's last night; without findings, those of the data quality."""
+    """The message of a sample's last night."""
     night = Manifest.model_validate({**data["night"], **sample["changes"]})
-    history: list[tuple[int, Sequence[Finding]]] = [
-        (one["days_ago"], [findings[name] for name in one["names"]])
-        for one in sample.get("findings", ())
-    ] or [(0, check_health(AlertSettings(), night))]
-    alerts, found = AlertStore(), list[Finding]()
-    for days_ago, own in history:
+    history = [
+        (one["days_ago"], [findings[name] for name in one["names"]]) for one in sample["findings"]
+    ]
+    return _compose(sample["title"], night, history, redact)
+
+
+def _check_message(data: Mapping[str, Any], check: Check, redact: bool) -> tuple[str, Message]:
+    """The message of a night with the sample finding of a check, and its title."""
+    sample = check.sample or Sample(check.term, "", "")
+    night = Manifest.model_validate({**data["night"], **sample.night})
+    history = [(0, [check.sample_finding(night.dataset)])]
+    return sample.title, _compose(sample.title, night, history, redact)
+
+
+def _compose(
+    title: str, night: Manifest, history: Sequence[tuple[int, Sequence[Finding]]], redact: bool
+) -> Message:
+    alerts, shown = AlertStore(), list[Finding]()
+    for days_ago, findings in history:
         day = NIGHT - timedelta(days=days_ago)
-        alerts, found = advance_states(alerts, own, day, _REMIND_DAYS, _silences(alerts))
+        alerts, shown = advance_states(alerts, findings, day, _REMIND_DAYS, _silences(alerts))
     page = f"{_PAGES}/{NIGHT}/index.html"
-    message = compose(night, found, dashboard=page, redact=redact, run_url=_RUN)
+    message = compose(night, shown, dashboard=page, redact=redact, run_url=_RUN)
     if message is None:
-        raise ValueError(f"sample {sample['title']!r} has no transition")
+        raise ValueError(f"sample {title!r} has no transition")
     return message
 
 

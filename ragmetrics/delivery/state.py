@@ -29,7 +29,6 @@ from ragmetrics.delivery.renamed_alerts import under_keys_of_today
 from ragmetrics.records import (
     AlertState,
     Finding,
-    FindingKind,
     Level,
     Notification,
     Severity,
@@ -38,23 +37,10 @@ from ragmetrics.records import (
     Transition,
     is_more_severe,
 )
+from ragmetrics.rules import check_of, suppresses_rules
 
 UNJUDGED = 0
 """`for_nights` of findings that `advance_states` adds without a check. No rule has 0."""
-_LASTING: tuple[FindingKind, ...] = (
-    "metric",
-    "judge_drift",
-    "stale_log",
-    "missed_nights",
-    "stale_labels",
-    "judge_bias",
-    "slow_decline",
-    "cannot_fire",
-)
-"""Findings that may last for weeks and suppress no rule, so they must not keep alerts open."""
-_LOGS: tuple[FindingKind, ...] = ("no_data", "stale_log")
-"""Findings on logs. At level `no_data` the log is missing or that of another night, which is worse
-than a breach, and no rule is checked."""
 NO_SILENCES: Mapping[str, Silence] = MappingProxyType({})
 
 
@@ -101,7 +87,7 @@ def advance_states(
     states: dict[str, AlertState] = {}
     results: list[Finding] = []
     judged = [finding for finding in findings if finding.for_nights != UNJUDGED]
-    health = (one for one in judged if one.kind not in _LASTING or _suppresses_rules(one))
+    health = (one for one in judged if not check_of(one).lasting or suppresses_rules(one))
     healthy = all(one.level == "ok" for one in health)
     for finding in judged:
         was, silence = known.get(finding.key, AlertState()), silences.get(finding.key)
@@ -189,18 +175,13 @@ def _transition(
     return "reminded" if due else None
 
 
-def _suppresses_rules(finding: Finding) -> bool:
-    """Whether no rule is checked because of a finding."""
-    return finding.kind in _LOGS and finding.level == "no_data"
-
-
 def _is_worse(notified: Notification, finding: Finding) -> bool:
     """Whether a finding is worse than its last notification. An escalation measured from another
     notification does not count.
     """
     if finding.escalation and finding.escalation.notified == notified:
         return True
-    worst: Level = "no_data" if finding.kind in _LOGS else "breach"
+    worst: Level = "no_data" if check_of(finding).halts else "breach"
     return {notified.level, finding.level} == {"no_data", "breach"} and finding.level == worst
 
 
@@ -210,7 +191,7 @@ def _notified(
     """The last notification with numbers, after this transition."""
     if transition == "resolved":
         return None
-    numbers = finding.level != "no_data" or finding.kind in _LOGS or was.notified is None
+    numbers = finding.level != "no_data" or check_of(finding).halts or was.notified is None
     if transition and numbers:
         return Notification(night=night, run=run, level=finding.level, mean=finding.mean)
     return was.notified

@@ -44,6 +44,7 @@ from .factory import (
 from .lexical_judge import EmbeddedJudge as EmbeddedJudge, HashedEmbedder as HashedEmbedder
 from .probe import probe_judge as probe_judge
 from .prompt_translation import translate as translate
+from .quota_sharing import leave_quota as leave_quota
 from .replayed import Recorder as Recorder
 from .reply_cache import EMBEDDING as EMBEDDING, ReplyCache as ReplyCache
 from .responses import RetryableError as RetryableError

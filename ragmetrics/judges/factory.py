@@ -97,7 +97,8 @@ def make_member(judge: JudgeSettings, corpus: Corpus, files: Files | None = None
 def make_judge(judge: JudgeSettings, corpus: Corpus, files: Files | None = None) -> Judge:
     """One judge. Raises JudgeRefused if it lacks its key or its extra.
 
-    In the store `files` a batch judge records its batches.
+    In the store `files` a batch judge records its batches, and the processes that use a live judge
+    share its limits.
     """
     if judge.name == "embedded":
         return EmbeddedJudge(corpus)
@@ -162,20 +163,20 @@ def _remote(judge: JudgeSettings, files: Files | None, key: SecretStr | None) ->
     if judge.name == "rerank":
         from ragmetrics.judges.rerank import RerankJudge
 
-        return RerankJudge(access, judge)
+        return RerankJudge(access, judge, files)
     if judge.name == "openai-batch":
         from ragmetrics.judges.batch import BatchJudge
         from ragmetrics.judges.batch_api import make_client
 
         return BatchJudge(make_client(access, judge), judge, files)
-    return LiveJudge(access, judge)
+    return LiveJudge(access, judge, files)
 
 
-def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
+def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None) -> Embedder:
     """The embedder of the settings, or the default one of the judge.
 
-    Without a key it raises JudgeRefused; with a panel of several judges it returns an
-    UnavailableEmbedder.
+    Processes that use an endpoint share its limits by the store `files`. Without a key it raises
+    JudgeRefused; with a panel of several judges it returns an UnavailableEmbedder.
     """
     from ragmetrics.judges.embeddings import OPENAI_MODEL, OpenAIEmbedder
     from ragmetrics.judges.lexical_judge import HashedEmbedder
@@ -197,7 +198,7 @@ def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
     key = api_key(chosen.api_key_env or judge.api_key_env, os.environ)
     base_url, model = chosen.base_url or judge.base_url, chosen.model or OPENAI_MODEL
     try:
-        return OpenAIEmbedder(find_access(judge, base_url, key), model, judge)
+        return OpenAIEmbedder(find_access(judge, base_url, key), model, judge, files)
     except JudgeRefused as error:
         if len(settings.panel) == 1:
             raise

@@ -23,6 +23,7 @@ from ragmetrics.records import Ask, Prompt
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.transport import Access
+    from ragmetrics.storage import Files
 
 _REQUESTS_PER_SLOT = 4
 """Requests per slot: while one waits before a retry, another one uses its slot."""
@@ -40,11 +41,11 @@ class LiveJudge:
     note = ""
     cacheable = True
 
-    def __init__(self, access: Access, settings: JudgeSettings) -> None:
+    def __init__(self, access: Access, settings: JudgeSettings, files: Files | None = None) -> None:
         self.name = f"openai:{settings.model}"
         self.concurrency = _REQUESTS_PER_SLOT * settings.concurrency
         self.fingerprint = chat_fingerprint(settings, access.address)
-        self._endpoint = Endpoint(access, settings, settings.model)
+        self._endpoint = Endpoint(access, settings, settings.model, files)
         self._settings = settings
         self._envelopes: dict[str, Envelope] = {}
         self._form = 0  # first format to try: the last one that another prompt turned to

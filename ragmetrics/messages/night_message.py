@@ -21,7 +21,7 @@ from ragmetrics.records import (
     redactions,
     unwatched_drop_story,
 )
-from ragmetrics.rules import Incident, incidents, limit_of
+from ragmetrics.rules import Incident, check_of, incidents, limit_of
 from ragmetrics.scoring import worse_segments
 from ragmetrics.text import clean
 
@@ -138,21 +138,8 @@ def _what(incident: Incident) -> str:
     """What happened, in a few words."""
     finding = incident.cause
     metric = finding.metric or "rows"
-    more = "more " if finding.transition == "escalated" else ""
-    if finding.kind == "quarantine":
-        return f"{more}rows in quarantine"
-    if finding.kind == "judge_failures":
-        several = f"{incident.metrics} metrics" if incident.metrics > 1 else finding.metric
-        return f"{more}judge failures in {several or 'the panel'}"
-    plain = ("judge_drift", "stale_log", "missed_nights", "stale_labels", "judge_bias")
-    if finding.kind in plain:
-        return finding.kind.replace("_", " ")
-    if finding.kind == "slow_decline":
-        return f"slow decline of {finding.metric}"
-    if finding.kind == "cannot_fire":
-        return "a rule that cannot fire"
-    if finding.kind == "no_data":
-        return "broken logs" if finding.level == "breach" else "no data"
+    if not finding.is_rule:
+        return check_of(finding).title_of(finding, incident.metrics)
     if finding.state != "firing":
         return metric
     if finding.level == "no_data":

@@ -39,7 +39,7 @@ from ragmetrics.people import REFIT_AFTER, judge_drift_set, learn
 from ragmetrics.pipeline.publish import publish_run
 from ragmetrics.pipeline.show import show_run
 from ragmetrics.records import JudgeInfo, LearnedModel, Manifest, TopicModel
-from ragmetrics.rules import check_rules, incidents
+from ragmetrics.rules import check_of, check_rules, incidents
 from ragmetrics.scoring import (
     BudgetPlan,
     SamplePlan,
@@ -323,11 +323,11 @@ def coverage_short(manifest: Manifest, missing: Sequence[str]) -> CoverageShort:
 def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:
     """The reasons why a published night is incomplete; empty when it is complete."""
     shown = redacted(manifest, manifest.redacts)
-    kinds = ["no_data", "judge_failures", *(["quarantine"] if manifest.source.rows else [])]
+    lacks = ("scores", "rows") if manifest.source.rows else ("scores",)
     missing = [
         finding
         for finding in shown.findings
-        if finding.kind in kinds
+        if check_of(finding).lacks in lacks
         and finding.level != "ok"
         and finding.severity == "critical"  # a failure of one judge of a panel is not critical
     ]

@@ -56,7 +56,6 @@ from .people import (
 from .finding import (
     Escalation as Escalation,
     Finding as Finding,
-    FindingKind as FindingKind,
     Level as Level,
     Notification as Notification,
     State as State,

@@ -11,19 +11,6 @@ from ragmetrics.records.base import Record
 from ragmetrics.records.changes import ComparedMeans, ContributorShare, DatedChange
 from ragmetrics.records.summary import Segment
 
-FindingKind = Literal[
-    "metric",
-    "no_data",
-    "stale_log",
-    "missed_nights",
-    "quarantine",
-    "judge_failures",
-    "judge_drift",
-    "stale_labels",
-    "slow_decline",
-    "judge_bias",
-    "cannot_fire",
-]
 Level = Literal["ok", "suspect", "breach", "no_data"]
 State = Literal["ok", "pending", "firing"]
 Transition = Literal["fired", "escalated", "resolved", "reminded"]
@@ -130,7 +117,8 @@ class Finding(Record):
     key: str
     renamed_from: str = ""
     """The key of the same alert in earlier versions, whose state moves on under `key`."""
-    kind: FindingKind
+    kind: str
+    """`metric` for a rule on a metric, else the name of a check of the night."""
     level: Level
     severity: Severity = "critical"
     rule: str

@@ -83,6 +83,11 @@ class Source(Record):
         """Share of the rows that are in quarantine."""
         return self.quarantined / max(1, self.rows + self.quarantined)
 
+    @property
+    def is_dated(self) -> bool:
+        """Whether at least half of the rows have a time."""
+        return self.rows > 0 and 2 * self.dated >= self.rows
+
 
 class SpendLimits(Record):
     """Limits on requests, tokens and cost; None: no limit."""

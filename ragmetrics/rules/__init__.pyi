@@ -45,6 +45,10 @@ from .topic_changes import (
 from .unwatched_drops import (
     find_unwatched_drops as find_unwatched_drops,
 )
-from .data_quality import (
-    check_health as check_health,
+from .check import (
+    Check as Check,
+    Sample as Sample,
+    check_of as check_of,
+    suppresses_rules as suppresses_rules,
+    used_checks as used_checks,
 )

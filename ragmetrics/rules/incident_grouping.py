@@ -21,11 +21,12 @@ The manifest has every finding, and each finding is in exactly one incident.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from ragmetrics.records import Finding, FindingKind, Manifest, Severity, State, Transition
+from ragmetrics.records import Finding, Manifest, Severity, State, Transition
+from ragmetrics.rules.check import check_of
 
 _NAMED = 4
 """Most names in the line of explained findings."""
@@ -80,9 +81,10 @@ class Incident:
     @property
     def message(self) -> str:
         """The cause in one sentence."""
-        failed = self.cause.kind == "judge_failures" and self.cause.level != "ok"
-        if failed and self.cause.metric and self.metrics > 1:
-            return f"judge {self.judge} failed in {self.metrics} metrics; {self.cause.message}"
+        several = check_of(self.cause).several if self.cause.level != "ok" else ""
+        if several and self.cause.metric and self.metrics > 1:
+            begin = several.format(judge=self.judge, metrics=self.metrics)
+            return f"{begin}; {self.cause.message}"
         return self.cause.message
 
     @property
@@ -121,7 +123,7 @@ def incidents(findings: Sequence[Finding], night: Manifest) -> list[Incident]:
     def place(one: Finding) -> int:
         return places.get(one.metric or "", len(places))
 
-    causes = [one for one in findings if one.kind in _EXPLAINS and _matters(one)]
+    causes = [one for one in findings if check_of(one).explains and _matters(one)]
     causes.sort(key=lambda one: (*_rank(one), place(one)))
     rules = _first_rules(findings)
     roots: dict[int, Finding] = {}
@@ -156,7 +158,8 @@ def _cause_of(
         if cause is one:
             break
         alike = (cause.transition == "resolved") == (one.transition == "resolved")
-        if alike and _EXPLAINS[cause.kind](cause, one, night):
+        explains = check_of(cause).explains
+        if alike and explains and explains(cause, one, night):
             return roots[id(cause)]
     return one
 
@@ -167,7 +170,7 @@ def _matters(one: Finding) -> bool:
 
 def _rank(one: Finding) -> tuple[int, bool]:
     """Order of causes: a cause comes before what it may explain, a panel's judge before metrics."""
-    return list(_EXPLAINS).index(one.kind), one.metric is not None
+    return check_of(one).cause_place, one.metric is not None
 
 
 def _first_rules(findings: Sequence[Finding]) -> dict[tuple[object, ...] | None, Finding]:
@@ -189,60 +192,8 @@ def _rule_key(one: Finding) -> tuple[object, ...] | None:
     return one.metric, str(one.segment), one.state, one.transition, str(one.silence)
 
 
-def _by_quarantine(cause: Finding, one: Finding, night: Manifest) -> bool:
-    if cause.level != "breach":
-        return False
-    nothing_left = one.kind == "no_data" and not night.source.rows
-    return (nothing_left and _lacks_data(one)) or _lacks_rows(one, night)
-
-
-def _by_logs(cause: Finding, one: Finding, night: Manifest) -> bool:
-    if _lacks_data(cause):
-        return _lacks_data(one)
-    return cause.level == "breach" and _lacks_rows(one, night)
-
-
-def _by_judge(cause: Finding, one: Finding, night: Manifest) -> bool:
-    if one.kind == "judge_failures":
-        own_code = any(_fails_by_its_code(finding, night) for finding in (cause, one))
-        return one.metric is not None and not own_code and _is_alike(cause, one)
-    own = one.kind == "judge_drift" or (one.metric is not None and one.metric == cause.metric)
-    return cause.level == "breach" and own and _lacks_data(one)
-
-
-def _by_drift(cause: Finding, one: Finding, night: Manifest) -> bool:
-    return one.kind == "judge_drift" and not night.judge.panel and _is_alike(cause, one)
-
-
-def _fails_by_its_code(finding: Finding, night: Manifest) -> bool:
-    """Whether most failed rows of a metric failed by its own code, and not by the judge."""
-    summary = night.summary(finding.metric or "")
-    return summary is not None and 2 * summary.failed_by_code > summary.unanswered_rows[0]
-
-
-def _is_alike(one: Finding, other: Finding) -> bool:
-    """Whether both findings have the same problem, now or as a resolution."""
-    over = one.transition == other.transition == "resolved"
-    return one.level == other.level and (over or one.level not in ("ok", "no_data"))
-
-
-def _lacks_data(one: Finding) -> bool:
-    """Whether a finding could not be evaluated tonight and was not closed."""
-    return one.level == "no_data" and one.transition != "resolved"
-
-
-def _lacks_rows(one: Finding, night: Manifest) -> bool:
-    """Whether a finding has too few rows although most rows of its metric were scored: then the log
-    lacks rows, not the metric.
-    """
-    summary = night.summary(one.metric or "")
-    if not one.is_rule or not one.for_nights or not _lacks_data(one) or summary is None:
-        return False
-    return 2 * summary.scored >= sum(summary.status.values())
-
-
 def _name(one: Finding) -> str:
-    return one.metric or one.kind.replace("_", " ")
+    return one.metric or check_of(one).term
 
 
 def _some(names: Sequence[str]) -> str:
@@ -250,14 +201,5 @@ def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
 
-
-_EXPLAINS: Mapping[FindingKind, Callable[[Finding, Finding, Manifest], bool]] = {
-    "quarantine": _by_quarantine,
-    "no_data": _by_logs,
-    "stale_log": _by_logs,
-    "judge_failures": _by_judge,
-    "judge_drift": _by_drift,
-}
-"""What each kind of cause explains. A cause comes before what it may explain."""
 
 __all__ = ["Incident", "incidents", "limit_of"]

@@ -14,16 +14,14 @@ interval of one, its sides squared and added.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ragmetrics.metrics import label_targets
-from ragmetrics.people import FEWEST_QUESTIONS, fresh_share
-from ragmetrics.records import Finding, Level, Manifest, Summary
+from ragmetrics.people import fresh_share
+from ragmetrics.records import Manifest, Summary
 from ragmetrics.rules.context import NightContext
-from ragmetrics.rules.judge_movement import level_between
 from ragmetrics.rules.rule_check import RuleCheck
-from ragmetrics.stats import Drop, MeanDifference, detectable, with_movement
+from ragmetrics.stats import Drop, MeanDifference, detectable
 
 NIGHTS = 7
 """Nights before tonight that the judges' level is compared with."""
@@ -133,73 +131,6 @@ def _fall(
     return _Fall(move, share)
 
 
-def level_finding(night: NightContext, findings: Iterable[Finding] = ()) -> Finding | None:
-    """A warning where the judges' level on the fixed set moved since seven nights by more than its
-    usual movement from night to night.
-
-    It also fires where judge drift explains a part of `findings`, so that the explanation is
-    visible. It is `no_data` where the set has too few verdicts, None where there is no set.
-    """
-    fixed, manifest = night.fixed_sets, night.manifest
-    if fixed is None:
-        return None
-    if not fixed.judged(manifest):
-        text = "it was not judged, so judge drift is not known"
-        return _finding(manifest, "no_data", text)
-    if (count := fixed.questions(manifest)) < FEWEST_QUESTIONS:
-        text = (
-            f"{count} of its questions got all verdicts and {FEWEST_QUESTIONS} are needed, so "
-            "judge drift is not known"
-        )
-        return _finding(manifest, "no_data", text)
-    moves = {one.metric: move for one in manifest.metrics if (move := _unusual(night, one.metric))}
-    significant = {
-        name: _describe(move)
-        for name, move in moves.items()
-        if len(moves) * _two_sided(move) < SURE
-    }
-    explained = {
-        one.metric: one.explained
-        for one in findings
-        if one.metric and one.metric in label_targets() and one.explained
-    }
-    for name, part in explained.items():
-        significant.setdefault(name, f"fell by about {part:.3f}")
-    if not significant:
-        text = "no move shown" if moves else "no earlier night to compare with"
-        return _finding(manifest, "ok", text)
-    text = "; ".join(f"{name} {change}" for name, change in significant.items())
-    why = f"; it explains a drop of {', '.join(explained)}, or a part of it" if explained else ""
-    found = _finding(manifest, "breach", f"{text}{why}")
-    return found.model_copy(update={"affects": list(significant)})
-
-
-def _unusual(night: NightContext, metric: str) -> Drop | None:
-    """The drop of the level tonight, with the error of its movement from night to night."""
-    before, tonight = night.comparable(metric)[-NIGHTS:], [night.manifest]
-    move = night.fixed_sets.moved(metric, before, tonight) if night.fixed_sets else None
-    return with_movement(move, level_between(night, metric, before, tonight)) if move else None
-
-
-def _describe(move: Drop) -> str:
-    down = "fell" if move.drop > 0 else "rose"
-    return (
-        f"{down} by {abs(move.drop):.3f} [{-move.high:+.3f}, {-move.low:+.3f}] "
-        f"over {move.questions} questions"
-    )
-
-
-def _finding(manifest: Manifest, level: Level, text: str) -> Finding:
-    return Finding(
-        key=f"{manifest.dataset}/judge_drift/level",
-        kind="judge_drift",
-        level=level,
-        severity="warning",
-        rule="the judge scores the labelled set as in the nights before",
-        message=f"{manifest.judge.name} on the labelled set: {text}",
-    )
-
-
 def subtract_drift(drop: Drop, move: Drop, share: float = 1.0) -> Drop:
     """A drop minus a share of the judges' move between the same nights.
 
@@ -222,14 +153,6 @@ def subtract_drift(drop: Drop, move: Drop, share: float = 1.0) -> Drop:
         freedom=freedom,
         mde=detectable(error, freedom),
     )
-
-
-def _two_sided(move: Drop) -> float:
-    """Two-sided p of a move; for a fall at least twice its own p, which has more information than
-    the t test.
-    """
-    found = MeanDifference(move.drop, move.error, move.freedom).p_two_sided
-    return max(found, min(1.0, 2 * move.p_value)) if move.drop > 0 else found
 
 
 def _span(drop: Drop) -> str:

@@ -14,13 +14,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from ragmetrics.config import Rule, drop_name
+from ragmetrics.config import Rule
 from ragmetrics.records import TOPIC, Finding
-from ragmetrics.rules.context import NightContext
-from ragmetrics.rules.rule_check import RuleCheck, can_fall, most_rows
-
-_SHOWN = 5
-"""Most rules named in a message."""
+from ragmetrics.rules.rule_check import can_fall
 
 
 @dataclass(frozen=True)
@@ -81,55 +77,4 @@ def blind_texts(findings: Iterable[Finding]) -> list[str]:
     ]
 
 
-def reach_finding(night: NightContext, cases: Sequence[RuleCheck]) -> Finding:
-    """A warning that names the rules that cannot fire. Rules without data fire for that already."""
-    by_limit: dict[str, list[RuleCheck]] = {}
-    for case in cases:
-        by_limit.setdefault(_limit_of(case), []).append(case)
-    reasons = [
-        f"{limit} cannot fire: {why}"
-        for limit, own in by_limit.items()
-        if not any(case.finding.level == "no_data" for case in own)
-        if (why := _why(night, own))
-    ]
-    more = f"; and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
-    return Finding(
-        key=f"{night.manifest.dataset}/cannot_fire",
-        kind="cannot_fire",
-        level="breach" if reasons else "ok",
-        severity="warning",
-        rule="every rule can fire",
-        message="; ".join(reasons[:_SHOWN]) + more or "every rule can fire",
-        for_nights=None,
-    )
-
-
-def _why(night: NightContext, cases: Sequence[RuleCheck]) -> str:
-    """Why a limit of a rule cannot fire in any of its segments; empty where it can in one."""
-    rows = max((max(case.finding.n, most_rows(case.finding, night)) for case in cases), default=0)
-    reasons = [
-        why_it_cannot_fire(_drop_alone(case), Known(mean=_reference(case.finding), rows=rows))
-        for case in cases
-    ]
-    return reasons[0] if reasons and all(reasons) else ""
-
-
-def _drop_alone(case: RuleCheck) -> Rule:
-    """The rule with the one limit that a check is about."""
-    is_drop = case.finding.key.endswith(drop_name(case.rule.max_drop or 0.0, case.rule.versus))
-    return case.rule if is_drop else case.rule.model_copy(update={"max_drop": None})
-
-
-def _reference(finding: Finding) -> float | None:
-    """The mean that a drop is measured from, and before there is one, tonight's."""
-    return finding.mean if finding.baseline is None else finding.baseline
-
-
-def _limit_of(case: RuleCheck) -> str:
-    """`max_drop 0.1 of context_recall by section`."""
-    limit = case.finding.key.rpartition("/")[2].partition(" versus ")[0]
-    by = f" by {case.rule.by}" if case.rule.by else ""
-    return f"{limit} of {case.rule.metric}{by}"
-
-
-__all__ = ["Known", "blind_text", "blind_texts", "can_fall", "reach_finding", "why_it_cannot_fire"]
+__all__ = ["Known", "blind_text", "blind_texts", "can_fall", "why_it_cannot_fire"]

@@ -11,19 +11,19 @@ from dataclasses import replace
 from ragmetrics.config import AlertSettings, Rule, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.records import TOPIC, Finding, Manifest, Segment, Summary
+from ragmetrics.rules.check import (
+    RULES_ORDER,
+    check_limits,
+    check_of,
+    evaluate_checks,
+    suppresses_rules,
+)
 from ragmetrics.rules.context import NightContext
-from ragmetrics.rules.data_quality import check_health
 from ragmetrics.rules.drop_rules import check_drop, check_min, with_links
 from ragmetrics.rules.escalation import escalate
-from ragmetrics.rules.judge_bias import bias_finding
-from ragmetrics.rules.judge_drift import level_finding
 from ragmetrics.rules.level_series import spread_of_nights
-from ragmetrics.rules.log_nights import check_nights
 from ragmetrics.rules.min_test import with_min_chance
 from ragmetrics.rules.rule_check import RuleCheck, decide
-from ragmetrics.rules.rule_reach import reach_finding
-from ragmetrics.rules.slow_decline import find_slow_declines, watched_metrics
-from ragmetrics.rules.stale_labels import turnover_finding
 from ragmetrics.rules.tag_means import with_tag_means
 from ragmetrics.scoring import MetricScores, chosen_metrics, find_segments, summarise
 from ragmetrics.storage import trailing_nights
@@ -58,11 +58,10 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     Without data, or on the rows of an earlier night, no metric rule is evaluated, and no rule on a
     metric whose judge failed. A labelled set without verdicts suppresses nothing.
     """
-    health = check_health(settings, night.manifest, night.drifts)
-    health += check_nights(settings, night)
-    if any(one.kind in ("no_data", "stale_log") and one.level == "no_data" for one in health):
+    health = evaluate_checks("night", settings, night)
+    if any(map(suppresses_rules, health)):
         return [_clean(finding) for finding in health]
-    turnover = turnover_finding(settings, night)
+    health += evaluate_checks("scores", settings, night)
     silenced = {finding.metric for finding in health if finding.level == "breach"}
     rules = settings.rules if settings.rules is not None else _applicable(night)
     rules = [rule for rule in rules if rule.metric not in silenced]
@@ -80,11 +79,13 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
         cases = [with_links(with_min_chance(case, night)) for case in cases]
     alpha = settings.rules_level
     found = escalate(cases, decide(cases, alpha), night, alpha)
-    declines = find_slow_declines(settings, rules, night, found)
-    level = level_finding(night, found)
-    bias, reach = bias_finding(night.manifest), reach_finding(night, cases)
-    explaining = [one for one in (level, turnover, bias, reach) if one]
-    return [_clean(finding) for finding in (*health, *explaining, *found, *declines)]
+    late = evaluate_checks("rules", settings, night, rules, cases, found)
+    return [_clean(finding) for finding in sorted((*health, *found, *late), key=_place)]
+
+
+def _place(finding: Finding) -> int:
+    """The place of a finding: that of its check."""
+    return RULES_ORDER if finding.is_rule else check_of(finding).order
 
 
 def _clean(finding: Finding) -> Finding:
@@ -155,13 +156,15 @@ def for_later_nights(
     if settings.slow_decline is None:
         return manifest
     rules = settings.rules if settings.rules is not None else DEFAULT_RULES
-    return with_tag_means(settings, watched_metrics(rules), manifest, scores)
+    watched = list(dict.fromkeys(rule.metric for rule in rules))
+    return with_tag_means(settings, watched, manifest, scores)
 
 
 def check_rules(settings: Settings) -> None:
     """Raise InputError for an alert rule that cannot work: its metric is unknown or not scored, or
     its limit is beyond all means or below all means.
     """
+    check_limits(settings.alerts)
     scored = {metric.name: metric for metric in chosen_metrics(settings)}
     for rule in settings.alerts.rules or ():
         if rule.metric not in scored:

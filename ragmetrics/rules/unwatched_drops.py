@@ -13,6 +13,7 @@ from statistics import fmean
 
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.records import ComparedMeans, Finding, Manifest, Summary, UnwatchedDrop
+from ragmetrics.rules.check import suppresses_rules
 from ragmetrics.rules.context import Baseline, NightContext
 from ragmetrics.rules.golden_dates import one_sided_questions, without_questions
 from ragmetrics.rules.judge_drift import drop_without_drift
@@ -102,7 +103,7 @@ def _was_low(night: NightContext, one: Manifest, metric: str) -> bool | None:
     """Whether a metric was low on a night; None where the night does not say, as where its rows are
     those of an earlier one.
     """
-    if any(found.kind == "stale_log" and found.level == "no_data" for found in one.findings):
+    if any(map(suppresses_rules, one.findings)):
         return None
     if any(fall.metric == metric for fall in one.falls):
         return True

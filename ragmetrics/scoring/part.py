@@ -30,6 +30,7 @@ from ragmetrics.judges import (
     changed_parameters,
     deadline_at,
     layout_of,
+    leave_quota,
     use_budget,
     use_deadline,
 )
@@ -168,6 +169,8 @@ class RunScorer:
                         group.create_task(one(names, shard))
             except BaseExceptionGroup as errors:
                 raise errors.exceptions[0] from None
+            finally:
+                await leave_quota(self.kept or files)
         return problems
 
     async def _score(self, names: Sequence[str], shard: int) -> PartReport | None:

@@ -11,7 +11,8 @@ from typer.main import get_command
 
 from ragmetrics.cli.app import app
 from ragmetrics.dashboard.glossary import GROUPS, TERMS, anchor_of
-from ragmetrics.records import FindingKind, Level, Severity, State, Status, Transition, Verdict
+from ragmetrics.records import Level, Severity, State, Status, Transition, Verdict
+from ragmetrics.rules import Check, used_checks
 from scripts import glossary_page
 from tests.fakes.processes import ROOT
 
@@ -66,12 +67,18 @@ def test_each_term_is_defined_once() -> None:
     assert len({anchor_of(term) for term in TERMS}) == len(TERMS)
 
 
-@pytest.mark.parametrize("kind", [FindingKind, Level, Severity, State, Transition, Verdict, Status])
+@pytest.mark.parametrize("kind", [Level, Severity, State, Transition, Verdict, Status])
 def test_every_stored_state_has_a_term(kind: object) -> None:
     """What a record may say is defined, under the name by which people see it."""
     values = [str(one) for one in get_args(kind) or list(kind)]  # type: ignore[call-overload]
     names = {NAMED_OTHERWISE.get(one, one.replace("_", " ")) for one in values}
     assert names <= set(TERMS)
+
+
+@pytest.mark.parametrize("check", used_checks(), ids=lambda check: check.name)
+def test_every_check_has_a_term(check: Check) -> None:
+    """The kind of its findings is defined, under the name by which people see it."""
+    assert check.term in TERMS
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda one: one.name)

@@ -31,10 +31,11 @@ from ragmetrics.records import (
     hashed,
     question_key,
 )
-from ragmetrics.rules.judge_bias import bias_finding
+from ragmetrics.rules.checks.judge_bias import judge_bias
 from ragmetrics.storage import Files
 from tasks import index_build as gate_tasks
 from tests.fakes.build_logs import damaged, gate_settings, golden, write_build
+from tests.fakes.checks import findings_of
 from tests.fakes.comparisons import comparison, side
 from tests.fakes.gated import gate as gated
 from tests.fakes.labelled import make_labelled
@@ -55,8 +56,7 @@ def test_why_labels_could_not_be_read_is_hashed() -> None:
     """In the manifest, in the finding that repeats it, and in the message of that finding."""
     labels = LabelReport(place="labels.csv", problem=f"line 3: {SECRET}")
     made = night(settings={"redact": True}).model_copy(update={"labels": labels})
-    found = bias_finding(made)
-    assert found is not None
+    (found,) = findings_of(judge_bias, made)
     assert SECRET in found.message
     fired = found.model_copy(update={"level": "breach", "state": "firing", "transition": "fired"})
     hidden = redacted(made.model_copy(update={"findings": [fired]}))

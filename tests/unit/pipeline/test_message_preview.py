@@ -21,6 +21,7 @@ from ragmetrics.delivery.slack_bot import API
 from ragmetrics.messages import Block, Header, Message, Note, Section, bullets, links
 from ragmetrics.pipeline import write_page
 from ragmetrics.pipeline.message_preview import Preview
+from ragmetrics.rules import used_checks
 from ragmetrics.storage import Files, save_gate, save_manifest
 from tests.fakes.command import Run
 from tests.fakes.formats import slack_blocks, slack_json, terminal_text
@@ -38,16 +39,7 @@ KINDS = (
     "Escalated",
     "Resolved",
     "Many at once",
-    "Judge drift",
-    "A rule that cannot fire",
-    "Judge bias",
-    "The log of an earlier night",
-    "Nights are missing",
-    "Labels gone stale",
-    "Slow decline",
-    "No data",
-    "Rows in quarantine",
-    "Judge failures",
+    *(check.sample.title for check in used_checks() if check.sample),
     "Index build held",
     "Index build without verdict",
 )

@@ -1,4 +1,4 @@
-"""alerts/log_nights.py: old rows in tonight's log, and nights that are missing."""
+"""rules/checks: old rows in tonight's log, and nights that are missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.delivery import load_alerts
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import Finding, Manifest
-from ragmetrics.rules.log_nights import _missing
+from ragmetrics.rules.checks.missed_nights import _missing
 from ragmetrics.storage import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

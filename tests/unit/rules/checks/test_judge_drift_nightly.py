@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -12,10 +11,10 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.people import fixed_sets, judge_drift_set, load_calibrations
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.records.manifest import Usage
-from ragmetrics.rules import NightContext
-from ragmetrics.rules.judge_drift import level_finding
+from ragmetrics.rules.checks.judge_drift import judge_drift
 from ragmetrics.scoring import judge_info
 from ragmetrics.storage import open_store
+from tests.fakes.checks import findings_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import write_jsonl
@@ -49,8 +48,7 @@ def level_of(settings: Settings, begun: datetime = NOW) -> Finding:
     """What a night that was begun then says of its judge's level."""
     files = open_store(settings)
     fixed = fixed_sets(settings, files, load_calibrations(files))
-    found = level_finding(NightContext(a_night(settings, begun), {}, (), none, fixed_sets=fixed))
-    assert found is not None
+    (found,) = findings_of(judge_drift, a_night(settings, begun), fixed_sets=fixed)
     return found
 
 
@@ -60,11 +58,6 @@ def a_night(settings: Settings, begun: datetime) -> Manifest:
     made = night(0, metrics=[summary("context_relevance", 0.5)])
     times = {"started_at": begun, "finished_at": begun + timedelta(minutes=9)}
     return made.model_copy(update={"judge": info, **times})
-
-
-def none(*_: object) -> NoReturn:
-    """There are no nights before."""
-    raise AssertionError("no night to read")
 
 
 def test_a_judge_that_is_down_is_told_and_asked_again_the_same_day(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ragmetrics.config import AlertSettings
 from ragmetrics.delivery import AlertStore, advance_states
 from ragmetrics.messages import compose
 from ragmetrics.people import History
@@ -18,8 +17,9 @@ from ragmetrics.records import (
     MetricDrift,
     Source,
 )
-from ragmetrics.rules.data_quality import check_health
+from ragmetrics.rules.checks.judge_drift import judge_drift
 from tests.fakes.calibrations import calibration, drift_between, history
+from tests.fakes.checks import findings_of
 from tests.fakes.nights import FIRST, night
 
 FIRM = drift_between(calibration(), calibration(1))
@@ -44,8 +44,7 @@ SILENT = _untold(FIRM, "no_verdict")
 
 def findings(*drifts: Drift, manifest: Manifest | None = None) -> list[Finding]:
     """What is said of drift in a night."""
-    found = check_health(AlertSettings(), manifest or night(), drifts)
-    return [one for one in found if one.kind == "judge_drift"]
+    return findings_of(judge_drift, manifest or night(), drifts=drifts)
 
 
 def test_drift_is_a_warning_with_its_numbers() -> None:

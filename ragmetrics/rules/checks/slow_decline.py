@@ -9,15 +9,16 @@ nights before the fall are more than 90 days ago: then the lower level is the us
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 import numpy as np
 from scipy import special
 
-from ragmetrics.config import AlertSettings, Rule, drop_name
+from ragmetrics.config import Rule, drop_name
 from ragmetrics.records import Finding, Level, Manifest, drop_text
+from ragmetrics.rules.check import Limit, Sample, Tonight, check
 from ragmetrics.rules.context import NightContext, nights_out, was_firing
 from ragmetrics.rules.judge_drift import drop_between_without_drift
 from ragmetrics.rules.level_series import level_series
@@ -32,38 +33,55 @@ MAX_SHARE = 0.25
 """No limit is a larger share of the mean before."""
 
 
-def watched_metrics(rules: Iterable[Rule]) -> list[str]:
-    """The metrics that have a rule."""
-    return list(dict.fromkeys(rule.metric for rule in rules))
+@check(
+    "slow_decline",
+    lambda finding, _: f"slow decline of {finding.metric}",
+    stage="rules",
+    order=110,
+    limit=Limit(setting="slow_decline"),
+    sample=Sample(
+        "Slow decline",
+        "context_recall: slow decline of more than 0.03",
+        "context_recall fell slowly over 30 days, from 0.764 to 0.714: drop 0.050 [0.034, 0.066], "
+        "like for like by tag section; no single night stands out",
+        fields={
+            "metric": "context_recall",
+            "n": 1240,
+            "questions": 1240,
+            "baseline": 0.764,
+            "baseline_label": "30 days",
+            "drop": 0.05,
+            "drop_low": 0.034,
+            "drop_high": 0.066,
+            "limit": 0.03,
+            "mix_tags": ["section"],
+            "for_nights": None,
+        },
+    ),
+)
+def slow_decline(tonight: Tonight) -> Iterator[Finding]:
+    """The mean of a metric fell over weeks, by so little a night that no comparison with last week
+    shows it. It is measured on the levels of the last 90 days, each for the same mix of
+    questions.
 
+    A finding for each metric with a rule and enough comparable nights.
 
-def find_slow_declines(
-    settings: AlertSettings,
-    rules: Sequence[Rule],
-    night: NightContext,
-    found: Sequence[Finding],
-) -> list[Finding]:
-    """A finding for each metric with a rule and enough comparable nights.
-
-    The nights of an incident of a drop rule do not count: the incident explains their fall. `found`
-    are the findings of the rules tonight.
+    The nights of an incident of a drop rule do not count: the incident explains their fall.
     """
-    if settings.slow_decline is None:
-        return []
-    metrics = watched_metrics(rules)
-    level = settings.decline_level / max(1, len(metrics))
-    breaches = {one.key for one in found if one.level == "breach"}
-    findings = []
+    if tonight.check.limit_of(tonight.settings) is None:
+        return
+    metrics = list(dict.fromkeys(rule.metric for rule in tonight.rules))
+    breaches = {finding.key for finding in tonight.findings if finding.level == "breach"}
     for metric in metrics:
         keys = {
-            alert_key(night, metric, None, drop_name(rule.max_drop, rule.versus))
-            for rule in rules
+            alert_key(tonight.night, metric, None, drop_name(rule.max_drop, rule.versus))
+            for rule in tonight.rules
             if rule.metric == metric and rule.max_drop is not None and rule.by is None
         }
-        series = _series(night, metric, keys, tonight=not keys & breaches)
-        if (fall := _measure(night, metric, series)) is not None:
-            findings.append(_finding(night, metric, fall, settings.slow_decline, level))
-    return findings
+        series = _series(tonight.night, metric, keys, tonight=not keys & breaches)
+        if (fall := _measure(tonight.night, metric, series)) is not None:
+            level = tonight.settings.decline_level / len(metrics)
+            yield _finding(tonight, metric, fall, level)
 
 
 @dataclass(frozen=True)
@@ -128,25 +146,23 @@ def _measure(night: NightContext, metric: str, series: Sequence[Manifest]) -> _F
     return _Fall(drop, span, bool(found.is_ramp), [known.tag] if known.tag else [])
 
 
-def _finding(night: NightContext, metric: str, fall: _Fall, limit: float, alpha: float) -> Finding:
+def _finding(tonight: Tonight, metric: str, fall: _Fall, alpha: float) -> Finding:
     """Breach where the fall is above the limit and significant; suspect, which keeps a firing alert
     firing, where it is significant at 5%.
     """
-    now, drop = night.manifest.summary(metric), fall.drop
-    limit = min(limit, MAX_SHARE * can_fall(metric, drop.before))
+    night, drop = tonight.night, fall.drop
+    now = night.manifest.summary(metric)
+    limit = min(tonight.limit, MAX_SHARE * can_fall(metric, drop.before))
     key = alert_key(night, metric, None, "slow_decline")
     level: Level = "ok"
     if drop.drop > limit and drop.p_value < alpha:
         level = "breach"
     elif drop.p_value < ALPHA and was_firing(night.earlier, key):
         level = "suspect"
-    return Finding(
-        key=key,
-        kind="slow_decline",
-        level=level,
-        severity="warning",
-        rule=f"{metric}: slow decline of more than {limit:.3g}",
-        message=_message(metric, fall, ok=level == "ok"),
+    return tonight.finding(
+        level,
+        f"{metric}: slow decline of more than {limit:.3g}",
+        _message(metric, fall, ok=level == "ok"),
         metric=metric,
         n=now.scored if now else 0,
         questions=drop.questions,
@@ -160,7 +176,7 @@ def _finding(night: NightContext, metric: str, fall: _Fall, limit: float, alpha:
         limit=limit,
         mix_tags=fall.tags,
         for_nights=None,
-    )
+    ).model_copy(update={"key": key})
 
 
 def _message(metric: str, fall: _Fall, *, ok: bool) -> str:
@@ -173,6 +189,3 @@ def _message(metric: str, fall: _Fall, *, ok: bool) -> str:
     same = f", like for like by tag {fall.tags[0]}" if fall.tags else ""
     verb = "fell slowly" if fall.is_ramp else "is lower"
     return f"{metric} {verb} {over}, from {moved}: {change}{same}; no single night stands out"
-
-
-__all__ = ["find_slow_declines", "watched_metrics"]

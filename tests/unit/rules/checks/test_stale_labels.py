@@ -18,7 +18,7 @@ from ragmetrics.passages import IdReader, hashed, pieces
 from ragmetrics.passages.diagnosis import document_ids as seen_ids
 from ragmetrics.pipeline.publish import publish_run
 from ragmetrics.records import Finding, Manifest
-from ragmetrics.rules.stale_labels import StaleShare
+from ragmetrics.rules.checks.stale_labels import StaleShare
 from ragmetrics.scoring import judge_info, list_parts, plan_run, score_part, stage_run
 from ragmetrics.storage import open_store, read_columns
 from tests.fakes.logs import write_jsonl

@@ -1,0 +1,363 @@
+"""Checks of a night: each is one file of `checks/`, or an entry point of another package.
+
+A check returns findings of its own kind. All else that depends on the kind is said here too: its
+limit, its words, what it explains, and what it does to other alerts. So no reader of a finding
+compares its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Literal, TypeAlias
+
+from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.errors import InputError
+from ragmetrics.plugins import Kind, TookTooLong, UnusablePlugin, in_time
+from ragmetrics.records import Finding, Level, Manifest, Severity
+from ragmetrics.rules.context import NightContext
+from ragmetrics.rules.rule_check import RuleCheck
+from ragmetrics.text import shorten
+
+RULES_ORDER = 100
+"""The place of the findings of rules among those of checks."""
+LONGEST_SECONDS = 60.0
+"""Longest time that a check of another package may take in a night."""
+Stage: TypeAlias = Literal["night", "scores", "rules"]
+Evaluate: TypeAlias = Callable[["Tonight"], Iterable[Finding]]
+Title: TypeAlias = str | Callable[[Finding, int], str]
+Explains: TypeAlias = Callable[[Finding, Finding, Manifest], bool]
+
+
+def _nothing(_: Tonight) -> Iterable[Finding]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The limit of a check, from `least` to `most`. `alerts: checks: NAME: LIMIT` changes it."""
+
+    default: float = 0.0
+    least: float = 0.0
+    most: float = 1.0
+    setting: str = ""
+    """The key of `alerts` that has the limit where `alerts: checks` does not; empty: none."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A finding of a made-up night, whose message `ragmetrics alerts preview --sample` shows."""
+
+    title: str
+    rule: str
+    message: str
+    level: Level = "breach"
+    key: str = ""
+    """The end of its key, after the name of the check."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Other fields of the finding."""
+    night: Mapping[str, Any] = field(default_factory=dict)
+    """Fields in which the night differs from the other samples."""
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """A check of a night; `@check(...)` makes one of a function that returns its findings.
+
+    The first paragraph of its docstring is the definition for the glossary. The function returns an
+    `ok` finding too: without one, a firing alert cannot resolve. Level `breach` fires at once,
+    `suspect` on the second night in a row.
+    """
+
+    name: str
+    """The kind of its findings, and the beginning of their keys."""
+    title: Title = ""
+    """A few words for the title of a message, or a function of the finding and the number of
+    metrics that have the same; empty: the name."""
+    evaluate: Evaluate = _nothing
+    stage: Stage = "night"
+    """When it is asked: `night` on every night; `scores` only on nights whose rules are evaluated,
+    before them; `rules` after them."""
+    after_rules: Evaluate = _nothing
+    """What it also returns after the rules."""
+    needs_rows: bool = True
+    """Whether it is asked only on nights with rows to score."""
+    order: int = 95
+    """Its place among the findings of a night, and among the causes that explain others."""
+    cause_order: int | None = None
+    """Its place among causes, where it is another one."""
+    severity: Severity = "warning"
+    """Severity of its findings, unless it says another one."""
+    limit: Limit | None = None
+    explains: Explains | None = None
+    """Whether a finding of it explains another one in a night; that one is folded into it."""
+    several: str = ""
+    """How a message about several metrics begins: `judge {judge} failed in {metrics} metrics`."""
+    lasting: bool = True
+    """Whether it may last for weeks. One that does not last keeps unchecked alerts open."""
+    halts: bool = False
+    """Whether no rule is checked at its level `no_data`, which is then worse than a breach."""
+    lacks: Literal["", "scores", "rows"] = ""
+    """What the night lacks where it is not ok: all scores of a metric, or some rows."""
+    needs_verdicts: bool = False
+    """Whether its `no_data` means that the judge gave no verdicts."""
+    ends_comparison: bool = False
+    """Whether scores of the metrics in `affects` from before and after it are not comparable."""
+    sample: Sample | None = None
+
+    def __call__(self, evaluate: Evaluate) -> Check:
+        """The check by a function, as `@check(...)` decorates one."""
+        return replace(self, evaluate=evaluate)
+
+    @property
+    def term(self) -> str:
+        """Its name as people read it: `stale log`."""
+        return self.name.replace("_", " ")
+
+    @property
+    def definition(self) -> str:
+        """What it is, in one or two sentences: the beginning of its docstring."""
+        return " ".join((self.evaluate.__doc__ or "").partition("\n\n")[0].split())
+
+    @property
+    def cause_place(self) -> int:
+        """Its place among causes."""
+        return self.order if self.cause_order is None else self.cause_order
+
+    def title_of(self, finding: Finding, metrics: int) -> str:
+        """The title of one finding, which `metrics` metrics have."""
+        title = self.title or self.term
+        return title if isinstance(title, str) else title(finding, metrics)
+
+    def skips(self, manifest: Manifest) -> bool:
+        """Whether it is not asked on a night, for lack of rows."""
+        return self.needs_rows and bool(manifest.source.problem)
+
+    def key(self, dataset: str, end: str = "") -> str:
+        """The key of an alert; `end` tells several of the check apart."""
+        return "/".join(filter(None, (dataset, self.name, end)))
+
+    def finding(
+        self, dataset: str, level: Level, rule: str, message: str, *, key: str = "", **fields: Any
+    ) -> Finding:
+        """A finding of the check in a dataset. `key` ends its key."""
+        fixed = {"key": self.key(dataset, key), "kind": self.name, "severity": self.severity}
+        said = {"level": level, "rule": rule, "message": message}
+        return Finding.model_validate({**fixed, **said, **fields})
+
+    def sample_finding(self, dataset: str) -> Finding:
+        """The finding of its sample. Raises ValueError without one."""
+        if (sample := self.sample) is None:
+            raise ValueError(f"check {self.name} has no sample")
+        said = sample.level, sample.rule, sample.message
+        return self.finding(dataset, *said, key=sample.key, **sample.fields)
+
+    def limit_of(self, settings: AlertSettings) -> float | None:
+        """Its limit in the settings; None: it has none, or is not watched."""
+        if self.limit is None:
+            return None
+        if (chosen := settings.checks.get(self.name)) is not None:
+            return chosen
+        named = self.limit.setting
+        return getattr(settings, named) if named else self.limit.default
+
+
+check = Check
+
+
+def _refusal(plugin: Check) -> str:
+    """Why a check of another package cannot be used: it says more than its own alert. A process
+    that has not loaded the package must decide the same about all others.
+    """
+    plain = Check(plugin.name)
+    other = [name for name in _OF_OTHERS if getattr(plugin, name) != getattr(plain, name)]
+    if not isinstance(plugin.title, str):
+        other.append("a function as title")
+    return f"only a bundled check may have {', '.join(other)}" if other else ""
+
+
+_OF_OTHERS = (
+    *("explains", "several", "cause_order", "lasting", "halts", "lacks"),
+    *("needs_verdicts", "ends_comparison"),
+)
+"""What a check says about other alerts, and about numbers."""
+CHECKS = Kind("ragmetrics.checks", "ragmetrics.rules.checks", Check, "check", _refusal)
+
+
+@dataclass(frozen=True)
+class Tonight:
+    """What a check is asked about: the night, and after the rules also what they found."""
+
+    check: Check
+    settings: AlertSettings
+    night: NightContext
+    rules: Sequence[Rule] = ()
+    cases: Sequence[RuleCheck] = ()
+    findings: Sequence[Finding] = ()
+    """The findings of the rules."""
+
+    @property
+    def manifest(self) -> Manifest:
+        """The night's manifest so far."""
+        return self.night.manifest
+
+    @property
+    def limit(self) -> float:
+        """The limit of the check."""
+        limit = self.check.limit_of(self.settings)
+        if limit is None:
+            raise InputError(f"check {self.check.name} has no limit")
+        return limit
+
+    @property
+    def history(self) -> Sequence[Manifest]:
+        """The earlier nights, as far back as they were read."""
+        return self.night.history or self.night.earlier
+
+    @property
+    def key(self) -> str:
+        """The key of the alert of a check that has one."""
+        return self.check.key(self.manifest.dataset)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this alert was not ok on the last night."""
+        last = self.history[-1].findings if self.history else []
+        return any(finding.key == self.key and finding.state != "ok" for finding in last)
+
+    def finding(
+        self, level: Level, rule: str, message: str, *, key: str = "", **fields: Any
+    ) -> Finding:
+        """A finding of the check. `key` ends its key; `fields` are other fields of the record."""
+        return self.check.finding(self.manifest.dataset, level, rule, message, key=key, **fields)
+
+
+@cache
+def bundled_checks() -> Sequence[Check]:
+    """The checks of this project in their order."""
+    return sorted(CHECKS.bundled.values(), key=lambda check: check.order)
+
+
+def used_checks() -> list[Check]:
+    """The bundled checks, and those of other packages that this process has loaded."""
+    loaded = map(_check_of, CHECKS.used_names)
+    return sorted(filter(None, loaded), key=lambda check: (check.order, check.name))
+
+
+def check_of(finding: Finding) -> Check:
+    """The check of a finding; a plain one for a kind that this process does not know."""
+    return _check_of(finding.kind) or Check(finding.kind)
+
+
+def _check_of(kind: str) -> Check | None:
+    if kind not in CHECKS.used_names:
+        return None
+    try:
+        return CHECKS.find(kind)
+    except UnusablePlugin:
+        return None
+
+
+def suppresses_rules(finding: Finding) -> bool:
+    """Whether no rule is checked because of a finding."""
+    return finding.level == "no_data" and check_of(finding).halts
+
+
+def evaluate_checks(
+    stage: Stage,
+    settings: AlertSettings,
+    night: NightContext,
+    rules: Sequence[Rule] = (),
+    cases: Sequence[RuleCheck] = (),
+    found: Sequence[Finding] = (),
+) -> list[Finding]:
+    """The findings of the checks of a stage, in the order of the checks."""
+    return [
+        finding
+        for check in _chosen(settings)
+        if not check.skips(night.manifest)
+        for finding in _evaluate(Tonight(check, settings, night, rules, cases, found), stage)
+    ]
+
+
+def check_limits(settings: AlertSettings) -> None:
+    """Raise InputError for a limit in `alerts: checks` that no check has, or that is beyond it."""
+    for name, value in settings.checks.items():
+        try:
+            limit = CHECKS.find(name).limit
+        except UnusablePlugin:
+            continue  # the night says so
+        if value is None:
+            continue
+        if limit is None:
+            raise InputError(f"alerts: checks: {name} has no limit; write {name}: null")
+        if not limit.least <= value <= limit.most:
+            raise InputError(
+                f"alerts: checks: {name}: should be from {limit.least:g} to {limit.most:g}"
+            )
+
+
+def _chosen(settings: AlertSettings) -> list[Check]:
+    """The bundled checks, and those of other packages that the settings name."""
+    named = [name for name in settings.checks if name not in CHECKS.bundled_names]
+    return sorted([*bundled_checks(), *map(_foreign, named)], key=lambda check: check.order)
+
+
+def _foreign(name: str) -> Check:
+    """The check of another package; where it cannot be loaded, one that says so each night."""
+    try:
+        return CHECKS.find(name)
+    except UnusablePlugin as error:
+        reason = str(error)
+        return Check(name, evaluate=lambda tonight: [_failed(tonight, reason)], needs_rows=False)
+
+
+def _evaluate(tonight: Tonight, stage: Stage) -> Iterable[Finding]:
+    check = tonight.check
+    steps = [check.evaluate] if check.stage == stage else []
+    steps += [check.after_rules] if stage == "rules" else []
+    if check.name in CHECKS.bundled_names:
+        return [finding for step in steps for finding in step(tonight)]
+    return [finding for step in steps for finding in _of_others(tonight, step)]
+
+
+def _of_others(tonight: Tonight, step: Evaluate) -> Sequence[Finding]:
+    """The findings of another package's check. One that fails costs only itself."""
+    try:
+        findings = in_time(lambda: list(step(tonight)), LONGEST_SECONDS)
+    except TookTooLong:
+        return [_failed(tonight, f"took over {LONGEST_SECONDS:g} s")]
+    except Exception as error:
+        return [_failed(tonight, f"failed: {shorten(repr(error))}")]
+    if not all(_is_of(tonight, finding) for finding in findings):
+        return [_failed(tonight, "returned something else than findings of its name")]
+    return findings
+
+
+def _is_of(tonight: Tonight, finding: Any) -> bool:
+    """Whether it is a finding of the check, by its kind and its key."""
+    is_named = isinstance(finding, Finding) and finding.kind == tonight.check.name
+    return is_named and f"{finding.key}/".startswith(f"{tonight.key}/")
+
+
+def _failed(tonight: Tonight, reason: str) -> Finding:
+    name = tonight.check.name
+    return tonight.finding("no_data", f"check {name} can be evaluated", f"{name}: {reason}")
+
+
+__all__ = [
+    "CHECKS",
+    "RULES_ORDER",
+    "Check",
+    "Limit",
+    "Sample",
+    "Tonight",
+    "bundled_checks",
+    "check",
+    "check_limits",
+    "check_of",
+    "evaluate_checks",
+    "suppresses_rules",
+    "used_checks",
+]

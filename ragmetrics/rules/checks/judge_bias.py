@@ -1,0 +1,57 @@
+"""Judge bias: a warning where people would say significantly otherwise than the judge.
+
+The judge's mean is then wrong by about as much on every night, so no drop is explained and no rule
+is silenced. The message goes out when it becomes significant, and as a reminder like others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ragmetrics.records import BIASED, Finding, Manifest, PeopleMean
+from ragmetrics.rules.check import Sample, Tonight, check
+
+_RULE = "the judge says what people would say"
+
+
+@check(
+    "judge_bias",
+    stage="rules",
+    order=80,
+    sample=Sample(
+        "Judge bias",
+        _RULE,
+        "context_relevance: people would say 0.710 [0.640, 0.780], by 60 labels; the judge says "
+        "0.800 and is significantly higher",
+    ),
+)
+def judge_bias(tonight: Tonight) -> Iterator[Finding]:
+    """The warning that people would say significantly otherwise than the judge. It silences no
+    rule: alerts stay on the judge's mean.
+
+    Whether judge and people disagree on any metric, each tested at 5% by the number of metrics.
+
+    `no_data` where there are labels, and of no metric enough; no finding without labels.
+    """
+    manifest = tonight.manifest
+    if manifest.labels is None:
+        return
+    known = {one.metric: one.people for one in manifest.metrics if one.people}
+    if not known:
+        why = manifest.labels.problem or "too few labelled rows of the same judge"
+        yield tonight.finding("no_data", _RULE, f"what people would say is not known: {why}")
+        return
+    apart = {name: one for name, one in known.items() if _is_apart(one, len(known))}
+    text = "; ".join(f"{name}: {_text(manifest, name, one)}" for name, one in apart.items())
+    text = text or "no significant difference between the judge and people"
+    yield tonight.finding("breach" if apart else "ok", _RULE, text, affects=list(apart))
+
+
+def _is_apart(one: PeopleMean, tests: int) -> bool:
+    """Whether the difference stays significant over all metrics together (Bonferroni)."""
+    return one.differs and (one.p_value is None or one.p_value < BIASED / tests)
+
+
+def _text(manifest: Manifest, name: str, one: PeopleMean) -> str:
+    summary = manifest.summary(name)
+    return one.text(summary.mean if summary and summary.mean is not None else one.mean + one.bias)
