@@ -35,10 +35,11 @@ from ragmetrics.records import (
 )
 from ragmetrics.records.manifest import Usage
 from ragmetrics.rules import NightContext, evaluate_rules
+from ragmetrics.rules.attribution import Attribution, TaggedRows, attribute_drop
 from ragmetrics.rules.escalation import escalate
 from ragmetrics.rules.rule_check import RuleCheck
 from ragmetrics.scoring import MetricScores
-from ragmetrics.stats import Attribution, TaggedRows, attribute_drop, mean_interval
+from ragmetrics.stats import mean_interval
 
 Values: TypeAlias = NDArray[np.float64]
 """Questions x metrics."""

@@ -16,13 +16,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ragmetrics.rules.checks.slow_decline import DAYS
+from ragmetrics.rules.decline_test import find_decline, night_levels
+from ragmetrics.rules.dependent_tests import chance_of_any, rule_links
 from ragmetrics.rules.level_series import EARLY, SPREAD_DAYS, movement_of
-from ragmetrics.stats import (
-    chance_of_any,
-    find_decline,
-    night_levels,
-    rule_links,
-)
 
 Numbers: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]

@@ -28,7 +28,7 @@ from benchmarks.all_year_world import (
 )
 from research.weekday_world import World, draw, made_sections, real_sections, shares
 from ragmetrics.config import AlertSettings
-from ragmetrics.stats import night_levels
+from ragmetrics.rules.decline_test import (night_levels)
 
 BUDGETS: Mapping[str, AlertSettings] = {
     "1 per year": AlertSettings(false_alarms="1 per year"),

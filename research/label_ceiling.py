@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from research.people_labels import SEED, make_world
-from ragmetrics.stats import relative_chances
+from ragmetrics.people.labels.sequential_poisson import (relative_chances)
 
 Floats = NDArray[np.float64]
 LEVEL = 0.025

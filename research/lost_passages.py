@@ -32,7 +32,8 @@ from research.fault_world import (
     write_night,
 )
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.passages import Run, find_lost_passages
+from ragmetrics.passages import (Run)
+from ragmetrics.passages.diagnosis.report import (find_lost_passages)
 from ragmetrics.records import LostPassages, Stage, StageCounts
 from ragmetrics.storage import Files
 

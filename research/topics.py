@@ -24,7 +24,7 @@ from research.fault_world import AskedQuestion, World, first_world, read_questio
 from research.whatif import make_pool
 from ragmetrics.passages import PastQuestion, find_fallen_questions
 from ragmetrics.records import question_key
-from ragmetrics.rules import fallen_topic
+from ragmetrics.rules.topic_changes import (fallen_topic)
 from ragmetrics.stats import share_interval
 
 QUESTIONS, SECTIONS, METRIC = 300, 8, "context_recall"

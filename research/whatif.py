@@ -24,7 +24,7 @@ from research import fault_world
 from research.fault_world import AskedQuestion, World, first_world, worsen_ranker, write_night
 from research.lost_passages import FIRST, settings_of
 from ragmetrics.passages import Run, needing_questions_of
-from ragmetrics.pipeline import VariantAnswers, measure_variants
+from ragmetrics.pipeline.variant_results import (VariantAnswers, measure_variants)
 from ragmetrics.records import AS_NOW, VariantResult
 from ragmetrics.retriever import Ask, ask_retriever, question_of
 from ragmetrics.storage import Files

@@ -68,9 +68,7 @@ def list_alerts(
         load_alerts,
         open_alerts,
     )
-    from ragmetrics.rules import (
-        silences,
-    )
+    from ragmetrics.rules import silences
 
     files = _store(settings_here(settings), store)
     book = load_alerts(files)

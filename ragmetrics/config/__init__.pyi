@@ -12,10 +12,19 @@ from .overrides import (
     with_budget as with_budget,
     with_preset as with_preset,
 )
-from .presets import PRESETS as PRESETS
-from .prometheus import PushSettings as PushSettings
-from .runner import CLUSTERS as CLUSTERS, RunnerSettings as RunnerSettings
-from .sampling import SampleSettings as SampleSettings
+from .presets import (
+    PRESETS as PRESETS,
+)
+from .prometheus import (
+    PushSettings as PushSettings,
+)
+from .runner import (
+    CLUSTERS as CLUSTERS,
+    RunnerSettings as RunnerSettings,
+)
+from .sampling import (
+    SampleSettings as SampleSettings,
+)
 from .write_back import (
     TARGETS as TARGETS,
     WriteBackSettings as WriteBackSettings,
@@ -34,14 +43,17 @@ from .alerts import (
     drop_name as drop_name,
     least_name as least_name,
 )
-from .gate import GateRule as GateRule, GateSettings as GateSettings, BUILD as BUILD
+from .gate import (
+    GateRule as GateRule,
+    GateSettings as GateSettings,
+    BUILD as BUILD,
+)
 from .endpoints import (
     EnvironmentHeaders as EnvironmentHeaders,
     VariableName as VariableName,
     address as address,
     fill_headers as fill_headers,
     url_of_environment as url_of_environment,
-    usable_url as usable_url,
 )
 from .retriever import (
     Param as Param,
@@ -54,5 +66,9 @@ from .nights import (
     night_before as night_before,
     night_span as night_span,
 )
-from .snapshot import public_settings as public_settings
-from .schema import settings_schema as settings_schema
+from .snapshot import (
+    public_settings as public_settings,
+)
+from .schema import (
+    settings_schema as settings_schema,
+)

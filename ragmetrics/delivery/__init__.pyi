@@ -1,16 +1,13 @@
 from .pull_request.check_result import (
     CheckResult as CheckResult,
-    Conclusion as Conclusion,
     drop_conclusion as drop_conclusion,
     without_result as without_result,
 )
 from .pull_request.markdown import (
-    COMMENT_LIMIT as COMMENT_LIMIT,
     comparison_result as comparison_result,
     gate_result as gate_result,
 )
 from .pull_request.hosts import (
-    Host as Host,
     find_host as find_host,
 )
 from .gate_notifications import (
@@ -67,7 +64,6 @@ from .missed_nights import (
 )
 from .notification_channels import (
     channels as channels,
-    SLACK as SLACK,
 )
 from .outbox import (
     given_up as given_up,
@@ -79,8 +75,6 @@ from .renamed_alerts import (
 )
 from .timeouts import (
     Unconfirmed as Unconfirmed,
-    with_timeout as with_timeout,
-    CHANNEL_TIMEOUT as CHANNEL_TIMEOUT,
 )
 from .write_back.delivery import (
     WriteBackReport as WriteBackReport,
@@ -88,16 +82,17 @@ from .write_back.delivery import (
     send_waiting as send_waiting,
     target_problems as target_problems,
 )
-from .write_back.evaluation_results import EvaluationResult as EvaluationResult
+from .write_back.evaluation_results import (
+    EvaluationResult as EvaluationResult,
+)
 from .write_back.target import (
-    BatchRefused as BatchRefused,
     Outcome as Outcome,
-    Target as Target,
     TargetError as TargetError,
     TargetKind as TargetKind,
-    target_key as target_key,
 )
-from .write_back.target_client import TargetClient as TargetClient
+from .write_back.target_client import (
+    TargetClient as TargetClient,
+)
 from .write_back.outbox import (
     WaitingNight as WaitingNight,
     waiting as waiting,

@@ -1,14 +1,17 @@
-from .client import HttpClient as HttpClient
+from .client import (
+    HttpClient as HttpClient,
+)
 from .answer import (
     Answer as Answer,
     error_of as error_of,
     retry_after as retry_after,
 )
-from .backoff import Backoff as Backoff
+from .backoff import (
+    Backoff as Backoff,
+)
 from .bodies import (
     ENCODINGS as ENCODINGS,
     BadBody as BadBody,
-    BodyReader as BodyReader,
     TooLarge as TooLarge,
     Unpacker as Unpacker,
 )
@@ -16,6 +19,8 @@ from .connection import (
     CONNECT_SECONDS as CONNECT_SECONDS,
     Dropped as Dropped,
     Unreachable as Unreachable,
-    proxy_of as proxy_of,
 )
-from .redactor import Redactor as Redactor, environment_redactor as environment_redactor
+from .redactor import (
+    Redactor as Redactor,
+    environment_redactor as environment_redactor,
+)

@@ -8,7 +8,9 @@ from .base import (
     fingerprint as fingerprint,
     only_of as only_of,
 )
-from .bills import MeteredJudge as MeteredJudge
+from .bills import (
+    MeteredJudge as MeteredJudge,
+)
 from .batch_api import (
     ENDED as ENDED,
     BatchApi as BatchApi,
@@ -20,8 +22,15 @@ from .batch_lifecycle import (
     BatchRecords as BatchRecords,
     all_batches as all_batches,
 )
-from .client import JudgeClient as JudgeClient, MetricRequest as MetricRequest, Record as Record
-from .client_base import SingleFlight as SingleFlight, UsageCounters as UsageCounters
+from .client import (
+    JudgeClient as JudgeClient,
+    MetricRequest as MetricRequest,
+    Record as Record,
+)
+from .client_base import (
+    SingleFlight as SingleFlight,
+    UsageCounters as UsageCounters,
+)
 from .embeddings import (
     TEXTS_PER_REQUEST as TEXTS_PER_REQUEST,
     EmbeddingClient as EmbeddingClient,
@@ -41,14 +50,32 @@ from .factory import (
     make_member as make_member,
     names_of as names_of,
 )
-from .lexical_judge import EmbeddedJudge as EmbeddedJudge, HashedEmbedder as HashedEmbedder
-from .probe import probe_judge as probe_judge
-from .prompt_translation import translate as translate
-from .quota_sharing import leave_quota as leave_quota
-from .replayed import Recorder as Recorder
-from .reply_cache import EMBEDDING as EMBEDDING, ReplyCache as ReplyCache
-from .responses import RetryableError as RetryableError
-from .row_first import RowFirst as RowFirst
+from .lexical_judge import (
+    EmbeddedJudge as EmbeddedJudge,
+    HashedEmbedder as HashedEmbedder,
+)
+from .probe import (
+    probe_judge as probe_judge,
+)
+from .prompt_translation import (
+    translate as translate,
+)
+from .quota_sharing import (
+    leave_quota as leave_quota,
+)
+from .replayed import (
+    Recorder as Recorder,
+)
+from .reply_cache import (
+    EMBEDDING as EMBEDDING,
+    ReplyCache as ReplyCache,
+)
+from .responses import (
+    RetryableError as RetryableError,
+)
+from .row_first import (
+    RowFirst as RowFirst,
+)
 from .run_limits import (
     Spend as Spend,
     SpendLimiter as SpendLimiter,
@@ -58,9 +85,16 @@ from .run_limits import (
     use_budget as use_budget,
     use_deadline as use_deadline,
 )
-from .transport import find_access as find_access
-from .word_frequencies import Corpus as Corpus
-from .reply_files import CachedReply as CachedReply, outdated_replies as outdated_replies
+from .transport import (
+    find_access as find_access,
+)
+from .word_frequencies import (
+    Corpus as Corpus,
+)
+from .reply_files import (
+    CachedReply as CachedReply,
+    outdated_replies as outdated_replies,
+)
 from .learned_judge import (
     CODE_VERSION as CODE_VERSION,
     FOLDS as FOLDS,
@@ -70,5 +104,10 @@ from .learned_judge import (
     level_chances as level_chances,
     standardised as standardised,
 )
-from .verdict_features import Features as Features
-from .verdict_items import items_of as items_of, levels_of as levels_of, top_level as top_level
+from .verdict_features import (
+    Features as Features,
+)
+from .verdict_items import (
+    levels_of as levels_of,
+    top_level as top_level,
+)

@@ -16,9 +16,6 @@ from .golden.golden_file import (
     read_golden_rows as read_golden_rows,
     write_golden_rows as write_golden_rows,
 )
-from .golden.passage_search import (
-    PassageSearch as PassageSearch,
-)
 from .golden.passages import (
     Passages as Passages,
     listed_passages as listed_passages,
@@ -32,14 +29,7 @@ from .golden.suggestions import (
     suggest_questions as suggest_questions,
 )
 from .topics.fallen_questions import (
-    FallenQuestions as FallenQuestions,
     find_fallen_questions as find_fallen_questions,
-)
-from .topics.fitting import (
-    fit_topics as fit_topics,
-    mean_weights as mean_weights,
-    telling_words as telling_words,
-    word_counts as word_counts,
 )
 from .topics.question_texts import (
     PastQuestion as PastQuestion,
@@ -49,15 +39,10 @@ from .topics.question_texts import (
 from .topics.store import (
     topics_of_night as topics_of_night,
 )
-from .diagnosis.corpus import (
-    read_documents as read_documents,
-)
 from .diagnosis.document_ids import (
     IdReader as IdReader,
     Ids as Ids,
     SeenIds as SeenIds,
-    hashed as hashed,
-    pieces as pieces,
 )
 from .diagnosis.fallen import (
     NeedingQuestion as NeedingQuestion,
@@ -65,16 +50,9 @@ from .diagnosis.fallen import (
 )
 from .diagnosis.report import (
     EARLIER_NIGHTS as EARLIER_NIGHTS,
-    find_lost_passages as find_lost_passages,
     try_lost_passages as try_lost_passages,
 )
 from .diagnosis.retrievals import (
     VERDICTS as VERDICTS,
     Run as Run,
-)
-from .diagnosis.text_match import (
-    WORDS as WORDS,
-    Shingles as Shingles,
-    ordered_shingles_of as ordered_shingles_of,
-    shingles_of as shingles_of,
 )

@@ -5,16 +5,12 @@ from .labels.people_means import (
     with_people as with_people,
 )
 from .labels.label_file import (
-    LabelSet as LabelSet,
-    RowLabel as RowLabel,
     read_labels as read_labels,
 )
 from .labels.labelled_scores import (
-    LabelledScore as LabelledScore,
     LabelledScores as LabelledScores,
 )
 from .labels.row_draw import (
-    LabelDraw as LabelDraw,
     draw_rows as draw_rows,
     suggest_rows as suggest_rows,
 )

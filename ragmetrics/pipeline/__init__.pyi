@@ -16,7 +16,11 @@ from .nightly import (
     write_back_night as write_back_night,
     notify_unshown_night as notify_unshown_night,
 )
-from .night_steps import NightPart as NightPart, NightRun as NightRun, NightSteps as NightSteps
+from .night_steps import (
+    NightPart as NightPart,
+    NightRun as NightRun,
+    NightSteps as NightSteps,
+)
 from .evaluation import (
     Result as Result,
     aevaluate as aevaluate,
@@ -25,11 +29,11 @@ from .evaluation import (
     RowsLost as RowsLost,
     too_many_quarantined as too_many_quarantined,
 )
-from .compare_sides import compare as compare
-from .retriever_variants import whatif as whatif
-from .variant_results import (
-    VariantAnswers as VariantAnswers,
-    measure_variants as measure_variants,
+from .compare_sides import (
+    compare as compare,
+)
+from .retriever_variants import (
+    whatif as whatif,
 )
 from .backfill import (
     Backfill as Backfill,
@@ -39,17 +43,26 @@ from .backfill import (
     fill as fill,
     run_backfill as run_backfill,
 )
-from .doctor import Check as Check, examine as examine
+from .doctor import (
+    Check as Check,
+    examine as examine,
+)
 from .retention import (
-    Prunable as Prunable,
     PrunePlan as PrunePlan,
-    Retention as Retention,
     find_prunable as find_prunable,
     make_retention as make_retention,
 )
-from .removal import Removed as Removed, prune as prune
-from .write_back import send_scores as send_scores
-from .demo import unpack_demo as unpack_demo, NIGHTS as NIGHTS
+from .removal import (
+    Removed as Removed,
+    prune as prune,
+)
+from .write_back import (
+    send_scores as send_scores,
+)
+from .demo import (
+    unpack_demo as unpack_demo,
+    NIGHTS as NIGHTS,
+)
 from .init import (
     InitReport as InitReport,
     Question as Question,
@@ -57,7 +70,10 @@ from .init import (
     init_settings as init_settings,
     take_default as take_default,
 )
-from .log_check import CheckReport as CheckReport, check_logs as check_logs
+from .log_check import (
+    CheckReport as CheckReport,
+    check_logs as check_logs,
+)
 from .message_preview import (
     of_build as of_build,
     of_night as of_night,

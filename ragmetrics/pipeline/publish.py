@@ -23,9 +23,6 @@ from ragmetrics.delivery import (
     with_missed_nights,
 )
 from ragmetrics.errors import StoreError
-from ragmetrics.messages import (
-    explain_root_cause,
-)
 from ragmetrics.passages import IdReader, topics_of_night
 from ragmetrics.people import History, fixed_sets, load_history, with_people
 from ragmetrics.pipeline.lost_passages import lost_passages_of
@@ -35,6 +32,7 @@ from ragmetrics.rules import (
     SEGMENT_DAYS,
     NightContext,
     evaluate_rules,
+    explain_root_cause,
     find_unwatched_drops,
     for_later_nights,
     silences,

@@ -1,5 +1,4 @@
 from .asking import (
-    Answered as Answered,
     Ask as Ask,
     ask_retriever as ask_retriever,
     look_up as look_up,
@@ -17,7 +16,6 @@ from .questions import (
     read_answer as read_answer,
 )
 from .retriever_client import (
-    Retriever as Retriever,
     RetrieverClient as RetrieverClient,
     together as together,
 )

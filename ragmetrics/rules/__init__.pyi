@@ -1,9 +1,5 @@
 from .context import (
     NightContext as NightContext,
-    Baseline as Baseline,
-    incident_start as incident_start,
-    MOST_NIGHTS as MOST_NIGHTS,
-    usual_nights as usual_nights,
 )
 from .rules import (
     DEFAULT_RULES as DEFAULT_RULES,
@@ -27,7 +23,6 @@ from .incident_grouping import (
 )
 from .judge_movement import (
     with_movements as with_movements,
-    find_movement as find_movement,
 )
 from .rule_check import (
     can_fall as can_fall,
@@ -39,7 +34,6 @@ from .rule_reach import (
     why_it_cannot_fire as why_it_cannot_fire,
 )
 from .topic_changes import (
-    fallen_topic as fallen_topic,
     try_topic_changes as try_topic_changes,
 )
 from .unwatched_drops import (
@@ -51,4 +45,7 @@ from .check import (
     check_of as check_of,
     suppresses_rules as suppresses_rules,
     used_checks as used_checks,
+)
+from .root_cause import (
+    explain_root_cause as explain_root_cause,
 )

@@ -20,6 +20,7 @@ from ragmetrics.records import (
     movement_text,
 )
 from ragmetrics.rules.context import Baseline, NightContext, NoBaseline, find_baseline, was_firing
+from ragmetrics.rules.dependent_tests import rule_links
 from ragmetrics.rules.judge_drift import mean_without_drift, without_judge_drift
 from ragmetrics.rules.judge_movement import find_movement
 from ragmetrics.rules.question_mix import RowSelection, drop_between
@@ -33,7 +34,7 @@ from ragmetrics.rules.rule_check import (
     too_few,
 )
 from ragmetrics.rules.stale_labels import mean_without_stale_labels, without_stale_labels
-from ragmetrics.stats import Drop, QuestionValues, rule_links
+from ragmetrics.stats import Drop, QuestionValues
 
 _SHOWN_UNMATCHED = 0.05
 """From this share on, the message shows the share of questions without similar earlier ones."""

@@ -13,6 +13,9 @@ import numpy as np
 
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.rules.context import NightContext
+from ragmetrics.rules.decline_test import (
+    night_levels,
+)
 from ragmetrics.rules.tag_means import standardising_tag
 from ragmetrics.stats import (
     FEWEST_STEPS,
@@ -24,7 +27,6 @@ from ragmetrics.stats import (
     degrees_of_freedom,
     error_of,
     estimate_movement,
-    night_levels,
 )
 from ragmetrics.storage import trailing_nights
 

@@ -21,8 +21,9 @@ from scipy import special
 from ragmetrics.config import least_name
 from ragmetrics.records import Finding
 from ragmetrics.rules.context import NightContext, incident_start
+from ragmetrics.rules.dependent_tests import chance_of_any, rule_links
 from ragmetrics.rules.rule_check import RuleCheck
-from ragmetrics.stats import CONFIDENCE, chance_of_any, rule_links
+from ragmetrics.stats import CONFIDENCE
 
 _ERRORS = float(special.ndtri(0.5 + CONFIDENCE / 2))
 

@@ -16,7 +16,8 @@ from ragmetrics.config import Rule
 from ragmetrics.metrics import bundled_metrics
 from ragmetrics.records import Finding, Level, Segment, Status, Summary
 from ragmetrics.rules.context import Baseline, NightContext, was_firing
-from ragmetrics.stats import Drop, adjust_p_values, chance_of_any
+from ragmetrics.rules.dependent_tests import chance_of_any
+from ragmetrics.stats import Drop, adjust_p_values
 from ragmetrics.storage import trailing_nights
 from ragmetrics.text import clean
 

@@ -5,7 +5,10 @@ from .staging import (
     plan_run as plan_run,
     stage_run as stage_run,
 )
-from .part import Part as Part, score_part as score_part
+from .part import (
+    Part as Part,
+    score_part as score_part,
+)
 from .process_pool import (
     WorkerDied as WorkerDied,
     cpu_count as cpu_count,
@@ -20,14 +23,23 @@ from .summary import (
     earlier_scores as earlier_scores,
     summarise as summarise,
 )
-from .low_segments import worse_segments as worse_segments
-from .run_summary import summarise_run as summarise_run, watched_tags as watched_tags
+from .low_segments import (
+    worse_segments as worse_segments,
+)
+from .run_summary import (
+    summarise_run as summarise_run,
+    watched_tags as watched_tags,
+)
 from .budget.estimate import (
     Estimate as Estimate,
     estimate_run as estimate_run,
     plan_budget as plan_budget,
 )
-from .budget.plan import BudgetPlan as BudgetPlan, check_prices as check_prices, is_paid as is_paid
+from .budget.plan import (
+    BudgetPlan as BudgetPlan,
+    check_prices as check_prices,
+    is_paid as is_paid,
+)
 from .metric_choice import (
     chosen_metrics as chosen_metrics,
     score_families as score_families,
@@ -41,13 +53,21 @@ from .cost_plan import (
     CASCADE as CASCADE,
     CostPlan as CostPlan,
     MetricCosts as MetricCosts,
-    Way as Way,
     plan_costs as plan_costs,
 )
-from .garbage import collect_seldom as collect_seldom
-from .metric_run import MetricRun as MetricRun, run_metric as run_metric
-from .panel import majority as majority
-from .sharding import shard_range as shard_range
+from .garbage import (
+    collect_seldom as collect_seldom,
+)
+from .metric_run import (
+    MetricRun as MetricRun,
+    run_metric as run_metric,
+)
+from .panel import (
+    majority as majority,
+)
+from .sharding import (
+    shard_range as shard_range,
+)
 from .reuse import (
     find_attempt as find_attempt,
     lacks_verdicts as lacks_verdicts,
@@ -56,7 +76,9 @@ from .reuse import (
     Reuse as Reuse,
     staged_runs as staged_runs,
 )
-from .sampling.cheap import learned_correlations as learned_correlations
+from .sampling.cheap import (
+    learned_correlations as learned_correlations,
+)
 from .sampling.draw import (
     plan_sample as plan_sample,
 )
@@ -67,4 +89,6 @@ from .sampling.sample_size import (
     Known as Known,
     wanted_rows as wanted_rows,
 )
-from .topic_assignment import Assigner as Assigner
+from .topic_assignment import (
+    Assigner as Assigner,
+)

@@ -16,13 +16,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.config import (
-    ReadLimits,
-    SampleSettings,
-    Settings,
-    log_files_of_day,
-    night_span,
-)
+from ragmetrics.config import ReadLimits, SampleSettings, Settings, log_files_of_day, night_span
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import GoldenSet, NightInputs, ReadCounts

@@ -10,6 +10,7 @@ from .comparisons import (
     QuestionValues as QuestionValues,
     compare_nights as compare_nights,
     question_means as question_means,
+    PAIRED_FROM as PAIRED_FROM,
 )
 from .standardised import (
     Codes as Codes,
@@ -19,6 +20,7 @@ from .standardised import (
     Strata as Strata,
     choose_strata as choose_strata,
     residuals as residuals,
+    FEWEST as FEWEST,
 )
 from .agreement import (
     alpha_statistic as alpha_statistic,
@@ -30,16 +32,6 @@ from .agreement import (
     pearson_statistic as pearson_statistic,
     spearman_statistic as spearman_statistic,
     reliability as reliability,
-)
-from .attribution import (
-    Attribution as Attribution,
-    TaggedRows as TaggedRows,
-    attribute_drop as attribute_drop,
-)
-from .change_point import (
-    ChangePoint as ChangePoint,
-    date_change as date_change,
-    date_change_in_order as date_change_in_order,
 )
 from .night_movement import (
     same_level_chance as same_level_chance,
@@ -55,20 +47,14 @@ from .night_movement import (
     with_movement as with_movement,
     FEWEST_STEPS as FEWEST_STEPS,
 )
-from .dependent_tests import (
-    chance_of_any as chance_of_any,
-    rule_links as rule_links,
-)
-from .slow_decline import (
-    find_decline as find_decline,
-    night_levels as night_levels,
-)
 from .significance import (
     ALPHA as ALPHA,
     CONFIDENCE as CONFIDENCE,
     adjust_p_values as adjust_p_values,
 )
-from .sign_flip_test import FEWEST_FOR_T as FEWEST_FOR_T
+from .sign_flip_test import (
+    FEWEST_FOR_T as FEWEST_FOR_T,
+)
 from .t_test import (
     MeanDifference as MeanDifference,
     Numbers as Numbers,
@@ -76,6 +62,8 @@ from .t_test import (
     error_of as error_of,
     smallest_enough as smallest_enough,
     POWER as POWER,
+    paired_contrast as paired_contrast,
+    unpaired_contrast as unpaired_contrast,
 )
 from .prediction_powered_mean import (
     allocate as allocate,
@@ -83,13 +71,6 @@ from .prediction_powered_mean import (
     row_spread as row_spread,
     rows_to_judge as rows_to_judge,
     FEWEST_OF_A_STRATUM as FEWEST_OF_A_STRATUM,
-)
-from .unequal_probabilities import (
-    inclusion_probabilities as inclusion_probabilities,
-    order_sample as order_sample,
-    relative_probabilities as relative_probabilities,
-    uniform_part as uniform_part,
-    variance_ratio as variance_ratio,
 )
 from .resampling import (
     Floats as Floats,
@@ -104,9 +85,16 @@ from .people_estimate import (
     bias_difference as bias_difference,
     ErrorRates as ErrorRates,
     JudgedNight as JudgedNight,
-    PeopleEstimate as PeopleEstimate,
     people_mean as people_mean,
     rogan_gladen as rogan_gladen,
 )
-from .sequential_poisson import draw_order as draw_order, relative_chances as relative_chances
-from .logistic import fit_logistic as fit_logistic, logistic_chance as logistic_chance
+from .logistic import (
+    fit_logistic as fit_logistic,
+    logistic_chance as logistic_chance,
+)
+from .permutation_test import (
+    MOST_QUESTIONS as MOST_QUESTIONS,
+    Values as Values,
+    NightMeans as NightMeans,
+    share_of_deals as share_of_deals,
+)

@@ -14,11 +14,7 @@ from scipy import special
 
 from ragmetrics.stats.intervals import IntervalEstimate, paired_interval
 from ragmetrics.stats.permutation_test import LEAST, chance_of_order
-from ragmetrics.stats.sign_flip_test import (
-    FEWEST_FOR_T,
-    sign_flip_interval,
-    sign_flip_p_value,
-)
+from ragmetrics.stats.sign_flip_test import FEWEST_FOR_T, sign_flip_interval, sign_flip_p_value
 from ragmetrics.stats.significance import CONFIDENCE
 from ragmetrics.stats.t_test import (
     POWER,

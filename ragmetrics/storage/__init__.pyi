@@ -23,7 +23,6 @@ from .shards import (
     read_notes as read_notes,
     read_records as read_records,
     read_row_batches as read_row_batches,
-    read_rows as read_rows,
     row_of as row_of,
     row_record as row_record,
     row_size as row_size,
@@ -67,11 +66,28 @@ from .gates import (
     BUILD_PAGES as BUILD_PAGES,
     GATES as GATES,
 )
-from .whatifs import load_whatif as load_whatif, save_whatif as save_whatif
-from .run_index import path_of as path_of, RUNS as RUNS, RunIndex as RunIndex
-from .retry import do_all as do_all, expect as expect, is_missing as is_missing
-from .unpacking import FileTooLarge as FileTooLarge, unpacked as unpacked
-from .damage import collecting_damage as collecting_damage, note_damage as note_damage
+from .whatifs import (
+    load_whatif as load_whatif,
+    save_whatif as save_whatif,
+)
+from .run_index import (
+    path_of as path_of,
+    RUNS as RUNS,
+    RunIndex as RunIndex,
+)
+from .retry import (
+    do_all as do_all,
+    expect as expect,
+    is_missing as is_missing,
+)
+from .unpacking import (
+    FileTooLarge as FileTooLarge,
+    unpacked as unpacked,
+)
+from .damage import (
+    collecting_damage as collecting_damage,
+    note_damage as note_damage,
+)
 from .json_records import (
     find_record as find_record,
     parse_record as parse_record,

@@ -26,7 +26,8 @@ from ragmetrics.dashboard import (
 )
 from ragmetrics.delivery import Delivery
 from ragmetrics.pipeline import NIGHTS as DEMO_NIGHTS, run_night, shortfalls, unpack_demo
-from ragmetrics.storage import Files, nights, open_store, read_rows, run_of
+from ragmetrics.storage import Files, nights, open_store, run_of
+from ragmetrics.storage.shards import read_rows
 from tests.fakes.clients import JudgeServer
 from tests.fakes.every_text import NIGHTS, Told, tell_everything
 from tests.fakes.slack import SlackServer

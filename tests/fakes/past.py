@@ -11,10 +11,9 @@ import pandas as pd
 
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.delivery import AlertStore, advance_states, notifications
-from ragmetrics.messages import explain_root_cause
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Status
 from ragmetrics.records.manifest import Usage
-from ragmetrics.rules import NightContext, evaluate_rules
+from ragmetrics.rules import NightContext, evaluate_rules, explain_root_cause
 from ragmetrics.scoring import MetricScores, find_segments, summarise
 
 TONIGHT = date(2026, 11, 19)

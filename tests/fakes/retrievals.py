@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.config import make_settings
-from ragmetrics.passages import Run, find_lost_passages
+from ragmetrics.passages import Run
+from ragmetrics.passages.diagnosis.report import find_lost_passages
 from ragmetrics.records import LogRow, LostPassages, Score, StageCounts
 from ragmetrics.storage import (
     ROW_SCHEMA,

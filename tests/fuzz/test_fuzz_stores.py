@@ -44,12 +44,12 @@ from ragmetrics.storage import (
     read_columns,
     read_notes,
     read_records,
-    read_rows,
     row_record,
     score_record,
     scored_rows,
     workspace,
 )
+from ragmetrics.storage.shards import read_rows
 from tests.fakes.fuzzing import JSON, damaged, fuzzed
 from tests.fakes.nights import night
 

@@ -56,13 +56,7 @@ from ragmetrics.errors import (
 from ragmetrics.judges import deadline_at, use_deadline
 from ragmetrics.logs import GoldenSet, golden_set
 from ragmetrics.records import Comparison, Gate, IndexBuild, JudgeMovement, Source
-from ragmetrics.scoring import (
-    Part,
-    judge_info,
-    metric_fingerprints,
-    score_families,
-    score_parts,
-)
+from ragmetrics.scoring import Part, judge_info, metric_fingerprints, score_families, score_parts
 from ragmetrics.storage import (
     RunRef,
     load_gate,

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from ragmetrics.errors import InputError
 from ragmetrics.metrics import claims
 from ragmetrics.people.labels.labelled_scores import LabelledScore
+from ragmetrics.people.labels.sequential_poisson import draw_order, relative_chances
 from ragmetrics.records import FEWEST_LABELS, LabelSuggestion, LogRow, Manifest, Status
-from ragmetrics.stats import draw_order, relative_chances
 from ragmetrics.storage import Files, RowLocation, by_shard, read_columns, ref_of, scored_rows
 
 if TYPE_CHECKING:

@@ -20,10 +20,11 @@ from ragmetrics.config import Rule, drop_name
 from ragmetrics.records import Finding, Level, Manifest, drop_text
 from ragmetrics.rules.check import Limit, Sample, Tonight, check
 from ragmetrics.rules.context import NightContext, nights_out, was_firing
+from ragmetrics.rules.decline_test import find_decline
 from ragmetrics.rules.judge_drift import drop_between_without_drift
 from ragmetrics.rules.level_series import level_series
 from ragmetrics.rules.rule_check import alert_key, can_fall
-from ragmetrics.stats import ALPHA, CONFIDENCE, Drop, detectable, find_decline
+from ragmetrics.stats import ALPHA, CONFIDENCE, Drop, detectable
 from ragmetrics.storage import trailing_nights
 
 DAYS = 90

@@ -16,15 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.stats import (
-    FEWEST_OF_A_STRATUM,
-    Floats,
-    allocate,
+from ragmetrics.scoring.sampling.unequal_probabilities import (
     inclusion_probabilities,
     order_sample,
     relative_probabilities,
     uniform_part,
     variance_ratio,
+)
+from ragmetrics.stats import (
+    FEWEST_OF_A_STRATUM,
+    Floats,
+    allocate,
 )
 
 ROWS_A_STRATUM = 10

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from ragmetrics.stats import (
-    allocate,
-    mean_interval,
-    prediction_powered,
-    row_spread,
-    rows_to_judge,
-)
+from ragmetrics.stats import allocate, mean_interval, prediction_powered, row_spread, rows_to_judge
 from ragmetrics.stats.prediction_powered_mean import Powered
 from research.prediction_powered import cheap_scores, measure, measure_planned
 

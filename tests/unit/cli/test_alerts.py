@@ -22,13 +22,9 @@ from ragmetrics.delivery import (
 from ragmetrics.delivery.alert_store import Undelivered
 from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.errors import StoreError
-from ragmetrics.messages import (
-    Message,
-)
+from ragmetrics.messages import Message
 from ragmetrics.records import Finding, alert_id
-from ragmetrics.rules import (
-    silences,
-)
+from ragmetrics.rules import silences
 from ragmetrics.rules.silence_store import FOLDER
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.clients import Bucket

@@ -12,15 +12,8 @@ import pytest
 
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.pipeline import (
-    Prunable,
-    PrunePlan,
-    Retention,
-    find_prunable,
-    prune,
-    run_night,
-    store_references,
-)
+from ragmetrics.pipeline import PrunePlan, find_prunable, prune, run_night, store_references
+from ragmetrics.pipeline.retention import Prunable, Retention
 from ragmetrics.storage import nights, open_store
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

@@ -18,14 +18,9 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, RetrieverRefused
 from ragmetrics.passages import NeedingQuestion
 from ragmetrics.passages.diagnosis.document_ids import in_order
-from ragmetrics.pipeline import (
-    Retention,
-    VariantAnswers,
-    find_prunable,
-    measure_variants,
-    run_night,
-    store_references,
-)
+from ragmetrics.pipeline import find_prunable, run_night, store_references
+from ragmetrics.pipeline.retention import Retention
+from ragmetrics.pipeline.variant_results import VariantAnswers, measure_variants
 from ragmetrics.records import (
     LogRow,
     LostPassages,

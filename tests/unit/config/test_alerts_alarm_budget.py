@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.records import Finding
-from ragmetrics.stats import chance_of_any, rule_links
+from ragmetrics.rules.dependent_tests import chance_of_any, rule_links
 from tests.fakes.past import a_night, fallen, metric_findings, recall, scores, story, uneven
 
 YEAR = "1 per year"

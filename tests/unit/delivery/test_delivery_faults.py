@@ -24,16 +24,12 @@ from ragmetrics.delivery import (
     outbox,
     timeouts as sending,
     webhook,
-    with_timeout,
 )
 from ragmetrics.delivery.alert_store import Undelivered
 from ragmetrics.delivery.slack_bot import API
 from ragmetrics.delivery.state_store import STATE_FILE
-from ragmetrics.delivery.timeouts import redact_secrets
-from ragmetrics.messages import (
-    Message,
-    Note,
-)
+from ragmetrics.delivery.timeouts import redact_secrets, with_timeout
+from ragmetrics.messages import Message, Note
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.hooks import Hook

@@ -20,7 +20,8 @@ from ragmetrics.delivery import (
     outbox,
 )
 from ragmetrics.errors import RagmetricsError, SettingsError
-from ragmetrics.messages import FORMATS, Header, Message, Note, Section, bullets, links
+from ragmetrics.messages import FORMATS, Header, Message, Note, Section, links
+from ragmetrics.messages.blocks import bullets
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.hooks import SECRET, Hook

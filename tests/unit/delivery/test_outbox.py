@@ -21,10 +21,7 @@ from ragmetrics.delivery import (
 from ragmetrics.delivery.alert_store import Undelivered
 from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.errors import StoreError
-from ragmetrics.messages import (
-    Message,
-    Note,
-)
+from ragmetrics.messages import Message, Note
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.nights import FIRST, finding, night

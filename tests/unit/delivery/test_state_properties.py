@@ -32,16 +32,9 @@ from ragmetrics.delivery import (
 from ragmetrics.delivery.alert_store import Undelivered
 from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.delivery.webhook import SlackError
-from ragmetrics.messages import (
-    Message,
-    Section,
-)
+from ragmetrics.messages import Message, Section
 from ragmetrics.records import AlertState, Escalation, Finding, Manifest, Notification, Silence
-from ragmetrics.rules import (
-    silence,
-    silences,
-    unsilence,
-)
+from ragmetrics.rules import silence, silences, unsilence
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.nights import FIRST, night
 

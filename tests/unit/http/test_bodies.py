@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.http import BadBody, BodyReader, TooLarge
+from ragmetrics.http import BadBody, TooLarge
+from ragmetrics.http.bodies import BodyReader
 
 
 async def sent(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:

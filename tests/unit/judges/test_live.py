@@ -19,7 +19,8 @@ from pydantic import SecretStr
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.config.judge import make_section
 from ragmetrics.errors import JudgeError, JudgeRefused, SettingsError
-from ragmetrics.http import Answer, error_of, proxy_of, retry_after
+from ragmetrics.http import Answer, error_of, retry_after
+from ragmetrics.http.connection import proxy_of
 from ragmetrics.judges import RetryableError, find_access
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.embeddings import OpenAIEmbedder

@@ -11,7 +11,8 @@ import pytest
 import slackblocks
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.messages import FORMATS, Message, bullets, compose
+from ragmetrics.messages import FORMATS, Message, compose
+from ragmetrics.messages.blocks import bullets
 from ragmetrics.records import (
     BudgetReport,
     ComparedMeans,

@@ -18,7 +18,8 @@ from ragmetrics.delivery import (
     notify_channels,
 )
 from ragmetrics.delivery.slack_bot import API
-from ragmetrics.messages import Block, Header, Message, Note, Section, bullets, links
+from ragmetrics.messages import Header, Message, Note, Section, links
+from ragmetrics.messages.blocks import Block, bullets
 from ragmetrics.pipeline import write_page
 from ragmetrics.pipeline.message_preview import Preview
 from ragmetrics.rules import used_checks

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from ragmetrics.errors import StoreError
-from ragmetrics.pipeline import Retention, find_prunable, prune
+from ragmetrics.pipeline import find_prunable, prune
+from ragmetrics.pipeline.retention import Retention
 from ragmetrics.storage import Files
 from tests.fakes.aged_store import AgedStore, aged_store, morning_after
 from tests.fakes.clients import Bucket

@@ -17,7 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ragmetrics.delivery.alert_store import AlertStore
 from ragmetrics.delivery.write_back.outbox import WaitingNight, save as save_waiting
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.pipeline import Retention, find_prunable, prune, removal, store_references
+from ragmetrics.pipeline import find_prunable, prune, removal, store_references
+from ragmetrics.pipeline.retention import Retention
 from ragmetrics.records import AlertState, Notification
 from ragmetrics.scoring.reuse import ReusableRun, Reuse
 from ragmetrics.storage import (

@@ -19,7 +19,8 @@ from ragmetrics.dashboard.overview import write_overview
 from ragmetrics.errors import InputError
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest, SampledMean, SampleReport, Usage
-from ragmetrics.scoring import CostPlan, Way, plan_costs
+from ragmetrics.scoring import CostPlan, plan_costs
+from ragmetrics.scoring.cost_plan import Way
 from ragmetrics.scoring.sampling.sample_size import FEWEST, known
 from ragmetrics.stats import rows_to_judge
 from ragmetrics.storage import Files, nights, open_store

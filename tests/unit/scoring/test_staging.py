@@ -20,7 +20,8 @@ from ragmetrics.records import LogRow
 from ragmetrics.scoring import Staged, corpus_of, plan_run, stage_run
 from ragmetrics.scoring.sharding import shard_of, shard_range
 from ragmetrics.scoring.staging import load_corpus
-from ragmetrics.storage import RunRef, open_store, read_rows
+from ragmetrics.storage import RunRef, open_store
+from ragmetrics.storage.shards import read_rows
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 NOW = datetime(2026, 11, 20, 2, tzinfo=UTC)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from ragmetrics.records.changes import KNOWN_FROM
+from ragmetrics.rules.change_point import ChangePoint, Undated, date_change, date_change_in_order
 from ragmetrics.stats import (
     FEWEST_STEPS,
-    ChangePoint,
     Drop,
     LevelError,
     MeanDifference,
@@ -19,15 +19,12 @@ from ragmetrics.stats import (
     clear_movement,
     compare,
     compare_aligned,
-    date_change,
-    date_change_in_order,
     degrees_of_freedom,
     estimate_movement,
     step_between,
     widen_difference,
     with_movement,
 )
-from ragmetrics.stats.change_point import Undated
 
 FINITE = st.floats(-0.2, 0.2).filter(lambda one: one == 0 or abs(one) > 1e-6)
 STEPS = st.lists(

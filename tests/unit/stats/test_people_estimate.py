@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
+from ragmetrics.people.labels.sequential_poisson import draw_order, relative_chances
 from ragmetrics.stats import (
     ErrorRates,
     JudgedNight,
-    PeopleEstimate,
     bias_difference,
-    draw_order,
     people_mean,
     prediction_powered,
-    relative_chances,
     rogan_gladen,
 )
+from ragmetrics.stats.people_estimate import PeopleEstimate
 
 TONIGHT = [JudgedNight(0.7, 0.01)]
 VALUES = st.lists(

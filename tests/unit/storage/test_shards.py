@@ -26,13 +26,13 @@ from ragmetrics.storage import (
     is_whole,
     read_columns,
     read_notes,
-    read_rows,
     row_record,
     row_size,
     score_record,
     scored_rows,
     workspace,
 )
+from ragmetrics.storage.shards import read_rows
 from tests.fakes.clients import Bucket
 from tests.fakes.flaky_s3 import FlakyS3
 from tests.fakes.processes import running

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.delivery import COMMENT_LIMIT, comparison_result, drop_conclusion, gate_result
-from ragmetrics.delivery.pull_request.markdown import code
+from ragmetrics.delivery import comparison_result, drop_conclusion, gate_result
+from ragmetrics.delivery.pull_request.markdown import COMMENT_LIMIT, code
 from ragmetrics.records import (
     ComparedSide,
     Comparison,

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from ragmetrics.config import make_settings
-from ragmetrics.passages import PastQuestion, fit_topics
+from ragmetrics.passages import PastQuestion
 from ragmetrics.passages.topics.fallen_group import find_fallen_group
+from ragmetrics.passages.topics.fitting import fit_topics
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest, TopicModel, question_key
-from ragmetrics.rules import fallen_topic
+from ragmetrics.rules.topic_changes import fallen_topic
 from ragmetrics.scoring import Assigner
 from ragmetrics.text import words_of
 from tests.fakes.logs import write_jsonl

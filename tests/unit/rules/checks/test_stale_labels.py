@@ -14,8 +14,9 @@ from hypothesis import given, strategies as st
 from ragmetrics.config import AlertSettings, make_settings
 from ragmetrics.delivery import notify_channels
 from ragmetrics.logs import find_inputs
-from ragmetrics.passages import IdReader, hashed, pieces
+from ragmetrics.passages import IdReader
 from ragmetrics.passages.diagnosis import document_ids as seen_ids
+from ragmetrics.passages.diagnosis.document_ids import hashed, pieces
 from ragmetrics.pipeline.publish import publish_run
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.rules.checks.stale_labels import StaleShare

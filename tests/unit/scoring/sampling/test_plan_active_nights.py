@@ -12,7 +12,7 @@ import pytest
 
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.dashboard import active_text
-from ragmetrics.people import RowLabel
+from ragmetrics.people.labels.label_file import RowLabel
 from ragmetrics.people.labels.labelled_scores import join_scores
 from ragmetrics.pipeline import run_night, stage_night
 from ragmetrics.records import Manifest, Summary

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import special, stats
 
-from ragmetrics.stats import chance_of_any, rule_links
+from ragmetrics.rules.dependent_tests import chance_of_any, rule_links
 
 
 def bound(p_value: float, *links: float) -> float:

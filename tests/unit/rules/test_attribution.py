@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.stats import Attribution, TaggedRows, attribute_drop
-from ragmetrics.stats.attribution import Contributor
+from ragmetrics.rules.attribution import Attribution, Contributor, TaggedRows, attribute_drop
 
 SECTIONS = ("billing", "setup", "api", "legal")
 

@@ -16,9 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ragmetrics.stats.comparisons import PAIRED_FROM
-from ragmetrics.stats.significance import adjust_p_values
-from ragmetrics.stats.t_test import MeanDifference, Numbers, paired_contrast, unpaired_contrast
+from ragmetrics.stats import (
+    PAIRED_FROM,
+    MeanDifference,
+    Numbers,
+    adjust_p_values,
+    paired_contrast,
+    unpaired_contrast,
+)
 
 ALARMS = 0.05
 """False discovery rate among the named values."""

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.stats import ChangePoint, date_change
-from ragmetrics.stats.change_point import Undated
+from ragmetrics.rules.change_point import ChangePoint, Undated, date_change
 
 Nights = list[dict[str, list[float]]]
 QUESTIONS = 80

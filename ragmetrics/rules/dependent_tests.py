@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from ragmetrics.stats.t_test import Numbers
+from ragmetrics.stats import Numbers
 
 
 def chance_of_any(p_values: Numbers, links: Sequence[float]) -> Numbers:

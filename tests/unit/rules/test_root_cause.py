@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import AlertSettings
-from ragmetrics.messages import explain_root_cause
 from ragmetrics.records import ContributorShare, DatedChange, Finding, Manifest
-from ragmetrics.rules import evaluate_rules
+from ragmetrics.rules import evaluate_rules, explain_root_cause
 from ragmetrics.scoring import MetricScores
 from tests.fakes.formats import terminal_text
 from tests.fakes.past import (

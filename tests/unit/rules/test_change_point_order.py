@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
-from ragmetrics.stats import ChangePoint, date_change, date_change_in_order
-from ragmetrics.stats.change_point import Undated
+from ragmetrics.rules.change_point import ChangePoint, Undated, date_change, date_change_in_order
 
 Nights = list[dict[str, float]]
 QUESTIONS = 60

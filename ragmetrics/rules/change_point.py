@@ -18,12 +18,22 @@ from enum import StrEnum
 
 import numpy as np
 
-from ragmetrics.stats.comparisons import PAIRED_FROM
-from ragmetrics.stats.night_movement import LevelError, widen_difference
-from ragmetrics.stats.permutation_test import MOST_QUESTIONS, NightMeans, Values, share_of_deals
-from ragmetrics.stats.resampling import SEED, ratio
-from ragmetrics.stats.significance import CONFIDENCE
-from ragmetrics.stats.t_test import MeanDifference, Numbers, paired_contrast, unpaired_contrast
+from ragmetrics.stats import (
+    CONFIDENCE,
+    MOST_QUESTIONS,
+    PAIRED_FROM,
+    SEED,
+    LevelError,
+    MeanDifference,
+    NightMeans,
+    Numbers,
+    Values,
+    paired_contrast,
+    ratio,
+    share_of_deals,
+    unpaired_contrast,
+    widen_difference,
+)
 
 FEWEST_NIGHTS = 3
 _DEALS = 999

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ragmetrics.stats.standardised import FEWEST
-from ragmetrics.stats.t_test import Numbers
+from ragmetrics.stats import FEWEST, Numbers
 
 STEPS = (7, 14, 21, 28, 42)
 """Shapes that are 1 on the last k days, and 0 before."""
