@@ -3,8 +3,9 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?= -n 2 --dist worksteal --durations 10
-# They wait more than they compute.
-SYSTEM_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations 10
+# With servers and browsers in it: they wait a third of the time. Those of test-system wait for most of it.
+TEST_ARGS ?= -n 3 --dist worksteal --durations 10
+SYSTEM_ARGS ?= -n 4 --dist loadfile --no-loadscope-reorder --durations 10
 FAST = -m "not process" --hypothesis-profile fast tests/unit packages/pysbd-fast/tests
 FUZZ_EXAMPLES ?= 200
 MUTANTS ?= 300
@@ -49,7 +50,7 @@ test-fast: $(BIN)/.dev-installed ## run the tests that start no process, server 
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(FAST)
 
 test: $(BIN)/.dev-installed ## run all tests but those of test-system
-	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/unit packages/pysbd-fast/tests tests/fuzz tests/simulations tests/e2e
+	$(BIN)/python -m pytest $(TEST_ARGS) tests/unit packages/pysbd-fast/tests tests/fuzz tests/simulations tests/e2e
 
 test-system: $(BIN)/.dev-installed ## run the tests with clusters, containers, a year of nights, long waits
 	$(BIN)/python -m pytest $(SYSTEM_ARGS) tests/system

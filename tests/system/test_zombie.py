@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -154,9 +155,14 @@ def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
         slack = stack.enter_context(SlackServer().running())
         live = stack.enter_context(prefect_live(folder / "prefect", OPENAI_API_KEY="testing"))
         night, gate = Work(folder, "night", judges[0]), Work(folder, "gate", judges[1])
-        night.do_undisturbed(live, NIGHT_BY_HAND)
-        gate.do_undisturbed(live, GATE_BY_HAND)
-        install(live, slack)
+        with ThreadPoolExecutor() as at_once:  # each is a process with a judge of its own
+            begun = [
+                at_once.submit(night.do_undisturbed, live, NIGHT_BY_HAND),
+                at_once.submit(gate.do_undisturbed, live, GATE_BY_HAND),
+                at_once.submit(install, live, slack),
+            ]
+        for work in begun:
+            work.result()
         runs = {
             plan_run(live, "nightly", settings=str(night.settings())): night,
             plan_run(live, "index-build", settings=str(gate.settings()), build=GREEN): gate,
