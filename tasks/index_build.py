@@ -12,7 +12,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from prefect import task
 from prefect.runtime import flow_run
 
-from ragmetrics.comparison import StagedGate, decide_gate, replay_missing, stage_gate
+from ragmetrics.comparison import StagedGate, decide_gate, load_gates, replay_missing, stage_gate
 from ragmetrics.config import Settings
 from ragmetrics.dashboard import gate_markdown, redacted, refresh_builds
 from ragmetrics.delivery import builds_link, notify_failed_gate, notify_gate
@@ -27,7 +27,7 @@ from ragmetrics.records import (
     ReplayReport,
     Verdict,
 )
-from ragmetrics.storage import load_gates, open_store
+from ragmetrics.storage import open_store
 from ragmetrics.text import clean
 from tasks.events import emit
 from tasks.nightly import RETRIES

@@ -38,3 +38,21 @@ from .gate.build_logs import (
 from .changed_questions import (
     moved_contexts as moved_contexts,
 )
+from .gate.store import (
+    save_failed_gate as save_failed_gate,
+    find_failed_gate as find_failed_gate,
+    load_failed_gates as load_failed_gates,
+    build_path as build_path,
+    find_serving as find_serving,
+    gate_path as gate_path,
+    load_compared as load_compared,
+    load_gate as load_gate,
+    load_gates as load_gates,
+    save_gate as save_gate,
+    BUILD_PAGES as BUILD_PAGES,
+    GATES as GATES,
+)
+from .whatif_store import (
+    load_whatif as load_whatif,
+    save_whatif as save_whatif,
+)

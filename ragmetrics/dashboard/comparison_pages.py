@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 
+from ragmetrics.comparison import build_path
 from ragmetrics.dashboard.compare_view import Means, compare_view
 from ragmetrics.dashboard.formatting import duration
 from ragmetrics.dashboard.templating import render_page, write_assets
@@ -25,7 +26,7 @@ from ragmetrics.records import (
     Verdict,
     movement_text,
 )
-from ragmetrics.storage import Files, build_path
+from ragmetrics.storage import Files
 from ragmetrics.version import __version__
 
 BUILDS = "builds.html"

@@ -23,7 +23,19 @@ from datetime import date, timedelta
 from functools import partial
 from itertools import pairwise
 
-from ragmetrics.comparison import LoadScores, cached_load, compare_with_night_before, night_before
+from ragmetrics.comparison import (
+    BUILD_PAGES,
+    LoadScores,
+    build_path,
+    cached_load,
+    compare_with_night_before,
+    gate_path,
+    load_compared,
+    load_failed_gates,
+    load_gates,
+    load_whatif,
+    night_before,
+)
 from ragmetrics.dashboard.calibration_page import CALIBRATION_PAGE, write_calibrations
 from ragmetrics.dashboard.comparison_pages import (
     BUILDS,
@@ -52,21 +64,14 @@ from ragmetrics.records import Gate, Manifest, WhatIf
 from ragmetrics.rules import silences, with_silences
 from ragmetrics.scoring import load_scores
 from ragmetrics.storage import (
-    BUILD_PAGES,
     FileInfo,
     Files,
     RunIndex,
     all_learned,
-    build_path,
     do_all,
-    gate_path,
     in_full,
     is_missing,
     learned_files,
-    load_compared,
-    load_failed_gates,
-    load_gates,
-    load_whatif,
     outlines,
     path_of,
     ref_of,

@@ -11,6 +11,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
+from ragmetrics.comparison import (
+    build_path,
+    find_failed_gate,
+    load_gate,
+    save_failed_gate,
+    save_gate,
+)
 from ragmetrics.config import Settings
 from ragmetrics.delivery.delivery import page_link
 from ragmetrics.delivery.notification_channels import SLACK, channels
@@ -19,12 +26,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.messages import Message, compose_failed_gate, compose_gate
 from ragmetrics.records import FailedGate, Gate, Severity, hashed_quote
 from ragmetrics.storage import (
-    build_path,
-    find_failed_gate,
-    load_gate,
     open_store,
-    save_failed_gate,
-    save_gate,
 )
 from ragmetrics.text import clean
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from datetime import date
 from statistics import fmean
 
+from ragmetrics.comparison import find_serving
 from ragmetrics.config import Rule, Settings
 from ragmetrics.dashboard import plural
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.records import Manifest
 from ragmetrics.rules import DEFAULT_RULES, Known, blind_texts, why_it_cannot_fire
-from ragmetrics.storage import Files, find_serving, in_full, named_run, open_store, outlines
+from ragmetrics.storage import Files, in_full, named_run, open_store, outlines
 
 _NIGHTS = 7
 _SHARES = ("max_quarantined", "max_judge_failures", "max_stale", "max_unseen")

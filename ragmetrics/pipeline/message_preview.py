@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 from rich.console import Console
 
+from ragmetrics.comparison import load_gate
 from ragmetrics.config import Settings
 from ragmetrics.dashboard import render_page
 from ragmetrics.delivery import (
@@ -24,7 +25,7 @@ from ragmetrics.delivery import (
 from ragmetrics.errors import InputError
 from ragmetrics.messages import FORMATS, Message
 from ragmetrics.records import is_name
-from ragmetrics.storage import Files, load_gate, nights, run_of
+from ragmetrics.storage import Files, nights, run_of
 
 
 @dataclass(frozen=True)

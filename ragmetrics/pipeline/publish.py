@@ -8,7 +8,12 @@ from dataclasses import replace
 from datetime import date, datetime
 from functools import cache, partial
 
-from ragmetrics.comparison import cached_load, find_moves, night_before
+from ragmetrics.comparison import (
+    cached_load,
+    find_moves,
+    find_serving,
+    night_before,
+)
 from ragmetrics.config import Settings
 from ragmetrics.delivery import (
     NO_SILENCES,
@@ -45,7 +50,6 @@ from ragmetrics.storage import (
     RunIndex,
     collecting_damage,
     find_manifest,
-    find_serving,
     in_full,
     named_run,
     note_damage,

@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from ragmetrics.comparison import save_whatif
 from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.dashboard import refresh_dashboard
 from ragmetrics.errors import InputError, RetrieverRefused
@@ -31,7 +32,7 @@ from ragmetrics.pipeline.variant_results import ASKED, VariantAnswers, measure_v
 from ragmetrics.records import AS_NOW, LogRow, Manifest, WhatIf, dump_json
 from ragmetrics.retriever import Ask, ask_retriever, question_of
 from ragmetrics.scoring import MetricScores, corpus_of, load_scores, summarise_run
-from ragmetrics.storage import Files, open_store, outlines, ref_of, row_record, run_of, save_whatif
+from ragmetrics.storage import Files, open_store, outlines, ref_of, row_record, run_of
 
 QUESTIONS = 200
 """Most fallen questions that are asked, and most others."""

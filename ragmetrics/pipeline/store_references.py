@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
+from ragmetrics.comparison import GATES, find_serving, load_gates
 from ragmetrics.config import Settings
 from ragmetrics.delivery import load_alerts, waiting
 from ragmetrics.errors import InputError
@@ -25,17 +26,7 @@ from ragmetrics.people import label_metrics, read_labels
 from ragmetrics.pipeline.lost_passages import usual_nights
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import find_staged, load_reuse
-from ragmetrics.storage import (
-    GATES,
-    FileInfo,
-    Files,
-    RunRef,
-    all_learned,
-    find_serving,
-    in_full,
-    load_gates,
-    outlines,
-)
+from ragmetrics.storage import FileInfo, Files, RunRef, all_learned, in_full, outlines
 
 NEEDED_NIGHTS = 90
 """Newest nights whose scores are needed: slow declines are looked for in so many."""

@@ -51,25 +51,6 @@ from .history import (
     is_current as is_current,
     superseding as superseding,
 )
-from .gates import (
-    save_failed_gate as save_failed_gate,
-    find_failed_gate as find_failed_gate,
-    load_failed_gates as load_failed_gates,
-    build_path as build_path,
-    find_serving as find_serving,
-    gate_path as gate_path,
-    load_compared as load_compared,
-    load_gate as load_gate,
-    load_gates as load_gates,
-    save_compared as save_compared,
-    save_gate as save_gate,
-    BUILD_PAGES as BUILD_PAGES,
-    GATES as GATES,
-)
-from .whatifs import (
-    load_whatif as load_whatif,
-    save_whatif as save_whatif,
-)
 from .run_index import (
     path_of as path_of,
     RUNS as RUNS,

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.comparison import save_gate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.pipeline import NightResult, run_night
 from ragmetrics.records import Finding, Gate, JudgeInfo, Source
-from ragmetrics.storage import open_store, save_gate
+from ragmetrics.storage import open_store
 from tests.fakes.formats import terminal_text
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

@@ -24,8 +24,9 @@ from typing import Any
 
 from packaging.version import Version
 
+from ragmetrics.comparison import load_gates
 from ragmetrics.people import load_history
-from ragmetrics.storage import Files, load_gates, nights
+from ragmetrics.storage import Files, nights
 from tests.fakes import store_world as world
 from tests.fakes.clients import JudgeServer
 from tests.fakes.processes import ROOT

@@ -13,6 +13,11 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
+from ragmetrics.comparison import (
+    load_compared,
+    load_failed_gates,
+    load_gates,
+)
 from ragmetrics.delivery import AlertStore, load_alerts
 from ragmetrics.delivery.slack_threads import Threads, load_threads
 from ragmetrics.delivery.state_store import STATE_FILE
@@ -35,9 +40,6 @@ from ragmetrics.storage import (
     copy_part,
     find_manifest,
     is_whole,
-    load_compared,
-    load_failed_gates,
-    load_gates,
     nights,
     outlines,
     question_keys,

@@ -15,7 +15,8 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from ragmetrics.storage import Files, load_gate, nights
+from ragmetrics.comparison import load_gate
+from ragmetrics.storage import Files, nights
 from tests.fakes import s3 as fake_s3
 from tests.fakes.builds import make_builds
 from tests.fakes.clients import Bucket, JudgeServer

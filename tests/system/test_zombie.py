@@ -18,7 +18,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from ragmetrics.storage import Files, load_gate
+from ragmetrics.comparison import load_gate
+from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prefect_live import Live, prefect_live

@@ -9,12 +9,13 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragmetrics.comparison.gate.store import load_gate
 from ragmetrics.comparison.replay.run import Progress, run_replay
 from ragmetrics.config import BUILD, Settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import LogSet, NightInputs, find_logs, golden_set, in_layout, log_of
 from ragmetrics.records import IndexBuild, LogRow, ReplayReport
-from ragmetrics.storage import FileInfo, Files, load_gate, open_store
+from ragmetrics.storage import FileInfo, Files, open_store
 
 _CHUNK = 1 << 20
 

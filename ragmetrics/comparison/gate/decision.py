@@ -32,6 +32,7 @@ from ragmetrics.comparison.gate.staging import (
     gate_run_settings,
     stage_gate,
 )
+from ragmetrics.comparison.gate.store import load_gate, save_compared, save_gate
 from ragmetrics.comparison.gate.verdict import (
     cleaned,
     conclude,
@@ -46,24 +47,12 @@ from ragmetrics.comparison.nights import ROWS, shown_tags
 from ragmetrics.comparison.replay.run import Progress
 from ragmetrics.comparison.sides import ScoredSide, read_nights, scored_side
 from ragmetrics.config import Settings
-from ragmetrics.errors import (
-    InputError,
-    JudgePending,
-    JudgeRefused,
-    RagmetricsError,
-    StoreError,
-)
+from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError, StoreError
 from ragmetrics.judges import deadline_at, use_deadline
 from ragmetrics.logs import GoldenSet, golden_set
 from ragmetrics.records import Comparison, Gate, IndexBuild, JudgeMovement, Source
 from ragmetrics.scoring import Part, judge_info, metric_fingerprints, score_families, score_parts
-from ragmetrics.storage import (
-    RunRef,
-    load_gate,
-    open_store,
-    save_compared,
-    save_gate,
-)
+from ragmetrics.storage import RunRef, open_store
 
 log = logging.getLogger(__name__)
 

@@ -22,6 +22,7 @@ from ragmetrics.comparison.gate.build_logs import (
     find_log,
     same_log,
 )
+from ragmetrics.comparison.gate.store import GATES, load_gate, load_gates
 from ragmetrics.config import GateRule, Settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.judges import Corpus
@@ -40,18 +41,7 @@ from ragmetrics.scoring import (
     scoring_only,
     stage_run,
 )
-from ragmetrics.storage import (
-    GATES,
-    Files,
-    RunRef,
-    is_whole,
-    load_gate,
-    load_gates,
-    nights,
-    open_store,
-    outlines,
-    ref_of,
-)
+from ragmetrics.storage import Files, RunRef, is_whole, nights, open_store, outlines, ref_of
 
 NO_NIGHT = date(1970, 1, 1)
 """The date of a gate's run. It is constant, so a repeat on another day finds finished parts."""

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from ragmetrics.comparison import save_gate
 from ragmetrics.records import Gate, MetricVerdict
-from ragmetrics.storage import Files, save_gate
+from ragmetrics.storage import Files
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.gated import promoted
 from tests.fakes.processes import ROOT

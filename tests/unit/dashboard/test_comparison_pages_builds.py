@@ -7,19 +7,14 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
+from ragmetrics.comparison import build_path, save_failed_gate, save_gate
+from ragmetrics.comparison.gate.store import save_compared
 from ragmetrics.config import make_settings
 from ragmetrics.dashboard import comparison_pages, gate_markdown, rebuild_dashboard, refresh_builds
 from ragmetrics.dashboard.comparison_pages import write_build, write_builds
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Comparison, FailedGate, Gate
-from ragmetrics.storage import (
-    Files,
-    build_path,
-    open_store,
-    save_compared,
-    save_failed_gate,
-    save_gate,
-)
+from ragmetrics.storage import Files, open_store
 from tests.fakes.comparisons import comparison
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted, undecided
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.comparison import load_failed_gates, load_gate, save_gate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.delivery import Unconfirmed, notify_failed_gate, notify_gate
 from ragmetrics.errors import StoreError
 from ragmetrics.messages import Message, compose_failed_gate, compose_gate
 from ragmetrics.records import Gate
-from ragmetrics.storage import Files, load_failed_gates, load_gate, open_store, save_gate
+from ragmetrics.storage import Files, open_store
 from tests.fakes.formats import slack_json, terminal_text
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted
 from tests.fakes.hooks import Hook

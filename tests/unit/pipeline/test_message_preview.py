@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from ragmetrics.comparison import save_gate
 from ragmetrics.config import load_settings
 from ragmetrics.delivery import (
     advance_states,
@@ -23,7 +24,7 @@ from ragmetrics.messages.blocks import Block, bullets
 from ragmetrics.pipeline import write_page
 from ragmetrics.pipeline.message_preview import Preview
 from ragmetrics.rules import used_checks
-from ragmetrics.storage import Files, save_gate, save_manifest
+from ragmetrics.storage import Files, save_manifest
 from tests.fakes.command import Run
 from tests.fakes.formats import slack_blocks, slack_json, terminal_text
 from tests.fakes.gated import gate, promoted

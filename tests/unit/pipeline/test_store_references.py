@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from ragmetrics.comparison import save_gate
 from ragmetrics.delivery.alert_store import AlertStore
 from ragmetrics.delivery.write_back.outbox import WaitingNight, save as save_waiting
 from ragmetrics.errors import InputError, StoreError
@@ -21,14 +22,7 @@ from ragmetrics.pipeline import find_prunable, prune, removal, store_references
 from ragmetrics.pipeline.retention import Retention
 from ragmetrics.records import AlertState, Notification
 from ragmetrics.scoring.reuse import ReusableRun, Reuse
-from ragmetrics.storage import (
-    Files,
-    RunRef,
-    save_gate,
-    save_learned,
-    save_manifest,
-    save_record,
-)
+from ragmetrics.storage import Files, RunRef, save_learned, save_manifest, save_record
 from tests.fakes.aged_store import AgedStore, aged_store, morning_after
 from tests.fakes.gated import promoted
 from tests.fakes.learned import learned

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ragmetrics.comparison import find_serving, save_gate
 from ragmetrics.config import Rule, make_settings
 from ragmetrics.records import Gate, JudgeInfo, Source, Verdict
-from ragmetrics.storage import Files, find_serving, named_run, save_gate, save_manifest
+from ragmetrics.storage import Files, named_run, save_manifest
 from tests.fakes.past import (
     NOISY,
     TONIGHT,

@@ -9,19 +9,22 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.comparison import decide_gate, gate_parts, gate_run_settings, run_gate, stage_gate
+from ragmetrics.comparison import (
+    decide_gate,
+    find_serving,
+    gate_parts,
+    gate_run_settings,
+    load_gate,
+    load_gates,
+    run_gate,
+    save_gate,
+    stage_gate,
+)
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, StoreError
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Gate, IndexBuild
-from ragmetrics.storage import (
-    Files,
-    find_serving,
-    load_gate,
-    load_gates,
-    open_store,
-    save_gate,
-)
+from ragmetrics.storage import Files, open_store
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, healthy, write_build
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, write_jsonl

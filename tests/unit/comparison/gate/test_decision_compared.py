@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.comparison import run_gate
+from ragmetrics.comparison import load_compared, load_gate, run_gate
 from ragmetrics.config import Settings
 from ragmetrics.dashboard import refresh_builds
 from ragmetrics.errors import StoreError
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Gate, IndexBuild
-from ragmetrics.storage import Files, load_compared, load_gate, open_store
+from ragmetrics.storage import Files, open_store
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, write_build
 from tests.fakes.logs import write_jsonl
 from tests.fakes.pages import text

@@ -21,8 +21,7 @@ from typing import TypeVar
 
 from ragmetrics.errors import StoreError
 from ragmetrics.records import FAILED_GATES, Comparison, FailedGate, Gate, is_name
-from ragmetrics.storage.files import FileInfo, Files, remove_file
-from ragmetrics.storage.json_records import find_record, save_record
+from ragmetrics.storage import FileInfo, Files, find_record, remove_file, save_record
 from ragmetrics.text import slug
 
 GATES = "gates"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from ragmetrics.records import WhatIf
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.json_records import find_record, save_record
+from ragmetrics.storage import Files, find_record, save_record
 
 FOLDER = "whatif"
 

@@ -12,9 +12,10 @@ from itertools import islice
 import pytest
 from hypothesis import given, strategies as st
 
+from ragmetrics.comparison import load_gates, save_failed_gate, save_gate
+from ragmetrics.comparison.gate.store import newest_first
 from ragmetrics.dashboard import comparison_pages, refresh_builds
-from ragmetrics.storage import FileInfo, Files, load_gates, save_failed_gate, save_gate
-from ragmetrics.storage.gates import newest_first
+from ragmetrics.storage import FileInfo, Files
 from tests.fakes.clients import Bucket
 from tests.fakes.gated import FINISHED, gate, promoted, undecided
 
