@@ -1,4 +1,4 @@
-"""Conformance tests for plugins: what every metric, preset, judge and target must hold.
+"""Conformance tests for plugins: what every metric, preset, judge, check and target must hold.
 
 A plugin's own tests call the check of its kind, as in `check_metric(brevity)`. It raises
 AssertionError with what does not hold. The plugins of this project pass the same checks.
@@ -13,14 +13,31 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, NoReturn
 
+from ragmetrics.config import AlertSettings
 from ragmetrics.delivery import EvaluationResult, TargetError, TargetKind
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus, EmbeddedJudge, HashedEmbedder
 from ragmetrics.logs import LogSet, Place, Preset, Skipped, interpret
 from ragmetrics.metrics import Metric
-from ragmetrics.records import FIELDS, Answer, Ask, LogRow, Prompt, Rejected, Request, Score, Status
+from ragmetrics.records import (
+    FIELDS,
+    Answer,
+    Ask,
+    Finding,
+    JudgeInfo,
+    LogRow,
+    Manifest,
+    Prompt,
+    Rejected,
+    Request,
+    Score,
+    Source,
+    Status,
+    Usage,
+)
+from ragmetrics.rules import Check, NightContext, Tonight
 from ragmetrics.scoring import MetricRun
 from ragmetrics.storage import Files
 
@@ -97,6 +114,39 @@ def check_preset(preset: Preset) -> None:
         for odd in _odd_records(record):
             given = _items(preset, [odd, record])
             _hold({number for number, _ in given} == {0, 1}, f"each record comes out: {odd!r:.200}")
+
+
+def check_check(check: Check) -> None:
+    """Raise AssertionError unless a check defines itself, has a sample that is not ok, and says
+    nothing of another kind on a night without rows, without metrics, or without nights before.
+    """
+    _hold(check.definition.endswith("."), "its docstring begins with its definition in sentences")
+    _hold(check.sample is not None, "it has a sample")
+    sample = check.sample_finding("help-desk")
+    _hold(sample.level != "ok" and bool(sample.rule), "its sample has a rule, and is not ok")
+    _hold(0 < len(check.title_of(sample, 1)) <= 60, "its title has at most 60 characters")
+    if limit := check.limit:
+        _hold(limit.least <= limit.default <= limit.most, "its default limit is a possible one")
+    for source in (
+        Source(logs="logs/", files=1, rows=40),
+        Source(logs="logs/", files=1, rows=0, quarantined=3, reasons={"no question": 3}),
+        Source(logs="logs/", files=0, rows=0, problem="no log file"),
+    ):
+        night = _night(source)
+        findings = findings_of(check, night)
+        _hold(
+            all(check.made(one, night) for one in findings),
+            "its findings have its name and its keys",
+        )
+        _hold(len({one.key for one in findings}) == len(findings), "each finding has its own key")
+
+
+def findings_of(check: Check, manifest: Manifest, **night: Any) -> list[Finding]:
+    """What a check says of a night without scores; `night` are other fields of `NightContext`."""
+    if check.skips(manifest):
+        return []
+    tonight = Tonight(check, AlertSettings(), NightContext(manifest, {}, (), _load, **night))
+    return [*check.evaluate(tonight), *check.after_rules(tonight)]
 
 
 def check_target(kind: TargetKind) -> None:
@@ -220,6 +270,29 @@ def _server(status: int, body: bytes, secrets: Sequence[str]) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
+
+
+def _load(*_: object) -> NoReturn:
+    raise AssertionError("there are no scores of earlier nights")
+
+
+def _night(source: Source) -> Manifest:
+    """A night of some rows, with the least that a manifest has."""
+    now = RESULT.timestamp
+    none: dict[str, Any] = {key: [] for key in ("metrics", "segments", "findings", "worst")}
+    return Manifest(
+        dataset="help-desk",
+        date=now.date(),
+        run="run-1",
+        started_at=now,
+        finished_at=now,
+        ragmetrics="0",
+        source=source,
+        judge=JudgeInfo(name="embedded", fingerprint="f1"),
+        shards=1,
+        usage=Usage(),
+        **none,
+    )
 
 
 def _items(preset: Preset, records: Sequence[Any]) -> list[tuple[int, LogRow | Rejected | Skipped]]:

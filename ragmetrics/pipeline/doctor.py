@@ -43,7 +43,7 @@ from ragmetrics.pipeline.doctor_rules import DoctorWarning, lacking_tags, rules_
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
 from ragmetrics.pipeline.store_check import damaged_files, sentence
 from ragmetrics.records import FIELDS, LogRow, Rejected
-from ragmetrics.rules import check_rules
+from ragmetrics.rules import CHECKS, check_rules
 from ragmetrics.scoring import check_prices, chosen_metrics
 from ragmetrics.storage import Files, open_store
 from retrieval_nightly import replaced
@@ -81,7 +81,7 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     `day` is the night whose logs are looked for. With `ask`, each judge and embedder behind a
     network gets one small request, which costs a fraction of a cent.
     """
-    yield from _installation()
+    yield from _installation(settings)
     yield _checked("settings", partial(_settings, settings))
     if METRICS.foreign_names or METRICS.problems(()):
         yield _checked("metrics of other packages", partial(_plugins, settings))
@@ -107,10 +107,14 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
         yield _checked("Prefect", _prefect)
 
 
-def _installation() -> Iterator[Check]:
-    """That another project has replaced files of ours, where one has."""
+def _installation(settings: Settings) -> Iterator[Check]:
+    """That another project has replaced files of ours, or that a check of another package cannot be
+    used, where it is so.
+    """
     if said := replaced():
         yield Check("installation", "failed", said)
+    for problem in CHECKS.problems(settings.alerts.checks):
+        yield Check("checks of other packages", "warning", problem)
 
 
 def _checked(name: str, look: Callable[[], str]) -> Check:

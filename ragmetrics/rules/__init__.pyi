@@ -40,6 +40,10 @@ from .unwatched_drops import (
     find_unwatched_drops as find_unwatched_drops,
 )
 from .check import (
+    CHECKS as CHECKS,
+    Limit as Limit,
+    Tonight as Tonight,
+    check as check,
     Check as Check,
     Sample as Sample,
     check_of as check_of,

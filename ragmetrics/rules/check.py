@@ -146,6 +146,12 @@ class Check:
         said = {"level": level, "rule": rule, "message": message}
         return Finding.model_validate({**fixed, **said, **fields})
 
+    def made(self, finding: object, manifest: Manifest) -> bool:
+        """Whether something is a finding of the check in a night, by its kind and its key."""
+        if not isinstance(finding, Finding) or finding.kind != self.name:
+            return False
+        return f"{finding.key}/".startswith(f"{self.key(manifest.dataset)}/")
+
     def sample_finding(self, dataset: str) -> Finding:
         """The finding of its sample. Raises ValueError without one."""
         if (sample := self.sample) is None:
@@ -330,15 +336,9 @@ def _of_others(tonight: Tonight, step: Evaluate) -> Sequence[Finding]:
         return [_failed(tonight, f"took over {LONGEST_SECONDS:g} s")]
     except Exception as error:
         return [_failed(tonight, f"failed: {shorten(repr(error))}")]
-    if not all(_is_of(tonight, finding) for finding in findings):
+    if not all(tonight.check.made(finding, tonight.manifest) for finding in findings):
         return [_failed(tonight, "returned something else than findings of its name")]
     return findings
-
-
-def _is_of(tonight: Tonight, finding: Any) -> bool:
-    """Whether it is a finding of the check, by its kind and its key."""
-    is_named = isinstance(finding, Finding) and finding.kind == tonight.check.name
-    return is_named and f"{finding.key}/".startswith(f"{tonight.key}/")
 
 
 def _failed(tonight: Tonight, reason: str) -> Finding:

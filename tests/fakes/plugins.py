@@ -11,11 +11,12 @@ import pytest
 
 from ragmetrics.config import PRESETS, TARGETS
 from ragmetrics.metrics import METRICS
+from ragmetrics.rules import CHECKS
 
 
 def forget_plugins() -> None:
     """Look for installed packages again."""
-    for kind in (METRICS, PRESETS, TARGETS):
+    for kind in (METRICS, PRESETS, TARGETS, CHECKS):
         kind.forget()
 
 

@@ -33,9 +33,9 @@ from ragmetrics.records import (
 )
 from ragmetrics.rules.checks.judge_bias import judge_bias
 from ragmetrics.storage import Files
+from ragmetrics.testing import findings_of
 from tasks import index_build as gate_tasks
 from tests.fakes.build_logs import damaged, gate_settings, golden, write_build
-from tests.fakes.checks import findings_of
 from tests.fakes.comparisons import comparison, side
 from tests.fakes.gated import gate as gated
 from tests.fakes.labelled import make_labelled

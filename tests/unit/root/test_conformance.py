@@ -6,7 +6,8 @@ import pytest
 
 from ragmetrics.config import PRESETS, TARGETS
 from ragmetrics.metrics import METRICS
-from ragmetrics.testing import check_metric, check_preset, check_target
+from ragmetrics.rules import CHECKS
+from ragmetrics.testing import check_check, check_metric, check_preset, check_target
 
 
 @pytest.mark.parametrize("name", METRICS.bundled_names)
@@ -21,6 +22,12 @@ def test_metrics(name: str) -> None:
 def test_presets(name: str) -> None:
     """A preset is one file with its docs and a sample of records."""
     check_preset(PRESETS.find(name))
+
+
+@pytest.mark.parametrize("name", CHECKS.bundled_names)
+def test_checks(name: str) -> None:
+    """A check is one file with its definition, its limit and a sample."""
+    check_check(CHECKS.find(name))
 
 
 @pytest.mark.process

@@ -18,8 +18,8 @@ from ragmetrics.records import (
     Source,
 )
 from ragmetrics.rules.checks.judge_drift import judge_drift
+from ragmetrics.testing import findings_of
 from tests.fakes.calibrations import calibration, drift_between, history
-from tests.fakes.checks import findings_of
 from tests.fakes.nights import FIRST, night
 
 FIRM = drift_between(calibration(), calibration(1))

@@ -14,7 +14,7 @@ from ragmetrics.records.manifest import Usage
 from ragmetrics.rules.checks.judge_drift import judge_drift
 from ragmetrics.scoring import judge_info
 from ragmetrics.storage import open_store
-from tests.fakes.checks import findings_of
+from ragmetrics.testing import findings_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import write_jsonl
