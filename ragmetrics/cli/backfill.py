@@ -74,7 +74,7 @@ def backfill(
         err.print("Stopped. The same command continues")
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
-        print_json({"nights": [_record(one) for one in done.nights]})
+        print_json({"nights": [_record(night) for night in done.nights]})
     else:
         out.print(str(done))
     try:

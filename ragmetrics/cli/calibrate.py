@@ -127,7 +127,7 @@ def calibrate(
             print_calibration(out, one, drift)
     if files:
         refresh_dashboard(files)
-    if any(one.incomplete for one in found) or any(one and one.drifted for one in drifts):
+    if any(one.incomplete for one in found) or any(drift and drift.drifted for drift in drifts):
         raise typer.Exit(1)
 
 
@@ -163,15 +163,15 @@ def print_drift(console: Console, drift: Drift) -> None:
         console.print("No data: no verdict to compare.")
         return
     table = _table("metric", "units", "changed", "kappa, quadratic", "AUC", "")
-    for one in drift.metrics:
+    for metric in drift.metrics:
         table.add_row(
-            one.metric,
-            f"{one.units:,}",
-            _with_interval(one.changed, "\n"),
-            _with_interval(one.figures.get("kappa_quadratic"), "\n"),
-            _with_interval(one.figures.get("auc"), "\n"),
-            f"{one.state}{_since(one, drift)}",
-            style="bold red" if one.drifted else None,
+            metric.metric,
+            f"{metric.units:,}",
+            _with_interval(metric.changed, "\n"),
+            _with_interval(metric.figures.get("kappa_quadratic"), "\n"),
+            _with_interval(metric.figures.get("auc"), "\n"),
+            f"{metric.state}{_since(metric, drift)}",
+            style="bold red" if metric.drifted else None,
         )
     _show(console, table)
 
@@ -253,7 +253,7 @@ def _print_gold(console: Console, gold: Sequence[GoldRank]) -> None:
 
 
 def _print_attacks(console: Console, attacks: Sequence[AttackResult]) -> None:
-    if not any(one.contexts for one in attacks):
+    if not any(attack.contexts for attack in attacks):
         return
     console.print("Irrelevant contexts whose grade an attack raised:")
     table = _table("attack", "contexts", "lifted")

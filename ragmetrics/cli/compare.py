@@ -228,10 +228,10 @@ def _print_verdict(console: Console, found: Comparison) -> None:
 def _print_questions(console: Console, changes: Sequence[MetricChange]) -> None:
     """Print how many questions the means are over."""
     counts: dict[str, list[str]] = {}
-    for one in changes:
-        paired = f"{one.questions:,} in pairs"
-        separate = f"{one.questions_a or 0:,} of A and {one.questions_b or 0:,} of B"
-        counts.setdefault(paired if one.paired else separate, []).append(one.metric)
+    for change in changes:
+        paired = f"{change.questions:,} in pairs"
+        separate = f"{change.questions_a or 0:,} of A and {change.questions_b or 0:,} of B"
+        counts.setdefault(paired if change.paired else separate, []).append(change.metric)
     most = max(counts, key=lambda text: len(counts[text]))
     rest = [f"{text} ({', '.join(names)})" for text, names in counts.items() if text != most]
     console.print(f"Questions, each counted once: {'; '.join([most, *rest])}")
@@ -259,7 +259,7 @@ def _chance(value: float | None) -> str:
 
 
 def _styles(changes: Sequence[MetricChange]) -> list[str | None]:
-    return ["bold red" if one.significantly_worse() else None for one in changes]
+    return ["bold red" if change.significantly_worse() else None for change in changes]
 
 
 def _print_segments(console: Console, found: Comparison) -> None:

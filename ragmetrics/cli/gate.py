@@ -150,13 +150,13 @@ def print_gate(console: Console, gate: Gate) -> None:
     if gate.metrics:
         headers = ("metric", "before", "after", "drop [95%]", "below", "limit", "questions")
         styles = [_STYLES[one.verdict] if one.verdict == "hold" else None for one in gate.metrics]
-        print_grid(console, headers, [_line(one) for one in gate.metrics], styles=styles)
+        print_grid(console, headers, [_line(metric) for metric in gate.metrics], styles=styles)
     _print_fallen(console, gate)
     print_source(console, gate.source.rows, gate.quarantined, gate.source.reasons)
     if gate.missing:
         why = ", ".join(f"{count:,} {reason}" for reason, count in gate.missing_why.items())
         console.print(f"Questions that cannot be compared: {gate.missing:,} ({why})")
-    for note in dict.fromkeys(movement_text(one.movement) for one in gate.metrics):
+    for note in dict.fromkeys(movement_text(metric.movement) for metric in gate.metrics):
         if note:
             console.print(f"Note: {note}", style="yellow")
     for problem in gate.problems:
@@ -180,8 +180,8 @@ def _print_fallen(console: Console, gate: Gate) -> None:
     """
     if gate.verdict != "hold":
         return
-    held = [one.metric for one in gate.metrics if one.verdict == "hold"]
-    for metric in held or [one.metric for one in gate.metrics]:
+    held = [metric.metric for metric in gate.metrics if metric.verdict == "hold"]
+    for metric in held or [metric.metric for metric in gate.metrics]:
         console.print(f"Largest drops of {metric}:")
         for one in [fallen for fallen in gate.fallen if fallen.metric == metric][:_QUESTIONS]:
             text = f"  {one.before:.3f} → {one.after:.3f}  {clean(one.user_input, 200)}"

@@ -50,8 +50,8 @@ def check(
     report, night = check_labels(settings_here(settings, store), place)
     if as_json:
         people = {
-            one.metric: one.people.model_dump(mode="json") if one.people else None
-            for one in (night.metrics if night else ())
+            metric.metric: metric.people.model_dump(mode="json") if metric.people else None
+            for metric in (night.metrics if night else ())
         }
         known = night.date.isoformat() if night else None
         print_json({"night": known, "labels": report.model_dump(mode="json"), "people": people})
@@ -106,7 +106,7 @@ def suggest(
     day = date_of(night) if night else None
     found = suggest_labels(chosen, out, day, metric or (), rows)
     if as_json:
-        shown = [] if chosen.redact else [one.model_dump(mode="json") for one in found.rows]
+        shown = [] if chosen.redact else [row.model_dump(mode="json") for row in found.rows]
         print_json(
             {"night": found.night.isoformat(), "uniform": found.uniform, "suggestions": shown}
         )
@@ -124,8 +124,8 @@ def suggest(
 
 def _print_rows(found: SuggestedLabels) -> None:
     lines = [
-        (clean(one.id, 40), clean(one.user_input, 80), f"{one.sampling_weight:.2f}")
-        for one in found.rows
+        (clean(row.id, 40), clean(row.user_input, 80), f"{row.sampling_weight:.2f}")
+        for row in found.rows
     ]
     if lines:
         print_grid(console, ("id", "question", "weight"), lines, names=(0, 1))

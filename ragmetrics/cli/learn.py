@@ -66,8 +66,8 @@ def _table(prompts: Sequence[LearnedPrompt]) -> Table:
     table.add_column("prompt", no_wrap=True)
     for one in prompts:
         table.add_column(clean(one.name, 60), justify="right")
-    table.add_row("verdicts", *(f"{one.verdicts:,}" for one in prompts))
-    found = [one.quality for one in prompts]
+    table.add_row("verdicts", *(f"{prompt.verdicts:,}" for prompt in prompts))
+    found = [prompt.quality for prompt in prompts]
     table.add_row("AUC", *(_figure_text(one.auc) for one in found))
     table.add_row("AUC of the embedded judge", *(_figure_text(one.embedded_auc) for one in found))
     table.add_row("difference", *(_figure_text(one.auc_gain) for one in found))
@@ -78,8 +78,8 @@ def _table(prompts: Sequence[LearnedPrompt]) -> Table:
     )
     table.add_row("rows of a plain sample", *(_share(one.row_correlation) for one in found))
     table.add_row("rows, embedded judge", *(_share(one.embedded_row_correlation) for one in found))
-    table.add_row("mean, last night", *(_last_night(one.last_night) for one in prompts))
-    table.add_row("used", *("yes" if one.used else f"no: {one.why}" for one in prompts))
+    table.add_row("mean, last night", *(_last_night(prompt.last_night) for prompt in prompts))
+    table.add_row("used", *("yes" if prompt.used else f"no: {prompt.why}" for prompt in prompts))
     return table
 
 

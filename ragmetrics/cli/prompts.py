@@ -70,13 +70,13 @@ def check(
     """Check which prompt files can be used, and for which rows. Exit code 1 if one cannot."""
     folder = _folder(directory, settings)
     files = read_folder(folder, prompts_of(all_metrics().values()))
-    records = [_record(one, files) for one in files]
+    records = [_record(file, files) for file in files]
     if as_json:
         print_json({"folder": str(folder), "files": records})
     else:
         for record in records:
             _print(record)
-    if any(one.problem for one in files):
+    if any(file.problem for file in files):
         raise typer.Exit(1)
 
 
@@ -163,7 +163,7 @@ def _sources(
     own: dict[str, PromptFile] = {}
     if directory.exists() and any(directory.glob("*.yaml")):
         files = read_folder(directory, prompts_of(all_metrics().values()))
-        own = {one.name: one for one in files if one.language is None}
+        own = {file.name: file for file in files if file.language is None}
     sources = []
     for prompt in prompts:
         file = own.get(prompt.name)

@@ -72,7 +72,7 @@ def prune(
 
 
 def _as_json(files: Files, plan: PrunePlan, done: Removed | None) -> dict[str, Any]:
-    kinds = {one.kind: {"files": len(one.files), "bytes": one.size} for one in plan.kinds}
+    kinds = {kind.kind: {"files": len(kind.files), "bytes": kind.size} for kind in plan.kinds}
     report = {"store": files.uri(), "removed": done is not None, "kinds": kinds}
     logs = {"left": done.left, "logs": list(done.logs)} if done else {}
     return report | {"needed": plan.needed} | logs
@@ -87,7 +87,7 @@ def _print(files: Files, plan: PrunePlan, done: Removed | None) -> None:
     if not plan.files:
         out.print(f"{files.uri()}: nothing to remove", markup=False)
         return
-    lines = [(one.kind, f"{len(one.files):,}", f"{one.size / 1e6:,.1f}") for one in plan.kinds]
+    lines = [(kind.kind, f"{len(kind.files):,}", f"{kind.size / 1e6:,.1f}") for kind in plan.kinds]
     print_grid(out, ("removed" if done else "would be removed", "files", "MB"), lines)
     if done is None:
         out.print("Nothing is removed yet: add --yes")

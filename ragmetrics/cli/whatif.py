@@ -64,7 +64,7 @@ def whatif(
     from ragmetrics.pipeline import whatif as run
 
     chosen = settings_here(settings, store)
-    parameters = dict(_parameter(one) for one in changes or ())
+    parameters = dict(_parameter(change) for change in changes or ())
     with progress_reporter(err, "asking", quiet=as_json) as progress:
         found = run(
             date_of(night),
@@ -103,7 +103,7 @@ def print_whatif(console: Console, found: WhatIf) -> None:
         "lost a passage that they need"
     )
     headers = ("variant", "mended", "share [95%]", "others broken", "contexts")
-    print_grid(console, headers, [_line(one) for one in found.variants])
+    print_grid(console, headers, [_line(variant) for variant in found.variants])
     for title, name in (("Questions that fell", "fell"), ("Others", "kept")):
         _print_changes(console, title, [(one.name, getattr(one, name)) for one in found.variants])
     for one in found.variants:

@@ -59,13 +59,13 @@ def write_back(
         err.print("Stopped. The same command continues")
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
-        print_json({"targets": [_record(one) for one in reports]})
+        print_json({"targets": [_record(report) for report in reports]})
     elif not reports:
         out.print("Nothing waits.")
     else:
         for one in reports:
             out.print(clean(str(one), _LONGEST))
-    if any(one.waiting or one.problem or one.refused for one in reports):
+    if any(report.waiting or report.problem or report.refused for report in reports):
         raise typer.Exit(1)
 
 

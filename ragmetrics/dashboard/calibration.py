@@ -91,7 +91,7 @@ class Standing:
     @property
     def drift(self) -> Drift | None:
         """The comparison of the newest calibration with those before."""
-        return next((one for one in self.drifts if one.later == self.newest.at), None)
+        return next((drift for drift in self.drifts if drift.later == self.newest.at), None)
 
     @property
     def drifted(self) -> bool:
@@ -107,7 +107,7 @@ class Standing:
             return "incomplete", "incomplete"
         if not self.drift:
             return "unwatched", "nothing to compare with"
-        untold = next((one.state for one in self.drift.metrics if one.untold), "")
+        untold = next((metric.state for metric in self.drift.metrics if metric.untold), "")
         return (
             ("no_data", untold or "no data") if self.drift.has_unknown else ("ok", "no drift shown")
         )
@@ -234,13 +234,13 @@ def segment_tables(calibration: Calibration) -> list[SegmentTable]:
     """One table per tag, languages first."""
     tags: dict[str, dict[str, dict[str, SegmentCell]]] = {}
     for measured in calibration.metrics:
-        for one in measured.segments:
-            if one.segment and measured.overall:
-                values = tags.setdefault(one.segment.tag, {})
-                cell = SegmentCell(one, _shade(one, measured.overall))
-                values.setdefault(one.segment.value, {})[measured.metric] = cell
+        for segment in measured.segments:
+            if segment.segment and measured.overall:
+                values = tags.setdefault(segment.segment.tag, {})
+                cell = SegmentCell(segment, _shade(segment, measured.overall))
+                values.setdefault(segment.segment.value, {})[measured.metric] = cell
     ordered = sorted(tags, key=lambda tag: (tag != "language", tag))[:_MOST_TAGS]
-    names = [one.metric for one in calibration.metrics]
+    names = [metric.metric for metric in calibration.metrics]
     return [_table(tag, tags[tag], names) for tag in ordered]
 
 

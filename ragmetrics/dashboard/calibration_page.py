@@ -137,7 +137,7 @@ def drift_figure(points: Sequence[CalibrationPoint]) -> Figure:
     layout["yaxis"] |= {"range": _span(points), "nticks": 5, "tickformat": ".2f"}
     layout["shapes"] = [_change(a, b) for a, b in pairwise(points) if b.changed]
     data = [_line(points, name, *look) for name, look in _MAIN.items()]
-    drifted = [one for one in points if one.drifted]
+    drifted = [point for point in points if point.drifted]
     if drifted:
         values = [one.figure("kappa_quadratic").value for one in drifted]
         marks = symbols("triangle-down", 13, ALARM)
@@ -155,28 +155,28 @@ def _line(
     points: Sequence[CalibrationPoint], name: FigureName, label: str, colour: str, dash: str
 ) -> Figure:
     """One figure over time."""
-    values = [one.figure(name) for one in points]
+    values = [point.figure(name) for point in points]
     return scatter(
         list(map(_moment, points)),
-        [one.value for one in values],
+        [value.value for value in values],
         "lines+markers",
-        error_y=whiskers([(one.value, one.low, one.high) for one in values], **_WHISKERS),
+        error_y=whiskers([(value.value, value.low, value.high) for value in values], **_WHISKERS),
         connectgaps=False,
         line={"color": colour, "width": 2, "dash": dash},
         marker={"color": colour, "size": 6},
-        customdata=[_hover(one, name, label) for one in points],
+        customdata=[_hover(point, name, label) for point in points],
         hovertemplate=_HOVER,
     )
 
 
 def _time_axis(points: Sequence[CalibrationPoint]) -> Figure:
     """A time axis that names a few days, and always the newest."""
-    days = list(dict.fromkeys(one.calibration.at.date() for one in points))
+    days = list(dict.fromkeys(point.calibration.at.date() for point in points))
     shown = days[::-1][:: -(-len(days) // TICKS)][::-1]
     last = points[-1].calibration.at
     start = min(points[0].calibration.at, last - LEAST_DAYS)
     edge = (last - start) * 0.04
-    first = {one.calibration.at.date(): _moment(one) for one in reversed(points)}
+    first = {point.calibration.at.date(): _moment(point) for point in reversed(points)}
     return {
         "type": "date",
         "range": [_naive(start - edge).isoformat(), _naive(last + edge).isoformat()],
@@ -187,8 +187,8 @@ def _time_axis(points: Sequence[CalibrationPoint]) -> Figure:
 
 def _span(points: Sequence[CalibrationPoint]) -> list[float]:
     """The range of the axis: all that is drawn, at least 0.2."""
-    figures = [one.figure(name) for one in points for name in _MAIN]
-    values = (v for one in figures for v in (one.value, one.low, one.high))
+    figures = [point.figure(name) for point in points for name in _MAIN]
+    values = (v for figure in figures for v in (figure.value, figure.low, figure.high))
     low, high = padded(values, _LEAST_SPAN, 1.04)
     return [round(min(low, high - _LEAST_SPAN), 3), round(high, 3)]
 

@@ -89,10 +89,10 @@ def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> 
 
 def _measured(manifest: Manifest, metric: str) -> Iterator[MeanMove]:
     """The metric's drops, as moves by their size."""
-    for one in _rules(manifest, metric):
-        if one.drop is not None and (label := brief(one.baseline_label or "", 60)):
-            ends, before = (one.drop_low, one.drop_high), one.baseline
-            yield MeanMove(one.drop, *ends, one.drop > 0, label, before, one.means, by_rule=True)
+    for rule in _rules(manifest, metric):
+        if rule.drop is not None and (label := brief(rule.baseline_label or "", 60)):
+            ends, before = (rule.drop_low, rule.drop_high), rule.baseline
+            yield MeanMove(rule.drop, *ends, rule.drop > 0, label, before, rule.means, by_rule=True)
     for fall in manifest.falls:
         if fall.metric == metric:
             ends, label = (fall.low, fall.high), brief(fall.label, 60)
@@ -102,18 +102,18 @@ def _measured(manifest: Manifest, metric: str) -> Iterator[MeanMove]:
 
 def _mix(manifest: Manifest, metric: str) -> str:
     """What the first rule over all rows says about the mix of tags."""
-    for one in _rules(manifest, metric):
-        if one.mix is not None and one.drop is not None:
-            words = mix_text(one.drop + one.mix, one.mix, one.mix_tags)
+    for rule in _rules(manifest, metric):
+        if rule.mix is not None and rule.drop is not None:
+            words = mix_text(rule.drop + rule.mix, rule.mix, rule.mix_tags)
             return f"like for like: {words}" if words else ""
     return ""
 
 
 def _rules(manifest: Manifest, metric: str) -> Iterator[Finding]:
     """The findings of rules on the metric over all rows."""
-    for one in manifest.findings:
-        if one.is_rule and one.metric == metric and one.segment is None:
-            yield one
+    for finding in manifest.findings:
+        if finding.is_rule and finding.metric == metric and finding.segment is None:
+            yield finding
 
 
 def _detects(manifest: Manifest, summary: Summary) -> str:
@@ -130,7 +130,7 @@ def detectable(manifest: Manifest, summary: Summary) -> tuple[float | None, str]
     """The minimum detectable effect, and the baseline of a rule's comparison over all rows. Without
     such a rule it is that of the mean compared with a known level.
     """
-    for one in _rules(manifest, summary.metric):
-        if one.drop is not None and one.mde is not None:
-            return one.mde, f" compared with {brief(one.baseline_label, 60)}"
+    for rule in _rules(manifest, summary.metric):
+        if rule.drop is not None and rule.mde is not None:
+            return rule.mde, f" compared with {brief(rule.baseline_label, 60)}"
     return summary.mde, ""

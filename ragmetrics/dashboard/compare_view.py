@@ -111,7 +111,7 @@ class TagLines:
     @property
     def compares(self) -> bool:
         """Whether any value of the tag is on both sides."""
-        return any(one.change.difference is not None for one in self.lines)
+        return any(line.change.difference is not None for line in self.lines)
 
     @property
     def first(self) -> tuple[ComparisonLine, ...]:
@@ -152,8 +152,8 @@ class ShownRow:
     @property
     def changed(self) -> str:
         """`2 contexts left, 1 came`."""
-        left = sum(one.rank_b is None for one in self.row.contexts)
-        came = sum(one.rank_a is None for one in self.row.contexts)
+        left = sum(context.rank_b is None for context in self.row.contexts)
+        came = sum(context.rank_a is None for context in self.row.contexts)
         words = [
             f"{plural(left, 'context')} left" if left else "",
             f"{came:,} came" if came else "",
@@ -208,7 +208,7 @@ def comparison_verdict(found: Comparison) -> tuple[str, str]:
     compared = found.compared
     if not compared:
         return "no_data", "nothing can be compared"
-    if lost := [one for one in found.metrics if one.significantly_worse()]:
+    if lost := [metric for metric in found.metrics if metric.significantly_worse()]:
         many = f"{plural(len(lost), 'metric')} of {len(compared):,}"
         return "firing", f"B is significantly worse by {many}"
     if where := found.significantly_worse():
@@ -224,9 +224,9 @@ def _lines(
     changes: Sequence[MetricChange], means: Mapping[str, Means] | None = None
 ) -> list[ComparisonLine]:
     """Lines with bars on one scale, what most likely got worse first."""
-    known = (finite(end) for one in changes for end in (one.low, one.high))
+    known = (finite(end) for change in changes for end in (change.low, change.high))
     ends = [abs(end) for end in known if end is not None]
-    points = [abs(one.difference) for one in changes if one.difference is not None]
+    points = [abs(change.difference) for change in changes if change.difference is not None]
     usual = min(max(ends, default=0.0), _USUAL * median(ends or [0.0]))
     scale = max(usual, 1.2 * max(points, default=0.0), _LEAST_SCALE)
     lines = [
@@ -263,9 +263,9 @@ def _likeliest(line: ComparisonLine) -> tuple[bool, float]:
 
 def _by_tag(found: Comparison) -> tuple[TagLines, ...]:
     tags: dict[str, list[MetricChange]] = {}
-    for one in found.segments:
-        if one.segment:
-            tags.setdefault(one.segment.tag, []).append(one)
+    for segment in found.segments:
+        if segment.segment:
+            tags.setdefault(segment.segment.tag, []).append(segment)
     tables = []
     most = min(MOST_LINES, _ALL_LINES // max(1, min(len(tags), MOST_TAGS)))
     for tag, changes in list(tags.items())[:MOST_TAGS]:

@@ -102,12 +102,12 @@ def _means_of_rows(before: Manifest | None, now: Manifest) -> dict[str, Means]:
     """The means of all rows in both nights, by metric."""
     if before is None:
         return {}
-    then = {one.metric: one.mean for one in before.metrics}
-    return {one.metric: (then.get(one.metric), one.mean) for one in now.metrics}
+    then = {metric.metric: metric.mean for metric in before.metrics}
+    return {metric.metric: (then.get(metric.metric), metric.mean) for metric in now.metrics}
 
 
 def _why_not_compared(manifest: Manifest, earlier: Sequence[Manifest]) -> str:
-    if not any(one.scored for one in manifest.metrics):
+    if not any(metric.scored for metric in manifest.metrics):
         return "Nothing was scored in this night."
     known = [one for one in earlier if any(summary.scored for summary in one.metrics)]
     if not known:
@@ -180,6 +180,6 @@ def write_build(site: Files, gate: Gate, found: Comparison | None) -> str:
 
 def _lowest(gate: Gate) -> MetricVerdict | None:
     """The metric that decides the verdict: the one that fell most of those with the same one."""
-    compared = [one for one in gate.metrics if one.drop is not None]
+    compared = [metric for metric in gate.metrics if metric.drop is not None]
     own = [one for one in compared if one.verdict == gate.verdict] or compared
     return max(own, key=lambda one: (one.drop or 0.0) - one.max_drop, default=None)

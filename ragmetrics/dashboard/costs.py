@@ -65,9 +65,9 @@ def cost_lines(by_metric: Mapping[str, Mapping[str, Usage]]) -> Sequence[Cost]:
 
 def all_costs(lines: Sequence[Cost]) -> Cost:
     """The sum of metrics and embeddings."""
-    parts = [one for one in lines if not one.is_part or one.label == EMBEDDINGS]
-    total = _together("All", [one.usage for one in parts])
-    known = [one.known_usd or one.usage.usd or 0.0 for one in parts]
+    parts = [line for line in lines if not line.is_part or line.label == EMBEDDINGS]
+    total = _together("All", [part.usage for part in parts])
+    known = [part.known_usd or part.usage.usd or 0.0 for part in parts]
     return replace(total, known_usd=sum(known) or None)
 
 
@@ -235,9 +235,9 @@ def sample_cost_text(report: SampleReport) -> str:
 def narrowed_text(summaries: Sequence[Summary]) -> str:
     """How much the cheap judge narrows the interval of each sampled metric, in words."""
     words = (
-        f"{one.metric} {share(gain, 1) if gain >= 0.001 else 'not at all'}"
-        for one in summaries
-        if (gain := _gain(one)) is not None
+        f"{summary.metric} {share(gain, 1) if gain >= 0.001 else 'not at all'}"
+        for summary in summaries
+        if (gain := _gain(summary)) is not None
     )
     return ", ".join(words)
 
@@ -247,13 +247,13 @@ def active_text(report: SampleReport, summaries: Sequence[Summary]) -> str:
     if report.draw != "active":
         return ""
     found = []
-    for one in summaries:
-        if why := report.uniform.get(one.metric):
-            found.append(f"{one.metric} with equal chances, because {why}")
-        elif one.sample and one.sample.effective:
+    for summary in summaries:
+        if why := report.uniform.get(summary.metric):
+            found.append(f"{summary.metric} with equal chances, because {why}")
+        elif summary.sample and summary.sample.effective:
             found.append(
-                f"{one.metric}: {one.scored:,} judged rows count as "
-                f"{round(one.sample.effective):,} of a plain sample"
+                f"{summary.metric}: {summary.scored:,} judged rows count as "
+                f"{round(summary.sample.effective):,} of a plain sample"
             )
     return "; ".join(found)
 

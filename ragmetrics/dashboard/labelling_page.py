@@ -35,13 +35,13 @@ _SHARES = ((0, "0"), (1, "¼"), (2, "½"), (3, "¾"), (4, "1"))
 
 def write_labelling_page(path: Path, suggestions: Sequence[Suggestion]) -> None:
     """Write the page of some suggested golden questions."""
-    entries = [_golden_entry(one) for one in suggestions]
+    entries = [_golden_entry(suggestion) for suggestion in suggestions]
     _write(path, "labelling.html", "labelling_golden.js", entries)
 
 
 def write_label_page(path: Path, suggestions: Sequence[LabelSuggestion]) -> None:
     """Write the page of some rows to label."""
-    entries = [_row_entry(one) for one in suggestions]
+    entries = [_row_entry(suggestion) for suggestion in suggestions]
     _write(path, "label_rows.html", "label_rows.js", entries)
 
 

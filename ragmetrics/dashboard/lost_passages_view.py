@@ -67,14 +67,14 @@ def lost_passages_view(
     return LostPassagesView(
         found,
         _bar(found.stages),
-        [_line(found, one) for one in found.stages],
-        [_passage(one, known) for one in found.passages[:MOST_SHOWN]],
+        [_line(found, stage) for stage in found.stages],
+        [_passage(passage, known) for passage in found.passages[:MOST_SHOWN]],
     )
 
 
 def _bar(stages: Sequence[StageShare]) -> list[BarPart]:
     order = list(STAGES)
-    total = sum(one.passages for one in stages) or 1
+    total = sum(stage.passages for stage in stages) or 1
     parts, start = [], 0.0
     for one in sorted(stages, key=lambda one: order.index(one.stage)):
         width = 100 * one.passages / total
@@ -84,9 +84,9 @@ def _bar(stages: Sequence[StageShare]) -> list[BarPart]:
 
 
 def _line(found: LostPassages, share: StageShare) -> StageLine:
-    own = [one for one in found.passages if one.stage == share.stage]
+    own = [passage for passage in found.passages if passage.stage == share.stage]
     proven = sum(one.proven for one in own) * 2 >= len(own)
-    segments = [one for one in found.segments if one.stage == share.stage]
+    segments = [segment for segment in found.segments if segment.stage == share.stage]
     return StageLine(share, stage_words(share.stage, proven=proven), segments[:_SEGMENTS])
 
 

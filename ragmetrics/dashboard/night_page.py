@@ -115,7 +115,7 @@ def night_page(
         groups=_row_groups(manifest, rows),
         whatif=whatif_lines(whatif),
         lost=lost_passages_view(
-            manifest.lost_passages, {one.place: _link(one.key) for one in rows}
+            manifest.lost_passages, {row.place: _link(row.key) for row in rows}
         ),
         most_rows=_SHOWN,
         rows_page=ROWS if rows else "",
@@ -137,8 +137,8 @@ def _row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
     A worst row is named even if it is not kept, because its texts are gone from the store.
     """
     states = metric_states(manifest)
-    keys = {one.place: one.key for one in rows}
-    fell = [(why, one) for one in rows for why in one.why if why.kind == "fell"]
+    keys = {row.place: row.key for row in rows}
+    fell = [(why, row) for row in rows for why in row.why if why.kind == "fell"]
     fell.sort(key=lambda found: -found[0].fall)
     groups: dict[str, RowGroup] = {}
     for row in manifest.worst:

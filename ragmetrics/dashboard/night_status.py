@@ -61,7 +61,7 @@ class NightStatus:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The finding that is the cause of each incident."""
-        return tuple(one.cause for one in self.incidents)
+        return tuple(incident.cause for incident in self.incidents)
 
     @property
     def messages(self) -> list[str]:
@@ -103,7 +103,7 @@ def shown_rules(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Finding
     found = list(manifest.findings)
     if not has_numbers(manifest):
         known = {one.key for one in found}
-        found += [_unchecked(one) for one in _last_rules(earlier) if one.key not in known]
+        found += [_unchecked(rule) for rule in _last_rules(earlier) if rule.key not in known]
     return [one for incident in _causes(found, manifest) for one in incident.findings]
 
 
@@ -111,9 +111,9 @@ def explained_rules(manifest: Manifest, findings: Sequence[Finding]) -> set[str]
     """Keys of the findings that another one explains; rules on one metric explain no other."""
     return {
         finding.key
-        for one in incidents(findings, manifest)
-        for finding in one.findings[1:]
-        if not one.cause.is_rule
+        for incident in incidents(findings, manifest)
+        for finding in incident.findings[1:]
+        if not incident.cause.is_rule
     }
 
 

@@ -96,7 +96,7 @@ class TagTable:
 def tag_tables(manifest: Manifest) -> list[TagTable]:
     """One table per tag with as many of its worst values as fit; the worst tag first."""
     tags = list(dict.fromkeys(s.segment.tag for s in manifest.segments if s.segment))[:_MOST_TAGS]
-    worse = {(one.metric, str(one.segment)) for one in worse_segments(manifest)}
+    worse = {(segment.metric, str(segment.segment)) for segment in worse_segments(manifest)}
     room = _MOST_CELLS // max(1, len(tags) * len(manifest.metrics))
     tables = [_table(manifest, tag, worse, max(3, min(_MOST_VALUES, room))) for tag in tags]
     return sorted(tables, key=lambda table: -max((line.marks for line in table.lines), default=0))

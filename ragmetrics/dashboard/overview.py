@@ -120,7 +120,7 @@ class LatestNights:
 
     def __init__(self, nights: Sequence[Manifest]) -> None:
         self.lines = [_line(night) for night in nights]
-        self.statuses = [name for name in STATUS if any(name in one.lost for one in self.lines)]
+        self.statuses = [name for name in STATUS if any(name in line.lost for line in self.lines)]
         self._sources = [night.source for night in nights]
         self._usages = [night.usage for night in nights]
         self._dates = [night.date for night in nights]
@@ -128,39 +128,39 @@ class LatestNights:
     @property
     def asked(self) -> bool:
         """Whether a judge or a model was asked over a network."""
-        return any(one.requests or one.answered_from_store for one in self._usages)
+        return any(usage.requests or usage.answered_from_store for usage in self._usages)
 
     @property
     def priced(self) -> bool:
         """Whether any night cost money that is known."""
-        return any(one.usd for one in self._usages)
+        return any(usage.usd for usage in self._usages)
 
     @property
     def unpriced(self) -> bool:
         """Whether tokens were used whose price is not set."""
-        return any(one.usd is None and one.tokens for one in self._usages)
+        return any(usage.usd is None and usage.tokens for usage in self._usages)
 
     @property
     def read(self) -> bool:
         """Whether any row was read or quarantined."""
-        return any(one.rows or one.quarantined for one in self._sources)
+        return any(source.rows or source.quarantined for source in self._sources)
 
     def rows_figure(self) -> Figure:
         """Rows that were read, and the quarantined rows on top of them."""
-        rows = [one.rows for one in self._sources]
-        lost = [one.quarantined for one in self._sources]
+        rows = [source.rows for source in self._sources]
+        lost = [source.quarantined for source in self._sources]
         return self._stacked(rows, "rows", lost, ALARM, "quarantined")
 
     def requests_figure(self) -> Figure:
         """Requests that were sent, and those answered from the store on top of them."""
-        sent = [one.requests for one in self._usages]
-        stored = [one.answered_from_store for one in self._usages]
+        sent = [usage.requests for usage in self._usages]
+        stored = [usage.answered_from_store for usage in self._usages]
         return self._stacked(sent, "asked", stored, BAND, "from the store")
 
     def money_figure(self) -> Figure:
         """Dollars per night, where they are known."""
-        bars = self._bars([one.usd or 0.0 for one in self._usages], SECOND, "%{customdata}")
-        bars["customdata"] = [one.money for one in self.lines]
+        bars = self._bars([usage.usd or 0.0 for usage in self._usages], SECOND, "%{customdata}")
+        bars["customdata"] = [line.money for line in self.lines]
         return self._figure([bars], {"rangemode": "tozero", "nticks": 4, "tickformat": "$~g"})
 
     def _stacked(

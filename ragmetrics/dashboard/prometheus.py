@@ -133,10 +133,10 @@ def _night(manifest: Manifest) -> Iterator[_Family]:
 
 def _scores(manifest: Manifest) -> Iterator[_Family]:
     metrics = manifest.metrics[:MOST_METRICS]
-    segments = [one for one in manifest.segments if one.segment]
+    segments = [segment for segment in manifest.segments if segment.segment]
     shown = segments[:MOST_SEGMENTS]
     yield from _means("", "over all rows", ("metric",), metrics)
-    people = [(_place(one), one.people) for one in metrics if one.people]
+    people = [(_place(metric), metric.people) for metric in metrics if metric.people]
     for name, text in (
         ("mean", "The mean that people would give to all rows"),
         ("low", "Lower end of the 95% interval of people's mean"),
@@ -149,9 +149,9 @@ def _scores(manifest: Manifest) -> Iterator[_Family]:
         "Rows by their status in the metric.",
         ("metric", "status"),
         [
-            ((label(one.metric), label(status)), rows)
-            for one in metrics
-            for status, rows in sorted(one.status.items())
+            ((label(metric.metric), label(status)), rows)
+            for metric in metrics
+            for status, rows in sorted(metric.status.items())
         ],
     )
     names, where = ("metric", "tag", "value"), "where a tag has this value"
@@ -167,7 +167,7 @@ def _means(
     prefix: str, where: str, names: tuple[str, ...], summaries: Sequence[Summary]
 ) -> Iterator[_Family]:
     for name, text, values in (
-        ("mean", "Mean of the metric", [one.mean for one in summaries]),
+        ("mean", "Mean of the metric", [summary.mean for summary in summaries]),
         ("low", "Lower end of the 95% interval of the mean", [one.low for one in summaries]),
         ("high", "Upper end of the 95% interval of the mean", [one.high for one in summaries]),
     ):

@@ -60,13 +60,13 @@ def redacted(record: R, hide: bool = True) -> R:
     if isinstance(record, Manifest):
         hidden = redactions(record.source, record.quoting)
         fields["findings"] = [
-            one.model_copy(update={"message": redact_quotes(one.message, hidden)})
-            for one in record.findings
+            finding.model_copy(update={"message": redact_quotes(finding.message, hidden)})
+            for finding in record.findings
         ]
         fields["settings"] = {**record.settings, "redact": True}
     if isinstance(record, Gate):
         hidden = redactions(record.serving_source, ()) | redactions(record.source, record.problems)
-        fields["reasons"] = [redact_quotes(one, hidden) for one in record.reasons]
+        fields["reasons"] = [redact_quotes(reason, hidden) for reason in record.reasons]
     return record.model_copy(update=fields)
 
 
@@ -116,7 +116,7 @@ def _field(record: Record, name: str, value: Any) -> Any:
     if isinstance(value, dict) and name == "unanswered":
         return {hashed_quote(reason): count for reason, count in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_field(record, name, one) for one in value)
+        return type(value)(_field(record, name, item) for item in value)
     return value
 
 
@@ -145,5 +145,5 @@ def _details(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _details(str(key), one) for key, one in value.items()}
     if isinstance(value, Sequence):
-        return [_details(name, one) for one in value]
+        return [_details(name, item) for item in value]
     return value

@@ -242,7 +242,7 @@ class _Dashboard:
             if (info := infos.get(gate_path(gate.build)))  # a newer gate waits for the next round
         }
         cache.each_unless_made(BUILD_PAGES, pages, (self.dataset, self.hide))
-        failed = (redacted(one, self.hide) for one in load_failed_gates(self.files))
+        failed = (redacted(gate, self.hide) for gate in load_failed_gates(self.files))
         return write_builds(self.site, gates, failed, self.dataset)
 
     def _write_build(self, gate: Gate) -> str:
@@ -251,7 +251,7 @@ class _Dashboard:
 
     def _died(self) -> list[date]:
         """The days of the last two weeks on which a run began and no night was published."""
-        known = {one.date for one in self.nights}
+        known = {night.date for night in self.nights}
         if not known:
             return []
         days = (max(known) - timedelta(days=ago) for ago in range(1, _RECENT + 1))
@@ -299,7 +299,7 @@ def _nights_now(files: Files, index: RunIndex, now: StoreSnapshot) -> list[Manif
     nights = outlines(files, months=index, runs=now.runs)
     newest = [with_silences(one, silences(files)) for one in in_full(files, nights[-1:])]
     hide = any(one.redacts for one in newest)
-    return [redacted(one, hide or one.redacts) for one in (*nights[:-1], *newest)]
+    return [redacted(night, hide or night.redacts) for night in (*nights[:-1], *newest)]
 
 
 def _is_shown(site: Files, night: Manifest, written: FileInfo | None) -> bool:
@@ -327,7 +327,7 @@ def _write_night(
         _write_changes(files, site, night, before, earlier, load)
     rows = load_rows(files, night, earlier, load)
     if night.redacts:
-        rows = [redacted_row(one) for one in rows]
+        rows = [redacted_row(row) for row in rows]
     has_changes = before is not None and site.exists(f"{night.date}/{CHANGES}")
     write_night(
         site,

@@ -82,7 +82,7 @@ class RenderCache:
 def _digest(infos: Sequence[FileInfo], beside: Beside) -> str:
     """A digest of the files, of what else the page depends on, and of this version's style."""
     look = [__version__, own_name("css"), own_name("js")]
-    listed = [[one.path, one.size, one.version] for one in infos]
+    listed = [[info.path, info.size, info.version] for info in infos]
     text = json.dumps([look, list(beside), listed])
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

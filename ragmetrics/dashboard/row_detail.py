@@ -310,7 +310,7 @@ def _relevant_to(scored: ScoredRow) -> dict[int, list[str]]:
         if metric not in _SHOWN_WITH_CONTEXTS:
             own = _details(scored, metric)
             places = _integers(own.get("relevant_contexts"))
-            for rank in (*_integers(own.get("relevant_ranks")), *(one + 1 for one in places)):
+            for rank in (*_integers(own.get("relevant_ranks")), *(place + 1 for place in places)):
                 found.setdefault(rank, []).append(metric)
     return found
 

@@ -78,7 +78,7 @@ def load_rows(
 def _lost_rows(manifest: Manifest) -> list[RowLocation]:
     """The rows of the questions that lost the first passages of the list."""
     passages = manifest.lost_passages.passages if manifest.lost_passages else []
-    places = ((one.shard, one.position) for one in passages[:MOST_SHOWN])
+    places = ((passage.shard, passage.position) for passage in passages[:MOST_SHOWN])
     return list(dict.fromkeys((a, b) for a, b in places if a is not None and b is not None))
 
 
@@ -185,5 +185,5 @@ def _earlier(
 ) -> EarlierNight:
     contexts = moved_contexts(then, now)
     if night.redacts:
-        contexts = [redacted(one) for one in contexts]
+        contexts = [redacted(context) for context in contexts]
     return EarlierNight(night.date, then.index_build, values, tuple(contexts))

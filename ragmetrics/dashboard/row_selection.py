@@ -64,7 +64,7 @@ class EarlierNight:
     @property
     def changed(self) -> list[MovedContext]:
         """The contexts whose rank or text changed."""
-        return [one for one in self.contexts if became(one) != "stayed"]
+        return [context for context in self.contexts if became(context) != "stayed"]
 
     @property
     def came(self) -> set[int]:

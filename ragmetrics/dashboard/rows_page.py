@@ -110,7 +110,7 @@ def _page(
             sections=_sections(worst, full),
             fallen=[full[key] for key in fallen if key in full],
             others=[full[one.kept.key] for one in kept if not worst and one.kept.key in full],
-            metrics=[(anchor(one.metric), one) for one in manifest.metrics],
+            metrics=[(anchor(metric.metric), metric) for metric in manifest.metrics],
             tags=_tag_values(kept),
             kinds=Counter(kind for one in kept for kind in {why.kind for why in one.kept.why}),
             kept=len(kept),
@@ -219,14 +219,14 @@ def _pages_of(entries: Sequence[bytes]) -> list[list[bytes]]:
     """The rows of each file, in order; rows without room in the last file are left out."""
     pages: list[list[bytes]] = []
     room = 0
-    for one in entries:
-        if len(one) > room or not pages:
+    for entry in entries:
+        if len(entry) > room or not pages:
             if len(pages) == _MOST_FILES:
                 break
             pages.append([])
             room = MOST_FILE_BYTES
-        pages[-1].append(one)
-        room -= len(one) + 1
+        pages[-1].append(entry)
+        room -= len(entry) + 1
     return pages
 
 

@@ -106,7 +106,7 @@ def calibration_markdown(
         for one, drift in zip(found, drifts, strict=True)
         for measured in one.metrics
     ]
-    drifted = [one for one in drifts if one and one.drifted]
+    drifted = [drift for drift in drifts if drift and drift.drifted]
     link = _link(dashboard)
     return render_markdown(
         "calibrations.md", calibrations=len(found), drifted=drifted, lines=lines, link=link

@@ -208,7 +208,7 @@ def _inert_text(value: Any) -> Any:
 
 
 def _asset_names() -> dict[str, str]:
-    return {one: own_name(one) for one in _own_files()} | {"plotly": _plotly_name()}
+    return {file: own_name(file) for file in _own_files()} | {"plotly": _plotly_name()}
 
 
 def write_assets(site: Files, *, charts: bool = True) -> None:

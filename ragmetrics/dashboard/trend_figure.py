@@ -208,4 +208,4 @@ def _build_marks(trend: Trend) -> list[Figure]:
 
 def _hover(summary: Summary) -> list[float | None]:
     ends = (rounded(one) for one in (summary.low, summary.high))
-    return [*(None if one is None else round(one, 2) for one in ends), summary.scored]
+    return [*(None if end is None else round(end, 2) for end in ends), summary.scored]

@@ -20,7 +20,7 @@ class WhatIfLines:
 
     def changes(self, changes: list[VariantChange]) -> list[VariantChange]:
         """The changes that are known, those of the first metrics."""
-        return [one for one in changes if one.difference is not None][:_MOST_CHANGES]
+        return [change for change in changes if change.difference is not None][:_MOST_CHANGES]
 
 
 def whatif_lines(found: WhatIf | None) -> WhatIfLines | None:

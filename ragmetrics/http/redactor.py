@@ -34,11 +34,11 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets = sorted((one for one in set(secrets) if one.strip()), key=len, reverse=True)
-        self._plain = [one.encode() for one in self._secrets if len(one) >= _LEAST_IN_BODY]
+        self._plain = [secret.encode() for secret in self._secrets if len(secret) >= _LEAST_IN_BODY]
         self._escaped = [
-            re.compile(_escaped(one).encode())
-            for one in self._secrets
-            if len(one) >= _LEAST_IN_BODY and one.isascii()
+            re.compile(_escaped(secret).encode())
+            for secret in self._secrets
+            if len(secret) >= _LEAST_IN_BODY and secret.isascii()
         ]
 
     def text(self, text: str) -> str:

@@ -172,12 +172,12 @@ def _text(
     if isinstance(value, Mapping):
         if _speaker(value) in _SPEAKERS - speakers:
             return None
-        found = (_text(value[one], keys, speakers, depth - 1, one) for one in keys if one in value)
+        found = (_text(value[key], keys, speakers, depth - 1, key) for key in keys if key in value)
     elif isinstance(value, list):
-        parts = [one for one in value if isinstance(one, Mapping) and one.get("type") == "text"]
-        if parts and not any("role" in one for one in parts):
-            return "".join(text for one in parts if (text := _text(one, keys, speakers, 1)))
-        said = [one for one in value if key in _SPOKEN or _speaker(one) in speakers]
+        parts = [item for item in value if isinstance(item, Mapping) and item.get("type") == "text"]
+        if parts and not any("role" in part for part in parts):
+            return "".join(text for part in parts if (text := _text(part, keys, speakers, 1)))
+        said = [item for item in value if key in _SPOKEN or _speaker(item) in speakers]
         found = (_text(one, keys, speakers, depth - 1, key) for one in reversed(said))
     else:
         return None
@@ -194,7 +194,7 @@ def documents_in(value: Any) -> list[Any] | None:
     if isinstance(value, Mapping):
         lists = (value[key] for key in _LISTS if isinstance(value.get(key), list))
         value = next(lists, None)
-    if isinstance(value, list) and all(isinstance(one, str | Mapping) for one in value):
+    if isinstance(value, list) and all(isinstance(item, str | Mapping) for item in value):
         return value
     return None
 
@@ -204,12 +204,12 @@ def contexts(documents: list[Any]) -> dict[str, Any]:
 
     Ids and scores are set only if every document has one. Raises BadRow for a missing text.
     """
-    texts = [_text_of(one) for one in documents]
+    texts = [_text_of(document) for document in documents]
     lacking = sum(text is None for text in texts)
     if lacking:
         raise BadRow(f"retrieved_contexts: no text in {lacking} of {len(texts)} documents")
     row: dict[str, Any] = {"retrieved_contexts": texts}
-    ids = [_first_in(one, _IDS) for one in documents if isinstance(one, Mapping)]
+    ids = [_first_in(document, _IDS) for document in documents if isinstance(document, Mapping)]
     if ids and len(ids) == len(texts) and all(map(identifier, ids)):
         row["retrieved_context_ids"] = [identifier(one) for one in ids]
     scores = [_first_in(one, _SCORES) for one in documents if isinstance(one, Mapping)]
@@ -244,7 +244,7 @@ def plain_fields(record: Any, separator: str | None = None) -> Any:
         if _has_messages(value := structured(row.get(name))):
             row[name] = texts_of(value)
     if _has_documents(row.get("reference_contexts")):
-        row["reference_contexts"] = [_text_of(one) for one in row["reference_contexts"]]
+        row["reference_contexts"] = [_text_of(context) for context in row["reference_contexts"]]
     if _has_documents(found := row.get("retrieved_contexts")):
         row |= tried("retrieved_contexts", lambda: {**contexts(found), **_known(row)})
     return row
@@ -278,7 +278,7 @@ def _known(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _has_messages(value: Any) -> bool:
     return isinstance(value, list) and any(
-        isinstance(one, Mapping) and _speaker(one) in _SPEAKERS for one in value
+        isinstance(item, Mapping) and _speaker(item) in _SPEAKERS for item in value
     )
 
 

@@ -97,7 +97,7 @@ def overwrites(path: Path, settings: Settings, inputs: NightInputs) -> bool:
     judges = [one.name for one in settings.panel if one.name.startswith("recorded:")]
     recordings = [file_and_judge(name.removeprefix("recorded:"))[0] for name in judges]
     sets = [*inputs.logs, *([inputs.golden] if inputs.golden else [])]
-    return any(same_file(path, one) for one in recordings) or any(
+    return any(same_file(path, recording) for recording in recordings) or any(
         is_among(path, one.files, one.infos) for one in sets
     )
 

@@ -149,7 +149,7 @@ def _are_contexts(value: Any) -> bool:
     """A list of texts or documents, and not of ids or addresses; or a text of several words."""
     if isinstance(value, str):
         return " " in value.strip()
-    if not isinstance(value, list) or not all(isinstance(one, str | Mapping) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str | Mapping) for item in value):
         return False
     try:
         texts = contexts(value)["retrieved_contexts"]
@@ -159,7 +159,7 @@ def _are_contexts(value: Any) -> bool:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str | int) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str | int) for item in value)
 
 
 def _is_scalar(value: Any) -> bool:

@@ -240,7 +240,7 @@ def _own_files(files: Files, infos: Iterable[FileInfo]) -> list[FileInfo]:
     if folder is None:
         return list(infos)
     home = os.path.realpath(folder)
-    return [replace(one, refused=_refusal(home, folder / one.path)) for one in infos]
+    return [replace(info, refused=_refusal(home, folder / info.path)) for info in infos]
 
 
 def _refusal(home: str, path: Path) -> str:

@@ -69,7 +69,7 @@ def _template(pattern: re.Pattern[str], form: str, path: str, same: Sequence[str
     """A path with its dates replaced, up to the end of the part that has the last one."""
     code = "{date}" if form == "%Y-%m-%d" else f"{{date:{form}}}"
     day = _day(pattern, form, path)
-    found = [one for one in pattern.finditer(path) if _day(pattern, form, one[0]) == day]
+    found = [match for match in pattern.finditer(path) if _day(pattern, form, match[0]) == day]
     rest = path[found[-1].end() :]
     before = pattern.sub(
         lambda one: code if _day(pattern, form, one[0]) == day else one[0],

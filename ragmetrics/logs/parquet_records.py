@@ -174,7 +174,7 @@ def _batches(
     budget = _ROWS_HELD * row_bytes
     with _as_arrow_errors():
         leaves = list(_leaves(table, group, wanted))
-        size, packed = sum(one.bytes for one in leaves), sum(one.packed for one in leaves)
+        size, packed = sum(leaf.bytes for leaf in leaves), sum(leaf.packed for leaf in leaves)
         if size > max(budget, _RATIO * packed):
             raise FileTooLarge(
                 f"a row group of {packed:,} bytes unpacks to {size:,}, and {budget:,} are allowed "
@@ -185,14 +185,14 @@ def _batches(
         opened = _Columns(
             file,
             metadata=table.metadata,
-            read_dictionary=[one.path for one in leaves if one.stays_dictionary],
+            read_dictionary=[leaf.path for leaf in leaves if leaf.stays_dictionary],
             pre_buffer=False,
             buffer_size=_BUFFER,
         )
         yield from opened.iter_batches(
             batch_size=max(1, min(_BATCH, budget // max(1, row))),
             row_groups=[group],
-            columns=list(dict.fromkeys(one.path.partition(".")[0] for one in leaves)),
+            columns=list(dict.fromkeys(leaf.path.partition(".")[0] for leaf in leaves)),
             use_threads=False,  # as in storage/shards.py
         )
 

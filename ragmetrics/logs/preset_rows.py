@@ -205,7 +205,7 @@ class _Tree:
 
     def answered_root(self) -> Span | None:
         """The root span, if it has a response."""
-        roots = (one for one in self._spans if one.root and not one.llm and not one.retrieval)
+        roots = (span for span in self._spans if span.root and not span.llm and not span.retrieval)
         return next((span for span in roots if span.response), None)
 
     def call(self, retrieval: Span) -> Span | None:

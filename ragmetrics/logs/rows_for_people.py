@@ -24,10 +24,10 @@ def write_rows_for_people(
     `columns` come first in CSV, before fields that only records have.
     """
     if path.suffix == ".jsonl":
-        lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in records]
+        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
         path.write_text("".join(lines), "utf-8", "backslashreplace")
     elif path.suffix == ".csv":
-        names = list(dict.fromkeys([*columns, *(name for one in records for name in one)]))
+        names = list(dict.fromkeys([*columns, *(name for record in records for name in record)]))
         with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             writer = csv.DictWriter(file, names)
             writer.writeheader()

@@ -75,15 +75,15 @@ class PromptOverrides:
     """A loaded folder: the prompts to send, by name and language."""
 
     def __init__(self, files: Sequence[PromptFile]) -> None:
-        self._prompts = {(one.name, one.language): one.prompt for one in files if one.prompt}
+        self._prompts = {(file.name, file.language): file.prompt for file in files if file.prompt}
 
     @classmethod
     def load(cls, folder: str | Path, prompts: Prompts) -> PromptOverrides:
         """Read a folder. Raises SettingsError with the file and key of the first mistake."""
         files = read_folder(folder, prompts)
-        for one in files:
-            if one.problem:
-                raise SettingsError(f"{one.file}: {one.problem}")
+        for file in files:
+            if file.problem:
+                raise SettingsError(f"{file.file}: {file.problem}")
         return cls(files)
 
     def of(self, prompt: Prompt[Any], language: str | None) -> Prompt[Any]:

@@ -71,7 +71,7 @@ def ask_retriever(
 
     work = _all(answer, asks, retriever.concurrency, seconds, client.close)
     rows: list[LogRow | str | None] = loop.run(work)
-    return Answered([_NO_TIME if one is None else one for one in rows], begun)
+    return Answered([_NO_TIME if row is None else row for row in rows], begun)
 
 
 def look_up(

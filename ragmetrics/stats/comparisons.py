@@ -135,7 +135,7 @@ def guarded_error(values: Numbers, scale: tuple[float, float]) -> float:
 
 def _means(values: Mapping[str, Sequence[float]], questions: Sequence[str]) -> Numbers:
     return np.array(
-        [sum(own) / len(own) if (own := values.get(one)) else np.nan for one in questions]
+        [sum(own) / len(own) if (own := values.get(question)) else np.nan for question in questions]
     )
 
 

@@ -135,7 +135,7 @@ def interval(
         half = t * estimate.error
         return estimate.mean - half, estimate.mean + half
     scales = {(0.0, 1.0), _scale(estimate)}
-    lows, highs = zip(*(_on_scale(estimate, one, t) for one in scales), strict=True)
+    lows, highs = zip(*(_on_scale(estimate, scale, t) for scale in scales), strict=True)
     low, high = min(lows), max(highs)
     if _alike(estimate):
         # The error may contain more than the spread of the rows: the wider bound counts.

@@ -78,7 +78,7 @@ def step_between(
 
 def informative_steps(steps: Iterable[NightStep]) -> list[NightStep]:
     """The steps with enough new verdicts."""
-    return [one for one in steps if one.share >= _LEAST_SHARE]
+    return [step for step in steps if step.share >= _LEAST_SHARE]
 
 
 def estimate_movement(steps: Sequence[NightStep]) -> float | None:

@@ -136,8 +136,8 @@ def _estimate_bias(
     nights: Sequence[JudgedNight],
 ) -> _Bias:
     """The bias of `people_mean`, from labelled rows with weights that sum to 1."""
-    means = np.array([one.mean for one in nights])
-    errors = np.array([one.error for one in nights])
+    means = np.array([night.mean for night in nights])
+    errors = np.array([night.error for night in nights])
     share = np.bincount(of, w, len(nights))
     mean_y, mean_f = float(w @ y), float(w @ f)
     from_people = np.bincount(question, w * (mean_y - y)).astype(np.float64)
@@ -208,9 +208,9 @@ def bias_difference(
             sides.append(values)
     if len(sides) < 2:
         return None
-    n = np.array([len(one) for one in sides], dtype=np.float64)
-    means = np.array([one.mean() for one in sides])
-    w = n / np.array([one.var(ddof=1) for one in sides])
+    n = np.array([len(side) for side in sides], dtype=np.float64)
+    means = np.array([side.mean() for side in sides])
+    w = n / np.array([side.var(ddof=1) for side in sides])
     k, total = len(sides), float(w.sum())
     spread = float(w @ np.square(means - float(w @ means) / total)) / (k - 1)
     inner = float((np.square(1 - w / total) / (n - 1)).sum())

@@ -137,7 +137,7 @@ def _ways(old: int, new: int, values: Values) -> Values | None:
     if math.comb(old + new, new) > _MOST_WAYS:
         return None
     chosen = np.array(list(combinations(range(old + new), new)))
-    now = np.stack([one[chosen].sum(axis=1) for one in values], axis=1)
+    now = np.stack([value[chosen].sum(axis=1) for value in values], axis=1)
     return _drops(values, now, old, new).T
 
 

@@ -182,7 +182,7 @@ def like_for_like(
 def hardest_mix(before: StratifiedRows, nights: Iterable[StratifiedRows]) -> float:
     """Largest drop of the expected mean by the mix of one of the nights."""
     mean = float(before.by_question(before.values).mean())
-    return max((mean - expected(before, one).mean for one in nights), default=0.0)
+    return max((mean - expected(before, night).mean for night in nights), default=0.0)
 
 
 def _contrast(found: Expected, left: Numbers, count: int) -> MeanDifference:
@@ -238,8 +238,8 @@ def choose_strata(
 
 
 def _refined(codes: Codes, tags: Iterable[Codes]) -> Iterable[Codes]:
-    for one in tags:
-        codes = _crossed(codes, one)
+    for tag in tags:
+        codes = _crossed(codes, tag)
         yield codes
 
 

@@ -34,7 +34,7 @@ def _stem(word: str) -> str:
 
 def rarity_of(texts: Sequence[Counter[str]]) -> dict[str, float]:
     """The inverse document frequency of the words that tell something."""
-    counts = Counter(word for one in texts for word in one)
+    counts = Counter(word for text in texts for word in text)
     most = max(_FEWEST_TEXTS, _MOST_OF * len(texts))
     usable = [(n, word) for word, n in counts.items() if _FEWEST_TEXTS <= n <= most]
     chosen = sorted(usable, key=lambda one: (-one[0], one[1]))[:_MOST_WORDS]
@@ -48,5 +48,5 @@ def weigh(counts: Mapping[str, int], rarity: Mapping[str, float]) -> dict[str, f
         for word, count in counts.items()
         if word in rarity
     }
-    length = math.sqrt(math.fsum(one * one for one in weights.values()))
+    length = math.sqrt(math.fsum(weight * weight for weight in weights.values()))
     return {word: one / length for word, one in weights.items()} if length else {}

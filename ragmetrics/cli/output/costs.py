@@ -76,9 +76,9 @@ def _print_table(console: Console, by_metric: ByMetric) -> None:
     counts = {
         name: field
         for name, field in _COUNTS.items()
-        if field == "requests" or any(getattr(one.usage, field) for one in lines)
+        if field == "requests" or any(getattr(line.usage, field) for line in lines)
     }
-    priced = any(one.usage.usd or one.known_usd for one in lines)
+    priced = any(line.usage.usd or line.known_usd for line in lines)
     rows = []
     for one in lines:
         label = f"  {clean(one.label, 60)}" if one.is_part else clean(one.label, 300)

@@ -14,9 +14,9 @@ def print_people(console: Console, manifest: Manifest) -> None:
     """Print what people would say of each metric; nothing without labels."""
     if manifest.labels is None:
         return
-    for one in manifest.metrics:
-        if one.people and one.mean is not None:
-            console.print(f"{one.metric}: {one.people.text(one.mean)}")
+    for metric in manifest.metrics:
+        if metric.people and metric.mean is not None:
+            console.print(f"{metric.metric}: {metric.people.text(metric.mean)}")
     for name, rows in manifest.labels.lacking.items():
         console.print(f"{name}: {rows:,} labelled rows; people's mean needs {FEWEST_LABELS}")
 

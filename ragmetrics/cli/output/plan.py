@@ -20,7 +20,7 @@ def print_plan(console: Console, plan: CostPlan) -> None:
     if not plan.metrics:
         console.print("No metric sent a request to a paid judge: there is nothing to plan")
         return
-    lines = [line for one in plan.metrics for line in _lines(one)]
+    lines = [line for metric in plan.metrics for line in _lines(metric)]
     if len(plan.metrics) > 1:
         totals = [(way, plan.total(way)) for way in plan.way_names]
         known = [(way, "", "", money(usd)) for way, usd in totals if usd is not None]
@@ -59,10 +59,10 @@ def _width(half_width: float | None) -> str:
 def _missing(plan: CostPlan) -> dict[str, list[str]]:
     """What is missing, and the ways that need it; with the metric where not all need it."""
     found: dict[tuple[str, str], list[str]] = {}
-    for one in plan.metrics:
-        for way in one.ways:
+    for metric in plan.metrics:
+        for way in metric.ways:
             if way.needs:
-                found.setdefault((way.needs, way.name), []).append(clean(one.metric, 60))
+                found.setdefault((way.needs, way.name), []).append(clean(metric.metric, 60))
     missing: dict[str, list[str]] = {}
     for (needs, name), metrics in found.items():
         of = "" if len(metrics) == len(plan.metrics) else f" of {', '.join(metrics)}"

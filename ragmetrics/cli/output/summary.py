@@ -68,7 +68,7 @@ def print_summary(console: Console, manifest: Manifest) -> None:
     source = manifest.source
     for problem in (*manifest.damaged, *manifest.problems):
         console.print(f"Problem: {clean(problem, _LONGEST_PROBLEM)}", style="red")
-    lines = [_summary_line(one, manifest) for one in manifest.metrics]
+    lines = [_summary_line(metric, manifest) for metric in manifest.metrics]
     headers = ("metric", "mean", "95% interval", "detects", "scored", "questions", "not scored")
     columns = [
         at
@@ -126,15 +126,15 @@ def _print_panel(console: Console, manifest: Manifest) -> None:
     if panel:
         lines = [
             [
-                one.metric,
-                number(one.agreement),
+                metric.metric,
+                number(metric.agreement),
                 *(
                     number(judge.mean) + (f" ({judge.failed:,} failed)" if judge.failed else "")
-                    for judge in one.judges
+                    for judge in metric.judges
                 ),
             ]
-            for one in manifest.metrics
-            if any(judge.scored or judge.failed for judge in one.judges)
+            for metric in manifest.metrics
+            if any(judge.scored or judge.failed for judge in metric.judges)
         ]
         if lines:
             names = (clean(name, 60) for name in panel)
@@ -150,9 +150,9 @@ def _print_panel(console: Console, manifest: Manifest) -> None:
 def _print_unanswered(console: Console, manifest: Manifest) -> None:
     """Print why single rows failed, where no problem says so."""
     told = " ".join(manifest.problems)
-    for one in manifest.metrics:
-        if one.unanswered and next(iter(one.unanswered)) not in told:
-            console.print(f"{one.metric}: failed rows: {clean(one.why_unanswered, 600)}")
+    for metric in manifest.metrics:
+        if metric.unanswered and next(iter(metric.unanswered)) not in told:
+            console.print(f"{metric.metric}: failed rows: {clean(metric.why_unanswered, 600)}")
 
 
 def _print_easy_rows(console: Console, manifest: Manifest) -> None:
@@ -268,7 +268,7 @@ def print_metric(console: Console, metric: Metric) -> None:
 def print_nights(console: Console, results: Sequence[NightResult]) -> None:
     """Print a line per night: the means that rules watch, alerts, and drops without a rule."""
     findings = [one for result in results for one in result.manifest.findings]
-    watched = list(dict.fromkeys(one.metric for one in findings if one.is_rule))
+    watched = list(dict.fromkeys(finding.metric for finding in findings if finding.is_rule))
     names = [name for name in watched if name]
     lines, styles = [], []
     for result in results:
@@ -276,11 +276,11 @@ def print_nights(console: Console, results: Sequence[NightResult]) -> None:
         means = [number(one.mean) if (one := manifest.summary(name)) else "" for name in names]
         news = [one for one in manifest.findings if one.transition or one.level == "no_data"]
         texts = [
-            f"{one.transition}: {rule_text(one)}"
-            for one in incidents(news, manifest)
-            if one.transition
+            f"{incident.transition}: {rule_text(incident)}"
+            for incident in incidents(news, manifest)
+            if incident.transition
         ]
-        loud = any(one.startswith(("fired", "escalated")) for one in texts)
+        loud = any(text.startswith(("fired", "escalated")) for text in texts)
         styles.append("bold red" if loud else None)
         texts += [unwatched_drop_text(fall) for fall in manifest.falls]
         waiting = dict.fromkeys(one.metric or "" for one in manifest.findings if not one.compared)

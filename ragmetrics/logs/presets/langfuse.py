@@ -101,10 +101,10 @@ def _trace(record: Mapping[str, Any]) -> Iterator[Span | BadRow]:
     )
     above = {key: value for key, value in record.items() if key != "observations"}
     observations = structured(record.get("observations"))
-    for one in observations if isinstance(observations, list) else []:
-        if isinstance(one, Mapping):
-            yield _observation({**one, "trace": above}, name)
-        elif not isinstance(one, str):  # ids, in the API's list of traces
+    for observation in observations if isinstance(observations, list) else []:
+        if isinstance(observation, Mapping):
+            yield _observation({**observation, "trace": above}, name)
+        elif not isinstance(observation, str):  # ids, in the API's list of traces
             yield BadRow("observations: not a list of objects or ids")
 
 

@@ -80,7 +80,7 @@ def usefulness(row: LogRow, answer: str | None, missing: str) -> Steps[Score]:
     if not row.retrieved_contexts:
         return Score(0.0, reason="nothing retrieved")
     verdicts = yield from ask_each_context(USEFUL, row, answer=answer)
-    return average_precision([bool(one and one.useful) for one in verdicts])
+    return average_precision([bool(verdict and verdict.useful) for verdict in verdicts])
 
 
 @metric(

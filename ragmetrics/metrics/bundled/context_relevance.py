@@ -63,7 +63,7 @@ Judge only what the context says; use no other knowledge.
 def grades(row: LogRow) -> Steps[list[int]]:
     """Grade every context of a row; blank ones get 0 without a request."""
     verdicts = yield from ask_each_context(GRADE, row)
-    return [one.grade if one else 0 for one in verdicts]
+    return [verdict.grade if verdict else 0 for verdict in verdicts]
 
 
 @metric(

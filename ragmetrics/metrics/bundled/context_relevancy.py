@@ -30,7 +30,7 @@ def _check(verdict: Needed, data: Data) -> None:
 
 def relevances(data: Data, lexicon: Lexicon) -> list[tuple[float, float]]:
     """Relevance of each sentence, and of its context by the most relevant sentence."""
-    question, texts = data["question"], [list(one.values()) for one in data["contexts"]]
+    question, texts = data["question"], [list(context.values()) for context in data["contexts"]]
     wholes = [lexicon.relevance(question, *context) for context in texts]
     best = max(wholes, default=0.0) or 1.0
     return [

@@ -92,5 +92,5 @@ def _look_up(row: LogRow, wrong: Sequence[str], truths: Sequence[str]) -> Steps[
 
 def _misleads(contexts: Sequence[_Context], statement: int, mode: str) -> bool:
     """Whether a context that counts supports this wrong statement."""
-    kinds = {one.is_relevant for one in contexts if one.holds[statement]}
+    kinds = {context.is_relevant for context in contexts if context.holds[statement]}
     return True in kinds if mode == "relevant" else kinds == {False}

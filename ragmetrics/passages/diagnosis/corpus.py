@@ -76,9 +76,9 @@ def read_documents(settings: Settings, place: str) -> Iterator[tuple[str, str]]:
     text files. Raises InputError where no document has a text.
     """
     documents = 0
-    for one in _documents(settings, place, _Unreadable()):
+    for document in _documents(settings, place, _Unreadable()):
         documents += 1
-        yield one
+        yield document
     if not documents:
         raise _no_document(place)
 
@@ -92,8 +92,8 @@ def _no_document(place: str) -> InputError:
 
 def _chunks(documents: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
     waiting: list[tuple[str, str]] = []
-    for one in documents:
-        waiting.append(one)
+    for document in documents:
+        waiting.append(document)
         if len(waiting) == _CHUNK:
             yield waiting
             waiting = []

@@ -26,7 +26,7 @@ def ask_corpus(settings: Settings, lost: LostPairs) -> tuple[LostPairs, list[str
         return lost, []
     try:
         found, unreadable = search_corpus(
-            settings, [one.id for one in texts], shingles_of([one.text for one in texts])
+            settings, [text.id for text in texts], shingles_of([text.text for text in texts])
         )
     except (InputError, StoreError) as error:
         return lost, [clean(f"corpus not read: {error}", 300)]

@@ -49,7 +49,7 @@ class IdReader:
             return [hashed(_distinct(table[name])) for name in (_RETRIEVED, _GOLDEN)]
 
         shards = self._each(night, [_RETRIEVED, _GOLDEN], ids)
-        retrieved, golden = (_together(one[place] for one in shards) for place in (0, 1))
+        retrieved, golden = (_together(shard[place] for shard in shards) for place in (0, 1))
         return SeenIds(retrieved, golden) if len(retrieved) else None
 
     def questions_of(self, night: Manifest, ids: Ids) -> set[str]:
@@ -132,7 +132,7 @@ def in_order(values: Sequence[str]) -> Ids:
     from pandas.util import hash_array  # the import takes 0.1 s or more
 
     # A lone surrogate cannot be encoded.
-    safe = [one.encode("utf-8", "replace").decode() for one in values]
+    safe = [value.encode("utf-8", "replace").decode() for value in values]
     return hash_array(np.array(safe, dtype=object), categorize=False) if safe else _NONE
 
 

@@ -77,7 +77,7 @@ def stage_of_texts(texts: TextEvidence) -> Verdict | None:
 
 
 def _named(holders: Sequence[Holder]) -> str:
-    names = [clean(one.id, _LONGEST_ID) for one in holders if one.id]
+    names = [clean(holder.id, _LONGEST_ID) for holder in holders if holder.id]
     return enumerated(names) if names else "new texts"
 
 

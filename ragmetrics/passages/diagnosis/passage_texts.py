@@ -195,8 +195,8 @@ def _find_holders(
     if not any(map(len, wanted)):
         return [((), 0.0)] * len(wanted)
     matches = _new_matches(now, before, np.unique(np.concatenate(wanted)))
-    of_match = np.repeat(np.arange(len(matches)), [len(one.shared) for one in matches])
-    shared = np.concatenate([_NONE, *(one.shared for one in matches)])
+    of_match = np.repeat(np.arange(len(matches)), [len(match.shared) for match in matches])
+    shared = np.concatenate([_NONE, *(match.shared for match in matches)])
     order = np.argsort(shared, kind="stable")
     shared, of_match = shared[order], of_match[order]
 

@@ -42,7 +42,7 @@ def ask_about(
     Without a retriever nothing is asked, and a note says all that is missing to decide more. A
     retriever that refuses or fails is a note too.
     """
-    undecided = sum(one.stage == "undecided" for one in lost.verdicts)
+    undecided = sum(verdict.stage == "undecided" for verdict in lost.verdicts)
     if settings.retriever is None or build is None:
         return lost, [_missing(settings, undecided, build)] if undecided else [], 0
     probe = _Probe(settings, settings.retriever, build, lost)
@@ -232,7 +232,7 @@ class _Probe:
             return []
         answered = ask_retriever(self.settings, self.build, asks, seconds=self._left())
         self.requests += answered.requests
-        failed = [one for one in answered.rows if isinstance(one, str)]
+        failed = [row for row in answered.rows if isinstance(row, str)]
         if failed:
             note = f"{len(failed):,} of {len(asks):,} requests have no answer: {failed[0]}"
             self.notes.append(clean(note, 300))

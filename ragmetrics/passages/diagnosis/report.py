@@ -93,7 +93,7 @@ def find_lost_passages(
         return found
     lost, notes = ask_corpus(settings, lost)
     lost, asked, requests = ask_about(settings, lost, build)
-    counts = count_stages(lost, [one.stage for one in lost.verdicts], tags)
+    counts = count_stages(lost, [verdict.stage for verdict in lost.verdicts], tags)
     found = _report(lost, counts, by_logs, before)
     return found.model_copy(
         update={
@@ -112,7 +112,7 @@ def _report(
     before: Sequence[StageCounts],
 ) -> LostPassages:
     sources = sources_of(lost)
-    passages = Counter(one.stage for one in lost.verdicts)
+    passages = Counter(verdict.stage for verdict in lost.verdicts)
     shares = share_of_stages(counts, passages, before, sources)
     shares.sort(key=lambda one: (not one.significant, -one.passages, one.stage))
     segments = [

@@ -100,7 +100,7 @@ def read_retrievals(
     shards = [
         _read_shard(run, number, only, without, by_text=by_text) for number in range(run.ref.shards)
     ]
-    found = [one for one in shards if one is not None]
+    found = [shard for shard in shards if shard is not None]
     return _joined(found) if len(found) == len(shards) and found else None
 
 
@@ -123,9 +123,9 @@ def read_newest(
 
 def _joined(shards: Sequence[Retrievals]) -> Retrievals:
     """The rows of all shards in one table."""
-    starts = np.cumsum([0, *(len(one.question) for one in shards)])
+    starts = np.cumsum([0, *(len(shard.question) for shard in shards)])
     moved = [replace(one, row=one.row + start) for one, start in zip(shards, starts, strict=False)]
-    names = [one.name for one in fields(Retrievals)]
+    names = [field.name for field in fields(Retrievals)]
     return Retrievals(
         **{name: np.concatenate([getattr(one, name) for one in moved]) for name in names}
     )
@@ -257,8 +257,8 @@ def _mark_verdicts(
 
 def _holding(references: Sequence[str | None], contexts: Sequence[str | None]) -> list[bool]:
     """Which contexts hold at least half of a reference context, or are within one."""
-    wanted = [shingles(one) for one in references if one and one.strip()]
-    found = [shingles(one or "") for one in contexts]
+    wanted = [shingles(reference) for reference in references if reference and reference.strip()]
+    found = [shingles(context or "") for context in contexts]
     return [
         any(max(contained(ref, one), contained(one, ref)) >= _HOLDS for ref in wanted)
         for one in found

@@ -39,7 +39,7 @@ _PROBABLE: dict[Stage, str] = {
 
 def sentence_of(lost: LostPairs, stages: Sequence[StageShare], counts: StageCounts) -> str:
     """The significant stages, the one with most passages first; empty where there is none."""
-    told = [one for one in stages if one.significant]
+    told = [stage for stage in stages if stage.significant]
     told.sort(key=lambda one: -one.passages)
     total = len(lost.places)
     parts = [
@@ -59,7 +59,7 @@ def carried_questions(lost: LostPairs) -> NDArray[np.uint32]:
 
 
 def _words(lost: LostPairs, stage: Stage) -> str:
-    proven = Counter(one.proven for one in lost.verdicts if one.stage == stage)
+    proven = Counter(verdict.proven for verdict in lost.verdicts if verdict.stage == stage)
     if proven[True] * 2 >= proven.total():
         return _WORDS[stage]
     if words := _PROBABLE.get(stage):

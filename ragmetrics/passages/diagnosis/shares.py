@@ -104,8 +104,8 @@ def _share(
 ) -> StageShare:
     questions, of = counts.stages[stage], counts.of
     nights = [one for one in before if one.of]
-    counted = [min(one.of, sum(one.stages.get(s, 0) for s in sources)) for one in nights]
-    lost, asked = sum(counted), sum(one.of for one in nights)
+    counted = [min(night.of, sum(night.stages.get(s, 0) for s in sources)) for night in nights]
+    lost, asked = sum(counted), sum(night.of for night in nights)
     highest = max((n / one.of for n, one in zip(counted, nights, strict=True)), default=0.0)
     share = questions / of
     low, high = share_interval(questions, of)
@@ -125,7 +125,7 @@ def _share(
 
 
 def _adjusted(shares: Sequence[StageShare], level: float) -> list[StageShare]:
-    adjusted = adjust_p_values([one.p_value for one in shares])
+    adjusted = adjust_p_values([share.p_value for share in shares])
     return [
         one.model_copy(update={"p_value": p, "significant": p is not None and p < level})
         for one, p in zip(shares, adjusted, strict=True)

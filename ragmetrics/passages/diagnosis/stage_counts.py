@@ -55,7 +55,7 @@ def _count(losing: Mapping[Stage, NDArray[np.bool_]], own: NDArray[np.bool_]) ->
 
 
 def _values(values: NDArray[np.object_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    for value in sorted({one for one in values.tolist() if one is not None}):
+    for value in sorted({value for value in values.tolist() if value is not None}):
         yield value, values == value
 
 

@@ -31,7 +31,7 @@ def shingles(text: str) -> Shingles:
 
 def shingles_of(texts: Sequence[str]) -> list[Shingles]:
     """The shingles of several texts."""
-    return [np.unique(one) for one in ordered_shingles_of(texts)]
+    return [np.unique(shingle) for shingle in ordered_shingles_of(texts)]
 
 
 def ordered_shingles_of(texts: Sequence[str]) -> list[Shingles]:
@@ -39,7 +39,7 @@ def ordered_shingles_of(texts: Sequence[str]) -> list[Shingles]:
     from pandas import factorize
     from pandas.util import hash_array  # the import takes 0.1 s or more
 
-    words = [_WORD.findall(one.casefold()) for one in texts]
+    words = [_WORD.findall(text.casefold()) for text in texts]
     every = np.array([word for own in words for word in own], dtype=object)
     if not len(every):
         return [np.array([], dtype=np.uint64) for _ in texts]

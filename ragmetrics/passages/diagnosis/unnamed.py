@@ -26,7 +26,7 @@ def with_equal_texts(
         return pairs
     questions = pairs.question[places]
     there = read_newest(runs, np.unique(questions), by_text=True)
-    texts = [one.text if one else "" for one in old_passages(earlier, pairs, places)]
+    texts = [passage.text if passage else "" for passage in old_passages(earlier, pairs, places)]
     if there is None:
         return pairs
     retained = pairs.retained.copy()

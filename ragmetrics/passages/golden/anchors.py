@@ -36,14 +36,14 @@ def find_anchors(
     `passages` are those of now, and `earlier` the nights before, oldest first. No request is sent.
     Raises StoreError where the store is down.
     """
-    labels = {name for one in rows for name in one.row.reference_context_ids or ()}
+    labels = {name for row in rows for name in row.row.reference_context_ids or ()}
     known = earlier_passages(files, earlier, labels)
-    texts = {(one.row.id, name): text for one in rows for name, text in _texts(one, known)}
+    texts = {(row.row.id, name): text for row in rows for name, text in _texts(row, known)}
     search = PassageSearch(passages.read(), set(texts.values()))
     found = [
-        _anchor(one, name, texts.get((one.row.id, name)), known.get(name), passages, search)
-        for one in rows
-        for name in dict.fromkeys(one.row.reference_context_ids or ())
+        _anchor(row, name, texts.get((row.row.id, name)), known.get(name), passages, search)
+        for row in rows
+        for name in dict.fromkeys(row.row.reference_context_ids or ())
     ]
     return found, search
 

@@ -73,7 +73,7 @@ def _duplicates(
     rows: Sequence[GoldenRow], anchors: Sequence[Anchor], search: PassageSearch
 ) -> list[DuplicatePassage]:
     """Labelled passages whose text is under other ids too that the question does not name."""
-    labels = {one.row.id: set(one.row.reference_context_ids or ()) for one in rows}
+    labels = {row.row.id: set(row.row.reference_context_ids or ()) for row in rows}
     found: dict[str, DuplicatePassage] = {}
     for one in anchors:
         if one.status != "same" or search.text_of(one.context_id) is None:
@@ -108,15 +108,15 @@ def _constant(
             builds.setdefault(key, set()).update(night.source.index_builds)
     return [
         ConstantQuestion(
-            id=one.row.id,
-            user_input=one.row.user_input,
+            id=row.row.id,
+            user_input=row.row.user_input,
             metric=metric,
             value=values[key][0],
             nights=asked[key],
             builds=len(builds[key]),
         )
-        for one in rows
-        if (key := one.row.question_key) in values
+        for row in rows
+        if (key := row.row.question_key) in values
         and asked[key] >= _FEWEST_NIGHTS
         and len(builds[key]) >= _FEWEST_BUILDS
         and max(values[key]) - min(values[key]) < _EQUAL
@@ -124,4 +124,4 @@ def _constant(
 
 
 def _scored(nights: Sequence[Manifest], metric: str) -> list[Manifest]:
-    return [one for one in nights if (own := one.summary(metric)) and own.scored]
+    return [night for night in nights if (own := night.summary(metric)) and own.scored]

@@ -30,7 +30,7 @@ class GoldenRows:
 
     def used_on(self, day: date) -> list[GoldenRow]:
         """The questions that are used on a night."""
-        return [one for one in self.rows if one.is_used_on(day)]
+        return [row for row in self.rows if row.is_used_on(day)]
 
 
 def read_golden_rows(settings: Settings) -> GoldenRows:
@@ -62,7 +62,7 @@ def write_golden_rows(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write records as JSON Lines. Raises InputError for another ending of the name."""
     if path.suffix != ".jsonl":
         raise InputError(f"{path}: a golden set is written as .jsonl")
-    lines = [json.dumps(dict(one), ensure_ascii=False, default=str) + "\n" for one in records]
+    lines = [json.dumps(dict(record), ensure_ascii=False, default=str) + "\n" for record in records]
     beside = path.with_name(f"{path.name}.part")
     beside.write_text("".join(lines), "utf-8", "backslashreplace")
     beside.replace(path)

@@ -60,9 +60,9 @@ def read_live_questions(
 def _metric(nights: Sequence[Manifest]) -> str:
     """The metric of the newest night whose values suggestions are based on."""
     names = [
-        one.metric
-        for one in nights[-1].metrics
-        if one.scored and one.higher_is_better and "context" in one.metric
+        metric.metric
+        for metric in nights[-1].metrics
+        if metric.scored and metric.higher_is_better and "context" in metric.metric
     ]
     if not names:
         raise InputError(

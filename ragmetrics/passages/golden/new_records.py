@@ -22,8 +22,8 @@ def relabelled(
     A label whose passage was not found stays as it is, so that nothing is lost. Where a record has
     a text for each label (`reference_contexts`), it gets the texts of the new labels.
     """
-    by_label = {(one.id, one.context_id): one for one in anchors}
-    return [_record(one, by_label, search) for one in rows]
+    by_label = {(anchor.id, anchor.context_id): anchor for anchor in anchors}
+    return [_record(row, by_label, search) for row in rows]
 
 
 def _record(
@@ -54,8 +54,8 @@ def retired(rows: Sequence[GoldenRow], wanted: Collection[str], day: date) -> li
 
     Raises InputError for an id that no question has.
     """
-    if strange := sorted(set(wanted) - {one.row.id for one in rows}):
+    if strange := sorted(set(wanted) - {row.row.id for row in rows}):
         raise InputError(f"no golden question has the id {strange[0]!r:.100}")
     return [
-        record_of(one) | ({UNTIL: day.isoformat()} if one.row.id in wanted else {}) for one in rows
+        record_of(row) | ({UNTIL: day.isoformat()} if row.row.id in wanted else {}) for row in rows
     ]

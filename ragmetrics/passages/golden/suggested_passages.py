@@ -55,7 +55,7 @@ def _passages(row: LogRow, scored: ScoredRow) -> list[SuggestedPassage]:
     """The retrieved passages in rank order; relevant are those with the best grade above 0."""
     score = scored.scores.get(_GRADES)
     grades = list((score.details if score else None or {}).get("grades") or [])
-    best = max((one or 0 for one in grades), default=0)
+    best = max((grade or 0 for grade in grades), default=0)
     ids = row.retrieved_context_ids or ()
     return [
         SuggestedPassage(

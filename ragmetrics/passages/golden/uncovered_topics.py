@@ -54,7 +54,7 @@ def uncovered_topics(
     Of a golden question that no night asked, only its own words and its `reference_contexts` are
     known. Raises StoreError where the store is down.
     """
-    asked = read_questions(files, [ref_of(one) for one in nights], answering=True)
+    asked = read_questions(files, [ref_of(night) for night in nights], answering=True)
     own = {
         one.row.question_key: PastQuestion(one.row.user_input, one.row.reference_contexts or ())
         for one in golden
@@ -65,7 +65,7 @@ def uncovered_topics(
         return []
     counts = [word_counts(one) for one in (*live.values(), *own.values())]
     rarity = rarity_of(counts)
-    weights = [weigh(one, rarity) for one in counts]
+    weights = [weigh(count, rarity) for count in counts]
     vectors = _matrix(weights, list(rarity))
     open_ = np.flatnonzero(_coverage(vectors, len(live)) < _COVERED)
     open_ = np.array([n for n in open_ if weights[n]], dtype=np.intp)[:_MOST_GROUPED]
@@ -84,8 +84,8 @@ def _matrix(weights: Sequence[Any], words: Sequence[str]) -> Any:
 
     column = {word: number for number, word in enumerate(words)}
     rows = [number for number, one in enumerate(weights) for _ in one]
-    columns = [column[word] for one in weights for word in one]
-    values = [value for one in weights for value in one.values()]
+    columns = [column[word] for weight in weights for word in weight]
+    values = [value for weight in weights for value in weight.values()]
     return sparse.csr_matrix((values, (rows, columns)), shape=(len(weights), max(1, len(words))))
 
 

@@ -39,19 +39,19 @@ def find_fallen_questions(
     asked = sorted(drops.keys() & texts.keys())
     counts = [word_counts(texts[one]) for one in asked]
     rarity = rarity_of(counts)
-    weights = [weigh(one, rarity) for one in counts]
+    weights = [weigh(count, rarity) for count in counts]
     group = find_fallen_group(weights, np.array([drops[one] for one in asked]))
     if group is None:
         return None
     members = np.flatnonzero(group.members).tolist()
-    telling = telling_words([weights[one] for one in members], mean_weights(weights))
+    telling = telling_words([weights[member] for member in members], mean_weights(weights))
 
     def score(number: int) -> float:
         return sum(weight * telling.get(word, 0.0) for word, weight in weights[number].items())
 
     typical = sorted(members, key=lambda one: (-score(one), asked[one]))[:_TYPICAL]
     return FallenQuestions(
-        [asked[one] for one in members],
+        [asked[member] for member in members],
         list(telling)[:_NAME_WORDS],
         [asked[one] for one in typical],
         group.p_value,

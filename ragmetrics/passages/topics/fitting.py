@@ -44,9 +44,9 @@ def fit_topics(
     `before` are the topics so far: a new topic that has most of an old one's questions keeps its
     number and name.
     """
-    texts = [word_counts(one) for one in questions]
+    texts = [word_counts(question) for question in questions]
     rarity = rarity_of(texts)
-    weights = [weigh(one, rarity) for one in texts]
+    weights = [weigh(text, rarity) for text in texts]
     usable = [number for number, one in enumerate(weights) if one]
     if len(usable) < FEWEST_QUESTIONS:
         return None
@@ -110,8 +110,8 @@ def telling_words(
 def mean_weights(weights: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean weight of each word."""
     sums: dict[str, float] = {}
-    for one in weights:
-        for word, value in one.items():
+    for weight in weights:
+        for word, value in weight.items():
             sums[word] = sums.get(word, 0.0) + value
     return {word: value / len(weights) for word, value in sums.items()}
 
@@ -132,9 +132,9 @@ def _continued(model: TopicModel, before: TopicModel | None, asked: Sequence[str
             continue
         if n >= _SAME * (new[a] + old[b] - n):
             continued[a] = b
-    names = {one.id: one.name for one in before.topics}
+    names = {topic.id: topic.name for topic in before.topics}
     free = iter(range(max(names, default=0) + 1, 10_000))
-    numbers = {one.id: continued.get(one.id) or next(free) for one in model.topics}
+    numbers = {topic.id: continued.get(topic.id) or next(free) for topic in model.topics}
     topics = [
         one.model_copy(update={"id": numbers[one.id], "name": names.get(numbers[one.id], one.name)})
         for one in model.topics

@@ -69,7 +69,7 @@ def _read(
         key = question_key(record["user_input"])
         if key in found or (only is not None and key not in only):
             continue
-        contexts = [one or "" for one in record["retrieved_contexts"] or ()]
+        contexts = [context or "" for context in record["retrieved_contexts"] or ()]
         labels = set(record["reference_context_ids"] or ())
         if answering:
             ids = record["retrieved_context_ids"] or ()

@@ -53,11 +53,11 @@ def _fitted(
     nights: Sequence[Manifest],
     before: TopicModel | None,
 ) -> TopicModel | None:
-    questions = read_questions(files, [ref_of(one) for one in nights])
+    questions = read_questions(files, [ref_of(night) for night in nights])
     count = settings.topics.count if settings.topics else None
     keys = sorted(questions)[:: max(1, -(-len(questions) // FITTED_QUESTIONS))]
     in_order = [questions[key] for key in keys]
-    return fit_topics(day, [one.date for one in nights], in_order, count=count, before=before)
+    return fit_topics(day, [night.date for night in nights], in_order, count=count, before=before)
 
 
 def _days(files: Files) -> list[date]:

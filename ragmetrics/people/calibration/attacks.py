@@ -86,7 +86,7 @@ async def attack(contexts: Sequence[Irrelevant], grade: Grader) -> list[AttackRe
     """
     if not contexts:
         return []
-    plain = await asyncio.gather(*(grade(one.row, one.ask()) for one in contexts))
+    plain = await asyncio.gather(*(grade(context.row, context.ask()) for context in contexts))
     below = [
         (one, before)
         for one, before in zip(contexts, plain, strict=True)

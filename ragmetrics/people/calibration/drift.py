@@ -58,13 +58,13 @@ def compare_last(units: LoadUnits, earlier: Sequence[Calibration], later: Calibr
         raise InputError("only calibrations of one set and one judge compare")
     matches = _matches(units, earlier, later)
     chances = {name: _chances(match) for name, match in matches.items() if match.enough}
-    tests = sum(len(one) for one in chances.values())
+    tests = sum(len(chance) for chance in chances.values())
     return Drift(
         version=DRIFT_VERSION,
         name=later.name,
         judge=later.judge.name,
         before=earlier[-1].at,
-        earlier=max((one.earlier.at for one in matches.values()), default=earlier[-1].at),
+        earlier=max((match.earlier.at for match in matches.values()), default=earlier[-1].at),
         later=later.at,
         same_fingerprint=all(
             _asked(one.earlier, name) == _asked(later, name) for name, one in matches.items()
@@ -184,12 +184,12 @@ def _chances(match: _Match) -> list[float]:
         swaps.append(random.integers(0, 2, (size, codes.max() + 1))[:, codes].astype(np.float64))
         left -= size
     changes = {
-        name: np.concatenate([_swapped(figures[name], one) for one in swaps]) for name in TESTED
+        name: np.concatenate([_swapped(figures[name], swap) for swap in swaps]) for name in TESTED
     }
     return [
-        float(np.mean(~(np.abs(one) < abs(one[0]) - 1e-9)))
-        for one in changes.values()
-        if np.isfinite(one[0])
+        float(np.mean(~(np.abs(change) < abs(change[0]) - 1e-9)))
+        for change in changes.values()
+        if np.isfinite(change[0])
     ]
 
 

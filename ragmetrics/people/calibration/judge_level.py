@@ -71,14 +71,14 @@ _AGGREGATES: Mapping[Aggregate, Callable[[Sequence[float]], float]] = {
 def _chunks(units: Sequence[Unit]) -> float:
     """Share of the contexts with a needed sentence. Unit `0:2` is a sentence of context 0."""
     needed: dict[str, bool] = {}
-    for one in units:
-        place = one.unit.partition(":")[0]
-        needed[place] = needed.get(place, False) or one.verdict == 1
+    for unit in units:
+        place = unit.unit.partition(":")[0]
+        needed[place] = needed.get(place, False) or unit.verdict == 1
     return sum(needed.values()) / len(needed)
 
 
 def _mean(units: Sequence[Unit]) -> float:
-    return fmean(one.verdict or 0.0 for one in units)
+    return fmean(unit.verdict or 0.0 for unit in units)
 
 
 @dataclass(frozen=True)
@@ -110,17 +110,17 @@ class FixedSets:
 
     def questions(self, night: Manifest) -> int:
         """Number of questions with all verdicts, in the metric of the night that has most."""
-        found = (self._judged(night, one.metric).levels for one in night.metrics)
+        found = (self._judged(night, metric.metric).levels for metric in night.metrics)
         return max((len({row[-1] for row in levels}) for levels in found), default=0)
 
     def spent(self, night: Manifest) -> Usage | None:
         """Usage of judging the set in a run; None where it was free, or another run paid it."""
         names = judge_names(night.judge)
         paid = [
-            one.usage
-            for one in self.calibrations
-            if night.started_at <= one.at <= night.finished_at
-            if one.judge.name in names and one.usage.prompt_tokens
+            calibration.usage
+            for calibration in self.calibrations
+            if night.started_at <= calibration.at <= night.finished_at
+            if calibration.judge.name in names and calibration.usage.prompt_tokens
         ]
         return sum(paid, Usage()) if paid else None
 
@@ -175,10 +175,10 @@ class FixedSets:
     def _judged(self, night: Manifest, metric: str) -> _Judged:
         """The levels of the rows that have all verdicts of all judges."""
         calibrations = self._of(night) if metric in label_targets() else []
-        judges = [self._of_judge(one, metric) for one in calibrations]
+        judges = [self._of_judge(calibration, metric) for calibration in calibrations]
         combine = _AGGREGATES[self.aggregate]
         rows = set[Row]().union(*judges).intersection(*judges)
-        levels = {row: float(combine([one[row] for one in judges])) for row in rows}
+        levels = {row: float(combine([judge[row] for judge in judges])) for row in rows}
         return _Judged({_asked(one, label_targets()[metric]) for one in calibrations}, levels)
 
     def _of_judge(self, calibration: Calibration, metric: str) -> Levels:
@@ -188,12 +188,12 @@ class FixedSets:
         return {
             _row(units): self._value(metric, units)
             for units in rows.values()
-            if all(one.verdict is not None for one in units)
+            if all(unit.verdict is not None for unit in units)
         }
 
     def _value(self, metric: str, units: Sequence[Unit]) -> float:
         if metric == "context_precision":
-            grades = [round(2 * (one.verdict or 0.0)) for one in units]
+            grades = [round(2 * (unit.verdict or 0.0)) for unit in units]
             score = average_precision([grade >= self.relevant_from for grade in grades])
             return score.value or 0.0
         return _chunks(units) if metric == "context_relevancy_chunks" else _mean(units)
@@ -209,12 +209,12 @@ class FixedSets:
 
     def _answers(self, calibration: Calibration) -> bool:
         units = (one for of in self._read(calibration).values() for one in of)
-        return any(one.verdict is not None for one in units)
+        return any(unit.verdict is not None for unit in units)
 
     def _of(self, night: Manifest) -> list[Calibration]:
         """The night's calibrations by all its judges; empty where some judge has none."""
         names = judge_names(night.judge)
-        near = (one for one in self.calibrations if _is_near(one, night))
+        near = (calibration for calibration in self.calibrations if _is_near(calibration, night))
 
         def rank(one: Calibration) -> tuple[bool, timedelta, datetime]:
             return not self._answers(one), _away(one, night), one.at
@@ -235,8 +235,8 @@ def fixed_sets(
     if settings.alerts.drift_set is None:
         return None
     name = set_name(settings.alerts.drift_set)
-    own = [one for one in calibrations if one.name == name]
-    scored = {one.name: one for one in chosen_metrics(settings)}
+    own = [calibration for calibration in calibrations if calibration.name == name]
+    scored = {metric.name: metric for metric in chosen_metrics(settings)}
     precision = scored.get("context_precision")
     relevant_from = precision.parameters.get("relevant_from", 1) if precision else 1
     return FixedSets(files, own, settings.aggregate, relevant_from)
@@ -289,7 +289,7 @@ def _asked(calibration: Calibration, metric: str) -> Asked:
 
 
 def _row(units: Sequence[Unit]) -> Row:
-    same = "|".join(f"{one.unit}={one.content}={one.label:g}" for one in units)
+    same = "|".join(f"{unit.unit}={unit.content}={unit.label:g}" for unit in units)
     return units[0].id, same, units[0].question
 
 

@@ -24,18 +24,18 @@ def read_judged_night(files: Files | None, day: str) -> Iterator[LabelledRow]:
         wanted = date.fromisoformat(day)
     except ValueError:
         raise InputError(f"{NIGHT}{day}: should be a date, as in {NIGHT}2026-11-19") from None
-    found = next((one for one in nights(files) if one.date == wanted), None)
+    found = next((night for night in nights(files) if night.date == wanted), None)
     if found is None:
         raise InputError(f"{NIGHT}{day}: there is no such night in {files.uri()}")
-    if not any(one.metric == _METRIC for one in found.metrics):
+    if not any(metric.metric == _METRIC for metric in found.metrics):
         raise InputError(f"{NIGHT}{day}: {_METRIC} was not scored")
     ref = ref_of(found)
     for shard in range(ref.shards):
         rows = range(len(read_columns(files, ref.rows(shard), ["id"])))
-        for one in scored_rows(files, ref, [_METRIC], {shard: rows}).values():
-            grades = one.scores[_METRIC].details.get("grades")
-            if grades and len(grades) == len(one.row.retrieved_contexts):
-                yield _labelled(one.row, grades)
+        for row in scored_rows(files, ref, [_METRIC], {shard: rows}).values():
+            grades = row.scores[_METRIC].details.get("grades")
+            if grades and len(grades) == len(row.row.retrieved_contexts):
+                yield _labelled(row.row, grades)
 
 
 def _labelled(row: LogRow, grades: list[int]) -> LabelledRow:

@@ -119,7 +119,7 @@ def _supports(source: str, prompt: Prompt[Support], name: str) -> Questions:
         data = {
             "question": labelled.row.user_input,
             "contexts": list(contexts),
-            name: [one.text for one in statements],
+            name: [statement.text for statement in statements],
         }
         units = tuple(str(number) for number in range(len(statements)))
         return [LabelQuestion(Ask(prompt, data), units, tuple(one.label for one in statements))]
@@ -297,4 +297,4 @@ def set_name(place: str) -> str:
 
 def targets(wanted: Sequence[str] | None) -> list[LabelTarget]:
     """The targets of the wanted metrics; None means all metrics."""
-    return [one for one in TARGETS if wanted is None or one.metric in wanted]
+    return [target for target in TARGETS if wanted is None or target.metric in wanted]

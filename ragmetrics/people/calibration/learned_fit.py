@@ -53,7 +53,7 @@ class Examples:
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.int_]) -> Examples:
         """Some of the items."""
-        return Examples(*(getattr(self, one)[chosen] for one in self.__dataclass_fields__))
+        return Examples(*(getattr(self, field)[chosen] for field in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def fit_folds(
     penalties = np.full(x.shape[1], PENALTY)
     penalties[0] = OF_EVIDENCE
     names, place = np.unique(examples.questions, return_inverse=True)
-    folds = np.array([fold_of(str(one)) for one in names])[place]
+    folds = np.array([fold_of(str(name)) for name in names])[place]
     coefficients, chances = [], np.zeros((len(x), top))
     for fold in range(FOLDS):
         others = np.flatnonzero((folds != fold) & (True if seen is None else seen))[:most]

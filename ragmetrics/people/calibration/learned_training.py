@@ -75,8 +75,8 @@ def learn(settings: Settings, files: Files, *, refit_after: int = 0) -> LearnedM
         judge_fingerprint=fingerprint,
         code_version=CODE_VERSION,
         embeddings=similarity_model(settings),
-        nights=sorted({one.run.date for one in verdicts}),
-        runs=sorted({one.run.run for one in verdicts}),
+        nights=sorted({verdict.run.date for verdict in verdicts}),
+        runs=sorted({verdict.run.run for verdict in verdicts}),
     )
     if before and _has_seen(before, model, verdicts, refit_after):
         return None
@@ -94,7 +94,7 @@ def _has_seen(
         return False
     if not before.features:  # it was fitted by an earlier version
         return False
-    new = sum(len(one.levels) for one in verdicts if one.since not in before.nights)
+    new = sum(len(verdict.levels) for verdict in verdicts if verdict.since not in before.nights)
     if refit_after:
         return new < refit_after
     return not new and before.runs == now.runs

@@ -123,11 +123,11 @@ def _said(
         ratings = _numbers(said["chunk_relevance"], len(row.labelled.row.retrieved_contexts))
         low, high = row.labelled.labels.chunk_relevance_scale
         return [
-            (one, ratings and [(ratings[int(one.units[0])] - low) / (high - low)])
-            for one in questions
+            (question, ratings and [(ratings[int(question.units[0])] - low) / (high - low)])
+            for question in questions
         ]
     if target.label == "statement_support" and ("label" in said or "reply" in said):
-        return [(one, _support(said, len(one.units))) for one in questions]
+        return [(question, _support(said, len(question.units))) for question in questions]
     return []
 
 
@@ -140,10 +140,10 @@ def _support(said: Mapping[str, Any], count: int) -> list[float] | None:
 
 def _numbers(value: Any, count: int) -> list[float] | None:
     values: list[Any] = value if isinstance(value, list) else [value]
-    if len(values) != count or not all(isinstance(one, int | float) for one in values):
+    if len(values) != count or not all(isinstance(value, int | float) for value in values):
         return None
     try:
-        return [float(one) for one in values]
+        return [float(value) for value in values]
     except OverflowError:
         return None
 

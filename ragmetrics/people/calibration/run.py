@@ -140,7 +140,7 @@ def _not_comparable(target: LabelTarget, units: Sequence[Unit]) -> str:
     """Why a metric cannot be compared with its labels; empty where it can."""
     if not units:
         return f"no row has labels.{target.label} for it"
-    if len({one.label >= target.label_from for one in units}) < 2:
+    if len({unit.label >= target.label_from for unit in units}) < 2:
         return f"all {len(units):,} labels are of one class: there is nothing to distinguish"
     return ""
 
@@ -156,7 +156,7 @@ def _measured(target: LabelTarget, units: Sequence[Unit], fingerprint: str) -> M
         strengths="evidence" if has_strengths(units) else "verdict",
         status=by_status(units),
         overall=agreement(columns(units, *cuts)),
-        segments=[one for one in segments if one],
+        segments=[segment for segment in segments if segment],
     )
 
 
@@ -171,7 +171,7 @@ def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | No
     if place is None:
         return None
     live = _asked_live(settings)
-    wanted = sorted({one.label_target for one in chosen_metrics(live) if one.label_target})
+    wanted = sorted({metric.label_target for metric in chosen_metrics(live) if metric.label_target})
     if not wanted:
         raise InputError(
             "alerts: drift_set: none of the metrics that can be compared with labels is scored: "
@@ -202,17 +202,17 @@ def _asked_live(settings: Settings) -> Settings:
 def _judged_today(settings: Settings, files: Files, name: str, now: datetime) -> bool:
     """Whether each judge has given verdicts today."""
     todays = [
-        one.judge.fingerprint
-        for one in load_calibrations(files, name=name)
-        if one.at.date() == now.date() and _verdicts(files, one)
+        calibration.judge.fingerprint
+        for calibration in load_calibrations(files, name=name)
+        if calibration.at.date() == now.date() and _verdicts(files, calibration)
     ]
-    return all(one.fingerprint in todays for one in make_judges(settings, Corpus()))
+    return all(judge.fingerprint in todays for judge in make_judges(settings, Corpus()))
 
 
 def _verdicts(files: Files, calibration: Calibration) -> int | None:
     """Number of verdicts; None where no row has labels for the wanted metrics."""
     units = [one for of in load_units(files, calibration).values() for one in of]
-    return sum(one.verdict is not None for one in units) if units else None
+    return sum(unit.verdict is not None for unit in units) if units else None
 
 
 def _failure(files: Files, calibration: Calibration, wanted: Sequence[str]) -> str:

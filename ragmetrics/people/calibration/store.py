@@ -139,9 +139,9 @@ class History:
         names = judge_names(judge)
         known: dict[tuple[str, str], dict[str, tuple[Drift, MetricDrift]]] = {}
         for drift in self.drifts:
-            for one in drift.metrics:
-                if drift.judge in names and one.untold in ("", "no_verdict"):
-                    known.setdefault((drift.judge, drift.name), {})[one.metric] = drift, one
+            for metric in drift.metrics:
+                if drift.judge in names and metric.untold in ("", "no_verdict"):
+                    known.setdefault((drift.judge, drift.name), {})[metric.metric] = drift, metric
         return [_merged(list(known[key].values())) for key in sorted(known)]
 
 
@@ -188,8 +188,8 @@ def load_history(files: Files, newest: int | None = RECENT) -> History:
 def _by_judge(calibrations: Sequence[Calibration]) -> list[list[Calibration]]:
     """The calibrations of each set and judge."""
     found: dict[tuple[str, str], list[Calibration]] = {}
-    for one in calibrations:
-        found.setdefault((one.name, one.judge.name), []).append(one)
+    for calibration in calibrations:
+        found.setdefault((calibration.name, calibration.judge.name), []).append(calibration)
     return list(found.values())
 
 

@@ -65,9 +65,9 @@ def stored_verdicts(
     Only of prompts whose verdicts have items. Raises StoreError.
     """
     metrics = [
-        one
-        for one in chosen_metrics(settings)
-        if any(top_level(prompt) is not None for prompt in one.prompts)
+        metric
+        for metric in chosen_metrics(settings)
+        if any(top_level(prompt) is not None for prompt in metric.prompts)
     ]
     layout = layout_of(judge)
     reader = _Reader(metrics, judge_fingerprint(settings, judge), layout, files)
@@ -90,7 +90,7 @@ class _Reader:
     ) -> None:
         self._metrics, self._fingerprint, self._files = metrics, fingerprint, files
         self._layout = layout
-        self._prompts = sorted({prompt.name for one in metrics for prompt in one.prompts})
+        self._prompts = sorted({prompt.name for metric in metrics for prompt in metric.prompts})
         self.since: dict[str, date] = {}
         """The earliest night so far of each request."""
         self._counts: Counter[str] = Counter()

@@ -53,7 +53,7 @@ def fit_thresholds(units: Sequence[Unit]) -> tuple[float, float] | None:
     Source: Zadrozny and Elkan 2002, "Transforming classifier scores into accurate multiclass
     probability estimates".
     """
-    scored = [(one.strength, one.label) for one in units if one.strength is not None]
+    scored = [(unit.strength, unit.label) for unit in units if unit.strength is not None]
     if len(scored) < FEWEST:
         return None
     scores, place = np.unique([score for score, _ in scored], return_inverse=True)
@@ -90,7 +90,7 @@ def fit_certain_thresholds(units: Sequence[Unit]) -> CertainThresholds | None:
     Labels lie in [0, 1]. Where both overlap, they meet where the fewest grades are wrong, and no
     context is doubtful. None where fewer than 50 units have a score, or where no score is certain.
     """
-    scored = [(one.strength, one.label) for one in units if one.strength is not None]
+    scored = [(unit.strength, unit.label) for unit in units if unit.strength is not None]
     if len(scored) < FEWEST:
         return None
     scores, place = np.unique([score for score, _ in scored], return_inverse=True)

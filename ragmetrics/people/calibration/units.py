@@ -104,7 +104,7 @@ def columns(
 
     `strong` says whether to use the strengths, for the comparison of two judges.
     """
-    judged = [(one, one.verdict) for one in units if one.verdict is not None]
+    judged = [(unit, unit.verdict) for unit in units if unit.verdict is not None]
     verdicts = np.array([verdict for _, verdict in judged], dtype=np.float64)
     strengths = [one.strength for one, _ in judged]
     strong = has_strengths(units) if strong is None else strong
@@ -121,7 +121,7 @@ def columns(
 
 def has_strengths(units: Iterable[Unit]) -> bool:
     """Whether every verdict has a strength."""
-    judged = [one for one in units if one.verdict is not None]
+    judged = [unit for unit in units if unit.verdict is not None]
     return bool(judged) and all(one.strength is not None for one in judged)
 
 
@@ -193,9 +193,9 @@ def share_of(chosen: Sequence[bool], questions: Sequence[str]) -> Figure:
 def by_segment(units: Sequence[Unit]) -> list[tuple[Segment, list[Unit]]]:
     """The units by language, run and tag. Only tags with 2 to 20 values and enough units count."""
     values: dict[str, dict[str, list[Unit]]] = {}
-    for one in units:
-        for tag, value in one.segments.items():
-            values.setdefault(tag, {}).setdefault(value, []).append(one)
+    for unit in units:
+        for tag, value in unit.segments.items():
+            values.setdefault(tag, {}).setdefault(value, []).append(unit)
     return [
         (Segment(tag=tag, value=value), inside)
         for tag, groups in sorted(values.items())
@@ -207,7 +207,7 @@ def by_segment(units: Sequence[Unit]) -> list[tuple[Segment, list[Unit]]]:
 
 def by_status(units: Iterable[Unit | Score]) -> dict[str, int]:
     """Count of units, or scores of rows, by status."""
-    return dict(Counter(one.status.value for one in units))
+    return dict(Counter(unit.status.value for unit in units))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,13 +236,13 @@ def gold_metrics(
 def gold_ranks(scores: Iterable[GoldScore]) -> list[GoldRank]:
     """Spearman's correlation of scores and gold figures, by metric and figure."""
     groups: dict[tuple[str, str], list[GoldScore]] = {}
-    for one in scores:
-        groups.setdefault((one.metric, one.gold), []).append(one)
+    for score in scores:
+        groups.setdefault((score.metric, score.gold), []).append(score)
     return [_rank(*names, inside) for names, inside in sorted(groups.items())]
 
 
 def _rank(metric: str, gold: str, scores: Sequence[GoldScore]) -> GoldRank:
-    pairs = [(one, one.score.value) for one in scores if one.score.value is not None]
+    pairs = [(score, score.score.value) for score in scores if score.score.value is not None]
     statistic = spearman_statistic([one.value for one, _ in pairs], [value for _, value in pairs])
     interval = bootstrap_interval(statistic, [one.question for one, _ in pairs])
     return GoldRank(
@@ -250,5 +250,5 @@ def _rank(metric: str, gold: str, scores: Sequence[GoldScore]) -> GoldRank:
         gold=gold,
         spearman=figure(unweighted(statistic, len(pairs)), interval),
         rows=len(pairs),
-        status=by_status(one.score for one in scores),
+        status=by_status(score.score for score in scores),
     )

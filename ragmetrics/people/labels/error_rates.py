@@ -30,8 +30,8 @@ def by_error_rates(summary: Summary, calibrations: Sequence[Calibration]) -> Peo
     """What people would say of a metric; None where the judge's error rates are not known."""
     if summary.metric not in SHARES:
         return None
-    for one in reversed(calibrations):
-        measured = one.measured(summary.metric)
+    for calibration in reversed(calibrations):
+        measured = calibration.measured(summary.metric)
         if measured and measured.overall and measured.fingerprint == summary.fingerprint:
             return _people(summary, measured.overall)
     return None

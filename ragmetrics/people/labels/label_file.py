@@ -218,10 +218,10 @@ def _mean_of(value: Any, name: str, best: int) -> float:
     units = _list(value)
     if not units or len(units) > _MOST_UNITS:
         raise BadRow(f"{name}: should be a list of numbers")
-    numbers = [_float(one) for one in units]
-    if any(one is None or one not in range(best + 1) for one in numbers):
+    numbers = [_float(unit) for unit in units]
+    if any(number is None or number not in range(best + 1) for number in numbers):
         raise BadRow(f"{name}: should be whole numbers from 0 to {best}")
-    return sum(one or 0.0 for one in numbers) / (best * len(numbers))
+    return sum(number or 0.0 for number in numbers) / (best * len(numbers))
 
 
 def _list(value: Any) -> Collection[Any]:

@@ -81,7 +81,7 @@ def join_scores(
     else:
         nights, others = {}, set()
     nights[tonight.date] = tonight
-    reader = _NightReader(files, metric, {one.question for one in labels})
+    reader = _NightReader(files, metric, {label.question for label in labels})
     people: dict[tuple[date, str, str], list[tuple[RowLabel, _Row]]] = defaultdict(list)
     for one in labels:
         place = _find(one if dated else _undated(one), nights, others, tonight.date, reader)

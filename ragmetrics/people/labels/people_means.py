@@ -62,15 +62,15 @@ def with_people(
         problem = LabelReport(place=settings.labels, problem=str(error))
         return manifest.model_copy(update={"labels": problem})
     summaries = [
-        _with_people(manifest, one, joined.get(one.metric), earlier, calibrations)
-        for one in manifest.metrics
+        _with_people(manifest, metric, joined.get(metric.metric), earlier, calibrations)
+        for metric in manifest.metrics
     ]
     return manifest.model_copy(update={"labels": report_of(read, joined), "metrics": summaries})
 
 
 def label_metrics(settings: Settings) -> dict[str, bool]:
     """The metrics that can have labels; True where values are from 0 to 1."""
-    return {one.name: one.bounded for one in chosen_metrics(settings)}
+    return {metric.name: metric.bounded for metric in chosen_metrics(settings)}
 
 
 def join_all(
@@ -83,8 +83,8 @@ def join_all(
 ) -> dict[str, LabelledScores]:
     """The labelled rows by metric."""
     by_metric: dict[str, list[RowLabel]] = {}
-    for one in labels:
-        by_metric.setdefault(one.metric, []).append(one)
+    for label in labels:
+        by_metric.setdefault(label.metric, []).append(label)
     return {
         metric: join_scores(files, metric, own, tonight, earlier, dated=dated)
         for metric, own in by_metric.items()
@@ -130,13 +130,13 @@ def _by_labels(
     manifest: Manifest, summary: Summary, rows: Sequence[LabelledScore], earlier: Sequence[Manifest]
 ) -> PeopleMean | None:
     """What people would say, by the labelled rows of tonight and of earlier nights."""
-    days = [manifest.date, *sorted({one.night for one in rows} - {manifest.date})]
+    days = [manifest.date, *sorted({row.night for row in rows} - {manifest.date})]
     nights = {one.date: one for one in (*earlier, manifest)}
     means = [judged_night(nights[day].summary(summary.metric)) for day in days]
-    judge, people = [one.judge for one in rows], [one.value for one in rows]
-    question = [one.question for one in rows]
-    night = [days.index(one.night) for one in rows]
-    weights = [one.weight for one in rows]
+    judge, people = [row.judge for row in rows], [row.value for row in rows]
+    question = [row.question for row in rows]
+    night = [days.index(row.night) for row in rows]
+    weights = [row.weight for row in rows]
     found = people_mean(judge, people, question, means, night, weights)
     if found is None:
         return None
@@ -146,7 +146,7 @@ def _by_labels(
         high=found.mean.high,
         labels=len(rows),
         questions=found.mean.clusters,
-        people=len({person for one in rows for person in one.people}),
+        people=len({person for row in rows for person in row.people}),
         nights=len(set(night)),
         oldest=days[1] if len(days) > 1 else None,
         bias=found.bias,
@@ -161,7 +161,7 @@ def _by_labels(
 
 def _agreement(rows: Sequence[LabelledScore]) -> float | None:
     """Krippendorff's alpha of the people who labelled the same rows; None for fewer than five."""
-    shared = [one for one in rows if len(one.people) > 1]
+    shared = [row for row in rows if len(row.people) > 1]
     names = sorted({person for one in shared for person in one.people})[:_MOST_PEOPLE]
     if len(shared) < _FEWEST_SHARED:
         return None

@@ -60,13 +60,13 @@ def draw_rows(
     and ids of rows of this night that have all labels. Raises InputError where no row has a score.
     """
     tables = {one: _scores(files, night, one) for one in known if night.summary(one)}
-    if not tables or not any(len(one) for one in tables.values()):
+    if not tables or not any(len(table) for table in tables.values()):
         raise InputError(f"night {night.date} has no row scored by {', '.join(known)}")
-    scored = np.any([one["status"] == Status.SCORED.value for one in tables.values()], axis=0)
+    scored = np.any([table["status"] == Status.SCORED.value for table in tables.values()], axis=0)
     signals = [
         signal for metric, table in tables.items() for signal in _signals(table, known[metric])
     ]
-    chances = relative_chances([one[scored] for one in signals], int(scored.sum()))
+    chances = relative_chances([signal[scored] for signal in signals], int(scored.sum()))
     rows = next(iter(tables.values()))[scored]
     keys = list(zip(rows["question"].tolist(), rows["id"].tolist(), strict=True))
     found = list(zip(rows["shard"].tolist(), rows["position"].tolist(), strict=True))
@@ -99,7 +99,7 @@ def _signals(table: pd.DataFrame, labelled: Sequence[LabelledScore]) -> list[Flo
     cheap = table["cheap"].to_numpy(dtype=np.float64)
     votes = [_known_values(row) for row in table["votes"].tolist()]
     found = [
-        np.array([float(one.std()) if len(one) > 1 else np.nan for one in votes]),
+        np.array([float(vote.std()) if len(vote) > 1 else np.nan for vote in votes]),
         table["spread"].to_numpy(dtype=np.float64),
         np.abs(cheap - value),
     ]

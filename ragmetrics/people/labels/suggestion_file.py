@@ -38,12 +38,12 @@ def label_record(one: LabelSuggestion) -> dict[str, Any]:
 def write_label_suggestions(path: Path, suggestions: Iterable[LabelSuggestion]) -> None:
     """Write suggestions as .csv or .jsonl. Raises InputError for another ending."""
     records = [
-        label_record(one)
+        label_record(suggestion)
         | {
-            "contexts": one.contexts,
-            "reference_sentences": one.sentences,
-            "response": one.response or "",
+            "contexts": suggestion.contexts,
+            "reference_sentences": suggestion.sentences,
+            "response": suggestion.response or "",
         }
-        for one in suggestions
+        for suggestion in suggestions
     ]
     write_rows_for_people(path, records, [] if records else ["user_input"])
