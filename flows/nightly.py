@@ -32,7 +32,7 @@ from flows.runners import check_runner
 from flows.scoring import score_all
 from flows.temporary_server import without_heartbeat
 from ragmetrics.cli import number
-from ragmetrics.config import Settings, load_settings, night_before
+from ragmetrics.config import Settings, check_not_future, load_settings, night_before
 from ragmetrics.dashboard import LABELS, by_state, rule_state
 from ragmetrics.delivery import dashboard_link
 from ragmetrics.errors import JudgePending
@@ -84,6 +84,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     day = date or planned_night(settings)
     bound_starts(f"run the night again: prefect deployment run nightly/nightly --param date={day}")
     chosen = leaving(load_settings(settings))
+    check_not_future(day, chosen.time_zone)
     check_runner(chosen)
     until = run_deadline(chosen.deadline)
     staged = stage(chosen, day, first_start())

@@ -11,7 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from ragmetrics.cli.table import make_console
-from ragmetrics.config import Settings, load_settings, make_settings, night_before
+from ragmetrics.config import (
+    Settings,
+    check_not_future,
+    load_settings,
+    make_settings,
+    night_before,
+)
 from ragmetrics.errors import InputError
 
 out, err = make_console(), make_console(stderr=True)
@@ -85,9 +91,15 @@ def date_of(text: str) -> dt.date:
 
 
 def date_or_yesterday(text: str | None, settings: Settings) -> dt.date:
-    """The date of the command line; without one, yesterday in the zone of the nights."""
-    now = dt.datetime.now(dt.UTC)
-    return date_of(text) if text else night_before(now, settings.time_zone)
+    """The date of the command line; without one, yesterday in the zone of the nights.
+
+    Raises InputError for any other text, and for a night in the future.
+    """
+    if not text:
+        return night_before(dt.datetime.now(dt.UTC), settings.time_zone)
+    day = date_of(text)
+    check_not_future(day, settings.time_zone)
+    return day
 
 
 def settings_at(path: Path | None) -> Settings:

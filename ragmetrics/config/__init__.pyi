@@ -62,6 +62,7 @@ from .retriever import (
 )
 from .nights import (
     check_night as check_night,
+    check_not_future as check_not_future,
     log_files_of_day as log_files_of_day,
     night_before as night_before,
     night_span as night_span,

@@ -16,9 +16,10 @@ _YEARS = range(1970, 3000)
 _LEAP_YEAR = 366
 _STARTS = (date(2024, 1, 1), date(2025, 1, 1), date(2035, 1, 1))
 """Years whose nights have to be told apart: neighbours, and one of another decade."""
+_EARLIER = timedelta(hours=14)
+"""How long before the UTC day of the same date the day begins in the zone furthest east of UTC."""
 _LATER = timedelta(hours=12)
-"""How far days of zones west of UTC reach beyond the UTC day of the same date. Zones east of it
-begin their day earlier, but most of its working hours are on the same UTC day."""
+"""How long after the UTC day of the same date the day ends in the zone furthest west of UTC."""
 
 
 def _known_zone(name: str) -> str:
@@ -37,11 +38,11 @@ ZoneName = Annotated[str, AfterValidator(_known_zone)]
 def night_span(day: date, zone: str | None) -> tuple[datetime, datetime]:
     """The time that a night covers, up to and without its end.
 
-    Without a zone it is the day in UTC and the twelve hours after it: whether the log has days of
-    UTC or of a zone west of it is not known. A night at the end of the calendar has its last moment
-    as its end.
+    Without a zone it is the day in every zone, from 14 hours before the UTC day to 12 hours after
+    it: of which zone the days of the log are is not known. A night at the end of the calendar has
+    its last moment as its end.
     """
-    start = _midnight(day, zone)
+    start = _midnight(day, zone) - (timedelta(0) if zone else _EARLIER)
     try:
         end = _midnight(day + timedelta(days=1), zone) + (timedelta(0) if zone else _LATER)
     except OverflowError:
@@ -56,6 +57,17 @@ def check_night(day: date) -> None:
     if day.year not in _YEARS:
         first, last = _YEARS[0], _YEARS[-1]
         raise InputError(f"night {day}: the year should be from {first} to {last}")
+
+
+def check_not_future(day: date, zone: str | None) -> None:
+    """Raise InputError for no date, and for a night that has begun nowhere: not in its zone or,
+    without one, in any zone.
+    """
+    check_night(day)
+    now = datetime.now(UTC)
+    today = (now.astimezone(_zone(zone)) if zone else now + _EARLIER).date()
+    if day > today:
+        raise InputError(f"night {day} is in the future; today is {today}")
 
 
 def log_files_of_day(place: str, day: date) -> str:

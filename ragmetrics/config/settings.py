@@ -100,8 +100,8 @@ class Settings(BaseSettings):
     """Location of a night's logs: a file, a folder or a glob, on disk or in a bucket."""
     time_zone: ZoneName | None = None
     """The time zone of nights, such as `Europe/Berlin`: a night is a day there. None: that of the
-    schedule that planned the run, or UTC, and rows of the twelve hours after the UTC day are not
-    outside it."""
+    schedule that planned the run, or UTC, and a row is outside the night only if it is so in every
+    zone, so that a log of the day before may look like tonight's."""
     store: str = "ragmetrics-store"
     """Location of the store: a folder or a bucket."""
     golden: str | None = None

@@ -280,6 +280,8 @@ def _notes(
     problem = manifest.source.problem or ("" if found else "No row could be scored.")
     if state == "no_data" and problem and not _is_in(said, problem):
         notes.append(problem)
+    if manifest.source.undated:
+        notes.append(f"{manifest.source.rows:,} rows read, {manifest.source.undated}.")
     if manifest.source.broken:
         files = plural(len(manifest.source.broken), "file")
         notes.append(f"{files} could not be read to the end.")

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import AwareDatetime, ValidationError
 
-from ragmetrics.config import Settings
+from ragmetrics.config import Settings, check_not_future
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.pipeline.nightly import (
     NightResult,
@@ -86,6 +86,7 @@ class NightSteps:
         found again; a night that was published without all verdicts gets a new attempt.
         """
         begun = datetime.now(UTC)
+        check_not_future(day, self.settings.time_zone)
         staged = stage_night(self.settings, day, begun)
         problems = judge_drift_labels(self.settings, begun + self.settings.deadline)
         return NightRun(

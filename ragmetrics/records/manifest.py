@@ -88,6 +88,14 @@ class Source(Record):
         """Whether at least half of the rows have a time."""
         return self.rows > 0 and 2 * self.dated >= self.rows
 
+    @property
+    def undated(self) -> str:
+        """What a log without times leaves unknown; empty where most rows have one."""
+        if not self.digest or self.is_dated:
+            return ""
+        missing = self.rows - self.dated
+        return f"{missing:,} without a time, so whether they are of this night is not known"
+
 
 class SpendLimits(Record):
     """Limits on requests, tokens and cost; None: no limit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
@@ -10,6 +11,8 @@ from ragmetrics.rules.check import Sample, Tonight, check
 
 _WEEK = timedelta(days=7)
 _DAY = timedelta(days=1)
+_USUAL = 2
+"""Published nights of a weekday from which the next one is expected: one may be a trial."""
 _NAMED = 3
 """Most missing nights that a message names."""
 _RULE = "every night since the one before is published"
@@ -46,17 +49,15 @@ def missed_nights(tonight: Tonight) -> Iterator[Finding]:
 def _missing(day: date, published: Sequence[date]) -> list[date]:
     """The days between the last published night and `day` on which a night was expected.
 
-    A day is expected if the same day of the week before was. In the first week nights are daily if
-    the last two are: nobody misses nights that were evaluated now and then.
+    A day is expected if the same day of the week before was, and that weekday was published twice.
+    So nothing is missed in the first two weeks, when it is not known which days are working days.
     """
-    before = set(published)
-    if not before:
+    if not published:
         return []
-    last, first = max(before), min(before)
-    daily = last - _DAY in before
-    expected: set[date] = set()
+    last, usual = max(published), Counter(one.weekday() for one in set(published))
+    known = {*published}
     for ago in range(1, (day - last).days):
-        one, week_before = last + ago * _DAY, last + ago * _DAY - _WEEK
-        if daily if week_before < first else week_before in before | expected:
-            expected.add(one)
-    return sorted(expected)
+        one = last + ago * _DAY
+        if one - _WEEK in known and usual[one.weekday()] >= _USUAL:
+            known.add(one)
+    return sorted(one for one in known if one > last)

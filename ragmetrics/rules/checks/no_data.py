@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragmetrics.records import Finding, Source
+from ragmetrics.records import Finding
 from ragmetrics.rules.check import Sample, Tonight, check
 from ragmetrics.rules.unjudged import is_for_lack_of_logs
 
@@ -46,13 +46,5 @@ def no_data(tonight: Tonight) -> Iterator[Finding]:
         count = f"{len(source.broken)} log file(s) could not be read to the end"
         yield tonight.finding("breach", RULE, f"{count}: {first.file}: {first.reason}")
     else:
-        without = f", {text}" if (text := _undated(source)) else ""
+        without = f", {source.undated}" if source.undated else ""
         yield tonight.finding("ok", RULE, f"{source.rows:,} rows read{without}")
-
-
-def _undated(source: Source) -> str:
-    """What a log without times leaves unknown; empty where most rows have one."""
-    if not source.digest or source.is_dated:
-        return ""
-    missing = source.rows - source.dated
-    return f"{missing:,} without a time, so whether they are of this night is not known"

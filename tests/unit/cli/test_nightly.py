@@ -47,6 +47,22 @@ def test_a_night_that_fires_or_lacks_its_logs_exits_with_1(run: Run, settings: P
     assert (ended.code, "no log file at" in ended.err) == (1, True)
 
 
+def test_a_night_in_the_future_is_refused(run: Run, settings: Path) -> None:
+    """A mistyped date writes no empty night; today may be evaluated before it is over."""
+    ended = run("nightly", "--settings", settings, "--date", "2126-11-19")
+    assert ended.code == 2
+    assert "night 2126-11-19 is in the future; today is 20" in ended.err
+    assert not (settings.parent / "ragmetrics-store").exists()
+
+
+def test_a_log_without_times_is_told_with_the_night(run: Run, settings: Path) -> None:
+    """Old rows cannot be told then, so the night that is fine says so."""
+    rows = make_rows(30, timestamp=None)
+    write_jsonl(settings.parent / "logs" / f"dt={NIGHT}" / "a.jsonl", rows)
+    ended = run("nightly", "--settings", settings, "--date", NIGHT)
+    assert "30 rows read, 30 without a time, so whether they are of this night" in ended.out
+
+
 def test_a_night_with_a_failure_is_printed_before_it(run: Run, settings: Path) -> None:
     """A broken file beside a good one: means, message and dashboard are told, and then the failure;
     with --json the manifest is printed. So is a night without logs.

@@ -140,6 +140,7 @@ def test_a_step_without_the_one_before_says_which_one_to_repeat(settings: Settin
     ("night", "said"),
     [
         (date(9999, 12, 31), "the year should be from 1970 to 2999"),
+        (date(2126, 1, 1), "night 2126-01-01 is in the future; today is 20"),
         (date(1, 1, 1), "the year should be from 1970 to 2999"),
         (datetime(2026, 11, 19, 3), r"a night is a datetime.date, not datetime.datetime\(2026"),
         (datetime(2026, 11, 19, tzinfo=UTC), "a night is a datetime.date"),
