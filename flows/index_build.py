@@ -17,6 +17,7 @@ from flows.run_state import bound_starts, failed_state, leaving, run_again, run_
 from flows.scoring import ScoredParts, score_all
 from ragmetrics.comparison import StagedGate, gate_parts, gate_run_settings
 from ragmetrics.config import Settings, load_settings
+from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError
 from ragmetrics.records import Gate, IndexBuild, make_index_build
 from ragmetrics.storage import RunRef
@@ -64,17 +65,18 @@ def index_build(
     until = run_deadline(chosen.deadline)
     try:
         wanted = _wanted(build, occurred)
-        if chosen.retriever:
-            gate_tasks.replay(chosen, wanted, until)
-        staged = gate_tasks.stage(chosen, wanted)
-        scored = _score(chosen, staged, until)
-        pending = [error for error in scored.errors if isinstance(error, JudgePending)]
-        parameters = {"build": build, "settings": settings, "event_id": event_id}
-        parameters |= {"occurred": occurred.isoformat()} if occurred else {}
-        if waiting := run_again(pending, parameters, _since(staged), f"gate of {wanted.build}"):
-            return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
-        problems = [str(error) for error in scored.errors]
-        gate = gate_tasks.decide(chosen, staged, problems, wait_for=scored.ended)
+        with use_deadline(deadline_at(until)):
+            if chosen.retriever:
+                gate_tasks.replay(chosen, wanted, until)
+            staged = gate_tasks.stage(chosen, wanted)
+            scored = _score(chosen, staged, until)
+            pending = [error for error in scored.errors if isinstance(error, JudgePending)]
+            parameters = {"build": build, "settings": settings, "event_id": event_id}
+            parameters |= {"occurred": occurred.isoformat()} if occurred else {}
+            if waiting := run_again(pending, parameters, _since(staged), f"gate of {wanted.build}"):
+                return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
+            problems = [str(error) for error in scored.errors]
+            gate = gate_tasks.decide(chosen, staged, problems, wait_for=scored.ended)
     except JudgePending:
         raise  # without a deployment: the same command continues
     except RagmetricsError as error:

@@ -34,6 +34,7 @@ from flows.temporary_server import without_heartbeat
 from ragmetrics.cli import number
 from ragmetrics.config import Settings, check_not_future, load_settings, night_before
 from ragmetrics.dashboard import LABELS, by_state, rule_state
+from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.delivery import dashboard_link
 from ragmetrics.errors import JudgePending
 from ragmetrics.pipeline import (
@@ -87,24 +88,25 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     check_not_future(day, chosen.time_zone)
     check_runner(chosen)
     until = run_deadline(chosen.deadline)
-    staged = stage(chosen, day, first_start())
-    source = staged.source
-    log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
-    unjudged = judge_labelled(chosen, until)
-    wanted = list_parts(chosen, staged)
-    scored = score_all(chosen, staged.ref, wanted, until=until)
-    pending = [error for error in scored.errors if isinstance(error, JudgePending)]
-    if waiting := come_back(pending, settings, day, staged):
-        return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
-    problems = [str(error) for error in scored.errors]
-    log.info("%d of %d parts scored", len(wanted) - len(problems), len(wanted))
-    manifest = publish(chosen, staged, problems + unjudged, wait_for=scored.ended)
-    delivery = alert(chosen, manifest)
-    unheard = failures(announce(chosen, manifest, return_state=True))
-    unshown, notified = show_or_tell(chosen, manifest)
-    reports = write_back(chosen, manifest) if chosen.write_back else ()
-    if learns(chosen):
-        fit_learned(chosen)
+    with use_deadline(deadline_at(until)):
+        staged = stage(chosen, day, first_start())
+        source = staged.source
+        log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
+        unjudged = judge_labelled(chosen, until)
+        wanted = list_parts(chosen, staged)
+        scored = score_all(chosen, staged.ref, wanted, until=until)
+        pending = [error for error in scored.errors if isinstance(error, JudgePending)]
+        if waiting := come_back(pending, settings, day, staged):
+            return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
+        problems = [str(error) for error in scored.errors]
+        log.info("%d of %d parts scored", len(wanted) - len(problems), len(wanted))
+        manifest = publish(chosen, staged, problems + unjudged, wait_for=scored.ended)
+        delivery = alert(chosen, manifest)
+        unheard = failures(announce(chosen, manifest, return_state=True))
+        unshown, notified = show_or_tell(chosen, manifest)
+        reports = write_back(chosen, manifest) if chosen.write_back else ()
+        if learns(chosen):
+            fit_learned(chosen)
     for one in incidents([one for one in manifest.findings if one.level != "ok"], manifest):
         log.warning("%s: %s", one.cause.level, one.sentence)
     if missing := shortfalls(manifest, delivery):

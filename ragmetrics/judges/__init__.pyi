@@ -79,11 +79,8 @@ from .row_first import (
 from .run_limits import (
     Spend as Spend,
     SpendLimiter as SpendLimiter,
-    before_deadline as before_deadline,
     budget_in_use as budget_in_use,
-    deadline_at as deadline_at,
     use_budget as use_budget,
-    use_deadline as use_deadline,
 )
 from .transport import (
     find_access as find_access,

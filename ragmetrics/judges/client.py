@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ragmetrics.deadline import before_deadline, check_deadline
 from ragmetrics.errors import JudgeError, Unanswered, UnreadableReply
 from ragmetrics.judges.base import Judge, RepliesAtOnce, Reply, TracksRequests
 from ragmetrics.judges.bills import MeteredJudge
@@ -25,7 +26,6 @@ from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.judges.row_first import is_cacheable
-from ragmetrics.judges.run_limits import before_deadline, check_deadline
 from ragmetrics.records import Answer, Ask, Embed, Request, Status
 from ragmetrics.text import is_refusal, shorten
 

@@ -20,6 +20,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 
 from ragmetrics.config import EmbeddingSettings
+from ragmetrics.deadline import (
+    Deadline,
+    before_deadline,
+    check_deadline,
+    deadline_in_use,
+    use_deadline,
+)
 from ragmetrics.errors import (
     JudgeError,
     JudgeRefused,
@@ -38,17 +45,12 @@ from ragmetrics.judges.reply_cache import EMBEDDING, ReplyCache
 from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.judges.responses import UNREADABLE, Oversized, RequestRejected, count, mapping
 from ragmetrics.judges.run_limits import (
-    Deadline,
     Expectation,
     Forecast,
     Spend,
     SpendLimiter,
-    before_deadline,
     budget_in_use,
-    check_deadline,
-    deadline_in_use,
     use_budget,
-    use_deadline,
 )
 from ragmetrics.records import Answer, Embed, Status, Vector
 from ragmetrics.text import shorten

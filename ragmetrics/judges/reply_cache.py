@@ -20,7 +20,6 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -51,7 +50,7 @@ from ragmetrics.judges.reply_files import (
     write,
 )
 from ragmetrics.records import Vector
-from ragmetrics.storage import Files, remove_file, temporary_file
+from ragmetrics.storage import Files, remove_file, side_by_side, temporary_file
 
 log = logging.getLogger(__name__)
 EMBEDDING = "embedding"
@@ -60,7 +59,6 @@ _DAY = 86_400 * 1_000_000
 MOST_FILES = 8
 """Most Parquet files inside a range, and most that reach beyond it; more are merged into one."""
 _MOST_LOGS = 256
-_AT_ONCE = 16
 _TABLE = """
 PRAGMA journal_mode = OFF;
 CREATE TABLE replies (
@@ -324,8 +322,7 @@ def compact(
             write(files, sources[0].folder, index, wanted.low, wanted.high)
         finally:
             index.close()
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(partial(remove_file, files), complete))
+        side_by_side(files, partial(remove_file, files), complete)
 
 
 def _removable_logs(

@@ -33,6 +33,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -258,7 +259,7 @@ def _open_all(
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for start in range(0, len(logs), 4 * _AT_ONCE):
                 some = logs[start : start + 4 * _AT_ONCE]
-                reads = [pool.submit(files.read, one.path) for one in some]
+                reads = [pool.submit(copy_context().run, files.read, one.path) for one in some]
                 yield from (
                     (one, _read_object(read)) for one, read in zip(some, reads, strict=True)
                 )

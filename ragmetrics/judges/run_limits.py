@@ -1,41 +1,30 @@
-"""Limits of a run on its requests to judges, embedders and retrievers: budget and deadline.
+"""Budget of a run: the limit on its requests to judges, embedders and retrievers.
 
-Both are passed to requests in context variables, so that requests of different runs can share
+It is passed to requests in a context variable, so that requests of different runs can share
 clients and connections.
 
-Budget: each attempt, also a retry, takes one request from the budget before it is sent, so the
+Each attempt, also a retry, takes one request from the budget before it is sent, so the
 limit on requests holds exactly. Tokens and money are known only afterwards: the expected amount is
 set aside while an attempt is in flight, and replaced by the amount of the reply. An attempt whose
 answer is lost stays charged as expected (see `bills`). A part of the budget
 is reserved for embeddings, which come last, so that no judged question lacks them.
-
-Deadline: one absolute time for all parts of a run, on all machines. No request continues after it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-)
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 
-from ragmetrics.errors import OverBudget, OverDeadline
+from ragmetrics.errors import OverBudget
 
 T = TypeVar("T")
 _budget_in_use: ContextVar[SpendLimiter | None] = ContextVar("budget", default=None)
-_deadline_in_use: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @dataclass(frozen=True)
@@ -255,71 +244,3 @@ def take_attempt(*, embeds: bool = False) -> None:
     """Take one attempt from the current budget, before sending. Raises OverBudget."""
     if budget := _budget_in_use.get():
         budget.attempt(embeds=embeds)
-
-
-@dataclass(frozen=True)
-class Deadline:
-    """A time on a clock, and the same time as text."""
-
-    at: float
-    text: str
-    clock: Callable[[], float] = time.monotonic
-
-    @property
-    def left(self) -> float:
-        """Seconds left; negative after the deadline."""
-        return self.at - self.clock()
-
-    def error(self) -> OverDeadline:
-        """The error for a request that the deadline ends."""
-        return OverDeadline(f"the run's deadline, {self.text}, has passed")
-
-
-def deadline_at(until: datetime | None) -> Deadline | None:
-    """The deadline at an absolute time; None if there is none."""
-    if until is None:
-        return None
-    left = (until - datetime.now(UTC)).total_seconds()
-    return Deadline(time.monotonic() + left, f"{until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
-
-
-def use_deadline(deadline: Deadline | None) -> AbstractContextManager[None]:
-    """Apply a deadline to the requests made in this context, and in tasks started in it."""
-    return use(_deadline_in_use, deadline)
-
-
-def deadline_in_use() -> Deadline | None:
-    """The deadline of the current context; None if there is none."""
-    return _deadline_in_use.get()
-
-
-def seconds_left() -> float:
-    """Seconds until the deadline of the current context; inf if there is none."""
-    deadline = _deadline_in_use.get()
-    return deadline.left if deadline else math.inf
-
-
-def check_deadline() -> None:
-    """Raise OverDeadline if the deadline has passed."""
-    deadline = _deadline_in_use.get()
-    if deadline and deadline.left <= 0:
-        raise deadline.error()
-
-
-def before_deadline() -> AbstractAsyncContextManager[None]:
-    """Run the body before the deadline. Raises OverDeadline when it passes."""
-    deadline = _deadline_in_use.get()
-    return _before(deadline) if deadline else nullcontext()
-
-
-@asynccontextmanager
-async def _before(deadline: Deadline) -> AsyncIterator[None]:
-    if deadline.left <= 0:
-        raise deadline.error()
-    try:
-        async with asyncio.timeout(deadline.left) as scope:
-            yield
-    except TimeoutError:
-        if not scope.expired():
-            raise
-        raise deadline.error() from None

@@ -18,6 +18,7 @@ from typing import Literal, Protocol, TypeVar
 
 from ragmetrics.config import Settings, log_files_of_day, night_before
 from ragmetrics.dashboard import is_shown, refresh_dashboard
+from ragmetrics.deadline import Deadline, deadline_at, use_deadline
 from ragmetrics.delivery import Delivery, load_alerts
 from ragmetrics.errors import (
     InputError,
@@ -232,6 +233,7 @@ class _Begun:
 
     staged: Staged
     scoring: Future[Sequence[RagmetricsError]]
+    deadline: Deadline | None
 
 
 class _Scheduler:
@@ -265,12 +267,14 @@ class _Scheduler:
                 return PastNight(day, "no logs")
             if not self._again and self._is_done(day):
                 return PastNight(day, "kept")
-            staged = self._steps.stage(day)
+            until = datetime.now(UTC) + self._settings.deadline
+            with use_deadline(deadline := deadline_at(until)):
+                staged = self._steps.stage(day)
             # Once per calendar day, for all nights that are judged on it.
-            night.judge_drift_labels(self._settings, datetime.now(UTC) + self._settings.deadline)
+            night.judge_drift_labels(self._settings, until)
         except RagmetricsError as error:
             return PastNight(day, "failed", str(error))
-        return _Begun(staged, _in_thread(lambda: self._steps.score(staged)))
+        return _Begun(staged, _in_thread(lambda: self._steps.score(staged)), deadline)
 
     def _is_done(self, day: date) -> bool:
         """True when the night's current run is complete, shown, and notified if `alerts`."""
@@ -299,7 +303,8 @@ class _Scheduler:
                 return PastNight(day, "pending", str(pending[0]))
             if self._waiting:
                 return PastNight(day, "pending", f"waits until {self._waiting} is published")
-            missing = self._publish(begun.staged, [str(one) for one in problems])
+            with use_deadline(begun.deadline):
+                missing = self._publish(begun.staged, [str(one) for one in problems])
         except JudgeRefused as error:
             self._refused = error
             return PastNight(day, "failed", str(error))

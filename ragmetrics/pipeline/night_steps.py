@@ -9,6 +9,7 @@ scheduler stores between the steps, and read from the store what the references 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 from pydantic import AwareDatetime, ValidationError
 
 from ragmetrics.config import Settings, check_not_future
+from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.pipeline.nightly import (
     NightResult,
@@ -87,7 +89,8 @@ class NightSteps:
         """
         begun = datetime.now(UTC)
         check_not_future(day, self.settings.time_zone)
-        staged = stage_night(self.settings, day, begun)
+        with use_deadline(deadline_at(begun + self.settings.deadline)):
+            staged = stage_night(self.settings, day, begun)
         problems = judge_drift_labels(self.settings, begun + self.settings.deadline)
         return NightRun(
             ref=staged.ref, begun=begun, problems=tuple(problems), unwritten=staged.problems
@@ -129,8 +132,9 @@ class NightSteps:
         """
         run = _read(NightRun, run)
         known = [*filter(None, problems), *run.problems]
-        manifest = publish_night(self.settings, self._staged(run), known)
-        stored = find_manifest(open_store(self.settings), run.ref)
+        with self._deadline(run):
+            manifest = publish_night(self.settings, self._staged(run), known)
+            stored = find_manifest(open_store(self.settings), run.ref)
         if stored is None or stored.finished_at != manifest.finished_at:
             raise StoreError(f"the manifest of run {run.ref.run} is not written", transient=True)
         return manifest
@@ -143,7 +147,11 @@ class NightSteps:
         Raises CoverageShort at the end if something could not be scored, sent or shown.
         """
         run = _read(NightRun, run)
-        return finish_night(self.settings, self._manifest(run), run.unwritten)
+        with self._deadline(run):
+            return finish_night(self.settings, self._manifest(run), run.unwritten)
+
+    def _deadline(self, run: NightRun) -> AbstractContextManager[None]:
+        return use_deadline(deadline_at(_after(run.begun, self.settings.deadline)))
 
     def _staged(self, run: NightRun) -> Staged:
         files, folder = open_store(self.settings), run.ref.folder("rows")

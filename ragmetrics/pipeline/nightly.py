@@ -18,6 +18,7 @@ from functools import partial
 
 from ragmetrics.config import Rule, Settings, check_night
 from ragmetrics.dashboard import redacted
+from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.delivery import (
     Delivery,
     WriteBackReport,
@@ -32,7 +33,6 @@ from ragmetrics.errors import (
     RagmetricsError,
     StoreError,
 )
-from ragmetrics.judges import deadline_at, use_deadline
 from ragmetrics.logs import NightInputs, find_inputs
 from ragmetrics.passages import topics_of_night
 from ragmetrics.people import REFIT_AFTER, judge_drift_set, learn
@@ -263,12 +263,18 @@ def learn_after_night(settings: Settings) -> LearnedModel | None:
 def run_night(settings: Settings, day: date) -> NightResult:
     """Run one night from logs to alerts, without Prefect.
 
-    Judges get requests until the settings' deadline. Then the scores so far are published.
+    Judges get requests, and a bucket that fails is waited for, until the settings' deadline. Then
+    the scores so far are published.
     Raises CoverageShort, after publishing and alerting, when something could not be scored,
     notified or shown. Raises JudgePending, without publishing, when batches take longer than the
     settings allow.
     """
     until = datetime.now(UTC) + settings.deadline
+    with use_deadline(deadline_at(until)):
+        return _run_night(settings, day, until)
+
+
+def _run_night(settings: Settings, day: date, until: datetime) -> NightResult:
     staged = stage_night(settings, day)
     unjudged = judge_drift_labels(settings, until)
     try:

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from ragmetrics import event_loop as loop
 from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
+from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.judges import (
     EMBEDDING,
@@ -28,11 +29,9 @@ from ragmetrics.judges import (
     UsageCounters,
     budget_in_use,
     changed_parameters,
-    deadline_at,
     layout_of,
     leave_quota,
     use_budget,
-    use_deadline,
 )
 from ragmetrics.metrics import Metric
 from ragmetrics.records import EMBEDDINGS, UNSETTLED, LogRow, Usage

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
@@ -453,8 +454,12 @@ def find_all(files: Files, paths: Sequence[str]) -> Iterator[bytes | None]:
 
 
 def side_by_side(files: Files, act: Callable[[T], U], items: Sequence[T]) -> list[U]:
-    """Apply `act` to each item, in order; in parallel if the files are in a bucket."""
+    """Apply `act` to each item, in order; in parallel if the files are in a bucket.
+
+    The threads have the deadline of this context, and add to the damage that it collects.
+    """
     if files.local or len(items) < 2:
         return [act(item) for item in items]
+    context = copy_context()
     with ThreadPoolExecutor(_AT_ONCE, "ragmetrics-read") as pool:
-        return list(pool.map(act, items))
+        return list(pool.map(lambda item: context.copy().run(act, item), items))

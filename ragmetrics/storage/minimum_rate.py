@@ -10,10 +10,7 @@ import asyncio
 from typing import Any
 
 import aiohttp
-from aiobotocore.httpsession import (  # type: ignore[import-untyped]
-    AIOHTTPSession,
-    ReadTimeoutError,
-)
+from aiobotocore.httpsession import AIOHTTPSession  # type: ignore[import-untyped]
 
 GRACE = 10.0
 """Seconds after which the rate of a reply counts."""
@@ -23,16 +20,22 @@ ANSWER = 60.0
 """Seconds for a whole answer but for contents of files, and for the beginning of those."""
 
 
+class TooSlow(OSError):
+    """A reply dripped. botocore and s3fs do not know this error: five times five attempts of theirs
+    would take 25 minutes. `retry` asks again for as long as its patience lasts.
+    """
+
+
 class SteadySession(AIOHTTPSession):  # type: ignore[misc]
     """Sends requests, and closes the connections of replies that drip."""
 
     async def send(self, request: Any) -> Any:
-        """Send a request as the base class does; raise ReadTimeoutError for a slow answer."""
+        """Send a request as the base class does; raise TooSlow for a slow answer."""
+        seconds = ANSWER + int(request.headers.get("Content-Length") or 0) / LEAST_BYTES
         try:
-            size = int(request.headers.get("Content-Length") or 0)
-            response = await asyncio.wait_for(super().send(request), ANSWER + size / LEAST_BYTES)
+            response = await asyncio.wait_for(super().send(request), seconds)
         except TimeoutError as error:
-            raise ReadTimeoutError(endpoint_url=request.url, error=error) from error
+            raise TooSlow(f"no whole answer in {seconds:.0f} s") from error
         if request.stream_output:
             _watches.add(watch := asyncio.create_task(_watch(response.raw)))
             watch.add_done_callback(_watches.discard)
@@ -54,6 +57,6 @@ async def _watch(response: aiohttp.ClientResponse) -> None:
             return
         if lasted >= GRACE and content.total_bytes < LEAST_BYTES * lasted:
             text = f"only {content.total_bytes:,} bytes in {lasted:.0f} s"
-            content.set_exception(aiohttp.ClientPayloadError(text))
+            content.set_exception(TooSlow(text))
             response.close()
             return

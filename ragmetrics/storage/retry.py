@@ -1,9 +1,9 @@
 """Retries transient errors of a store, and turns errors into one sentence.
 
 botocore retries five times in about seven seconds. That is not enough for a bucket that is down for
-half a minute. So transient errors are retried here with growing pauses. There is one exception: if
-this process has never reached the endpoint, the error is raised at once, because its address is
-probably wrong.
+half a minute. So transient errors are retried here with growing pauses, until the deadline of the
+run. There is one exception: if this process has never reached the endpoint, the error is raised at
+once, because its address is probably wrong.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ragmetrics.deadline import seconds_left
 from ragmetrics.errors import StoreError
 
 RETRY_POLICY = 60.0
@@ -67,7 +68,9 @@ class RetryPolicy:
     seconds: float = RETRY_POLICY
 
     def run(self, doing: str, act: Callable[[], T]) -> T:
-        """Run `act` and return its result. Raises the last error when the time is over."""
+        """Run `act` and return its result. Raises the last error when the time is over, and the
+        first one after the run's deadline.
+        """
         start, pauses, retried = time.monotonic(), _pauses(), False
         while True:
             try:
@@ -75,7 +78,7 @@ class RetryPolicy:
             except Exception as error:
                 if _response(error):
                     _reached.add(self.place)
-                left = self.seconds - (time.monotonic() - start)
+                left = min(self.seconds - (time.monotonic() - start), seconds_left())
                 if left <= 0 or self.place not in _reached or not is_transient(error):
                     raise
                 if not retried:

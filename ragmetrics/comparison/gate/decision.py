@@ -47,8 +47,8 @@ from ragmetrics.comparison.nights import ROWS, shown_tags
 from ragmetrics.comparison.replay.run import Progress
 from ragmetrics.comparison.sides import ScoredSide, read_nights, scored_side
 from ragmetrics.config import Settings
+from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError, StoreError
-from ragmetrics.judges import deadline_at, use_deadline
 from ragmetrics.logs import GoldenSet, golden_set
 from ragmetrics.records import Comparison, Gate, IndexBuild, JudgeMovement, Source
 from ragmetrics.scoring import Part, judge_info, metric_fingerprints, score_families, score_parts
@@ -108,7 +108,13 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
     """
     until = datetime.now(UTC) + settings.deadline
     with use_deadline(deadline_at(until)):
-        replay_missing(settings, build, progress)
+        return _run_gate(settings, build, progress, until)
+
+
+def _run_gate(
+    settings: Settings, build: IndexBuild, progress: Progress | None, until: datetime
+) -> Gate:
+    replay_missing(settings, build, progress)
     staged = stage_gate(settings, build)
     run, main_store = gate_run_settings(settings), open_store(settings)
     todo = [parts for _, parts in gate_parts(settings, staged)]

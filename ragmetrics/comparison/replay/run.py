@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from ragmetrics import event_loop as loop
 from ragmetrics.comparison.replay.checkpoint import ReplayCheckpoint, target_of
 from ragmetrics.config import RetrieverSettings, Settings
+from ragmetrics.deadline import before_deadline
 from ragmetrics.errors import InputError, OverDeadline
-from ragmetrics.judges import before_deadline
 from ragmetrics.records import ReplayIncomplete, ReplayReport, is_name
 from ragmetrics.retriever import (
     NoAnswer,

@@ -15,10 +15,10 @@ from pydantic import SecretStr
 from ragmetrics import event_loop as loop
 from ragmetrics.comparison import run_replay
 from ragmetrics.config import JudgeSettings, Settings, make_settings
+from ragmetrics.deadline import Deadline, before_deadline, deadline_at, seconds_left, use_deadline
 from ragmetrics.errors import JudgeError, JudgeRefused, OverDeadline
-from ragmetrics.judges import before_deadline, deadline_at, find_access, use_deadline
+from ragmetrics.judges import find_access
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.judges.run_limits import Deadline, seconds_left
 from ragmetrics.metrics import select
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import Ask, LogRow, ReplayIncomplete, Status

@@ -38,7 +38,7 @@ def flaky(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlakyS3]:
 
 def store(s3: Bucket) -> Files:
     """A store that gives up soon."""
-    return Files(f"{s3.uri}/store", {"patience_seconds": 1})
+    return Files(f"{s3.uri}/store", {"patience_seconds": 4})
 
 
 @pytest.mark.parametrize("whole", [True, False])
