@@ -77,6 +77,9 @@ class Source(Record):
     """A digest of the ids of the rows in any order; empty where the log has none."""
     questions: str = ""
     """A digest of the questions in any order; empty where an earlier version read them."""
+    retrieved: str = ""
+    """A digest of the questions with their passages in any order; empty where an earlier version
+    read them."""
 
     @property
     def quarantined_share(self) -> float:

@@ -45,6 +45,7 @@ class LogIdentity:
     rows: _SumOfDigests = field(default_factory=_SumOfDigests)
     ids: _SumOfDigests = field(default_factory=_SumOfDigests)
     questions: _SumOfDigests = field(default_factory=_SumOfDigests)
+    retrieved: _SumOfDigests = field(default_factory=_SumOfDigests)
 
     def add(self, row: LogRow) -> None:
         """Count a row as it was logged: without its golden reference and topic."""
@@ -53,16 +54,9 @@ class LogIdentity:
         if any(names):
             self.ids.add(names)
         self.questions.add(row.user_input)
-        self.rows.add(
-            (
-                names,
-                row.timestamp and row.timestamp.isoformat(),
-                row.user_input,
-                row.retrieved_contexts,
-                row.retrieved_context_ids,
-                row.response,
-            )
-        )
+        passages = (row.user_input, row.retrieved_contexts, row.retrieved_context_ids)
+        self.retrieved.add(passages)
+        self.rows.add((names, row.timestamp and row.timestamp.isoformat(), *passages, row.response))
         if row.timestamp is None:
             return
         self.dated += 1

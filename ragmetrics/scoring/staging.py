@@ -354,6 +354,7 @@ def _source(
         digest=str(counts.identity.rows),
         ids=str(counts.identity.ids),
         questions=str(counts.identity.questions),
+        retrieved=str(counts.identity.retrieved),
     )
 
 

@@ -39,6 +39,7 @@ from ragmetrics.comparison.gate.verdict import (
     lost_from_index,
     reasons,
     too_much_quarantined,
+    unchanged_retrieval,
     unread,
     weigh,
 )
@@ -50,7 +51,7 @@ from ragmetrics.config import Settings
 from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError, StoreError
 from ragmetrics.logs import GoldenSet, golden_set
-from ragmetrics.records import Comparison, Gate, IndexBuild, JudgeMovement, Source
+from ragmetrics.records import Comparison, Gate, IndexBuild, JudgeMovement, Source, Stage
 from ragmetrics.scoring import Part, judge_info, metric_fingerprints, score_families, score_parts
 from ragmetrics.storage import RunRef, open_store
 
@@ -164,10 +165,12 @@ def _compared(
         golden=golden.questions,
         movements=movements,
     )
+    same = unchanged_retrieval(before.side.source, after.side.source)
     verdicts = weigh(
         compared.evidence,
         min_questions=settings.gate.min_questions,
         max_missing=settings.gate.max_missing,
+        identical=bool(same),
     )
     metrics = [one.metric for one in verdicts]
     obstacles = [
@@ -182,7 +185,7 @@ def _compared(
     gate = _undecided(settings, staged).model_copy(
         update={
             "verdict": verdict,
-            "reasons": [*why, *cleaned(not_compared(golden, before, compared))],
+            "reasons": [*same, *why, *cleaned(not_compared(golden, before, compared))],
             "further": further,
             "metrics": verdicts,
             "fallen": find_fallen(open_store(run), metrics, before, after),
@@ -304,11 +307,16 @@ def _first(known: datetime | None, now: datetime | None) -> datetime | None:
     return min((moment for moment in (known, now) if moment), default=None)
 
 
+def _stages(gate: Gate) -> set[Stage]:
+    """The stages at which passages were lost for which a build is held."""
+    return {one.stage for one in gate.lost_passages.stages_gone} if gate.lost_passages else set()
+
+
 def _dropped_more(known: Gate, gate: Gate) -> bool:
-    """Whether a held build is news: its log changed, another metric holds it, or a drop grew by
-    more than its limit.
+    """Whether a held build is news: its log changed, another metric or loss of passages holds it,
+    or a drop grew by more than its limit.
     """
-    if known.content and known.content != gate.content:
+    if (known.content and known.content != gate.content) or _stages(gate) - _stages(known):
         return True
     drops = {one.metric: one.drop or 0.0 for one in known.metrics if one.verdict == "hold"}
     return any(

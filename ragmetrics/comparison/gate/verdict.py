@@ -2,7 +2,7 @@
 
     hold          some drop is above its limit, and significantly above 0; or significantly many
                   questions lost a passage that is gone from the index
-    promote       the upper bound of every drop is below its limit
+    promote       the upper bound of every drop is below its limit, or every row is the same
     inconclusive  neither
 
 A hold is decided as an alert's breach: p values are adjusted over the gate's metrics. A promotion
@@ -140,13 +140,21 @@ def measure(
 
 
 def weigh(
-    evidence: Sequence[VerdictEvidence], *, min_questions: int, max_missing: float
+    evidence: Sequence[VerdictEvidence],
+    *,
+    min_questions: int,
+    max_missing: float,
+    identical: bool = False,
 ) -> list[MetricVerdict]:
-    """The verdict of each metric, with p values adjusted over all metrics."""
+    """The verdict of each metric, with p values adjusted over all metrics.
+
+    `identical`: both builds gave every question the same passages. A metric without a drop then
+    passes, however few questions its bound is of.
+    """
     p_values = adjust_p_values([one.fall.p_value if one.fall else None for one in evidence])
     verdicts = []
     for one, p_value in zip(evidence, p_values, strict=True):
-        verdict = _verdict(one, p_value, min_questions, max_missing)
+        verdict = _verdict(one, p_value, min_questions, max_missing, identical)
         further = None
         if verdict == "inconclusive":
             further = _further(one, p_value, min_questions, max_missing, tests=len(evidence))
@@ -231,7 +239,11 @@ def _added(enough: Callable[[int], bool], questions: int) -> int | None:
 
 
 def _verdict(
-    one: VerdictEvidence, p_value: float | None, min_questions: int, max_missing: float
+    one: VerdictEvidence,
+    p_value: float | None,
+    min_questions: int,
+    max_missing: float,
+    identical: bool,
 ) -> Verdict:
     if one.fall is None or p_value is None or one.fall.questions < min_questions:
         return "inconclusive"
@@ -239,7 +251,8 @@ def _verdict(
         return "hold"
     if too_much_missing(one.asked, one.missing, max_missing):
         return "inconclusive"
-    return "promote" if one.fall.upper < one.max_drop else "inconclusive"
+    unchanged = identical and one.fall.drop <= 0
+    return "promote" if unchanged or one.fall.upper < one.max_drop else "inconclusive"
 
 
 def _further(
@@ -348,6 +361,15 @@ def unread(side: str, source: Source | None) -> list[str]:
     ]
 
 
+def unchanged_retrieval(before: Source | None, now: Source | None) -> list[str]:
+    """The sentence that both builds gave every question the same passages; empty where one did
+    not, or where the serving build has no log of its own.
+    """
+    if not (before and now and now.retrieved and before.retrieved == now.retrieved):
+        return []
+    return [f"the retrieval is unchanged: all {now.rows:,} rows have the same passages"]
+
+
 def too_much_quarantined(side: str, source: Source | None, most: float) -> list[str]:
     """The problem of a log with too many unreadable rows; `side` is `new` or `serving`."""
     bad = source.quarantined if source else 0
@@ -367,10 +389,10 @@ def _fell(one: MetricVerdict) -> str:
 
 def _passed(one: MetricVerdict) -> str:
     change = drop_text(one.drop or 0.0, None, None)
-    return (
-        f"{one.metric}: {change} over the same {one.questions:,} questions; with 95% confidence "
-        f"any drop is below {one.upper:.3f}, limit {one.max_drop:g}"
-    )
+    text = f"{one.metric}: {change} over the same {one.questions:,} questions"
+    if one.upper is None or one.upper >= one.max_drop:  # it passed as its rows are the same
+        return text
+    return f"{text}; with 95% confidence any drop is below {one.upper:.3f}, limit {one.max_drop:g}"
 
 
 def _undecided(one: MetricVerdict, why: str, settings: GateSettings) -> str:

@@ -101,6 +101,31 @@ def test_a_damaged_build_is_held(tmp_path: Path) -> None:
     assert load_gate(open_store(settings), "b2") == found
 
 
+def test_a_build_with_the_same_passages_passes_and_says_so(tmp_path: Path) -> None:
+    """However few questions: nothing changed. In other rows only ids and answers differ."""
+    rows = golden(24)
+    write_build(tmp_path, "b1", rows)
+    write_build(tmp_path, "b2", [{**row, "id": f"x{row['id']}", "response": "?"} for row in rows])
+    found = gate(gate_settings(tmp_path))
+    assert (found.verdict, found.further) == ("promote", None)
+    assert found.reasons == [
+        "the retrieval is unchanged: all 24 rows have the same passages",
+        "context_relevance: no change over the same 24 questions",
+        "context_recall: no change over the same 24 questions",
+    ]
+
+
+def test_a_build_with_another_passage_needs_more_questions(tmp_path: Path) -> None:
+    """An equal score of each question is no proof that the rest of the index is as good."""
+    rows = golden(24)
+    write_build(tmp_path, "b1", rows)
+    other = {**rows[0], "retrieved_context_ids": ["x" for _ in rows[0]["retrieved_contexts"]]}
+    write_build(tmp_path, "b2", [other, *rows[1:]])
+    found = gate(gate_settings(tmp_path))
+    assert found.verdict == "inconclusive"
+    assert not any("unchanged" in reason for reason in found.reasons)
+
+
 def test_a_healthy_build_is_promoted(tmp_path: Path) -> None:
     """Though some rows moved a little both ways."""
     write_build(tmp_path, "b1", golden())
@@ -471,6 +496,19 @@ def test_a_held_build_whose_metric_falls_further_is_news(tmp_path: Path) -> None
     for less, told in ((0.5, False), (0.01, True)):
         metrics = [one.model_copy(update={"drop": (one.drop or 0) - less}) for one in held.metrics]
         save_gate(files, held.model_copy(update={"told": True, "metrics": metrics}))
+        assert gate(settings).told is told
+
+
+def test_a_held_build_that_also_lost_passages_is_news(tmp_path: Path) -> None:
+    """The same log, of which the index has been asked for lost passages since."""
+    settings = two_builds(tmp_path, damaged(ROWS, 0.3, seed=1))
+    held = gate(settings)
+    lost = held.lost_passages
+    assert lost and lost.stages_gone
+    for known, told in ((lost.model_copy(update={"stages": []}), False), (lost, True)):
+        save_gate(
+            open_store(settings), held.model_copy(update={"told": True, "lost_passages": known})
+        )
         assert gate(settings).told is told
 
 
