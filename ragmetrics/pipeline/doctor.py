@@ -41,7 +41,7 @@ from ragmetrics.metrics import METRICS
 from ragmetrics.people import label_metrics, read_labels
 from ragmetrics.pipeline.doctor_rules import DoctorWarning, lacking_tags, rules_text
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
-from ragmetrics.pipeline.store_check import damaged_files, sentence
+from ragmetrics.pipeline.store_check import check_store, sentence
 from ragmetrics.records import FIELDS, LogRow, Rejected
 from ragmetrics.rules import CHECKS, check_rules
 from ragmetrics.scoring import check_prices, chosen_metrics
@@ -255,10 +255,13 @@ def _store(settings: Settings) -> str:
         for prefix in _WRITTEN:
             files.check_writable(prefix)
     _check_missing(files)
-    text = f"{files.uri()} can be read and written"
-    if damaged := damaged_files(files):
-        count = plural(len(damaged), "damaged file")
-        raise DoctorWarning(f"{text}; {count}, without which nights go on: {sentence(damaged)}")
+    text, looked = f"{files.uri()} can be read and written", check_store(files)
+    if looked.of:
+        text += f"; looked at {looked.read:,} of {plural(looked.of, 'file')}"
+    if looked.damaged:
+        count = plural(len(looked.damaged), "damaged file")
+        listed = sentence(looked.damaged)
+        raise DoctorWarning(f"{text}; {count}, without which nights go on: {listed}")
     if files.local is None and not settings.dashboard_url:
         text += "; without dashboard_url, messages have no link that people can open"
         raise DoctorWarning(text)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from heapq import nlargest
 from json import JSONDecodeError, loads
 
 from pydantic import ValidationError
@@ -31,6 +33,8 @@ from ragmetrics.storage import FileInfo, Files, read_notes, side_by_side
 
 _CHECKED_NIGHTS = 14
 """Newest nights whose own files are checked; of older nights no file is read by a night."""
+_MOST_OF_A_KIND = 100
+"""Newest files of a kind that are opened: 5,000 footers of a bucket would take minutes."""
 _RECORDS: tuple[tuple[str, type[Record]], ...] = (
     (r"runs/.*\.json", Manifest),
     (r"(?:gates/)?rows/.*/staged\.json", Staged),
@@ -58,21 +62,50 @@ _EMPTY_IS_REMOVED = re.compile(
 )
 
 
-def damaged_files(files: Files) -> list[str]:
-    """The damaged files of a store, each with the reason. Nothing is changed.
+@dataclass(frozen=True)
+class StoreCheck:
+    """The damaged files among those that were read, each with the reason."""
+
+    damaged: tuple[str, ...]
+    read: int
+    of: int
+    """Number of files of the store that can be checked."""
+
+
+def check_store(files: Files) -> StoreCheck:
+    """Read the newest files of each kind, of the newest nights. Nothing is changed.
 
     Raises StoreError where the store cannot be listed.
     """
-    listed = files.below()
+    listed = [info for info in files.below() if _kind(info.path)]
+    chosen = _newest(listed)
+    problems = side_by_side(files, partial(problem_of, files), chosen)
+    damaged = (*_folders(files), *filter(None, problems))
+    return StoreCheck(damaged, len(chosen), len(listed))
+
+
+def _newest(listed: Sequence[FileInfo]) -> list[FileInfo]:
+    """The newest files of each kind, without those of older nights, by path."""
     nights = {key.night for info in listed if (key := run_key(info.path)) and not key.gate}
     newest = sorted(nights)[-_CHECKED_NIGHTS:]
-    checked = [
+    kinds: dict[str, list[FileInfo]] = {}
+    for info in listed:
+        if (key := run_key(info.path)) is None or key.gate or key.night in newest:
+            kinds.setdefault(_kind(info.path), []).append(info)
+    chosen = [
         info
-        for info in listed
-        if (key := run_key(info.path)) is None or key.gate or key.night in newest
+        for kind in kinds.values()
+        for info in nlargest(_MOST_OF_A_KIND, kind, key=lambda one: (one.modified or 0.0, one.path))
     ]
-    found = side_by_side(files, partial(problem_of, files), checked)
-    return [*_folders(files), *(text for text in found if text)]
+    return sorted(chosen, key=lambda info: info.path)
+
+
+def _kind(path: str) -> str:
+    """The pattern of a file that can be checked; of tables, their folder. Else an empty text."""
+    if _PARQUET.fullmatch(path):
+        return path.partition("/")[0]
+    patterns = (*(pattern for pattern, _ in _RECORDS), _JSON.pattern)
+    return next((one for one in patterns if re.fullmatch(one, path)), "")
 
 
 def _folders(files: Files) -> Iterator[str]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from ragmetrics.config import make_settings
 from ragmetrics.delivery import load_alerts
 from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.pipeline import examine
-from ragmetrics.pipeline.store_check import damaged_files, problem_of
+from ragmetrics.pipeline.store_check import check_store, problem_of
 from ragmetrics.records import Manifest
-from ragmetrics.storage import open_store
+from ragmetrics.storage import Files, open_store
 from tests.fakes.damaged_night import ScoredNight, run, scored_night
 from tests.fakes.damaging import WAYS, damage, kinds
 from tests.fakes.slack import SlackServer
@@ -35,7 +38,31 @@ def night(scored: ScoredNight, slack_server: SlackServer) -> ScoredNight:
 
 def test_a_whole_store_has_no_damaged_file(night: ScoredNight) -> None:
     """Of any kind."""
-    assert damaged_files(open_store(night.settings)) == []
+    assert check_store(open_store(night.settings)).damaged == ()
+
+
+def test_the_newest_files_of_each_kind_are_read(tmp_path: Path) -> None:
+    """Of many equal ones a hundred, and all of a kind with few; doctor says of how many."""
+    files = Files(str(tmp_path))
+    for number in range(150):
+        files.write(f"gates/idx-{number:03}.json", b"{}")
+    for path in ("topics/model.json", "topics/words.txt", "gates/compared/idx-1.json"):
+        files.write(path, b"{}")
+    for number in range(150):
+        os.utime(tmp_path / f"gates/idx-{number:03}.json", (number, number))
+    looked = check_store(files)
+    assert (looked.read, looked.of) == (102, 152)
+    named = {text.partition(":")[0] for text in looked.damaged}
+    assert named == {f"gates/idx-{number:03}.json" for number in range(50, 150)} | {
+        "topics/model.json",
+        "gates/compared/idx-1.json",
+    }
+    (check,) = [
+        one
+        for one in examine(make_settings({"store": str(tmp_path)}), date(2026, 11, 19))
+        if one.name == "store"
+    ]
+    assert "; looked at 102 of 152 files; 102 damaged files" in check.text
 
 
 KINDS = kinds()
@@ -67,7 +94,7 @@ def test_every_damaged_file_is_recognised(night: ScoredNight, path: str) -> None
     for way in (one for one in WAYS if is_seen(path, one)):
         damage(night.store / path, way)
         info = files.info(path)
-        found = [problem_of(files, info)] if info else damaged_files(files)
+        found = [problem_of(files, info)] if info else check_store(files).damaged
         if not any(one.startswith(path) for one in found):
             missed.append(way)
         if way != "a folder":
