@@ -73,7 +73,7 @@ def _print_rules(limits: Sequence[RuleLimit]) -> None:
             "–" if rule.least is None else f"{rule.least:g}",
             f"{min(rule.max_drop, rule.max_share * rule.mean):.2g}",
             f"{rule.detects:.2g}",
-            f"{rule.false_alarms:.1f}",
+            f"{rule.false_alarms:.2g}" if rule.false_alarms >= 0.001 else "under 0.001",
         )
         for rule in limits
     ]

@@ -82,11 +82,13 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     network gets one small request, which costs a fraction of a cent.
     """
     yield from _installation(settings)
-    yield _checked("settings", partial(_settings, settings))
+    valid = _checked("settings", partial(_settings, settings))
+    yield valid
     if METRICS.foreign_names or METRICS.problems(()):
         yield _checked("metrics of other packages", partial(_plugins, settings))
     yield _checked("logs", partial(_logs, settings, day))
-    yield _checked("alert rules", partial(rules_text, settings, day))
+    if valid.state != "failed":  # rules of settings that are wrong say nothing
+        yield _checked("alert rules", partial(rules_text, settings, day))
     if settings.golden:
         yield _checked("golden set", partial(_golden, settings))
     if settings.labels:
@@ -99,6 +101,11 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
         yield _checked(f"judge {judge.name}", partial(_judge, settings, judge, ask))
     if _embeds(settings):
         yield _checked("embeddings", partial(_embeddings, settings, ask))
+    yield from _deliveries(settings)
+
+
+def _deliveries(settings: Settings) -> Iterator[Check]:
+    """Where messages, scores and events of a night go."""
     for channel in channels(settings.alerts, open_store(settings)):
         yield _checked(channel.name, partial(_channel, channel))
     for name, problem in target_problems(settings).items():

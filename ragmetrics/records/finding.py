@@ -160,7 +160,8 @@ class Finding(Record):
     its strictness. For a mean: by a one-sided test at 5%."""
     limit: float | None = None
     sees: bool = True
-    """False where `mde` is as large as all that can fall: the rule cannot see a regression here."""
+    """False where `mde` is as large as all that can fall, and even a fall to 0 would not be
+    significant: the rule cannot see a regression here."""
     compared: bool = True
     """False for an `ok` without a comparison: the drop had no earlier night to compare with."""
     for_nights: int | None = 2

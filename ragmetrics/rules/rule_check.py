@@ -209,7 +209,8 @@ def _decided(
     """Breach where the drop is beyond the line and significant. An alert fires while this is so.
 
     `mde` assumes that only this rule finds a drop: its level is that of the smallest p in
-    Benjamini-Hochberg.
+    Benjamini-Hochberg. It is for a spread like tonight's; whether the rule can see anything at all
+    is also asked of a fall to 0, which leaves tonight no spread.
     """
     limit, significant = case.finding.limit or 0.0, p_value < false_alarms
     level: Level = "ok"
@@ -228,11 +229,12 @@ def _decided(
         each *= case.comparisons * each / _counted(case, each)
     mde = drop.detectable(each, limit)
     before = drop.before if case.finding.baseline is None else case.finding.baseline
+    falls = can_fall(case.rule.metric, before)
     update = {
         "level": level,
         "p_value": p_value,
         "mde": mde,
-        "sees": mde < can_fall(case.rule.metric, before),
+        "sees": mde < falls or (limit < falls < math.inf and drop.p_of_all < each),
         "message": message,
     }
     return case.finding.model_copy(update=update)

@@ -3,7 +3,8 @@
 `init`, `doctor` and every night ask the same two functions:
 
     a rule cannot fire    what it needs is not there, or its limit is as large as all that can fall
-    it sees no regression the smallest drop that it finds is as large as all that can fall
+    it sees no regression the smallest drop that it finds is as large as all that can fall, and
+                          even a fall to 0 would not be significant
 
 What can fall is the mean less the metric's lowest value: 0 for bundled metrics. Of other metrics
 the scale is not known, so their limits are taken as they are.

@@ -61,6 +61,8 @@ class Drop:
     """Tags of the standardisation."""
     alone: float = 0.0
     """Share of now's questions with too few earlier rows of their tags: compared with all rows."""
+    p_of_all: float = 1.0
+    """The p value if every score of now were 0; 1 for scores that are not from 0 to 1."""
 
     def detectable(self, alpha: float, limit: float = 0.0) -> float:
         """Smallest true drop that is found with 80% power: above a limit, and significant.
@@ -168,7 +170,20 @@ def _drop(
         error=guarded,
         freedom=found.freedom,
         mde=detectable(guarded, found.freedom),
+        p_of_all=_p_of_all(means[0], len(means[1]), paired=lost is not None),
     )
+
+
+def _p_of_all(before: Numbers, count: int, *, paired: bool) -> float:
+    """The p value of the same comparison where all is lost. Tonight has no spread then, so far
+    smaller means than `mde` are found to fall to 0.
+    """
+    if before.min() < 0 or before.max() > 1:
+        return 1.0
+    if paired and len(before) < FEWEST_FOR_T:
+        return sign_flip_p_value(before)
+    found = paired_contrast(before) if paired else unpaired_contrast(before, np.zeros(count))
+    return found.p_value
 
 
 def _wider_bound(by_t: float, exact: float) -> float:

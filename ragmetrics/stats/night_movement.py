@@ -171,6 +171,7 @@ def with_movement(drop: Drop, level: LevelError | None) -> Drop:
         error=error,
         freedom=freedom,
         mde=detectable(error, freedom),
+        p_of_all=_chance(replace(drop, drop=drop.before, p_value=drop.p_of_all), level),
     )
 
 

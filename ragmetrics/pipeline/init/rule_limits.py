@@ -31,6 +31,9 @@ _COARSE = 0.2
 _NOISY_SHARE = 0.5
 """The share of the mean that may be lost where a smaller one is lost on many nights by chance."""
 _DAYS = 365
+_RARE = 0.1
+"""Below so many false alarms a year, years are counted."""
+_MOST_YEARS = 1_000.0
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,18 @@ class RuleLimit:
     detects: float
     """The drop that is found on the first night with a probability of 80%."""
     sees: bool
-    """Whether that is less than all that can fall."""
+    """Whether that is less than all that can fall, or a fall to 0 is found."""
     false_alarms: float
     """Expected number a year on which the rule fires without a change."""
+
+    @property
+    def false_alarms_text(self) -> str:
+        """`at most 0.24 false alarms a year`, or in how many years there is one."""
+        if self.false_alarms >= _RARE:
+            return f"at most {self.false_alarms:.2g} false alarms a year"
+        years = min(1 / self.false_alarms, _MOST_YEARS) if self.false_alarms else _MOST_YEARS
+        step = 10 ** math.floor(math.log10(years))
+        return f"less than one false alarm in {years // step * step:,.0f} years"
 
 
 def rule_limit(
@@ -67,6 +79,8 @@ def rule_limit(
         limit    = min(max_drop, max_share * mean),   max_share = 0.5 where the default rule's
                    share of the mean is less than z_(1-a) se
         detects  = max(limit, z_(1-a) se) + z_0.8 se
+        sees     if detects, or max(limit, z_(1-a) se_night) + z_0.8 se_night sqrt(1/7), is less
+                 than the mean: a night that fell to 0 has no spread
         a year   = 365 (1 - Phi(max(limit / se, z_(1-a))))
 
     `false_alarms` is the share `a` of nights without a change on which a rule may fire. It takes
@@ -86,7 +100,8 @@ def rule_limit(
     share = rule.max_share if noise <= (rule.max_share or 1.0) * mean else _NOISY_SHARE
     fitted = rule.model_copy(update={"max_drop": max_drop, "max_share": share})
     limit = fitted.allowed_drop(mean)
-    detects = max(limit, noise) + _z(POWER) * error
+    detects, falls = max(limit, noise) + _z(POWER) * error, can_fall(rule.metric, mean)
+    whole = max(limit, _z(1 - false_alarms) * night) + _z(POWER) * night / NIGHTS_BEFORE**0.5
     return RuleLimit(
         metric=rule.metric,
         mean=mean,
@@ -96,7 +111,7 @@ def rule_limit(
         severity=rule.severity,
         least=_floor(mean, _spread(known, night)) if usual <= _SMALL else None,
         detects=detects,
-        sees=detects < can_fall(rule.metric, mean),
+        sees=detects < falls or whole < falls < math.inf,
         false_alarms=_DAYS * _chance(max(limit, noise), error),
     )
 

@@ -115,7 +115,7 @@ def _rule(one: RuleLimit, embedded: bool, able: Sequence[str]) -> list[str]:
     severity = "" if one.severity == "critical" else f", severity: {one.severity}"
     sees = (
         f"Mean now {one.mean:.2g}. A drop of {one.detects:.2g} is found on the first night in 80% "
-        f"of cases; at most {one.false_alarms:.1f} false alarms a year."
+        f"of cases; {one.false_alarms_text}."
         if one.sees
         else f"{blind_text(one.metric, one.mean, one.detects, able)}."
     )

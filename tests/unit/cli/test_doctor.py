@@ -54,6 +54,14 @@ def test_a_night_that_works(run: Run, tmp_path: Path, slack_server: SlackServer)
     assert lines[0] == "ok       settings: data set default, 1 metrics"
 
 
+def test_rules_of_wrong_settings_are_not_judged(run: Run, tmp_path: Path) -> None:
+    """They would be called ok below the line that says they cannot be used."""
+    rules = [{"metric": "context_recal", "min": 0.5}]
+    found = checks(run, dataset(tmp_path, alerts={"rules": rules}))
+    assert found["settings"][0] == "failed"
+    assert "alert rules" not in found
+
+
 @pytest.mark.parametrize(
     ("settings", "check", "said"),
     [

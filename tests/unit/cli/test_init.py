@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -387,7 +388,7 @@ def test_no_limit_is_more_than_what_can_fall(
     assert found is not None
     written = Rule(metric=rule.metric, max_drop=found.max_drop, max_share=found.max_share)
     assert not why_it_cannot_fire(written, Known(mean=mean, rows=rows))
-    assert found.sees == (found.detects < mean)
+    assert found.sees or found.detects >= mean
     assert found.least is None or mean / 2 - 0.01 <= found.least <= 0.85 * mean + 1e-9
 
 
@@ -403,6 +404,32 @@ def test_a_floor_is_where_the_metric_would_hurt() -> None:
     found = rule_limit(restless, 200, DEFAULT_RULES[0], false_alarms=0.01)
     assert found is not None
     assert found.least == pytest.approx(0.86 - 3 * 0.08)
+
+
+@pytest.mark.parametrize(
+    ("a_year", "text"),
+    [
+        (1.234, "at most 1.2 false alarms a year"),
+        (0.1, "at most 0.1 false alarms a year"),
+        (0.03, "less than one false alarm in 30 years"),
+        (0.0028, "less than one false alarm in 300 years"),
+        (0.0, "less than one false alarm in 1,000 years"),
+    ],
+)
+def test_rare_false_alarms_are_told_in_years(a_year: float, text: str) -> None:
+    """No rule has "0.0 false alarms a year"."""
+    found = rule_limit([summary(0.6, 0.05, 1000)], 1000, DEFAULT_RULES[0], false_alarms=0.01)
+    assert found is not None
+    assert replace(found, false_alarms=a_year).false_alarms_text == text
+
+
+def test_a_metric_whose_fall_to_0_is_found_can_see_a_regression() -> None:
+    """A night that fell to 0 has no spread of its own; one with a larger spread stays blind."""
+    for mde, sees in ((0.06, True), (0.07, False)):
+        found = rule_limit([summary(0.07, mde, 100)], 100, DEFAULT_RULES[0], false_alarms=0.01)
+        assert found is not None
+        assert found.detects > found.mean
+        assert found.sees is sees
 
 
 def test_more_rows_a_night_see_smaller_drops() -> None:

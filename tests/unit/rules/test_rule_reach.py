@@ -172,3 +172,20 @@ def test_doctor_knows_what_is_missing_for_good(tmp_path: Path) -> None:
         "max_quarantined: 1 cannot fire",
     ):
         assert reason in text
+
+
+def test_a_small_mean_whose_fall_to_0_is_found_is_seen() -> None:
+    """One answer in ten has a score: drops by chance are as large as the mean, a fall to 0 is
+    significant all the same.
+    """
+    for rows in (30, 100):
+        nights = [
+            a_night(scores([0.7 if n % 10 == ago else 0.0 for n in range(rows)]), ago=ago)
+            for ago in range(8)
+        ]
+        settings = AlertSettings(rules=(Rule(metric=RECALL, max_drop=0.1, max_share=0.5),))
+        findings = hold_rules(settings, nights[0], nights[1:])
+        (found,) = [one for one in findings if one.kind == "metric"]
+        assert found.mde is not None and found.baseline is not None
+        assert found.mde > found.baseline == pytest.approx(0.07)
+        assert found.sees

@@ -254,3 +254,22 @@ def test_a_drop_of_the_detectable_size_is_above_the_limit_and_significant(limit:
     fallen = [drop(before, side((0.7 - effect + one).tolist())) for one in noise]
     share = float(np.mean([one.drop > limit and one.p_value < 0.001 for one in fallen]))
     assert 0.74 <= share <= 0.88
+
+
+@pytest.mark.parametrize("count", [12, 40])
+@pytest.mark.parametrize("names", ["qq", "qr"])
+def test_the_p_of_a_total_loss_is_that_of_zeros(count: int, names: str) -> None:
+    """Of the same questions and of others, by few questions and by many."""
+    before = {f"{names[0]}{n}": [n % 3 / 5] for n in range(count)}
+    now = {f"{names[1]}{n}": [n % 4 / 5] for n in range(count)}
+    found, lost = compare(before, now), compare(before, {name: [0.0] for name in now})
+    assert found is not None and lost is not None
+    assert found.paired == (names == "qq")
+    assert found.p_of_all == pytest.approx(lost.p_value)
+
+
+def test_scores_without_a_lowest_value_have_no_total_loss() -> None:
+    """What can fall is not known."""
+    found = compare({"a": [5.0], "b": [7.0]}, {"a": [4.0], "b": [6.0]})
+    assert found is not None
+    assert found.p_of_all == 1.0
