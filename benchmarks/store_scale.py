@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from ragmetrics.judges import EMBEDDING, ReplyCache
 from ragmetrics.judges.reply_cache import ReplyIndex
-from ragmetrics.judges.reply_files import SCHEMA, WantedReply, write
+from ragmetrics.judges.reply_tables import SCHEMA, WantedReply, write
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files
 

@@ -16,7 +16,7 @@ from ragmetrics.delivery.alert_store import AlertStore, Undelivered
 from ragmetrics.delivery.slack_threads import Threads
 from ragmetrics.delivery.write_back.outbox import WaitingNight
 from ragmetrics.judges.batch_lifecycle import BatchRecord
-from ragmetrics.judges.reply_files import SCHEMA as REPLY_SCHEMA
+from ragmetrics.judges.reply_tables import SCHEMA as REPLY_SCHEMA
 from ragmetrics.people.calibration.store import PART_SCHEMA
 from ragmetrics.records import (
     Calibration,

@@ -82,16 +82,10 @@ from .run_limits import (
     budget_in_use as budget_in_use,
     use_budget as use_budget,
 )
-from .transport import (
-    find_access as find_access,
-)
-from .word_frequencies import (
-    Corpus as Corpus,
-)
-from .reply_files import (
-    CachedReply as CachedReply,
-    outdated_replies as outdated_replies,
-)
+from .transport import find_access as find_access
+from .word_frequencies import Corpus as Corpus
+from .reply_files import outdated_replies as outdated_replies
+from .reply_tables import CachedReply as CachedReply
 from .learned_judge import (
     CODE_VERSION as CODE_VERSION,
     FOLDS as FOLDS,

@@ -24,7 +24,7 @@ from ragmetrics.judges.client_base import (
 )
 from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.reply_cache import ReplyCache
-from ragmetrics.judges.reply_files import CachedReply
+from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.row_first import is_cacheable
 from ragmetrics.records import Answer, Ask, Embed, Request, Status
 from ragmetrics.text import is_refusal, shorten

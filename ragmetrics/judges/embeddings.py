@@ -42,7 +42,7 @@ from ragmetrics.judges.client_base import (
 )
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.reply_cache import EMBEDDING, ReplyCache
-from ragmetrics.judges.reply_files import CachedReply
+from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.responses import UNREADABLE, Oversized, RequestRejected, count, mapping
 from ragmetrics.judges.run_limits import (
     Expectation,

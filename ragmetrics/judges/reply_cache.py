@@ -32,21 +32,23 @@ import pyarrow as pa
 
 from ragmetrics.errors import StoreError
 from ragmetrics.judges.reply_files import (
+    BucketWriteAheadLog,
+    FileWriteAheadLog,
+    ReplyFile,
+    ScanReport,
+    listed,
+    read_all,
+    try_lock,
+)
+from ragmetrics.judges.reply_tables import (
     ALWAYS,
     FULL,
     LOGGED,
     SCHEMA,
-    BucketWriteAheadLog,
     CachedReply,
-    FileWriteAheadLog,
     Keys,
-    ReplyFile,
-    ScanReport,
     WantedReply,
-    listed,
     new_name,
-    read_all,
-    try_lock,
     write,
 )
 from ragmetrics.records import Vector

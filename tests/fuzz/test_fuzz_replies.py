@@ -23,7 +23,7 @@ from ragmetrics.judges.batch_files import Fault, read_outputs
 from ragmetrics.judges.embeddings import _embedded
 from ragmetrics.judges.live import read_reply
 from ragmetrics.judges.replayed import RecordedJudge
-from ragmetrics.judges.reply_files import CachedReply, read_lines
+from ragmetrics.judges.reply_tables import CachedReply, read_lines
 from ragmetrics.judges.responses import MOST_TOKENS, UNREADABLE, error_from_response, used_up
 from ragmetrics.metrics import GRADE, NEEDED
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS

@@ -23,7 +23,7 @@ from ragmetrics.delivery.slack_threads import Threads, load_threads
 from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus, ReplyCache
-from ragmetrics.judges.reply_files import CachedReply
+from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.people import load_history
 from ragmetrics.records import LogRow, Score, Source, SpendLimits, Usage
 from ragmetrics.rules import silences

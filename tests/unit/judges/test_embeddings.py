@@ -13,7 +13,7 @@ from ragmetrics.errors import JudgeError, Unanswered
 from ragmetrics.judges import EMBEDDING, Corpus, EmbeddingClient, HashedEmbedder, ReplyCache
 from ragmetrics.judges.base import Embedded
 from ragmetrics.judges.embeddings import VectorChecks
-from ragmetrics.judges.reply_files import CachedReply
+from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.records import Answer, Embed
 from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import Files

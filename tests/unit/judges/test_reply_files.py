@@ -18,7 +18,7 @@ import pytest
 
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import ReplyCache, reply_cache as compaction, reply_files as judgement_files
-from ragmetrics.judges.reply_files import CachedReply
+from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ragmetrics.judges import ReplyCache, reply_files as journal
-from ragmetrics.judges.reply_files import CachedReply
+from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import FileInfo, Files
 
@@ -147,7 +147,7 @@ WRITER = """
 import asyncio, sys
 from ragmetrics.storage.files import Files
 from ragmetrics.judges.reply_cache import ReplyCache
-from ragmetrics.judges.reply_files import CachedReply
+from ragmetrics.judges.reply_tables import CachedReply
 async def write():
     judgements = ReplyCache(Files(sys.argv[1]), "f00d", "00000000", "ffffffff")
     for number in range(1_000_000):

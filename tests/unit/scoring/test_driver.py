@@ -13,7 +13,7 @@ import pytest
 
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import ReplyCache
-from ragmetrics.judges.reply_files import CachedReply
+from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.metrics import select
 from ragmetrics.records import Ask, LogRow, Status
 from ragmetrics.records.manifest import Usage
