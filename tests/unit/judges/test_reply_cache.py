@@ -14,7 +14,7 @@ import pytest
 
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import EMBEDDING, ReplyCache
-from ragmetrics.judges.reply_files import CachedReply
+from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.storage import Files
 
 pytestmark = pytest.mark.process

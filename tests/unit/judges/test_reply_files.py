@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.errors import StoreError
-from ragmetrics.judges import ReplyCache, reply_cache as compaction, reply_files as judgement_files
+from ragmetrics.judges import ReplyCache, reply_cache as compaction, reply_tables
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files
@@ -115,7 +115,7 @@ def test_merging_drops_what_is_double_and_what_has_expired(files: Files) -> None
 
 def test_a_full_file_is_merged_no_more(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a night's work does not grow with the store; a merge fills one file after another."""
-    monkeypatch.setattr(judgement_files, "FULL", 1)
+    monkeypatch.setattr(reply_tables, "FULL", 1)
     monkeypatch.setattr(compaction, "FULL", 1)
     monkeypatch.setattr("ragmetrics.judges.reply_cache._BATCH_ROWS", 3)
     night(files, range(10))
