@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Iterator
 
-from ragmetrics.judges import Corpus, EmbeddedJudge
+from ragmetrics.judges import Corpus, LexicalJudge
 from ragmetrics.metrics import GRADE
 from ragmetrics.records import Ask
 
@@ -32,7 +32,7 @@ def _rate(rows: int, size: int) -> float:
     corpus = Corpus()
     for question, context in pairs:
         corpus.add([context], question)
-    judge = EmbeddedJudge(corpus)
+    judge = LexicalJudge(corpus)
     asks = [Ask(GRADE, {"question": question, "context": context}) for question, context in pairs]
 
     async def grade_all() -> float:

@@ -120,7 +120,7 @@ _LOST = {
 
 def _in_batches(settings: Settings) -> bool:
     """Whether all parts should begin in one process, because their requests wait for each other."""
-    return any(one.name == "openai-batch" for one in settings.panel)
+    return any(one.waits for one in settings.panel)
 
 
 def _threads(settings: Settings, parts: int) -> int:

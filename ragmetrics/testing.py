@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from ragmetrics.config import AlertSettings
 from ragmetrics.delivery import EvaluationResult, TargetError, TargetKind
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.judges import Corpus, EmbeddedJudge, HashedEmbedder
+from ragmetrics.judges import Corpus, HashedEmbedder, LexicalJudge
 from ragmetrics.logs import LogSet, Place, Preset, Skipped, interpret
 from ragmetrics.metrics import Metric
 from ragmetrics.records import (
@@ -207,7 +207,7 @@ def _answer(request: Request) -> Answer:
         return HashedEmbedder(corpus).embed_at_once(request.input)
     if request.prompt.baseline is None:
         return Unanswered(Status.JUDGE_FAILED, "no baseline")
-    return EmbeddedJudge(corpus).verdict(request)
+    return LexicalJudge(corpus).verdict(request)
 
 
 def _check_score(metric: Metric, score: Score) -> None:
@@ -228,7 +228,7 @@ def _check_replies(request: Ask) -> None:
         except UnreadableReply:
             continue
     if not prompt.verbatim:
-        verdict = EmbeddedJudge(Corpus()).verdict(request)
+        verdict = LexicalJudge(Corpus()).verdict(request)
         prompt = replace(prompt, check=None)  # a baseline need not write all that is asked for
         text = f"Here it is:\n```json\n{verdict.model_dump_json()}\n```"
         _hold(prompt.parse(text, request.data) == verdict, f"{prompt.name}: its verdict is read")

@@ -26,7 +26,7 @@ from benchmarks.moving_world import data_folder
 from ragmetrics.config import SampleSettings
 from ragmetrics.judges import (
     Corpus,
-    EmbeddedJudge,
+    LexicalJudge,
     EmbeddingClient,
     HashedEmbedder,
     JudgeClient,
@@ -211,7 +211,7 @@ def rated_night() -> Night | None:
 
 
 async def _embedded(corpus: Corpus, metric: str, rows: Sequence[LogRow]) -> list[float | None]:
-    judge = Member(JudgeClient(EmbeddedJudge(corpus), EmbeddingClient(HashedEmbedder(corpus))))
+    judge = Member(JudgeClient(LexicalJudge(corpus), EmbeddingClient(HashedEmbedder(corpus))))
     scorer, (chosen,) = CheapScorer(CheapJudges(judge)), select([metric])
     return [(await scorer.guesses([chosen], row))[metric].value for row in rows]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks.moving_world import data_folder
 from ragmetrics.config import make_settings
-from ragmetrics.judges import Corpus, EmbeddedJudge
+from ragmetrics.judges import Corpus, LexicalJudge
 from ragmetrics.people.calibration.labelled_sets import LabelledSet, read_sets, targets
 from ragmetrics.people.calibration.thresholds import fit_certain_thresholds
 from ragmetrics.people.calibration.units import Unit
@@ -63,7 +63,7 @@ def _units(labelled: LabelledSet) -> Iterator[Unit]:
     corpus = Corpus()
     for one in labelled.rows:
         corpus.add(one.labelled.row.retrieved_contexts, one.labelled.row.user_input)
-    judge = EmbeddedJudge(corpus)
+    judge = LexicalJudge(corpus)
     (target,) = targets(["context_relevance"])
     for row in labelled.rows:
         for asked in row.questions[target.metric]:

@@ -40,7 +40,7 @@ from benchmarks.moving_world import data_folder
 from ragmetrics.config import make_settings
 from ragmetrics.judges import (
     Corpus,
-    EmbeddedJudge,
+    LexicalJudge,
     Features,
     fold_of,
     levels_of,
@@ -105,7 +105,7 @@ def counted(labelled: LabelledSet) -> Corpus:
 def gather(labelled: LabelledSet) -> Iterator[Labelled]:
     """The metrics of a set that have labels of both classes."""
     corpus = counted(labelled)
-    features, judge = Features(corpus), EmbeddedJudge(corpus)
+    features, judge = Features(corpus), LexicalJudge(corpus)
     for target in targets(None):
         found = _items(labelled, target, features, judge)
         if found is not None:
@@ -113,7 +113,7 @@ def gather(labelled: LabelledSet) -> Iterator[Labelled]:
 
 
 def _items(
-    labelled: LabelledSet, target: LabelTarget, features: Features, judge: EmbeddedJudge
+    labelled: LabelledSet, target: LabelTarget, features: Features, judge: LexicalJudge
 ) -> Labelled | None:
     x, levels, embedded, questions, rows, top = [], [], [], [], [], 1
     for row in labelled.rows:
@@ -309,7 +309,7 @@ def means_alone(labelled: LabelledSet, metric: str) -> tuple[float, float, float
     """
     corpus = counted(labelled)
     (target,) = (one for one in targets(None) if one.metric == metric)
-    judge = EmbeddedJudge(corpus)
+    judge = LexicalJudge(corpus)
     used = _items(labelled, target, Features(corpus), judge)
     other = _items(labelled, target, Features(Corpus()), judge)
     if used is None or other is None:

@@ -45,7 +45,7 @@ def batches(
     if not records and not files.exists(""):
         raise InputError(f"{files.uri()}: there is no such store")
     # One of the panel may be the batch judge; without settings, the key of any OpenAI judge.
-    judge = next((one for one in chosen.panel if one.name == "openai-batch"), None)
+    judge = next((one for one in chosen.panel if one.waits), None)
     judge = judge or judged_by(chosen, "openai-batch").panel[0]
     judge = judge.model_copy(update={"base_url": base_url}) if base_url else judge
     found = asyncio.run(_states(judge, records, cancel)) if records else []

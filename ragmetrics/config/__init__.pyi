@@ -12,6 +12,12 @@ from .overrides import (
     with_budget as with_budget,
     with_preset as with_preset,
 )
+from .judge_kinds import (
+    JUDGES as JUDGES,
+    JudgeKind as JudgeKind,
+    is_lexical as is_lexical,
+    judge_kind as judge_kind,
+)
 from .presets import (
     PRESETS as PRESETS,
 )
@@ -32,7 +38,9 @@ from .write_back import (
 )
 from .judge import (
     EmbeddingSettings as EmbeddingSettings,
+    JudgeChoice as JudgeChoice,
     JudgeSettings as JudgeSettings,
+    judge_settings as judge_settings,
     SettingsModel as SettingsModel,
     api_key as api_key,
     file_and_judge as file_and_judge,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,12 +13,15 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
+    SerializeAsAny,
+    TypeAdapter,
     ValidationError,
     field_validator,
     model_validator,
 )
 
 from ragmetrics.config.endpoints import BaseUrl, url_of_environment
+from ragmetrics.config.judge_kinds import JUDGES, JudgeKind, judge_kind, known_judge
 from ragmetrics.config.prompt_layout import (
     PromptLayout,
     caches_from_1024_tokens,
@@ -27,9 +29,8 @@ from ragmetrics.config.prompt_layout import (
 )
 from ragmetrics.config.retired import without_retired
 from ragmetrics.errors import SettingsError
+from ragmetrics.plugins import UnknownPlugin
 from ragmetrics.records import explain_validation_error
-
-_JUDGES = ("embedded", "learned", "local", "openai", "openai-batch", "rerank")
 
 
 class SettingsModel(BaseModel):
@@ -70,12 +71,9 @@ class JudgeSettings(SettingsModel):
     """A judge: `judge: embedded`, or a mapping with more settings."""
 
     name: str = "embedded"
-    """`embedded`, `learned`, `local`, `local:MODEL`, `openai`, `openai-batch`, `rerank` or
-    `recorded:PATH`. `local` needs the extra `retrieval-nightly[local]`."""
-    learned_from: Annotated[JudgeSettings | None, BeforeValidator(as_mapping)] = Field(
-        None, alias="from"
-    )
-    """`learned` only: the judge over a network whose verdicts in the store it was fitted on."""
+    """`embedded` (or `lexical`), `learned`, `local`, `local:MODEL`, `openai`, `openai-batch`,
+    `rerank`, `recorded:PATH`, or a judge of another package. `local` needs the extra
+    `retrieval-nightly[local]`."""
     model: str = "gpt-4.1-mini"
     """The model, by the name that the endpoint uses."""
     base_url: BaseUrl = None
@@ -134,24 +132,55 @@ class JudgeSettings(SettingsModel):
     usd_per_million_completion_tokens: float | None = Field(None, ge=0)
     """Price of completion tokens. None: unknown."""
 
-    thresholds: tuple[float, float] | None = None
-    """`rerank` only: the scores from which a context gets grade 1 and grade 2. `ragmetrics
-    calibrate` fits them."""
+    @property
+    def kind(self) -> JudgeKind:
+        """What it can do."""
+        return judge_kind(self.name)
+
+    @property
+    def argument(self) -> str:
+        """What follows the colon of its name, such as the model of `local:MODEL`."""
+        return self.name.partition(":")[2]
 
     @property
     def remote(self) -> bool:
         """True for a judge that is called over a network and paid for."""
-        return self.live or self.name == "openai-batch"
+        return self.kind.remote
 
     @property
     def reads_prompts(self) -> bool:
         """True for a language model: it follows instructions, and can write."""
-        return self.name in ("openai", "openai-batch")
+        return self.kind.reads_prompts
 
     @property
     def live(self) -> bool:
         """True for a remote judge that answers each request at once: not for a batch."""
-        return self.name in ("openai", "rerank")
+        return self.kind.live
+
+    @property
+    def waits(self) -> bool:
+        """True for a remote judge whose answers come together, hours later."""
+        return self.remote and not self.live
+
+    @property
+    def teacher(self) -> JudgeSettings | None:
+        """The judge whose verdicts can be learned: itself if it is paid for."""
+        return self if self.remote else None
+
+    @classmethod
+    def taken_from(cls, other: JudgeSettings) -> Mapping[str, Any]:
+        """What a judge of this kind takes from the settings of another one that it replaces."""
+        return {}
+
+    @classmethod
+    def plugin_keys(cls) -> dict[str, str]:
+        """The keys that single kinds of judges add, with the names of the kinds."""
+        return {
+            field.alias or key: kind.key
+            for kind in JUDGES.bundled.values()
+            for key, field in kind.settings.model_fields.items()
+            if key not in JudgeSettings.model_fields
+        }
 
     @property
     def begins_with_row(self) -> bool:
@@ -162,8 +191,7 @@ class JudgeSettings(SettingsModel):
         """
         if self.prompt_layout == "auto":
             return self._is_served_by_a_cache
-        reads = self.reads_prompts or self.name.startswith("recorded:")
-        return reads and self.prompt_layout == "row_first"
+        return self.kind.writes and self.prompt_layout == "row_first"
 
     @property
     def _is_served_by_a_cache(self) -> bool:
@@ -179,7 +207,7 @@ class JudgeSettings(SettingsModel):
     def lexical(self) -> bool:
         """True for a judge that answers by the baselines of prompts: it cannot write, and its
         replies depend on word frequencies in all rows."""
-        return self.name.partition(":")[0] in ("embedded", "learned", "local")
+        return self.kind.lexical
 
     def usd(
         self, prompt_tokens: float, completion_tokens: float, cached: float = 0
@@ -189,8 +217,8 @@ class JudgeSettings(SettingsModel):
             self.usd_per_million_prompt_tokens,
             self.usd_per_million_completion_tokens,
         )
-        if self.name == "rerank":
-            completion = 0.0  # it writes nothing
+        if self.remote and not self.kind.writes:
+            completion = 0.0
         if prompt is None or completion is None:
             return None
         of_cached = self.usd_per_million_cached_tokens
@@ -207,38 +235,34 @@ class JudgeSettings(SettingsModel):
             return None
         return round(cached * (prompt - of_cached) / 1e6, 6)
 
-    @model_validator(mode="after")
-    def _reranks(self) -> JudgeSettings:
-        if self.name != "rerank":
-            if self.thresholds is not None:
-                raise ValueError("thresholds: has an effect on the judge rerank only")
-            return self
-        if self.base_url is None:
-            raise ValueError("base_url: the judge rerank needs the address of its server")
-        if self.thresholds and not -math.inf < self.thresholds[0] <= self.thresholds[1] < math.inf:
-            raise ValueError(
-                "thresholds: should be two numbers, the second not below the first, such as "
-                "[0.2, 0.6]"
-            )
-        return self
+    _known = field_validator("name")(known_judge)
 
-    @field_validator("name")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name in _JUDGES or name.startswith(("local:", "recorded:")):
-            return name
-        raise ValueError(f"should be {', '.join(_JUDGES)}, local:MODEL or recorded:PATH")
 
-    @model_validator(mode="after")
-    def _learns_from_a_paid_judge(self) -> JudgeSettings:
-        if self.name != "learned" and self.learned_from is not None:
-            raise ValueError("`from` belongs to the judge `learned`")
-        if self.name == "learned" and (self.learned_from is None or not self.learned_from.remote):
-            raise ValueError(
-                "the judge `learned` needs `from`: the judge openai or openai-batch with its "
-                "settings, whose verdicts are in the store"
-            )
-        return self
+def judge_settings(value: object) -> object:
+    """The settings of a judge by its kind, from a name or a mapping with all keys on one level.
+
+    Raises ValidationError for a mistake, ValueError for a key of another kind of judge.
+    """
+    value = as_mapping(value)
+    if not isinstance(value, Mapping):
+        return value
+    name = value.get("name", JudgeSettings.model_fields["name"].default)
+    try:
+        kind = judge_kind(name) if isinstance(name, str) else None
+    except UnknownPlugin:
+        kind = None
+    model = kind.settings if kind else JudgeSettings
+    own = {one.alias or key for key, one in model.model_fields.items()} | {*model.model_fields}
+    others = JudgeSettings.plugin_keys().items() if value.keys() - own else ()
+    for key, owner in others:
+        if key not in own and value.get(key) is not None:
+            raise ValueError(f"{key}: has an effect on the judge {owner} only")
+    unused = {key for key, _ in others if key not in own}
+    return model.model_validate({key: value[key] for key in value if key not in unused})
+
+
+JudgeChoice = Annotated[SerializeAsAny[JudgeSettings], BeforeValidator(judge_settings)]
+"""A judge with the settings of its kind."""
 
 
 class EmbeddingSettings(SettingsModel):
@@ -299,6 +323,14 @@ def make_section(kind: type[S], key: str, values: Mapping[str, Any]) -> S:
         return kind.model_validate(values)
     except ValidationError as error:
         raise SettingsError(f"{key}: {explain_validation_error(error)}") from None
+
+
+def make_judge_section(values: Mapping[str, Any]) -> JudgeSettings:
+    """Validate a judge that was named on the command line or in Python."""
+    try:
+        return TypeAdapter[JudgeSettings](JudgeChoice).validate_python(values)
+    except ValidationError as error:
+        raise SettingsError(f"judge: {explain_validation_error(error)}") from None
 
 
 def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:

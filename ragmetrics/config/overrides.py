@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragmetrics.config.cascade import check_cascade
-from ragmetrics.config.judge import Budget, JudgeSettings, make_section
+from ragmetrics.config.judge import Budget, JudgeSettings, make_judge_section, make_section
+from ragmetrics.config.judge_kinds import judge_kind
 from ragmetrics.config.presets import known_preset
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import SettingsError
+from ragmetrics.plugins import UnknownPlugin
 
 Judged = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
 """A judge as users write it: a name, a mapping of settings, or a list of these."""
@@ -70,14 +72,22 @@ def _judge_like(
     base: JudgeSettings, judge: str | Mapping[str, Any] | None, more: Mapping[str, str]
 ) -> JudgeSettings:
     own = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
-    known = base.model_dump()
-    if own.get("name", base.name) != base.name:  # `from` belongs to the judge `learned` alone
-        known["learned_from"] = base if own["name"] == "learned" and base.remote else None
+    known: dict[str, Any] = {name: value for name, value in base}
+    if own.get("name", base.name) != base.name:
+        known = {name: known[name] for name in JudgeSettings.model_fields} | _taken(base, own)
     if "from" in own:
-        known.pop("learned_from")
-    found = make_section(JudgeSettings, "judge", {**known, **own, **more})
+        known.pop("learned_from", None)
+    found = make_judge_section({**known, **own, **more})
     if more and not found.remote:
         raise SettingsError(
             f"{next(iter(more))}: has no effect on the judge {found.name}; choose the judge openai"
         )
     return found
+
+
+def _taken(base: JudgeSettings, judge: Mapping[str, Any]) -> dict[str, Any]:
+    """What a judge of another kind takes from the one that it replaces."""
+    try:
+        return dict(judge_kind(str(judge["name"])).settings.taken_from(base))
+    except UnknownPlugin:  # the validation of the name says so
+        return {}

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from ragmetrics.config.judge import SettingsModel, not_bool
+from ragmetrics.config.judge_kinds import judge_kind
 
 
 class SampleSettings(SettingsModel):
@@ -26,6 +27,11 @@ class SampleSettings(SettingsModel):
     cheap: Literal["embedded", "learned"] = "embedded"
     """The judge of all rows. `learned` predicts the verdicts of the judge from those in the store;
     while there are too few of them, or where it is not better, it is the embedded judge."""
+
+    @property
+    def learns(self) -> bool:
+        """True if the cheap judge is fitted to verdicts in the store."""
+        return judge_kind(self.cheap).fitted
 
     _numbers = field_validator("rows", "half_width", "seed", mode="before")(not_bool)
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config.judge_kinds import JUDGES
 from ragmetrics.config.settings import Settings
 from ragmetrics.config.settings_errors import models_in
 from ragmetrics.config.write_back import WriteBackSettings
@@ -23,6 +25,7 @@ def settings_schema() -> dict[str, Any]:
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "Settings of ragmetrics"
     _add_targets(schema)
+    _add_judges(schema)
     described = {one.__name__: one for one in _models(Settings)}
     for name, part in {"Settings": schema, **schema.get("$defs", {})}.items():
         for key, text in field_docstrings(described[name]).items() if name in described else ():
@@ -48,6 +51,18 @@ def _add_targets(schema: dict[str, Any]) -> None:
             "default": None,
             "description": (model.__doc__ or "").partition("\n")[0],
         }
+
+
+def _add_judges(schema: dict[str, Any]) -> None:
+    """The keys that single kinds of judges add, beside those of all judges."""
+    section = schema["$defs"]["JudgeSettings"]["properties"]
+    for kind in JUDGES.bundled.values():
+        if kind.settings is not JudgeSettings:
+            part = kind.settings.model_json_schema(ref_template="#/$defs/{model}")
+            part = part["$defs"].pop(kind.settings.__name__) if "$ref" in part else part
+            texts = field_docstrings(kind.settings)
+            for key in part["properties"].keys() - section.keys():
+                section[key] = {**part["properties"][key], "description": texts[key]}
 
 
 def _or_name(mapping: Mapping[str, Any]) -> dict[str, Any]:

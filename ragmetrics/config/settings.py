@@ -28,6 +28,7 @@ from ragmetrics.config.gate import GateSettings
 from ragmetrics.config.judge import (
     Budget,
     EmbeddingSettings,
+    JudgeChoice,
     JudgeSettings,
     SettingsModel,
     as_mapping,
@@ -126,9 +127,9 @@ class Settings(BaseSettings):
     """Names of metrics, or names with parameters: `{context_precision: {relevant_from: 2}}`."""
     prompts: str | None = None
     """A folder of YAML files that replace or translate prompts."""
-    judge: Annotated[JudgeSettings, BeforeValidator(as_mapping)] = JudgeSettings()
+    judge: JudgeChoice = JudgeSettings()
     """The judge, by its name or with more settings."""
-    judges: tuple[Annotated[JudgeSettings, BeforeValidator(as_mapping)], ...] = ()
+    judges: tuple[JudgeChoice, ...] = ()
     """A panel, in place of `judge`: every judge scores every row, or with `aggregate: cascade` as
     many rows as it takes."""
     aggregate: Aggregate = "mean"
@@ -205,7 +206,7 @@ class Settings(BaseSettings):
     def _cascade(self) -> Settings:
         if self.aggregate == "cascade":
             check_cascade(self.judges)
-            if self.sample and self.sample.cheap == "learned":
+            if self.sample and self.sample.learns:
                 raise ValueError(
                     "sample: cheap: learned: a cascade has verdicts of several judges, and its "
                     "last one only those on doubtful requests; use `embedded`"
@@ -250,8 +251,7 @@ class Settings(BaseSettings):
         """True when a sample of the rows is judged. The embedded and the learned judge cost
         nothing, so they always score all rows.
         """
-        free = ("embedded", "learned")
-        return self.sample is not None and any(one.name not in free for one in self.panel)
+        return self.sample is not None and not all(one.kind.free for one in self.panel)
 
     @classmethod
     def settings_customise_sources(
@@ -327,14 +327,11 @@ def _judges_beside(base: Path, settings: Settings) -> dict[str, object]:
 
 
 def _judge_beside(base: Path, judge: JudgeSettings) -> JudgeSettings:
-    """The judge, with the file of a recording, or the folder of a model, found from a folder.
-
-    `local:NAME` is the name of a model; only `local:./PATH` is a folder.
-    """
-    kind, _, place = judge.name.partition(":")
-    if kind == "recorded" or (kind == "local" and place.startswith(("./", "../"))):
-        return judge.model_copy(update={"name": f"{kind}:{_beside(base, place)}"})
-    return judge
+    """The judge, with the file of a recording, or the folder of a model, found from a folder."""
+    place = judge.argument
+    if not place or not judge.kind.is_place(place):
+        return judge
+    return judge.model_copy(update={"name": f"{judge.kind.key}:{_beside(base, place)}"})
 
 
 def _beside(base: Path, location: str) -> str:

@@ -39,7 +39,9 @@ def _meant(place: Sequence[int | str], model: type[BaseModel]) -> str:
 
 def _plugins(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
     """The sections that plugins add to a section."""
-    return getattr(model, "plugin_models", dict)()
+    keys: dict[str, str] = getattr(model, "plugin_keys", dict)()
+    models: dict[str, type[BaseModel]] = getattr(model, "plugin_models", dict)()
+    return dict.fromkeys(keys, BaseModel) | models
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:

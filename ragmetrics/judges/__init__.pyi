@@ -37,7 +37,7 @@ from .embeddings import (
     expected_of as expected_of,
 )
 from .factory import (
-    check_rerankers as check_rerankers,
+    check_judges as check_judges,
     embedding_lexicon as embedding_lexicon,
     files_for as files_for,
     find_learned as find_learned,
@@ -51,7 +51,7 @@ from .factory import (
     names_of as names_of,
 )
 from .lexical_judge import (
-    EmbeddedJudge as EmbeddedJudge,
+    LexicalJudge as LexicalJudge,
     HashedEmbedder as HashedEmbedder,
 )
 from .probe import (

@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from ragmetrics.records import Ask, Prompt, Vector
+
+if TYPE_CHECKING:
+    from ragmetrics.judges.word_frequencies import Corpus
+    from ragmetrics.storage import Files
 
 HEDGED = "hedged"
 """Among the failures of a reply: its requests that were sent a second time (see `hedging`)."""
@@ -34,6 +38,19 @@ class Reply:
     """Number of requests that it answers at no further cost; 0: it took a request of its own."""
     shares_request: bool = False
     """Whether another reply carries the cost of the request that brought it."""
+
+
+@dataclass(frozen=True)
+class JudgeParts:
+    """What a judge may be made from, beside its settings."""
+
+    corpus: Corpus
+    """The word frequencies of the night."""
+    files: Files | None = None
+    """The store: a batch judge records its batches there, processes share limits, a fitted judge
+    has its model there."""
+    key: SecretStr | None = None
+    """The key of its endpoint; None if its variable is not set."""
 
 
 class Judge(Protocol):
@@ -90,6 +107,14 @@ def changed_parameters(judges: Mapping[str, Judge]) -> dict[str, str]:
         for name, judge in judges.items()
         if isinstance(judge, ChangesParameters) and judge.changed_parameters
     }
+
+
+@runtime_checkable
+class KnowsLayout(Protocol):
+    """A judge that can answer prompts in one layout alone, as a recording can."""
+
+    row_first: bool
+    """Whether its prompts begin with the row."""
 
 
 @runtime_checkable

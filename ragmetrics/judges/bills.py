@@ -144,8 +144,8 @@ class MeteredJudge:
         """The bill of a request that is about to be sent."""
         chosen = self.settings
         kind = self._expected[(chosen.model if chosen else "", request.prompt.name)]
-        if chosen and chosen.name == "rerank":
-            kind.completion = 0.0  # it writes nothing
+        if chosen and not chosen.kind.writes:
+            kind.completion = 0.0
         forecast = Forecast(
             kind,
             len(request.prompt.system) + len(request.text),

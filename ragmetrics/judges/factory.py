@@ -13,19 +13,15 @@ from collections.abc import Sequence
 from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings, Settings, api_key
-from ragmetrics.errors import JudgeRefused, SettingsError
-from ragmetrics.judges.base import Embedder, Judge, Reply, only_of
+from ragmetrics.errors import JudgeRefused
+from ragmetrics.judges.base import Embedder, Judge, JudgeParts, KnowsLayout, Reply, only_of
 from ragmetrics.judges.learned_judge import CODE_VERSION, LearnedJudge
-from ragmetrics.judges.lexical_judge import EmbeddedJudge
 from ragmetrics.judges.local import (
     MODEL as LOCAL_MODEL,
     EmbeddingLexicon,
     LocalEmbedder,
-    LocalJudge,
     load_encoder,
-    model_of,
 )
-from ragmetrics.judges.replayed import RecordedJudge
 from ragmetrics.judges.row_first import RowFirst
 from ragmetrics.judges.transport import find_access
 from ragmetrics.judges.word_frequencies import Corpus
@@ -37,33 +33,21 @@ _NO_KEY = SecretStr("none")  # of judges that send no request
 
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
     """The judges of the settings. Raises JudgeRefused if none of them has its key."""
-    check_rerankers(settings)
+    check_judges(settings)
     made = [make_member(one, corpus, files_for(settings, one, files)) for one in settings.panel]
     expect_some(made)
     return made
 
 
-def check_rerankers(settings: Settings) -> None:
-    """Raise SettingsError for a judge that is the reranker of the retriever: it would judge itself,
-    and find its own first contexts the best.
-    """
-    own = settings.retriever.reranker if settings.retriever else None
-    for one in settings.panel:
-        if own and one.name == "rerank" and _model_name(one.model) == _model_name(own):
-            raise SettingsError(
-                f"judge: the retriever ranks by {own} (`retriever: reranker:`), so the judge "
-                "rerank would judge itself; choose another model"
-            )
-
-
-def _model_name(model: str) -> str:
-    """The name of a model without its owner."""
-    return model.rpartition("/")[2].casefold()
+def check_judges(settings: Settings) -> None:
+    """Raise SettingsError where other settings are in the way of a judge."""
+    for judge in settings.panel:
+        judge.kind.check(judge, settings)
 
 
 def files_for(settings: Settings, judge: JudgeSettings, files: Files | None) -> Files | None:
-    """The store that a judge gets: a learned judge always has one, for its model is in it."""
-    return files or (open_store(settings) if judge.learned_from else None)
+    """The store that a judge gets: a fitted judge always has one, for its model is in it."""
+    return files or (open_store(settings) if judge.kind.fitted else None)
 
 
 def expect_some(judges: Sequence[Judge]) -> None:
@@ -91,7 +75,7 @@ def make_member(judge: JudgeSettings, corpus: Corpus, files: Files | None = None
     except JudgeRefused as error:
         if not judge.remote:
             raise
-        return UnavailableJudge(_remote(judge, files, _NO_KEY), error)
+        return UnavailableJudge(_never_asked(judge, files), error)
 
 
 def make_judge(judge: JudgeSettings, corpus: Corpus, files: Files | None = None) -> Judge:
@@ -100,15 +84,15 @@ def make_judge(judge: JudgeSettings, corpus: Corpus, files: Files | None = None)
     In the store `files` a batch judge records its batches, and the processes that use a live judge
     share its limits.
     """
-    if judge.name == "embedded":
-        return EmbeddedJudge(corpus)
-    if judge.name.partition(":")[0] == "local":
-        return LocalJudge(corpus, model_of(judge.name))
-    if judge.learned_from is not None:
-        return _learned(judge.learned_from, corpus, files)
-    if judge.name.startswith("recorded:"):
-        return RecordedJudge(judge.name.removeprefix("recorded:"))
-    return _remote(judge, files, api_key(judge.api_key_env, os.environ))
+    parts = JudgeParts(corpus, files, api_key(judge.api_key_env, os.environ))
+    made: Judge = judge.kind.make(judge, parts)
+    return made
+
+
+def _never_asked(judge: JudgeSettings, files: Files | None = None) -> Judge:
+    """A judge that is made without its key, for its name and its fingerprint."""
+    made: Judge = judge.kind.make(judge, JudgeParts(Corpus(), files, _NO_KEY))
+    return made
 
 
 def layout_of(chosen: JudgeSettings, made: Judge | None = None) -> RowFirst | None:
@@ -117,20 +101,9 @@ def layout_of(chosen: JudgeSettings, made: Judge | None = None) -> RowFirst | No
     With `prompt_layout: auto`, a recording is replayed in the layout in which it was `made`.
     """
     row_first = chosen.begins_with_row
-    if chosen.prompt_layout == "auto" and isinstance(made, RecordedJudge):
+    if chosen.prompt_layout == "auto" and isinstance(made, KnowsLayout):
         row_first = made.row_first
     return RowFirst() if row_first else None
-
-
-def _learned(judge: JudgeSettings, corpus: Corpus, files: Files | None) -> LearnedJudge:
-    """The newest learned judge that predicts a judge. Raises JudgeRefused if the store has none."""
-    fitted = find_learned(judge, files) if files else None
-    if fitted is None:
-        raise JudgeRefused(
-            f"the learned judge is not fitted to {judge.model} yet, or by an earlier version: "
-            "`ragmetrics learn` fits it to the verdicts in the store"
-        )
-    return make_learned(fitted, corpus)
 
 
 def make_learned(model: LearnedModel, corpus: Corpus) -> LearnedJudge:
@@ -140,7 +113,7 @@ def make_learned(model: LearnedModel, corpus: Corpus) -> LearnedJudge:
 
 def find_learned(judge: JudgeSettings, files: Files) -> LearnedModel | None:
     """The newest learned judge that predicts a judge; None without one of today's features."""
-    found = newest_learned(files, _remote(judge, None, _NO_KEY).fingerprint)
+    found = newest_learned(files, _never_asked(judge).fingerprint)
     made_alike = found and found.code_version == CODE_VERSION and found.features
     return found if made_alike else None
 
@@ -156,22 +129,6 @@ def embedding_lexicon(model: str, corpus: Corpus) -> Lexicon | None:
     return EmbeddingLexicon(corpus, load_encoder(model, 1)) if model else None
 
 
-def _remote(judge: JudgeSettings, files: Files | None, key: SecretStr | None) -> Judge:
-    from ragmetrics.judges.live import LiveJudge
-
-    access = find_access(judge, judge.base_url, key)
-    if judge.name == "rerank":
-        from ragmetrics.judges.rerank import RerankJudge
-
-        return RerankJudge(access, judge, files)
-    if judge.name == "openai-batch":
-        from ragmetrics.judges.batch import BatchJudge
-        from ragmetrics.judges.batch_api import make_client
-
-        return BatchJudge(make_client(access, judge), judge, files)
-    return LiveJudge(access, judge, files)
-
-
 def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None) -> Embedder:
     """The embedder of the settings, or the default one of the judge.
 
@@ -182,10 +139,7 @@ def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None
     from ragmetrics.judges.lexical_judge import HashedEmbedder
 
     chosen = settings.embeddings
-    by_kind = {
-        "openai" if one.reads_prompts else one.name.partition(":")[0]: one
-        for one in reversed(settings.panel)
-    }
+    by_kind = {one.kind.embedder: one for one in reversed(settings.panel) if one.kind.embedder}
     kind: str = chosen.name or next(
         (one for one in ("openai", "local") if one in by_kind), "hashed"
     )
@@ -193,7 +147,7 @@ def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None
         return HashedEmbedder(corpus)
     judge = by_kind.get(kind, settings.panel[0])
     if kind == "local":
-        model = model_of(judge.name) if "local" in by_kind else LOCAL_MODEL
+        model = (judge.argument if "local" in by_kind else "") or LOCAL_MODEL
         return LocalEmbedder(chosen.model or model, chosen.threads)
     key = api_key(chosen.api_key_env or judge.api_key_env, os.environ)
     base_url, model = chosen.base_url or judge.base_url, chosen.model or OPENAI_MODEL

@@ -57,7 +57,7 @@ class BaselineJudge:
         """Nothing to close."""
 
 
-class EmbeddedJudge(BaselineJudge):
+class LexicalJudge(BaselineJudge):
     """The baseline by the overlap of words."""
 
     name = "embedded"

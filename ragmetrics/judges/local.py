@@ -41,11 +41,6 @@ _WINDOW = 800  # characters: about 200 of the 256 word pieces that the model rea
 _ENDS = re.compile(r"(?<=[.!?])\s+|(?<=[。！？؟।])\s*|\n+")
 
 
-def model_of(name: str) -> str:
-    """The model in a judge's name: `local`, or `local:MODEL`."""
-    return name.partition(":")[2] or MODEL
-
-
 class Encoder(Protocol):
     """A loaded model: turns texts into vectors of length one."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ragmetrics.config import JudgeSettings, api_key
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.batch_api import make_client
+from ragmetrics.judges.kinds.rerank import RerankSettings
 from ragmetrics.judges.request_parameters import RequestParameters, refused_parameter
 from ragmetrics.judges.responses import mapping
 from ragmetrics.judges.transport import Access, find_access
@@ -25,14 +26,22 @@ _MOST_SHOWN = 300
 
 
 async def probe_judge(judge: JudgeSettings, *, ask: bool) -> str:
+    """Ask the endpoint of a judge whether it answers, and say what was found.
+
+    Raises JudgeRefused for a wrong key or model, JudgeError where it does not answer.
+    """
+    if judge.kind.probe is None:
+        return f"{judge.name} cannot be asked"
+    return await judge.kind.probe(judge, ask=ask)
+
+
+async def probe_chat(judge: JudgeSettings, *, ask: bool) -> str:
     """Ask for the list of models, which costs nothing, or with `ask` for a reply of one token.
 
     Returns what was found. Raises JudgeRefused for a wrong key or model, JudgeError where the
     endpoint does not answer.
     """
     access = find_access(judge, judge.base_url, api_key(judge.api_key_env, os.environ))
-    if judge.name == "rerank":
-        return await _probe_reranker(judge, access, ask=ask)
     client = make_client(access, judge)
     try:
         with _translated_errors(judge, access):
@@ -44,11 +53,12 @@ async def probe_judge(judge: JudgeSettings, *, ask: bool) -> str:
         await client.close()
 
 
-async def _probe_reranker(judge: JudgeSettings, access: Access, *, ask: bool) -> str:
+async def probe_reranker(judge: RerankSettings, *, ask: bool) -> str:
     """Servers of rerankers have no list of models in common, so only a request shows anything."""
     from ragmetrics.judges.rerank import RerankJudge
     from ragmetrics.metrics import GRADE
 
+    access = find_access(judge, judge.base_url, api_key(judge.api_key_env, os.environ))
     brief = {"retries": 0, "deadline_seconds": _SECONDS}
     reranker = RerankJudge(access, judge.model_copy(update=brief))
     try:

@@ -92,7 +92,7 @@ def translate(
     The first judge of a panel that can translate is asked. Raises InputError if none can,
     JudgeRefused if no request can succeed.
     """
-    judge = next((one for one in settings.panel if not one.lexical and one.name != "rerank"), None)
+    judge = next((one for one in settings.panel if one.kind.writes), None)
     if judge is None:
         raise InputError(
             f"the {settings.panel[0].name} judge cannot translate; name another one: "

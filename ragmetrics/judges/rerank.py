@@ -29,6 +29,7 @@ from ragmetrics.errors import JudgeError, SettingsError
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.bills import Bill, bill_in_use, shared_bill
 from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.kinds.rerank import RerankSettings
 from ragmetrics.judges.responses import Oversized, RequestRejected, count, mapping
 from ragmetrics.judges.run_limits import SpendLimiter, budget_in_use, use_budget
 from ragmetrics.metrics import GRADE
@@ -36,7 +37,6 @@ from ragmetrics.records import Ask, dump_json
 from ragmetrics.text import SizedCache, neutralise
 
 if TYPE_CHECKING:
-    from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.transport import Access
     from ragmetrics.storage import Files
 
@@ -84,7 +84,9 @@ class RerankJudge:
     cacheable = True
     only = ONLY
 
-    def __init__(self, access: Access, settings: JudgeSettings, files: Files | None = None) -> None:
+    def __init__(
+        self, access: Access, settings: RerankSettings, files: Files | None = None
+    ) -> None:
         if settings.thresholds is None:
             raise SettingsError(
                 "judge: thresholds: the judge rerank needs the scores from which a context gets "

@@ -23,7 +23,7 @@ from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.judges import (
     Corpus,
     Embedder,
-    check_rerankers,
+    check_judges,
     files_for,
     make_embedder,
     make_member,
@@ -147,7 +147,7 @@ def _target(settings: Settings, name: str, problem: str) -> str:
 def _settings(settings: Settings) -> str:
     check_rules(settings)
     check_prices(settings)
-    check_rerankers(settings)
+    check_judges(settings)
     return f"data set {settings.dataset}, {len(settings.metrics)} metrics"
 
 

@@ -287,8 +287,8 @@ def estimate(
 
 def _bring_learned(settings: Settings, cache: Files | None) -> None:
     """Copy the learned judges to the settings' store, if the settings use one."""
-    learned = any(one.learned_from for one in settings.panel)
-    cheap = settings.sample is not None and settings.sample.cheap == "learned"
+    learned = any(one.kind.fitted for one in settings.panel)
+    cheap = settings.sample is not None and settings.sample.learns
     if cache and (learned or cheap):
         copy_learned(cache, open_store(settings))
 

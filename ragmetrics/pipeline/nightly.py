@@ -242,8 +242,8 @@ def write_back_night(settings: Settings, manifest: Manifest) -> tuple[WriteBackR
 def learns(settings: Settings) -> bool:
     """Whether the settings use the learned judge: in `sample`, or as a judge."""
     sample = settings.sample if settings.samples else None
-    by_sample = sample is not None and sample.cheap == "learned"
-    return by_sample or any(one.learned_from for one in settings.panel)
+    by_sample = sample is not None and sample.learns
+    return by_sample or any(one.kind.fitted for one in settings.panel)
 
 
 def learn_after_night(settings: Settings) -> LearnedModel | None:

@@ -207,7 +207,7 @@ def _part_slot(settings: Settings) -> AbstractAsyncContextManager[object]:
     """Limits the number of parts in progress, to bound memory. Parts of a batch judge are not
     limited, because a batch collects the requests of all parts.
     """
-    waits = any(one.name == "openai-batch" for one in settings.panel)
+    waits = any(one.waits for one in settings.panel)
     if waits:
         return nullcontext()
     return _part_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_PARTS_AT_ONCE))

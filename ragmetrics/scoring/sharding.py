@@ -16,7 +16,7 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from ragmetrics.config import Settings
+from ragmetrics.config import Settings, judge_kind
 from ragmetrics.errors import StoreError
 from ragmetrics.logs import LogSet, parquet_extent
 from ragmetrics.metrics import metric_families
@@ -38,9 +38,6 @@ _PARTS = 16
 _ROW_SECONDS = 0.0005
 _KB_SECONDS = 0.0005
 """Reading and writing. Metrics that compare ids cost no more than this."""
-_KB_JUDGED = 0.004
-_KB_JUDGED_BY = {"local": 0.08, "learned": 0.01}
-"""Judges that compute longer than that."""
 
 # A judge at an endpoint, which answers all parts concurrently.
 _LATENCY = 1.0
@@ -110,9 +107,10 @@ def compute_seconds(settings: Settings, size: Extent) -> float:
     a_row, a_kb = _ROW_SECONDS, _KB_SECONDS
     if any(metric.prompts for metric in chosen_metrics(settings)):
         # A batch gets as many shards as a local judge.
-        kinds = [one.name.partition(":")[0] for one in settings.panel if not one.live]
-        kinds += [settings.sample.cheap] if settings.sample and settings.samples else []
-        a_kb += sum(_KB_JUDGED_BY.get(kind, _KB_JUDGED) for kind in kinds)
+        kinds = [one.kind for one in settings.panel if not one.live]
+        cheap = settings.sample.cheap if settings.sample and settings.samples else ""
+        kinds += [judge_kind(cheap)] if cheap else []
+        a_kb += sum(kind.seconds_per_kb for kind in kinds)
     return size.rows * a_row + size.text / 1_000 * a_kb
 
 

@@ -51,10 +51,8 @@ def teacher(settings: Settings) -> JudgeSettings:
     if settings.aggregate == "cascade":
         raise InputError("a cascade has verdicts of several judges, which cannot be learned as one")
     for judge in settings.panel:
-        if judge.remote:
-            return judge
-        if judge.learned_from is not None:
-            return judge.learned_from
+        if judge.teacher is not None:
+            return judge.teacher
     raise InputError("the settings name no judge over a network whose verdicts could be learned")
 
 

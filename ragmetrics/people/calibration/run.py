@@ -190,7 +190,7 @@ def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | No
 def _asked_live(settings: Settings) -> Settings:
     """The same models without batches, as a batch may take a day."""
     live = [
-        one.model_copy(update={"name": "openai"}) if one.name == "openai-batch" else one
+        one.model_copy(update={"name": one.kind.at_once}) if one.kind.at_once else one
         for one in settings.panel
     ]
     several = len(live) > 1

@@ -48,7 +48,7 @@ from ragmetrics.people.calibration.labelled_sets import (
     LabelTarget,
     targets,
 )
-from ragmetrics.people.calibration.thresholds import with_thresholds
+from ragmetrics.people.calibration.thresholds import fits_thresholds, with_thresholds
 from ragmetrics.people.calibration.units import GoldScore, Unit, gold_metrics
 from ragmetrics.records import Answer, Ask, AttackResult, JudgeInfo, LogRow, Request, Status, Usage
 from ragmetrics.scoring import add_price, chosen_metrics, metric_fingerprint, run_metric
@@ -108,13 +108,14 @@ async def judge_set(
         refusals: list[JudgeRefused] = []
         for name, judge, chosen in zip(names_of(judges), judges, settings.panel, strict=True):
             # A reranker's scores are needed too, and a cached reply has its grade alone.
-            kept = None if chosen.name == "rerank" else files
+            reranks = fits_thresholds(chosen)
+            kept = None if reranks else files
             cache = await asyncio.to_thread(_reply_cache, kept, judge, at)
             client = JudgeClient(
                 judge, EmbeddingClient(embedder), reasks=chosen.reasks, cache=cache
             )
             who = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
-            judged = JudgedSet(who, reranks=chosen.name == "rerank")
+            judged = JudgedSet(who, reranks=reranks)
             try:
                 able = [
                     one for one in targets(wanted) if can_answer(judge, known[one.metric].prompts)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from ragmetrics.config import Settings
+from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.people.calibration.units import Unit
 
 FEWEST = 50
@@ -27,6 +27,12 @@ share of the contexts of other grades that are among them; and the confidence in
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int_]
+_KEY = "thresholds"
+
+
+def fits_thresholds(judge: JudgeSettings) -> bool:
+    """Whether a judge has scores, and thresholds from which they are grades."""
+    return _KEY in type(judge).model_fields
 
 
 def with_thresholds(settings: Settings) -> Settings:
@@ -34,8 +40,8 @@ def with_thresholds(settings: Settings) -> Settings:
     thresholds are fitted to.
     """
     panel = tuple(
-        one.model_copy(update={"thresholds": _PROVISIONAL})
-        if one.name == "rerank" and one.thresholds is None
+        one.model_copy(update={_KEY: _PROVISIONAL})
+        if fits_thresholds(one) and getattr(one, _KEY) is None
         else one
         for one in settings.panel
     )

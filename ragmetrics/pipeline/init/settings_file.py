@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from ragmetrics.config import is_lexical
 from ragmetrics.pipeline.init.rule_limits import RuleLimit
 from ragmetrics.rules import blind_text
 
@@ -74,7 +75,7 @@ def _logs(first: FirstSettings) -> list[str]:
 
 
 def _judge(name: str) -> list[str]:
-    if name == "embedded":
+    if is_lexical(name):
         return [
             "# The embedded judge compares words: free, local, a first impression. An LLM judges",
             "# meaning: `name: openai` with the key in OPENAI_API_KEY, and base_url for others.",
@@ -104,7 +105,7 @@ def _alerts(first: FirstSettings) -> list[str]:
     ]
     able = [one.metric for one in first.limits if one.sees]
     for one in first.limits:
-        lines += _rule(one, first.judge == "embedded", able)
+        lines += _rule(one, is_lexical(first.judge), able)
     return lines
 
 

@@ -226,7 +226,7 @@ def _without_key(settings: Settings) -> Settings:
 
 def _batched(chosen: JudgeSettings, kept: Files) -> set[str]:
     """The requests in open batches: a run waits for these at no further cost."""
-    if chosen.name != "openai-batch":
+    if not chosen.waits:
         return set()
     fingerprint = make_member(chosen, Corpus()).fingerprint
     records = BatchRecords(kept, fingerprint).refresh()
@@ -290,7 +290,7 @@ class CountingJudge:
         text = _MARK
         if not self.chosen.remote:
             return Reply(text)
-        if self.chosen.name == "rerank":
+        if self.chosen.kind.joins_contexts:
             return self._counted_context(request, text)
         if self._batched and f"{request.key}-0" in self._batched:
             return Reply(text, known=1)

@@ -18,11 +18,11 @@ from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import (
     Corpus,
-    EmbeddedJudge,
     EmbeddingClient,
     HashedEmbedder,
     JudgeClient,
     LearnedJudge,
+    LexicalJudge,
     Predictor,
     embedding_lexicon,
     find_learned,
@@ -66,7 +66,7 @@ def choose_learned(settings: Settings, files: Files) -> tuple[str, str]:
 
     Without `cheap: learned` both are empty; without a judge that is better the path alone.
     """
-    if settings.sample is None or settings.sample.cheap != "learned":
+    if settings.sample is None or not settings.sample.learns:
         return "", ""
     judge = next((one for one in settings.panel if one.remote), None)
     model = find_learned(judge, files) if judge else None
@@ -106,7 +106,7 @@ def learned_correlations(settings: Settings, files: Files) -> dict[str, float]:
 
 def make_cheap_judges(corpus: Corpus, files: Files, path: str = "") -> CheapJudges:
     """The cheap judges of a run; `path`: its learned judge. Raises StoreError if it is missing."""
-    embedded = _member(EmbeddedJudge(corpus), corpus)
+    embedded = _member(LexicalJudge(corpus), corpus)
     if not path:
         return CheapJudges(embedded)
     model = load_learned(files, path)
@@ -120,6 +120,6 @@ def make_cheap_judges(corpus: Corpus, files: Files, path: str = "") -> CheapJudg
     return CheapJudges(embedded, learned, predictor)
 
 
-def _member(judge: EmbeddedJudge | LearnedJudge, corpus: Corpus) -> Member:
+def _member(judge: LexicalJudge | LearnedJudge, corpus: Corpus) -> Member:
     """A member without a reply cache."""
     return Member(JudgeClient(judge, EmbeddingClient(HashedEmbedder(corpus))))

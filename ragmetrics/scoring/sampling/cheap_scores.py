@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ragmetrics.judges import Corpus, EmbeddedJudge, fingerprint
+from ragmetrics.judges import Corpus, LexicalJudge, fingerprint
 from ragmetrics.metrics import Metric
 from ragmetrics.records import LogRow
 from ragmetrics.scoring.metric_run import MetricRun, is_heavy
@@ -74,7 +74,7 @@ def cheap_fingerprint(learned: str = "") -> str:
     """
     if learned:
         return fingerprint("learned", learned.rpartition("/")[0])
-    return EmbeddedJudge(Corpus()).fingerprint
+    return LexicalJudge(Corpus()).fingerprint
 
 
 def load_cheap(files: Files, ref: RunRef, metric: str, shard: int) -> Floats | None:

@@ -301,7 +301,7 @@ def test_equal_questions_are_in_one_fold(question: str) -> None:
     [
         ("learned", "needs `from`"),
         ({"name": "learned", "from": "embedded"}, "needs `from`"),
-        ({"name": "openai", "from": "openai"}, "belongs to the judge `learned`"),
+        ({"name": "openai", "from": "openai"}, "has an effect on the judge learned only"),
     ],
 )
 def test_it_learns_from_a_paid_judge_alone(judge: Any, why: str) -> None:
@@ -316,7 +316,7 @@ def test_another_judge_on_the_command_line_replaces_it() -> None:
     learned_one = judged_by(paid, "learned").judge
     assert learned_one.learned_from == paid.judge
     alone = make_settings({"judge": {"name": "learned", "from": "openai"}})
-    assert judged_by(alone, "embedded").judge.learned_from is None
+    assert judged_by(alone, "embedded").judge.teacher is None
     other = {"name": "learned", "from": {"name": "openai", "model": "n"}}
     of_other = judged_by(alone, other).judge.learned_from
     assert of_other is not None
@@ -483,7 +483,7 @@ def test_the_command_prints_how_good_it_is(
     for one in Path(nightly.store).glob("learned/*/*.json"):
         one.unlink()
     values = nightly.model_dump(mode="json", include={"judge", "logs", "store", "metrics"})
-    values["judge"].pop("learned_from")
+    values["judge"].pop("learned_from", None)
     file = tmp_path / "ragmetrics.yaml"
     file.write_text(json.dumps(values))
     cli(settings=file)

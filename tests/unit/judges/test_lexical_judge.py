@@ -14,7 +14,7 @@ from hypothesis import example, given, strategies as st
 from pydantic import BaseModel
 
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges import Corpus, EmbeddedJudge, HashedEmbedder
+from ragmetrics.judges import Corpus, HashedEmbedder, LexicalJudge
 from ragmetrics.judges.word_frequencies import words
 from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT
@@ -38,7 +38,7 @@ def overlap(*contexts: str, questions: tuple[str, ...] = ()) -> Overlap:
 
 def verdict(prompt: Prompt[BaseModel], data: Data) -> BaseModel:
     """What the judge says, having seen no corpus."""
-    reply = asyncio.run(EmbeddedJudge(Corpus()).reply(Ask(prompt, data), 0))
+    reply = asyncio.run(LexicalJudge(Corpus()).reply(Ask(prompt, data), 0))
     assert reply.verdict is not None
     return reply.verdict
 
@@ -305,7 +305,7 @@ def test_verdicts_pass_the_checks_that_replies_must_pass(question: str, texts: l
 
 def test_refuses_a_prompt_without_a_baseline() -> None:
     """A metric of somebody else's may ask what words cannot tell: the run ends, saying so."""
-    judge = EmbeddedJudge(Corpus())
+    judge = LexicalJudge(Corpus())
     prompt = Prompt("tone", 1, GRADE.verdict, "Grade the tone.")
     with pytest.raises(JudgeRefused, match=r"'tone'.*choose another judge"):
         asyncio.run(judge.reply(Ask(prompt, {}), 0))
@@ -313,7 +313,7 @@ def test_refuses_a_prompt_without_a_baseline() -> None:
 
 def test_says_that_it_is_a_baseline_and_is_not_kept() -> None:
     """Its numbers carry the note everywhere, and cost too little for a store."""
-    judge = EmbeddedJudge(Corpus())
+    judge = LexicalJudge(Corpus())
     assert "baseline" in judge.note
     assert not judge.cacheable
 

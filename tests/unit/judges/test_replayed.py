@@ -15,11 +15,11 @@ from pydantic import BaseModel
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused
 from ragmetrics.judges import (
     Corpus,
-    EmbeddedJudge,
     EmbeddingClient,
     HashedEmbedder,
     Judge,
     JudgeClient,
+    LexicalJudge,
     Recorder,
     replayed as recorded,
 )
@@ -106,14 +106,14 @@ def test_replies_to_one_request_answer_its_attempts_in_order(tmp_path: Path) -> 
 def test_a_recorded_run_gives_the_same_scores(tmp_path: Path) -> None:
     """Recording a run and playing it back is the same run, without the judge."""
     with Recorder(tmp_path / "r.jsonl") as recorder:
-        live = play(EmbeddedJudge(Corpus()), recorder)
+        live = play(LexicalJudge(Corpus()), recorder)
     assert play(RecordedJudge(str(tmp_path / "r.jsonl"))) == live
 
 
 def test_a_request_that_is_not_recorded_fails_its_row_alone(tmp_path: Path) -> None:
     """A recording of yesterday's rows scores those of today that it knows."""
     with Recorder(tmp_path / "all.jsonl") as recorder:
-        play(EmbeddedJudge(Corpus()), recorder)
+        play(LexicalJudge(Corpus()), recorder)
     lines = (tmp_path / "all.jsonl").read_text().splitlines()
     keep = [line for line in lines if json.loads(line)["prompt"] != "support"]
     (tmp_path / "some.jsonl").write_text("\n".join(keep))
@@ -206,7 +206,7 @@ def test_every_verdict_of_ours_fits_when_it_is_played(tmp_path: Path) -> None:
     """Whatever the embedded judge says as it is, of every prompt, is said again."""
     names = [one.name for one in metrics().values() if not one.name.startswith("ragas_")]
     with Recorder(tmp_path / "r.jsonl") as recorder:
-        live = play(EmbeddedJudge(Corpus()), recorder, names)
+        live = play(LexicalJudge(Corpus()), recorder, names)
     assert play(RecordedJudge(str(tmp_path / "r.jsonl")), None, names) == live
     played = map(json.loads, (tmp_path / "r.jsonl").read_text().splitlines())
     asked = {prompt.name for one in select(names) for prompt in one.prompts}

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from ragmetrics.config import SettingsModel, VariableName, address
+from ragmetrics.config import SettingsModel, VariableName, address, is_lexical
 from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult
 from ragmetrics.delivery.write_back.secrets import secret_of
 from ragmetrics.delivery.write_back.target import Outcome, TargetKind, target_key
@@ -127,7 +127,7 @@ def annotation(one: EvaluationResult) -> dict[str, Any]:
     of_document = one.document is not None
     return {
         "name": one.metric,
-        "annotator_kind": "LLM" if one.metadata.get("judge") not in (None, "embedded") else "CODE",
+        "annotator_kind": "CODE" if is_lexical(one.metadata.get("judge") or "embedded") else "LLM",
         "span_id": _span(one),
         "result": {name: value for name, value in result.items() if value is not None},
         "metadata": dict(one.metadata),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.judges import Corpus, EmbeddedJudge
+from ragmetrics.judges import Corpus, LexicalJudge
 from ragmetrics.metrics.bundled.context_entity_recall import (
     ENTITIES,
     Entities,
@@ -200,7 +200,7 @@ def test_any_other_reply_is_unreadable(reply: str) -> None:
 )
 def test_the_embedded_judge_takes_what_looks_like_a_name(text: str, names: list[str]) -> None:
     """Words with a capital or digit, without particles that begin a sentence; else all words."""
-    reply = asyncio.run(EmbeddedJudge(Corpus()).reply(Ask(ENTITIES, {"text": text}), 0))
+    reply = asyncio.run(LexicalJudge(Corpus()).reply(Ask(ENTITIES, {"text": text}), 0))
     assert reply.verdict == entities(*names)
 
 

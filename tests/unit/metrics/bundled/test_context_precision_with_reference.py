@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.judges import Corpus, EmbeddedJudge
+from ragmetrics.judges import Corpus, LexicalJudge
 from ragmetrics.metrics import Grade
 from ragmetrics.metrics.bundled.context_precision import context_precision
 from ragmetrics.metrics.bundled.context_precision_with_reference import (
@@ -144,7 +144,7 @@ def test_any_other_reply_is_unreadable(reply: str) -> None:
 
 def test_the_embedded_judge_weighs_question_and_answer_alike() -> None:
     """Half of what is covered of each, by weight: of use from a mean of 0.5 on."""
-    judge = EmbeddedJudge(Corpus())
+    judge = LexicalJudge(Corpus())
     asked = [
         Ask(USEFUL, {"question": "Tower opened?", "answer": "Spring 1889", "context": context})
         for context in ("The tower opened in spring 1889.", "The tower opened.", "Tower.", "Sea.")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.judges import Corpus, EmbeddedJudge
+from ragmetrics.judges import Corpus, LexicalJudge
 from ragmetrics.metrics import GROUNDED, Support
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS, Statements, faithfulness
 from ragmetrics.records import Ask, Data, LogRow, Prompt, Score, Status, Steps
@@ -178,7 +178,7 @@ def test_other_verdicts_are_unreadable(reply: str, reason: str) -> None:
 
 def verdict(prompt: Prompt[Any], data: Data) -> Any:
     """What the embedded judge says, having seen no corpus."""
-    return asyncio.run(EmbeddedJudge(Corpus()).reply(Ask(prompt, data), 0)).verdict
+    return asyncio.run(LexicalJudge(Corpus()).reply(Ask(prompt, data), 0)).verdict
 
 
 def test_the_embedded_judge_takes_each_sentence_as_a_statement() -> None:
@@ -195,7 +195,7 @@ def test_the_embedded_judge_supports_what_the_contexts_hold_together() -> None:
         "statements": ["Eiffel built the tower in 1889.", "Visitors pay at the entrance."],
     }
     assert verdict(GROUNDED, data) == supported(1, 0)
-    strengths = EmbeddedJudge(Corpus()).evidence(Ask(GROUNDED, data))
+    strengths = LexicalJudge(Corpus()).evidence(Ask(GROUNDED, data))
     assert strengths is not None
     assert strengths[0] == 1.0 > strengths[1]
 

@@ -1,0 +1,118 @@
+"""Kinds of judges: what one file of `judges/kinds/` declares, and which kind a name means."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragmetrics.plugins import Kind, UnknownPlugin
+
+if TYPE_CHECKING:
+    from ragmetrics.config.judge import JudgeSettings
+    from ragmetrics.config.settings import Settings
+
+
+def _anything_goes(judge: JudgeSettings, settings: Settings) -> None:
+    """No other setting is in the way."""
+
+
+def _never(argument: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class JudgeKind:
+    """A kind of judge: its settings, how one is made, and what it can do.
+
+    Nothing else asks for the name of a judge: code asks what its kind can do.
+    """
+
+    name: str
+    make: Callable[[Any, Any], Any]
+    """The judge of some settings and of `JudgeParts` (see `judges.base`). Raises JudgeRefused if it
+    lacks its key or its extra."""
+    settings: type[Any]
+    """`JudgeSettings`, or a subclass with keys of its own."""
+    stored: str = ""
+    """Its name in settings and results, where that is not `name`."""
+    argument: str = ""
+    """What may follow a colon in the name of a judge, such as the MODEL of `local:MODEL`."""
+    argument_only: bool = False
+    """Whether the name needs it."""
+    is_place: Callable[[str], bool] = _never
+    """Whether such an argument is a path, which begins at the folder of the settings file."""
+    remote: bool = False
+    """Whether it is called over a network and paid for."""
+    live: bool = False
+    """Whether a remote one answers each request at once, and not by a batch."""
+    reads_prompts: bool = False
+    """Whether it is a language model at an endpoint: it follows instructions, and can write."""
+    writes: bool = False
+    """Whether its replies are texts. Others have no completion to be paid for."""
+    lexical: bool = False
+    """Whether it answers by the baselines of prompts: its replies depend on word frequencies."""
+    free: bool = False
+    """Whether it is so quick that it scores all rows of a sampled night too."""
+    fitted: bool = False
+    """Whether its model is fitted to other verdicts, and kept in the store."""
+    joins_contexts: bool = False
+    """Whether the contexts of a question share one request."""
+    at_once: str = ""
+    """The kind that asks the same without a batch; empty: it is no batch."""
+    embedder: str = ""
+    """The embedder that follows it unless `embeddings` names one."""
+    seconds_per_kb: float = 0.004
+    """Compute time for a kB of text on one core of 2024."""
+    check: Callable[[Any, Any], None] = _anything_goes
+    """Raises SettingsError where other settings are in the way of a judge."""
+    probe: Callable[..., Awaitable[str]] | None = None
+    """Asks the endpoint of a remote one whether it answers; with `ask=True` for a small reply."""
+
+    @property
+    def key(self) -> str:
+        """Its name in settings and results."""
+        return self.stored or self.name
+
+
+JUDGES: Kind[JudgeKind] = Kind("ragmetrics.judges", "ragmetrics.judges.kinds", JudgeKind, "judge")
+
+
+def judge_kind(name: str) -> JudgeKind:
+    """The kind of a judge by its name, such as `local:MODEL`.
+
+    Raises UnknownPlugin without one, UnusablePlugin if that of another package cannot be loaded.
+    """
+    head = name.partition(":")[0]
+    for kind in JUDGES.bundled.values():
+        if head in (kind.key, kind.name):
+            return kind
+    return JUDGES.find(head)
+
+
+def known_judge(name: str) -> str:
+    """The name of a judge as results have it. Raises ValueError for an unknown one."""
+    _, colon, argument = name.partition(":")
+    try:
+        kind = judge_kind(name)
+    except UnknownPlugin:
+        raise ValueError(f"should be {_choices()}") from None
+    if (colon and not kind.argument) or (kind.argument_only and not argument):
+        raise ValueError(f"should be {_choices()}")
+    return f"{kind.key}{colon}{argument}"
+
+
+def is_lexical(name: str) -> bool:
+    """Whether the judge of a stored name answers by the overlap of words, and is no model."""
+    try:
+        return judge_kind(name).lexical
+    except UnknownPlugin:
+        return False
+
+
+def _choices() -> str:
+    """`embedded, learned, local, ..., local:MODEL or recorded:PATH`."""
+    kinds = list(JUDGES.bundled.values())
+    names = [one.key for one in kinds if not one.argument_only] + JUDGES.foreign_names
+    *first, last = [*sorted(names), *(f"{one.key}:{one.argument}" for one in kinds if one.argument)]
+    return f"{', '.join(first)} or {last}"

@@ -1,0 +1,65 @@
+"""The judge that predicts the verdicts of another one by a model that was fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
+
+from ragmetrics.config import JudgeKind, JudgeSettings, judge_settings
+from ragmetrics.errors import JudgeRefused
+from ragmetrics.judges.base import Judge, JudgeParts
+
+
+class LearnedSettings(JudgeSettings):
+    """The learned judge."""
+
+    learned_from: Annotated[
+        SerializeAsAny[JudgeSettings] | None, BeforeValidator(judge_settings)
+    ] = Field(None, alias="from")
+    """`learned` only: the judge over a network whose verdicts in the store it was fitted on."""
+
+    @property
+    def teacher(self) -> JudgeSettings | None:
+        """The judge that it predicts."""
+        return self.learned_from
+
+    @classmethod
+    def taken_from(cls, other: JudgeSettings) -> Mapping[str, Any]:
+        """In place of a paid judge it predicts that one."""
+        return {"learned_from": other} if other.remote else {}
+
+    @model_validator(mode="after")
+    def _learns_from_a_paid_judge(self) -> LearnedSettings:
+        if self.learned_from is None or not self.learned_from.remote:
+            raise ValueError(
+                "the judge `learned` needs `from`: the judge openai or openai-batch with its "
+                "settings, whose verdicts are in the store"
+            )
+        return self
+
+
+def _make(judge: LearnedSettings, parts: JudgeParts) -> Judge:
+    """The newest one that predicts the judge. Raises JudgeRefused if the store has none."""
+    from ragmetrics.judges.factory import find_learned, make_learned
+
+    teacher = judge.teacher
+    fitted = find_learned(teacher, parts.files) if parts.files and teacher else None
+    if fitted is None:
+        raise JudgeRefused(
+            f"the learned judge is not fitted to {teacher and teacher.model} yet, or by an earlier "
+            "version: `ragmetrics learn` fits it to the verdicts in the store"
+        )
+    return make_learned(fitted, parts.corpus)
+
+
+learned = JudgeKind(
+    "learned",
+    _make,
+    LearnedSettings,
+    lexical=True,
+    free=True,
+    fitted=True,
+    seconds_per_kb=0.01,
+)

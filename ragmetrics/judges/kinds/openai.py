@@ -1,0 +1,32 @@
+"""A language model at an OpenAI-compatible endpoint, which answers each request at once."""
+
+from __future__ import annotations
+
+from ragmetrics.config import JudgeKind, JudgeSettings
+from ragmetrics.judges.base import Judge, JudgeParts
+
+
+def _make(judge: JudgeSettings, parts: JudgeParts) -> Judge:
+    from ragmetrics.judges.live import LiveJudge
+    from ragmetrics.judges.transport import find_access
+
+    return LiveJudge(find_access(judge, judge.base_url, parts.key), judge, parts.files)
+
+
+async def _probe(judge: JudgeSettings, *, ask: bool) -> str:
+    from ragmetrics.judges.probe import probe_chat
+
+    return await probe_chat(judge, ask=ask)
+
+
+openai = JudgeKind(
+    "openai",
+    _make,
+    JudgeSettings,
+    remote=True,
+    live=True,
+    reads_prompts=True,
+    writes=True,
+    embedder="openai",
+    probe=_probe,
+)
