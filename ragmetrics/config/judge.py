@@ -281,6 +281,21 @@ class EmbeddingSettings(SettingsModel):
     api_key_env: str | None = None
     """None: the judge's."""
 
+    @property
+    def remote(self) -> bool:
+        """True for an endpoint."""
+        return self.name == "openai"
+
+    @property
+    def local(self) -> bool:
+        """True for a model on this machine."""
+        return self.name == "local"
+
+    @property
+    def hashed(self) -> bool:
+        """True for hashed words, which are weighed by their frequency in the night."""
+        return self.name == "hashed"
+
     def usd(self, tokens: float) -> float | None:
         """Cost of tokens. None: no price is set."""
         price = self.usd_per_million_tokens

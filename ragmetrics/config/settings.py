@@ -229,6 +229,17 @@ class Settings(BaseSettings):
         return self.panel[-1:] if self.aggregate == "cascade" else self.panel
 
     @property
+    def embedder(self) -> EmbeddingSettings:
+        """The embedder by its name: that of the settings, or the one that follows the judges."""
+        follows = {one.kind.embedder for one in self.panel}
+        default: Literal["openai", "local", "hashed"] = "hashed"
+        if "openai" in follows:
+            default = "openai"
+        elif "local" in follows:
+            default = "local"
+        return self.embeddings.model_copy(update={"name": self.embeddings.name or default})
+
+    @property
     def asks_by_row(self) -> bool:
         """True when the requests of a row have a common beginning. One task then scores all metrics
         of a shard.
@@ -244,7 +255,7 @@ class Settings(BaseSettings):
     def reads_corpus(self) -> bool:
         """True when a judge or the embedder weighs words by their frequency in the whole night."""
         free = not all(one.remote for one in self.panel)
-        return self.embeddings.name == "hashed" or free or self.samples
+        return self.embeddings.hashed or free or self.samples
 
     @property
     def samples(self) -> bool:

@@ -121,7 +121,7 @@ def find_learned(judge: JudgeSettings, files: Files) -> LearnedModel | None:
 def similarity_model(settings: Settings) -> str:
     """The model whose similarities the learned judge uses: that of `embeddings: local`."""
     chosen = settings.embeddings
-    return (chosen.model or LOCAL_MODEL) if chosen.name == "local" else ""
+    return (chosen.model or LOCAL_MODEL) if chosen.local else ""
 
 
 def embedding_lexicon(model: str, corpus: Corpus) -> Lexicon | None:
@@ -138,17 +138,14 @@ def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None
     from ragmetrics.judges.embeddings import OPENAI_MODEL, OpenAIEmbedder
     from ragmetrics.judges.lexical_judge import HashedEmbedder
 
-    chosen = settings.embeddings
-    by_kind = {one.kind.embedder: one for one in reversed(settings.panel) if one.kind.embedder}
-    kind: str = chosen.name or next(
-        (one for one in ("openai", "local") if one in by_kind), "hashed"
-    )
-    if kind == "hashed":
+    chosen = settings.embedder
+    if chosen.hashed:
         return HashedEmbedder(corpus)
-    judge = by_kind.get(kind, settings.panel[0])
-    if kind == "local":
-        model = (judge.argument if "local" in by_kind else "") or LOCAL_MODEL
-        return LocalEmbedder(chosen.model or model, chosen.threads)
+    followed = [one for one in settings.panel if one.kind.embedder == chosen.name]
+    if chosen.local:
+        model = followed[0].argument if followed else ""
+        return LocalEmbedder(chosen.model or model or LOCAL_MODEL, chosen.threads)
+    judge = next(iter(followed), settings.panel[0])
     key = api_key(chosen.api_key_env or judge.api_key_env, os.environ)
     base_url, model = chosen.base_url or judge.base_url, chosen.model or OPENAI_MODEL
     try:

@@ -125,7 +125,7 @@ def _key(chosen: JudgeSettings, settings: Settings, files: Files) -> str | None:
 def _embedder_key(settings: Settings, files: Files) -> str | None:
     """Parts with equal keys share the embedder. None: it belongs to one part."""
     chosen, judges = settings.embeddings, [one for one in settings.panel if one.reads_prompts]
-    if chosen.name in ("hashed", "local") or not (judges or chosen.name):
+    if not settings.embedder.remote:
         return None
     secrets = [api_key(name, os.environ) for name in _key_names(settings)]
     return f"{chosen.model_dump_json()} {judges} {files.root} {hash(tuple(secrets))}"

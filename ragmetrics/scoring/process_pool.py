@@ -74,7 +74,7 @@ def score_parts(
     Raises JudgeRefused when a local judge cannot run.
     """
     scorer = RunScorer(settings, staged.ref, record, kept, until)
-    if any(one.remote for one in settings.panel) or settings.embeddings.name == "openai":
+    if any(one.remote for one in settings.panel) or settings.embedder.remote:
         return scorer.score_together(todo, done)
     judged = {metric.name for metric in chosen_metrics(settings) if metric.prompts}
     heavy = [part for part in todo if judged & set(part[0])]

@@ -151,7 +151,7 @@ def find_reusable_run(
 def _depends_on_corpus(settings: Settings, metric: Metric) -> bool:
     """True when a judge or embedder of the metric weighs words by their frequency in the night."""
     judged = bool(metric.prompts) and not all(one.remote for one in settings.panel)
-    return judged or (metric.embeds and settings.embeddings.name == "hashed")
+    return judged or (metric.embeds and settings.embeddings.hashed)
 
 
 def _reusable_run(

@@ -184,8 +184,7 @@ def load_plan(files: Files, ref: RunRef) -> BudgetPlan | None:
 
 def pays_for_embeddings(settings: Settings) -> bool:
     """True when embeddings come from an endpoint."""
-    name = settings.embeddings.name
-    return name == "openai" or (name is None and any(one.reads_prompts for one in settings.panel))
+    return settings.embedder.remote
 
 
 def unpaid(settings: Settings, judges: Sequence[str]) -> set[str]:

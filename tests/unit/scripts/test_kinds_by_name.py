@@ -1,0 +1,39 @@
+"""The search for code that asks for a plugin by its name finds each way to ask; there is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts.kinds_by_name import judges, main, uses
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = judge.name == 'rerank'",
+        "x = judge.name not in ('embedded', 'learned')",
+        "x = 'openai-batch' == judge.name",
+        "x = judge.name.startswith('recorded:')",
+        "x = isinstance(judge, RecordedJudge)",
+        "x = isinstance(judge, (int, base.LearnedJudge, LexicalJudge))",
+        "match judge.name:\n    case 'local':\n        pass",
+        "x = {'local': 1}.get('local')",
+    ],
+)
+def test_each_way_to_ask_is_found(source: str) -> None:
+    """By a comparison, by the beginning of the name, or by the class."""
+    assert list(uses(source, judges()))
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["x = judge.kind.writes", "x = 'rerank'", "x = isinstance(judge, KnowsLayout)", "x = y == 'a'"],
+)
+def test_what_asks_for_an_ability_is_not(source: str) -> None:
+    """A name may be written and shown."""
+    assert not list(uses(source, judges()))
+
+
+def test_no_code_asks_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """`make check` runs the same search."""
+    assert main() == 0, capsys.readouterr().out
