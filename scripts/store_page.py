@@ -125,11 +125,6 @@ FILES: tuple[tuple[str, type[Record] | str, str], ...] = (
         "",
         "the pages, and `metrics.prom` for [Prometheus](../how-to/monitoring.md)",
     ),
-    (
-        "workers/judge=ENDPOINT/PROCESS.json",
-        "",
-        "processes that use an endpoint now: [limits](limits.md)",
-    ),
 )
 
 _COLUMNS: Mapping[str, tuple[pa.Schema, Mapping[str, str]]] = {

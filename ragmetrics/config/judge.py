@@ -85,12 +85,11 @@ class JudgeSettings(SettingsModel):
     max_tokens: int = Field(1_000, ge=16)
     """Longest reply, in tokens."""
     concurrency: int = Field(128, ge=1, le=1_000)
-    """Most requests in flight, over all processes that use the store. The number adapts to the
-    endpoint, up to this."""
+    """Most requests in flight in one process. The number adapts to the endpoint, up to this."""
     requests_per_minute: int | None = Field(None, ge=1)
-    """Limit over all processes that use the store. None: the endpoint's own limit."""
+    """Limit of one process. None: the endpoint's own limit."""
     tokens_per_minute: int | None = Field(None, ge=1)
-    """Limit over all processes that use the store. None: the endpoint's own limit."""
+    """Limit of one process. None: the endpoint's own limit."""
     timeout_seconds: float = Field(60, gt=0)
     """Timeout of one attempt. Once the endpoint's times are known, it is ten times its slow answers
     if that is less."""

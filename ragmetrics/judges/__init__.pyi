@@ -60,9 +60,6 @@ from .probe import (
 from .prompt_translation import (
     translate as translate,
 )
-from .quota_sharing import (
-    leave_quota as leave_quota,
-)
 from .replayed import (
     Recorder as Recorder,
 )

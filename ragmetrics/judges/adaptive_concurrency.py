@@ -133,19 +133,6 @@ class AdaptiveConcurrency:
         self._failed = 0  # failed increases in a row
         self._failed_at = 0  # limit of the last failed increase
         self._mark: tuple[int, float] | None = None  # a limit and the throughput it gave
-        self._cut = 0  # the limit before a lower ceiling cut it
-
-    def bound(self, ceiling: int) -> None:
-        """Set the ceiling. A limit that only the ceiling had cut is restored with it."""
-        if ceiling == self._ceiling:
-            return
-        if self._threshold >= self._ceiling:
-            self._threshold = ceiling  # no increase has failed so far
-        self._ceiling = ceiling
-        before = max(self.limit, self._cut)
-        self.limit = min(before, ceiling)
-        self._cut = before if before > ceiling else 0
-        self._mark = None
 
     def successor(self) -> AdaptiveConcurrency:
         """A copy with the learned state, for the next limiter of the same endpoint."""
@@ -267,7 +254,6 @@ class AdaptiveConcurrency:
         self._hold_back(before)
 
     def _hold_back(self, limit: int) -> None:
-        self._cut = 0
         self._hold = min(2**self._failed, _LONGEST_HOLD)
         self._failed += 1
         self._failed_at = limit

@@ -47,7 +47,7 @@ class JudgeParts:
     corpus: Corpus
     """The word frequencies of the night."""
     files: Files | None = None
-    """The store: a batch judge records its batches there, processes share limits, a fitted judge
+    """The store: a batch judge records its batches there, a fitted judge
     has its model there."""
     key: SecretStr | None = None
     """The key of its endpoint; None if its variable is not set."""

@@ -58,7 +58,6 @@ from ragmetrics.text import shorten
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.transport import Access
-    from ragmetrics.storage import Files
 
 _Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded], Bill]
 _Run: TypeAlias = tuple[SpendLimiter | None, Deadline | None]
@@ -233,12 +232,10 @@ class OpenAIEmbedder:
     concurrency = 256
     cacheable = True
 
-    def __init__(
-        self, access: Access, model: str, settings: JudgeSettings, files: Files | None = None
-    ) -> None:
+    def __init__(self, access: Access, model: str, settings: JudgeSettings) -> None:
         self.name = f"openai:{model}"
         self.fingerprint = fingerprint("openai-embedding", model, access.address)
-        self._endpoint = Endpoint(access, settings, model, files)
+        self._endpoint = Endpoint(access, settings, model)
         self._model = model
         self._waiting: list[tuple[_Run, _Waiting]] = []
         self._sending: set[asyncio.Task[None]] = set()

@@ -29,7 +29,6 @@ from ragmetrics.judges.base import HEDGED
 from ragmetrics.judges.bills import Bill, bill_in_use
 from ragmetrics.judges.hedging import Hedge, Hedges
 from ragmetrics.judges.in_flight import RequestInFlight
-from ragmetrics.judges.quota_sharing import Heartbeat, join_quota
 from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter
 from ragmetrics.judges.request_durations import timed
 from ragmetrics.judges.responses import (
@@ -49,7 +48,6 @@ from ragmetrics.text import shorten
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.transport import Access
-    from ragmetrics.storage import Files
 
 T = TypeVar("T")
 
@@ -75,17 +73,13 @@ class Call(Generic[T]):
 
 
 class Endpoint:
-    """One model of an endpoint, asked within its rate limits.
-
-    Processes that use the same store (`files`) share the limits.
-    """
+    """One model of an endpoint, asked within the limits of this process."""
 
     def __init__(
         self,
         access: Access,
         settings: JudgeSettings,
         model: str,
-        files: Files | None = None,
         *,
         transport: Transport | None = None,
         limiter: RateLimiter | None = None,
@@ -94,10 +88,8 @@ class Endpoint:
         self._transport = transport or Transport(access, settings.max_reply_bytes)
         self._settings, self._model = settings, model
         self._key = (self.address, model, access.key)
-        self._files = files
         self._limiter = limiter
         self._breaker: Breaker | None = None
-        self._heartbeat: Heartbeat | None = None
         self._reached = False
         """Whether a server was reached at the address."""
         self._proven = False
@@ -167,18 +159,13 @@ class Endpoint:
             raise self._out_of_time("the judge had no free slot for another attempt") from None
 
     async def close(self) -> None:
-        """Close the connections, and release this process's share of the limits."""
-        if self._heartbeat and self._limiter:
-            self._heartbeat.leave(self._limiter)
-        self._heartbeat = None
+        """Close the connections."""
         await self._transport.close()
 
     def _make_limiter(self) -> RateLimiter:
         settings = self._settings
         limits = (settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute)
         self._limiter = shared_rate_limiter(self._key, *limits)
-        if self._files:
-            self._heartbeat = join_quota(self._files, self._key, self._limiter)
         return self._limiter
 
     def _make_breaker(self) -> Breaker:

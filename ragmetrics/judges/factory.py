@@ -81,8 +81,7 @@ def make_member(judge: JudgeSettings, corpus: Corpus, files: Files | None = None
 def make_judge(judge: JudgeSettings, corpus: Corpus, files: Files | None = None) -> Judge:
     """One judge. Raises JudgeRefused if it lacks its key or its extra.
 
-    In the store `files` a batch judge records its batches, and the processes that use a live judge
-    share its limits.
+    In the store `files` a batch judge records its batches.
     """
     parts = JudgeParts(corpus, files, api_key(judge.api_key_env, os.environ))
     made: Judge = judge.kind.make(judge, parts)
@@ -129,11 +128,11 @@ def embedding_lexicon(model: str, corpus: Corpus) -> Lexicon | None:
     return EmbeddingLexicon(corpus, load_encoder(model, 1)) if model else None
 
 
-def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None) -> Embedder:
+def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
     """The embedder of the settings, or the default one of the judge.
 
-    Processes that use an endpoint share its limits by the store `files`. Without a key it raises
-    JudgeRefused; with a panel of several judges it returns an UnavailableEmbedder.
+    Without a key it raises JudgeRefused; with a panel of several judges it returns an
+    UnavailableEmbedder.
     """
     from ragmetrics.judges.embeddings import OPENAI_MODEL, OpenAIEmbedder
     from ragmetrics.judges.lexical_judge import HashedEmbedder
@@ -149,7 +148,7 @@ def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None
     key = api_key(chosen.api_key_env or judge.api_key_env, os.environ)
     base_url, model = chosen.base_url or judge.base_url, chosen.model or OPENAI_MODEL
     try:
-        return OpenAIEmbedder(find_access(judge, base_url, key), model, judge, files)
+        return OpenAIEmbedder(find_access(judge, base_url, key), model, judge)
     except JudgeRefused as error:
         if len(settings.panel) == 1:
             raise

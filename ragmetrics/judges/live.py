@@ -23,7 +23,6 @@ from ragmetrics.records import Ask, Prompt
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.transport import Access
-    from ragmetrics.storage import Files
 
 _REQUESTS_PER_SLOT = 4
 """Requests per slot: while one waits before a retry, another one uses its slot."""
@@ -41,11 +40,11 @@ class LiveJudge:
     note = ""
     cacheable = True
 
-    def __init__(self, access: Access, settings: JudgeSettings, files: Files | None = None) -> None:
+    def __init__(self, access: Access, settings: JudgeSettings) -> None:
         self.name = f"openai:{settings.model}"
         self.concurrency = _REQUESTS_PER_SLOT * settings.concurrency
         self.fingerprint = chat_fingerprint(settings, access.address)
-        self._endpoint = Endpoint(access, settings, settings.model, files)
+        self._endpoint = Endpoint(access, settings, settings.model)
         self._settings = settings
         self._envelopes: dict[str, Envelope] = {}
         self._form = 0  # first format to try: the last one that another prompt turned to

@@ -25,7 +25,6 @@ from contextlib import asynccontextmanager
 
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.adaptive_concurrency import AdaptiveConcurrency
-from ragmetrics.judges.quota_sharing import QuotaShare
 
 _UNKNOWN_LATENCY = 0.1  # seconds
 _BURST = 1.0  # seconds of an allowance that may be taken at once
@@ -50,8 +49,6 @@ class Bucket:
     """Token bucket: an allowance per minute that fills steadily and may be overdrawn."""
 
     def __init__(self, per_minute: float) -> None:
-        self.per_minute = per_minute
-        """Whole allowance, before it is shared with other processes."""
         self._rate = per_minute / 60
         self._paid = 0.0  # time at which the bucket is full again
 
@@ -62,12 +59,6 @@ class Bucket:
     def take(self, amount: float, now: float) -> None:
         """Take an amount; a negative amount returns it."""
         self._paid = max(self._paid, now) + amount / self._rate
-
-    def fill(self, per_minute: float, now: float) -> None:
-        """Change the rate, also for the amount that is overdrawn."""
-        owed = max(self._paid - now, 0.0) * self._rate
-        self._rate = per_minute / 60
-        self._paid = now + owed / self._rate
 
 
 class RateLimiter:
@@ -83,11 +74,8 @@ class RateLimiter:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.concurrency = concurrency or AdaptiveConcurrency(ceiling)
-        self.concurrency.bound(ceiling)
         self.clock = clock
         self.loop = asyncio.get_running_loop()
-        self._ceiling = ceiling
-        self._shares: dict[object, QuotaShare] = {}
         self._requests = Bucket(requests_per_minute) if requests_per_minute else None
         self._tokens = Bucket(tokens_per_minute) if tokens_per_minute else None
         self._busy = 0  # requests in flight, and slots that cool down
@@ -150,26 +138,6 @@ class RateLimiter:
     def pause(self, seconds: float) -> None:
         """Admit no request for some seconds, at most a minute."""
         self._paused = max(self._paused, self.clock() + min(seconds, _LONGEST_PAUSE))
-
-    def share(self, of: object, share: QuotaShare | None) -> None:
-        """Apply a share of the limits; None removes the share of this source.
-
-        The smallest of several shares applies.
-        """
-        if share == self._shares.get(of):
-            return
-        self._shares.pop(of, None)
-        if share:
-            self._shares[of] = share
-        shares = list(self._shares.values()) or [QuotaShare()]
-        self.concurrency.bound(min(one.places(self._ceiling) for one in shares))
-        for bucket in (self._requests, self._tokens):
-            if bucket:
-                bucket.fill(min(one.rate(bucket.per_minute) for one in shares), self.clock())
-        if self._alarm:  # it may be late for the new rate
-            self._alarm.cancel()
-            self._alarm = None
-        self._admit_waiting()
 
     @property
     def latency(self) -> float:

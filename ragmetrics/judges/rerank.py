@@ -38,7 +38,6 @@ from ragmetrics.text import SizedCache, neutralise
 
 if TYPE_CHECKING:
     from ragmetrics.judges.transport import Access
-    from ragmetrics.storage import Files
 
 _ROWS_PER_SLOT = 8
 """Contexts per slot of the endpoint: those of a row share one."""
@@ -84,9 +83,7 @@ class RerankJudge:
     cacheable = True
     only = ONLY
 
-    def __init__(
-        self, access: Access, settings: RerankSettings, files: Files | None = None
-    ) -> None:
+    def __init__(self, access: Access, settings: RerankSettings) -> None:
         if settings.thresholds is None:
             raise SettingsError(
                 "judge: thresholds: the judge rerank needs the scores from which a context gets "
@@ -98,7 +95,7 @@ class RerankJudge:
         self.fingerprint = fingerprint(
             "rerank", settings.model, access.address + self._path, settings.thresholds
         )
-        self._endpoint = Endpoint(access, settings, settings.model, files)
+        self._endpoint = Endpoint(access, settings, settings.model)
         self._model, self._thresholds = settings.model, settings.thresholds
         self._form = 0
         self._settled = False

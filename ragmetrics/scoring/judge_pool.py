@@ -103,7 +103,7 @@ async def acquire_judges(
         embedder = await stack.enter_async_context(
             _embedders.hold(
                 _embedder_key(settings, files),
-                lambda: _Open(make_embedder(settings, corpus, files)),
+                lambda: _Open(make_embedder(settings, corpus)),
             )
         )
         names = names_of([one.judge for one in held])

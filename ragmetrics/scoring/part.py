@@ -30,7 +30,6 @@ from ragmetrics.judges import (
     budget_in_use,
     changed_parameters,
     layout_of,
-    leave_quota,
     use_budget,
 )
 from ragmetrics.metrics import Metric
@@ -168,8 +167,6 @@ class RunScorer:
                         group.create_task(one(names, shard))
             except BaseExceptionGroup as errors:
                 raise errors.exceptions[0] from None
-            finally:
-                await leave_quota(self.kept or files)
         return problems
 
     async def _score(self, names: Sequence[str], shard: int) -> PartReport | None:

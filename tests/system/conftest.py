@@ -20,7 +20,6 @@ LONG = (
     "test_year.py",
     "test_two_at_once.py",
     "test_dask.py",
-    "test_shared_limit.py",
     "test_ray.py",
     "test_bucket_failures.py",
     "test_automations.py",

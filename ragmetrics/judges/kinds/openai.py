@@ -10,7 +10,7 @@ def _make(judge: JudgeSettings, parts: JudgeParts) -> Judge:
     from ragmetrics.judges.live import LiveJudge
     from ragmetrics.judges.transport import find_access
 
-    return LiveJudge(find_access(judge, judge.base_url, parts.key), judge, parts.files)
+    return LiveJudge(find_access(judge, judge.base_url, parts.key), judge)
 
 
 async def _probe(judge: JudgeSettings, *, ask: bool) -> str:

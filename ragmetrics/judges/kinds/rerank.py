@@ -34,7 +34,7 @@ def _make(judge: RerankSettings, parts: JudgeParts) -> Judge:
     from ragmetrics.judges.rerank import RerankJudge
     from ragmetrics.judges.transport import find_access
 
-    return RerankJudge(find_access(judge, judge.base_url, parts.key), judge, parts.files)
+    return RerankJudge(find_access(judge, judge.base_url, parts.key), judge)
 
 
 def _check(judge: RerankSettings, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""The pace under changing ceilings, and of two that ask one endpoint and know nothing of it."""
+"""The concurrency of two that ask one endpoint and know nothing of each other."""
 
 from __future__ import annotations
 
@@ -6,64 +6,9 @@ import asyncio
 import random
 
 import pytest
-from hypothesis import example, given, strategies as st
 
-from ragmetrics.judges.adaptive_concurrency import START, AdaptiveConcurrency
 from ragmetrics.judges.rate_limiter import RateLimiter
 from tests.fakes.instant import instantly
-
-
-def serve(pace: AdaptiveConcurrency, now: float, seconds: float, refused: bool = False) -> float:
-    """As many requests at once as the limit allows, each with its outcome; the time after them."""
-    for busy in range(pace.limit):
-        pace.sent(now, busy + 1)
-    for _ in range(pace.limit):
-        if refused:
-            pace.refused(now + seconds, now)
-        else:
-            pace.answered(now + seconds, now, "grade")
-    return now + seconds
-
-
-def test_a_limit_that_was_found_out_comes_back_with_the_ceiling() -> None:
-    """One that the ceiling cut; not one at which there was trouble."""
-    pace = AdaptiveConcurrency(64)
-    assert pace.limit == START
-    pace.bound(8)
-    assert pace.limit == 8
-    pace.bound(64)
-    assert pace.limit == START
-    pace.bound(8)
-    now = 0.0
-    while pace.limit == 8:
-        now = serve(pace, now, 1.0, refused=True)
-    pace.bound(64)
-    assert pace.limit < 8
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(1, 100),
-            st.lists(st.sampled_from([0.05, 0.2, 1.0, 5.0]), min_size=1, max_size=4),
-        ),
-        max_size=6,
-    )
-)
-@example([(100, [0.05, 0.05]), (50, [5.0])])
-def test_a_limit_that_the_ceiling_cut_is_the_ceiling_until_there_is_trouble(
-    spells: list[tuple[int, list[float]]],
-) -> None:
-    """Longer waits do not lower it: what comes back with a higher ceiling is no limit that was
-    given up meanwhile, because more at once only queued."""
-    pace, now = AdaptiveConcurrency(100), 0.0
-    for ceiling, latencies in spells:
-        cut = pace.limit > ceiling
-        pace.bound(ceiling)
-        for latency in latencies:
-            now = serve(pace, now, latency)
-            assert pace.limit <= ceiling
-            assert not cut or pace.limit == ceiling
 
 
 class Endpoint:
