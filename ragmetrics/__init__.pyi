@@ -27,6 +27,11 @@ from .text import sentences as sentences, normalise as normalise
 from .logs import Preset as Preset, Span as Span, Skipped as Skipped
 from .records import BadRow as BadRow
 
+# Write a judge.
+from .config import JudgeKind as JudgeKind, JudgeSettings as JudgeSettings
+from .judges import JudgeParts as JudgeParts, Reply as Reply
+from .records import Ask as Ask
+
 # Write a target that takes the scores of each night.
 from .config import SettingsModel as SettingsModel
 from .delivery import TargetKind as TargetKind, TargetClient as TargetClient

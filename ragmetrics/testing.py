@@ -6,6 +6,7 @@ AssertionError with what does not hold. The plugins of this project pass the sam
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,12 +16,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, NoReturn
 
-from ragmetrics.config import AlertSettings
+from pydantic import SecretStr
+
+from ragmetrics.config import AlertSettings, JudgeKind, JudgeSettings, field_docstrings
 from ragmetrics.delivery import EvaluationResult, TargetError, TargetKind
-from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.judges import Corpus, HashedEmbedder, LexicalJudge
+from ragmetrics.errors import JudgeError, Unanswered, UnreadableReply
+from ragmetrics.judges import Corpus, HashedEmbedder, JudgeParts, LexicalJudge
 from ragmetrics.logs import LogSet, Place, Preset, Skipped, interpret
-from ragmetrics.metrics import Metric
+from ragmetrics.metrics import GRADE, Metric
 from ragmetrics.records import (
     FIELDS,
     Answer,
@@ -65,6 +68,7 @@ RESULT = EvaluationResult(
     datetime(2026, 11, 19, 8, tzinfo=UTC),
 )
 """A score that is sent to targets."""
+_KEY = "secret-of-a-judge"
 _TEXTS = ("", "[]", "{", "\ud800")
 _ODD: tuple[Any, ...] = (*_TEXTS, None, True, 7, -0.5, float("nan"), [], {}, [None], {"a": []})
 
@@ -147,6 +151,51 @@ def findings_of(check: Check, manifest: Manifest, **night: Any) -> list[Finding]
         return []
     tonight = Tonight(check, AlertSettings(), NightContext(manifest, {}, (), _load, **night))
     return [*check.evaluate(tonight), *check.after_rules(tonight)]
+
+
+def check_judge(kind: JudgeKind) -> None:
+    """Raise AssertionError unless a kind of judge documents its settings, and the judge of its
+    sample has the same fingerprint twice and ends every request by a reply or a JudgeError.
+    """
+    _hold(kind.docs.strip().partition("\n")[0].endswith("."), "its module has a docstring")
+    _hold(issubclass(kind.settings, JudgeSettings), "its settings are JudgeSettings")
+    own = {field.alias or name for name, field in kind.settings.model_fields.items()}
+    _hold(own <= field_docstrings(kind.settings).keys(), "each of its settings has a docstring")
+    _hold(not kind.live or kind.remote, "only a remote judge is live")
+    _hold(not kind.reads_prompts or kind.writes, "a judge that reads prompts writes replies")
+    _hold(not kind.remote or kind.probe is not None, "a remote judge has a probe for doctor")
+    if kind.sample is None:
+        return
+    if not kind.remote:
+        asyncio.run(_check_judge(kind, ""))
+        return
+    for status, body in ((200, b"<html>Log in</html>"), (401, b"{}"), (500, b"{}"), (200, b"[]")):
+        with _server(status, body, [_KEY]) as url:
+            asyncio.run(_check_judge(kind, url))
+
+
+async def _check_judge(kind: JudgeKind, url: str) -> None:
+    """The judge of the sample, at a server that gives no reply."""
+    written = json.dumps({**(kind.sample or {}), "name": kind.key}).replace("{url}", url)
+    brief = {"retries": 0, "deadline_seconds": 5.0}
+    settings = kind.settings.model_validate_json(written).model_copy(update=brief)
+    judge, again = (
+        kind.make(settings, JudgeParts(Corpus(), key=SecretStr(_KEY))) for _ in range(2)
+    )
+    _hold(bool(judge.name) and isinstance(judge.note, str), "it has a name and a note")
+    _hold(judge.fingerprint == again.fingerprint, "equal settings have one fingerprint")
+    _hold(judge.concurrency >= 1, "it takes at least one request at a time")
+    request = Ask(GRADE, {"question": ROW.user_input, "context": ROW.retrieved_contexts[0]})
+    try:
+        reply = await judge.reply(request, 0)
+        _hold(not kind.remote, f"no reply is none: {reply}")
+        _hold(bool(reply.text or reply.verdict), "a reply has a text or a verdict")
+    except JudgeError as error:
+        _hold(kind.remote, f"it answers a request: {error}")
+        _hold(_KEY not in str(error), "no error contains a key")
+    finally:
+        await judge.close()
+        await again.close()
 
 
 def check_target(kind: TargetKind) -> None:

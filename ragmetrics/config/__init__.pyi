@@ -79,5 +79,6 @@ from .snapshot import (
     public_settings as public_settings,
 )
 from .schema import (
+    field_docstrings as field_docstrings,
     settings_schema as settings_schema,
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,14 @@ class JudgeKind:
     """Raises SettingsError where other settings are in the way of a judge."""
     probe: Callable[..., Awaitable[str]] | None = None
     """Asks the endpoint of a remote one whether it answers; with `ask=True` for a small reply."""
+
+    sample: Mapping[str, Any] | None = None
+    """Settings that it can be made from without extra or store, with `{url}` for an address."""
+
+    @property
+    def docs(self) -> str:
+        """What it is: the docstring of its module."""
+        return sys.modules[self.make.__module__].__doc__ or ""
 
     @property
     def key(self) -> str:

@@ -2,6 +2,7 @@ from .base import (
     Embedded as Embedded,
     Embedder as Embedder,
     Judge as Judge,
+    JudgeParts as JudgeParts,
     Reply as Reply,
     can_answer as can_answer,
     changed_parameters as changed_parameters,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -16,7 +16,15 @@ from itertools import islice
 from typing import Any, Literal
 
 from ragmetrics import event_loop as loop
-from ragmetrics.config import BUILD, JudgeSettings, Settings, log_files_of_day
+from ragmetrics.config import (
+    BUILD,
+    JUDGES,
+    PRESETS,
+    TARGETS,
+    JudgeSettings,
+    Settings,
+    log_files_of_day,
+)
 from ragmetrics.dashboard import plural
 from ragmetrics.delivery import channels, target_problems, waiting
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
@@ -42,6 +50,7 @@ from ragmetrics.people import label_metrics, read_labels
 from ragmetrics.pipeline.doctor_rules import DoctorWarning, lacking_tags, rules_text
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
 from ragmetrics.pipeline.store_check import check_store, sentence
+from ragmetrics.plugins import Kind
 from ragmetrics.records import FIELDS, LogRow, Rejected
 from ragmetrics.rules import CHECKS, check_rules
 from ragmetrics.scoring import check_prices, chosen_metrics
@@ -84,8 +93,9 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     yield from _installation(settings)
     valid = _checked("settings", partial(_settings, settings))
     yield valid
-    if METRICS.foreign_names or METRICS.problems(()):
-        yield _checked("metrics of other packages", partial(_plugins, settings))
+    for kind, named in _plugins_of(settings):
+        if kind.foreign_names or kind.problems(()):
+            yield _checked(f"{kind.noun}s of other packages", partial(_plugins, kind, named))
     yield _checked("logs", partial(_logs, settings, day))
     if valid.state != "failed":  # rules of settings that are wrong say nothing
         yield _checked("alert rules", partial(rules_text, settings, day))
@@ -151,15 +161,29 @@ def _settings(settings: Settings) -> str:
     return f"data set {settings.dataset}, {len(settings.metrics)} metrics"
 
 
-def _plugins(settings: Settings) -> str:
-    """The named metrics of other packages can be used, and the others take no name of these."""
-    chosen = [metric for metric in chosen_metrics(settings) if not metric.bundled]
-    if broken := [metric.problem for metric in chosen if metric.problem]:
+def _plugins_of(settings: Settings) -> Iterator[tuple[Kind[Any], set[str]]]:
+    """The kinds of plugins, each with the names in the settings."""
+    yield METRICS, {name for item in settings.metrics for name in _names(item)}
+    yield JUDGES, {judge.kind.name for judge in settings.panel}
+    yield PRESETS, {settings.preset} if settings.preset else set()
+    yield TARGETS, {*settings.write_back.targets} if settings.write_back else set()
+
+
+def _names(item: str | Mapping[str, Any]) -> Iterable[str]:
+    return [item] if isinstance(item, str) else item
+
+
+def _plugins(kind: Kind[Any], named: set[str]) -> str:
+    """The named ones of other packages can be used, and the others take no name of these."""
+    left_out = kind.problems(())
+    broken = kind.problems(named)[len(left_out) :]
+    if broken:
         raise InputError("; ".join(broken))
-    if left_out := METRICS.problems(()):
+    if left_out:
         raise DoctorWarning("; ".join(left_out))
-    installed = len(METRICS.foreign_names)
-    return f"{len(chosen)} of {installed} are named in the settings; these can be used"
+    installed = {*kind.foreign_names}
+    used = len(named & installed)
+    return f"{used} of {len(installed)} are named in the settings; these can be used"
 
 
 def _logs(settings: Settings, day: date) -> str:

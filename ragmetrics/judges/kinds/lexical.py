@@ -15,4 +15,6 @@ def _make(judge: JudgeSettings, parts: JudgeParts) -> Judge:
     return LexicalJudge(parts.corpus)
 
 
-lexical = JudgeKind("lexical", _make, JudgeSettings, stored="embedded", lexical=True, free=True)
+lexical = JudgeKind(
+    "lexical", _make, JudgeSettings, stored="embedded", lexical=True, free=True, sample={}
+)

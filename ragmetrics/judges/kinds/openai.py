@@ -29,4 +29,5 @@ openai = JudgeKind(
     writes=True,
     embedder="openai",
     probe=_probe,
+    sample={"base_url": "{url}"},
 )

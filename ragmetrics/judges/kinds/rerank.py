@@ -69,4 +69,5 @@ rerank = JudgeKind(
     joins_contexts=True,
     check=_check,
     probe=_probe,
+    sample={"base_url": "{url}", "thresholds": (0.2, 0.6)},
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ragmetrics.config import PRESETS, TARGETS
+from ragmetrics.config import JUDGES, PRESETS, TARGETS
 from ragmetrics.metrics import METRICS
 from ragmetrics.rules import CHECKS
-from ragmetrics.testing import check_check, check_metric, check_preset, check_target
+from ragmetrics.testing import check_check, check_judge, check_metric, check_preset, check_target
 
 
 @pytest.mark.parametrize("name", METRICS.bundled_names)
@@ -35,3 +35,10 @@ def test_checks(name: str) -> None:
 def test_targets(name: str) -> None:
     """A target is one file, which confirms only what its tool did."""
     check_target(TARGETS.find(name))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", JUDGES.bundled_names)
+def test_judges(name: str) -> None:
+    """A kind of judge is one file, and no answer of a server ends a night."""
+    check_judge(JUDGES.find(name))

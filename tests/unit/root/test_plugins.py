@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.config import TARGETS, make_settings
+from ragmetrics.config import JUDGES, TARGETS, judge_kind, make_settings
 from ragmetrics.delivery import target_problems
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.logs import LogSet, find_logs
-from tests.fakes.logs import write_jsonl
+from ragmetrics.pipeline import evaluate
+from ragmetrics.testing import check_judge
+from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.plugins import plugin_site
 
 PRESET = '''r"""Records of a house.
@@ -37,6 +39,36 @@ class House(SettingsModel):
 
 
 house = TargetKind("house", House, None, {"street": "High Street"})
+'''
+
+JUDGE = '''"""A judge that likes everything."""
+from ragmetrics import JudgeKind, JudgeSettings, Reply
+
+
+class HouseSettings(JudgeSettings):
+    """The judge of the house."""
+
+    mood: str = "good"
+    """Its mood."""
+
+
+class House:
+    note, concurrency, cacheable = "a judge of the house", 1, False
+
+    def __init__(self, mood):
+        self.name, self.fingerprint = "house", f"house-{mood}"
+
+    async def reply(self, request, attempt):
+        return Reply(text=\'{"grade": 2}\')
+
+    def evidence(self, request):
+        return None
+
+    async def close(self):
+        pass
+
+
+house = JudgeKind("house", lambda judge, parts: House(judge.mood), HouseSettings, sample={})
 '''
 
 
@@ -86,3 +118,26 @@ def test_a_broken_target_waits_and_stops_nothing(install: Callable[..., None]) -
     problems = target_problems(settings, {"LANGFUSE_PUBLIC_KEY": "a", "LANGFUSE_SECRET_KEY": "b"})
     assert problems["langfuse"] == ""
     assert "target 'house' of bad cannot be imported" in problems["house"]
+
+
+def test_a_judge_of_another_package_judges(install: Callable[..., None]) -> None:
+    """With settings of its own, which only its kind has, and it conforms."""
+    install(JUDGES.group, "house", JUDGE, "house")
+    check_judge(judge_kind("house"))
+    settings = make_settings({"judge": {"name": "house", "mood": "bad"}, "shards": 1})
+    assert make_settings(settings.model_dump(mode="json")).judge == settings.judge
+    result = evaluate(make_rows(3), ["context_relevance"], settings=settings)
+    (summary,) = result.manifest.metrics
+    assert (summary.scored, summary.mean) == (3, 1.0)
+    for wrong in ({"name": "house", "mod": "bad"}, {"name": "openai", "mood": "bad"}):
+        with pytest.raises(SettingsError, match=r"judge\.moo?d: there is no such key"):
+            make_settings({"judge": wrong})
+
+
+def test_a_broken_judge_is_named(install: Callable[..., None]) -> None:
+    """Settings that name it cannot be used; all others can."""
+    install(JUDGES.group, "bad", "raise SystemExit(1)\n", "house", "rerank", "lexical")
+    with pytest.raises(InputError, match="judge 'house' of bad cannot be imported"):
+        make_settings({"judge": "house"})
+    assert make_settings({"judge": "embedded"}).judge.kind.lexical
+    assert len(JUDGES.problems(())) == 2
