@@ -58,16 +58,16 @@ def report(rows: int, metrics: Sequence[str], runners: Sequence[str]) -> str:
         lines = [
             f"{rows:,} rows, {', '.join(metrics)}: {len(first.parts):,} parts",
             *(
-                f"{one.runner:>10}: {one.wall_seconds:8.1f} s wall, {rows / one.wall_seconds:6.1f} "
-                f"rows/s, {one.peak_mb:6.0f} MB at the peak of all processes together"
-                for one in runs
+                f"{run.runner:>10}: {run.wall_seconds:8.1f} s wall, {rows / run.wall_seconds:6.1f} "
+                f"rows/s, {run.peak_mb:6.0f} MB at the peak of all processes together"
+                for run in runs
             ),
         ]
-        for one in others:
-            ratio = one.wall_seconds / first.wall_seconds
-            values = compare(first, one)
+        for other in others:
+            ratio = other.wall_seconds / first.wall_seconds
+            values = compare(first, other)
             lines.append(
-                f"{one.runner} / {first.runner}: {ratio:.2f} of the time (target {_TARGET}); "
+                f"{other.runner} / {first.runner}: {ratio:.2f} of the time (target {_TARGET}); "
                 f"{values:,} scores, all identical"
             )
     plain = loops(_WORKERS) / loops(1)

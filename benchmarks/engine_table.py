@@ -41,7 +41,7 @@ _HEAD = ("", "measured", "target", "met", "before")
 
 def table(title: str, figures: Sequence[Figure]) -> str:
     """A Markdown table under its title."""
-    shown = len(_HEAD) if any(one.before is not None for one in figures) else len(_HEAD) - 1
+    shown = len(_HEAD) if any(figure.before is not None for figure in figures) else len(_HEAD) - 1
     lines = [one[:shown] for one in (_HEAD, *(figure.cells() for figure in figures))]
     widths = [max(len(line[place]) for line in lines) for place in range(shown)]
 

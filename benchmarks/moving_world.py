@@ -55,7 +55,7 @@ def real_scores() -> dict[str, Values]:
     rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     fields = ("id", "user_input", "retrieved_contexts", "response", "reference")
     result = evaluate([{name: row[name] for name in fields} for row in rows], metrics=METRICS)
-    scores = {(one["metric"], one["id"]): one["value"] for one in result.records()}
+    scores = {(record["metric"], record["id"]): record["value"] for record in result.records()}
     found = {name: _by_question(rows, lambda r, n=name: scores[n, r["id"]]) for name in METRICS}
     ratings = _by_question(rows, lambda row: (row["labels"]["judge"]["gpt_relevance"] - 1) / 4)
     spread = ratings - ratings.mean(axis=1, keepdims=True)
@@ -184,7 +184,7 @@ class World:
             source=Source(logs="logs", files=1, rows=200),
             judge=JudgeInfo(name="judge", fingerprint="judge"),
             shards=1,
-            metrics=[_summary(one) for one in scores.values()],
+            metrics=[_summary(score) for score in scores.values()],
             segments=[],
             findings=[],
             worst=[],

@@ -89,8 +89,8 @@ def main() -> None:
     seconds = time.perf_counter() - start
     scored = Counter(
         data.name
-        for one in result.test_results
-        for data in one.metrics_data or ()
+        for case in result.test_results
+        for data in case.metrics_data or ()
         if data.score is not None and not data.error
     )
     print(json.dumps({"version": version("deepeval"), "seconds": seconds, "scored": scored}))

@@ -95,7 +95,7 @@ def measure(wanted: Sequence[tuple[Path, int, int]]) -> list[Run]:
         left = list(scorings)
         while left:
             left = [one for one in left if not one.take_turn()]
-    return [one.run() for one in scorings]
+    return [scoring.run() for scoring in scorings]
 
 
 @contextmanager

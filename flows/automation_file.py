@@ -55,10 +55,10 @@ def read_automations(path: Path, values: Mapping[str, Any]) -> list[AutomationCo
 def without_telling(automations: Sequence[AutomationCore]) -> list[AutomationCore]:
     """The automations that do more than notify people, without their messages."""
     silent = [
-        one.model_copy(
-            update={"actions": [do for do in one.actions if do.type != "send-notification"]}
+        automation.model_copy(
+            update={"actions": [do for do in automation.actions if do.type != "send-notification"]}
         )
-        for one in automations
+        for automation in automations
     ]
     return [one for one in silent if one.actions]
 
@@ -68,7 +68,7 @@ def _filled(value: Any, values: Mapping[str, Any], path: Path) -> Any:
     if isinstance(value, dict):
         return {key: _filled(one, values, path) for key, one in value.items()}
     if isinstance(value, list):
-        return [_filled(one, values, path) for one in value]
+        return [_filled(item, values, path) for item in value]
     place = _PLACE.fullmatch(value) if isinstance(value, str) else None
     if not place:
         return value

@@ -142,10 +142,10 @@ def _start_clocks(client: SyncPrefectClient) -> list[str]:
         flow_filter=FlowFilter(name=Name(any_=["nightly"])),
         deployment_filter=DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG])),
     )
-    events = [_expected(f"prefect.deployment.{one.id}", one.name) for one in nightlies]
+    events = [_expected(f"prefect.deployment.{nightly.id}", nightly.name) for nightly in nightlies]
     if events:
         client.request("POST", "/events", json=events)
-    return sorted(one.name for one in nightlies)
+    return sorted(nightly.name for nightly in nightlies)
 
 
 def _expected(deployment: str, name: str) -> dict[str, Any]:

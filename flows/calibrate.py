@@ -71,11 +71,11 @@ def _gaps(calibration: Calibration, most: float) -> Iterator[str]:
         return
     for broken in calibration.broken:
         yield f"{broken.file}: {broken.reason}"
-    for one in calibration.metrics:
-        asked = sum(one.status.values())
-        failed = asked - one.status.get(Status.SCORED, 0)
+    for metric in calibration.metrics:
+        asked = sum(metric.status.values())
+        failed = asked - metric.status.get(Status.SCORED, 0)
         if failed > most * asked:
-            yield f"{one.metric}: {failed:,} of {asked:,} units got no usable verdict"
+            yield f"{metric.metric}: {failed:,} of {asked:,} units got no usable verdict"
     if not (calibration.metrics or calibration.gold):
         yield "no label to compare it with"
 

@@ -125,7 +125,7 @@ def _tell(settings: Settings, gate: Gate) -> Gate:
 
 def _since(staged: StagedGate) -> dt.datetime:
     """The first start of the gate, also if it was run again."""
-    return min((one.started_at for one in staged.runs), default=staged.started_at)
+    return min((run.started_at for run in staged.runs), default=staged.started_at)
 
 
 def _without_verdict(

@@ -53,7 +53,7 @@ def schedule_zone(schedules: Sequence[DeploymentSchedule], made_by: UUID | None)
     `made_by` is the ID of the schedule; it is None where people or events started the run, and
     unknown where the deployment was deployed again since.
     """
-    own = [one for one in schedules if one.id == made_by]
+    own = [schedule for schedule in schedules if schedule.id == made_by]
     zones = {getattr(one.schedule, "timezone", None) or "UTC" for one in own or schedules}
     return ZoneInfo(zones.pop()) if len(zones) == 1 else dt.UTC
 

@@ -33,8 +33,8 @@ def prune(settings: str = "ragmetrics.yaml", keep: str = "400d", keep_rows: str 
     for run, why in plan.needed.items():
         log.info("kept: run %s: %s", run, why)
     done = remove(open_store(chosen), plan)
-    for one in plan.kinds:
-        log.info("%s: %d files, %.1f MB", one.kind, len(one.files), one.size / 1e6)
+    for kind in plan.kinds:
+        log.info("%s: %d files, %.1f MB", kind.kind, len(kind.files), kind.size / 1e6)
     log.info("%d files removed, %d changed meanwhile; %s", done.files, done.left, done.logs)
     return done
 

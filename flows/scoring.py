@@ -40,7 +40,7 @@ class ScoredParts:
         graph, and goes on if some have failed. Results are not kept.
         """
         details = [StateDetails(task_run_id=run) for run in self.task_runs]
-        return [Completed(data=True, state_details=one) for one in details]
+        return [Completed(data=True, state_details=detail) for detail in details]
 
 
 def score_all(

@@ -39,7 +39,7 @@ def sections() -> Iterator[tuple[str, list[str]]]:
     for node in ast.parse(text).body:
         if isinstance(node, ast.ImportFrom):
             title = _title(lines[: node.lineno])
-            groups.setdefault(title, []).extend(one.name for one in node.names)
+            groups.setdefault(title, []).extend(name.name for name in node.names)
     for title, names in groups.items():
         yield title, names
 
@@ -75,14 +75,14 @@ def _signature(name: str, thing: Any) -> str:
     if inspect.isclass(thing):
         return f"class {name}"
     found = inspect.signature(thing)
-    parameters = [_parameter(one) for one in found.parameters.values()]
-    kinds = [one.kind for one in found.parameters.values()]
+    parameters = [_parameter(parameter) for parameter in found.parameters.values()]
+    kinds = [parameter.kind for parameter in found.parameters.values()]
     if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
         parameters.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
     line = f"{name}({', '.join(parameters)}) -> {_text(found.return_annotation)}"
     if len(line) <= _WIDTH:
         return line
-    inner = "".join(f"    {one},\n" for one in parameters)
+    inner = "".join(f"    {parameter},\n" for parameter in parameters)
     return f"{name}(\n{inner}) -> {_text(found.return_annotation)}"
 
 
@@ -125,9 +125,9 @@ def _doc(thing: Any) -> str:
 
 def _errors(module: Any) -> str:
     own = [
-        one
-        for one in vars(module).values()
-        if inspect.isclass(one) and one.__module__ == module.__name__
+        var
+        for var in vars(module).values()
+        if inspect.isclass(var) and var.__module__ == module.__name__
     ]
     return "\n".join(
         f"- `{one.__name__}({one.__bases__[0].__name__})`: {_first(one)}" for one in own

@@ -107,7 +107,7 @@ def prose(markdown: str) -> Iterator[tuple[int, str]]:
     """
     for token in MarkdownIt("commonmark").enable("table").parse(markdown):
         if token.type == "inline" and token.map:
-            text = "".join(_plain(one) for one in token.children or ())
+            text = "".join(_plain(child) for child in token.children or ())
             yield token.map[0] + 1, text
 
 
@@ -115,7 +115,7 @@ def _plain(token: Token) -> str:
     if token.type == "text":
         return token.content
     if token.type == "image":
-        return "".join(_plain(one) for one in token.children or ())
+        return "".join(_plain(child) for child in token.children or ())
     if token.type in ("softbreak", "hardbreak"):
         return " "
     return _HIDDEN if token.type == "code_inline" else ""
@@ -167,7 +167,7 @@ def _long(page: Path, line: int, text: str) -> Iterator[Problem]:
 def unknown(words: set[str], known: frozenset[str]) -> set[str]:
     """Words that neither dictionary nor our list has. Capitals do not matter."""
     british = set(american().values())
-    rest = {one for one in words if one.lower() not in known and one.lower() not in british}
+    rest = {word for word in words if word.lower() not in known and word.lower() not in british}
     missing = _dictionary().unknown(rest)
     return {one for one in rest if one.lower() in missing}
 

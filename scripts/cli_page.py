@@ -51,7 +51,7 @@ def _entries(name: str, command: Any, parent: Any) -> Iterator[str]:
         for child, own in children.items():
             yield from _entries(f"{name} {child}", own, context)
         return
-    shown = [one for one in command.params if one.name != "help" and not one.hidden]
+    shown = [param for param in command.params if param.name != "help" and not param.hidden]
     arguments = " ".join(_argument(one) for one in shown if one.param_type_name == "argument")
     yield f"```text\n{name} [OPTIONS] {arguments}".rstrip() + "\n```\n"
     if shown:

@@ -84,7 +84,7 @@ def _is_attribute(node: ast.expr, attribute: str) -> bool:
 
 def _texts(node: ast.AST) -> Iterator[str]:
     constants = (one for one in ast.walk(node) if isinstance(one, ast.Constant))
-    return (one.value for one in constants if isinstance(one.value, str))
+    return (constant.value for constant in constants if isinstance(constant.value, str))
 
 
 def in_pages(source: str) -> Iterator[tuple[int, str]]:

@@ -71,7 +71,7 @@ def uses(source: str, searched: Searched) -> Iterator[tuple[int, str]]:
 
 def _asked_by_call(call: ast.Call, searched: Searched) -> set[str]:
     if isinstance(call.func, ast.Attribute) and call.func.attr in _TESTS:
-        return {text for one in call.args[:1] for text in _texts(one)}
+        return {text for arg in call.args[:1] for text in _texts(arg)}
     if isinstance(call.func, ast.Name) and call.func.id in ("isinstance", "issubclass"):
         return {node.id for node in ast.walk(call) if isinstance(node, ast.Name)} & searched.classes
     return set()
@@ -82,8 +82,8 @@ def _texts(node: ast.expr) -> Iterator[str]:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.Tuple | ast.List | ast.Set):
-        for one in node.elts:
-            yield from _texts(one)
+        for elt in node.elts:
+            yield from _texts(elt)
 
 
 def main() -> int:

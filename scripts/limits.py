@@ -73,8 +73,8 @@ def misplaced_tests() -> Iterator[str]:
             (one for one in (ROOT / PRODUCT / inside, ROOT / inside) if one.is_dir()), None
         )
         stem = path.stem.removeprefix("test_")
-        modules = [one.stem.strip("_") for one in folder.glob("*.py")] if folder else []
-        if not any(stem == one or stem.startswith(f"{one}_") for one in modules if one):
+        modules = [path.stem.strip("_") for path in folder.glob("*.py")] if folder else []
+        if not any(stem == module or stem.startswith(f"{module}_") for module in modules if module):
             yield path.relative_to(ROOT).as_posix()
 
 
@@ -82,7 +82,7 @@ def main() -> int:
     """Print each count beside its limit; return the exit code."""
     most = limits()
     product = [path for one in (PRODUCT, *BESIDE) for path in (ROOT / one).rglob("*.py")]
-    names = {one: front_names(one) for one in packages() if one != MANY_NAMES}
+    names = {package: front_names(package) for package in packages() if package != MANY_NAMES}
     largest = max(names, key=lambda one: (names[one], one))
     misplaced = list(misplaced_tests())
     for path in misplaced:

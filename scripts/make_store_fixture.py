@@ -140,7 +140,7 @@ def make_nights(shop: Workshop, command: Commands) -> None:
 def silence(command: Commands) -> None:
     """Acknowledge the first alert that fires, and snooze the second."""
     alerts = command.json("alerts", "list")["alerts"]
-    firing = [one["key"] for one in alerts if one["state"] == "firing"]
+    firing = [alert["key"] for alert in alerts if alert["state"] == "firing"]
     said = ("--by", "Ada", "--note", "the index is being rebuilt")
     command.ragmetrics("alerts", "ack", firing[0], *said)
     command.ragmetrics("alerts", "snooze", firing[1], "--until", world.day(25), *said)

@@ -40,7 +40,7 @@ class Import:
 
 def packages() -> list[str]:
     """The packages of the product, without those inside them."""
-    return sorted(one.parent.name for one in (ROOT / PRODUCT).glob("*/__init__.py"))
+    return sorted(path.parent.name for path in (ROOT / PRODUCT).glob("*/__init__.py"))
 
 
 def imports() -> Iterator[Import]:
@@ -67,7 +67,7 @@ def _package(module: str, known: list[str]) -> str | None:
 def _modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, one.name) for one in node.names)
+            yield from ((node.lineno, name.name) for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             known = packages()
             for one in node.names:
@@ -79,7 +79,7 @@ def _modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def floors(found: list[Import]) -> dict[str, int]:
     """The floor of each package, from 1. Raises CycleError for a circle."""
-    below: dict[str, set[str]] = {one: set() for one in (*packages(), *BESIDE)}
+    below: dict[str, set[str]] = {package: set() for package in (*packages(), *BESIDE)}
     for one in found:
         below[one.source].add(one.target)
     floor: dict[str, int] = {}
@@ -92,7 +92,7 @@ def hidden() -> Iterator[str]:
     """Names in fronts that are also modules of the package: whoever imports one may get another."""
     for package in packages():
         folder = ROOT / PRODUCT / package
-        modules = {one.stem for one in folder.iterdir() if one.suffix == ".py" or one.is_dir()}
+        modules = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
         stub = ast.parse((folder / "__init__.pyi").read_text(encoding="utf-8"))
         names = [
             one.name for node in stub.body if isinstance(node, ast.ImportFrom) for one in node.names

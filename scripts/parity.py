@@ -110,7 +110,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.parity", description=__doc__)
     parser.add_argument("--rows", type=int, default=50)
     rows = make_rows(parser.parse_args().rows)
-    missing = [one for one in ENVIRONMENTS if not one.installed]
+    missing = [environment for environment in ENVIRONMENTS if not environment.installed]
     for one in missing:
         print(one.absent, file=sys.stderr)
     if ENVIRONMENTS[0] in missing:

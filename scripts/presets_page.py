@@ -26,8 +26,8 @@ One record of each sample cannot be read, to show what becomes of it.
 
 def page() -> str:
     """The whole page."""
-    lines = [f"| [`{one.name}`](#{one.name}) | {one.title} |\n" for one in _presets()]
-    sections = [f"\n## `{one.name}`\n\n{one.docs.strip()}\n" for one in _presets()]
+    lines = [f"| [`{preset.name}`](#{preset.name}) | {preset.title} |\n" for preset in _presets()]
+    sections = [f"\n## `{preset.name}`\n\n{preset.docs.strip()}\n" for preset in _presets()]
     return "".join([_HEAD, *lines, *sections])
 
 

@@ -34,7 +34,7 @@ def page() -> str:
     parts = [_HEAD]
     found: list[type[BaseModel]] = [one for _, one, _ in FILES if not isinstance(one, str)]
     for record in found:  # it grows
-        found += [one for one in dict.fromkeys(_inner(record)) if one not in found]
+        found += [fromkey for fromkey in dict.fromkeys(_inner(record)) if fromkey not in found]
         parts += [f"## {record.__name__}\n\n{cell(record.__doc__ or '')}\n", _fields(record)]
     return "\n".join(parts)
 

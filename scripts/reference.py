@@ -38,7 +38,7 @@ PAGES: tuple[ModuleType, ...] = (
 
 def main() -> int:
     """Write or check all pages; return the exit code."""
-    stale = [one for one in PAGES if not is_current(one)]
+    stale = [page for page in PAGES if not is_current(page)]
     for one in stale:
         if "--check" in sys.argv[1:]:
             print(f"out of date: {one.PAGE}; run: make reference")

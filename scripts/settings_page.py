@@ -51,10 +51,10 @@ def _sections(model: Schema, known: Schema, above: tuple[str, ...]) -> Iterator[
 
 def _section(value: Schema) -> str | None:
     """The name of the model of a value, or of the items of a list."""
-    for one in choices(value):
-        if one.get("type") == "array":
-            return _section(one.get("items", {}))  # a pair of numbers has none
-        name = str(one.get("$ref", "")).rpartition("/")[2]
+    for choice in choices(value):
+        if choice.get("type") == "array":
+            return _section(choice.get("items", {}))  # a pair of numbers has none
+        name = str(choice.get("$ref", "")).rpartition("/")[2]
         if name and name != "JsonValue":
             return name
     return None

@@ -46,7 +46,7 @@ def fill_nav(entry: Any) -> Any:
 
 def _each(entry: Any) -> Iterator[Any]:
     if isinstance(entry, str) and "*" in entry:
-        yield from (one.relative_to(DOCS).as_posix() for one in sorted(DOCS.glob(entry)))
+        yield from (path.relative_to(DOCS).as_posix() for path in sorted(DOCS.glob(entry)))
     elif not isinstance(entry, dict) or (entry := _without_empty(entry)):
         yield fill_nav(entry)
 

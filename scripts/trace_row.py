@@ -79,9 +79,9 @@ def _module(path: Path) -> str:
 
 def import_all() -> None:
     """Import every module of the product, so that imports during the walk run no code of it."""
-    for one in pkgutil.walk_packages([str(FOLDER)], "ragmetrics."):
-        if not one.name.endswith("__main__"):
-            importlib.import_module(one.name)
+    for package in pkgutil.walk_packages([str(FOLDER)], "ragmetrics."):
+        if not package.name.endswith("__main__"):
+            importlib.import_module(package.name)
     for name in dir(ragmetrics):
         getattr(ragmetrics, name)
 
@@ -134,7 +134,7 @@ def trace() -> Trace:
 
 def changes_of_package(modules: Iterable[str]) -> int:
     """How often the walk goes on in another package than before."""
-    packages = [one.partition(".")[0] for one in modules]
+    packages = [module.partition(".")[0] for module in modules]
     return sum(before != after for before, after in pairwise(packages))
 
 
@@ -143,7 +143,7 @@ def main() -> int:
     modules = trace().modules
     for number, (module, function) in enumerate(modules.items(), 1):
         print(f"{number:4}  {module:40} {function}")
-    packages = Counter(one.partition(".")[0] for one in modules)
+    packages = Counter(module.partition(".")[0] for module in modules)
     print("by package:", ", ".join(f"{name} {count}" for name, count in packages.most_common()))
     counts = {"row_modules": len(modules), "row_changes": changes_of_package(modules)}
     most = limits()

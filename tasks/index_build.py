@@ -134,11 +134,11 @@ def essentials(gate: Gate, link: str) -> dict[str, Any]:
         "reasons": [clean(reason, 500) for reason in gate.reasons[:_MOST]],
         "further": gate.further,
         "metrics": [
-            one.model_dump(
+            metric.model_dump(
                 include={"metric", "before", "after", "drop", "low", "high", "questions"}
                 | {"max_drop", "verdict"}
             )
-            for one in gate.metrics[:_MOST]
+            for metric in gate.metrics[:_MOST]
         ],
         "page": link,
     }

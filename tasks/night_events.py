@@ -44,9 +44,9 @@ def night_events(manifest: Manifest, page: str) -> list[dict[str, Any]]:
 def _news(manifest: Manifest) -> Iterator[tuple[str, str, list[Finding]]]:
     """Each event with what identifies it, and its findings."""
     findings = manifest.findings
-    yield PUBLISHED, manifest.run, [one for one in findings if one.state == "firing"]
+    yield PUBLISHED, manifest.run, [finding for finding in findings if finding.state == "firing"]
     for event, transitions in ((REGRESSED, ("fired", "escalated")), (RESOLVED, ("resolved",))):
-        changed = [one for one in findings if one.transition in transitions]
+        changed = [finding for finding in findings if finding.transition in transitions]
         if changed:
             yield event, ",".join(sorted(f"{one.key}={one.transition}" for one in changed)), changed
 

@@ -78,9 +78,9 @@ def _values(aligned: Sequence[Aligned], question: str) -> Iterator[RowValue]:
 def _gain(row: MovedRow) -> float:
     """The gain of a question summed over all metrics; negative where it got worse."""
     return sum(
-        (one.value_b - one.value_a) * (1 if one.higher_is_better else -1)
-        for one in row.values
-        if one.value_a is not None and one.value_b is not None
+        (value.value_b - value.value_a) * (1 if value.higher_is_better else -1)
+        for value in row.values
+        if value.value_a is not None and value.value_b is not None
     )
 
 

@@ -60,7 +60,7 @@ def make_comparison(
     metric; without them, the newest night of both sides gives it.
     """
     if movements is None:
-        movements = {one: newest_movement(one, [*a.nights, *b.nights]) for one in metrics}
+        movements = {metric: newest_movement(metric, [*a.nights, *b.nights]) for metric in metrics}
     levels = {one: level_error(movements.get(one), one, a.nights, b.nights) for one in metrics}
     aligned = [align_rows(a.scores[metric], b.scores[metric]) for metric in metrics]
     whole, segments = measure_sides(aligned, tags, levels)
@@ -92,7 +92,7 @@ def _notices(
     notes = [f"{letter}: {one}" for letter, side in (("A", a), ("B", b)) for one in side.notices]
     if a.about.dataset != b.about.dataset:
         notes.append(f"A is from the data set {a.about.dataset}, B from {b.about.dataset}")
-    with_rows = {one.segment.tag for one in segments if one.segment}
+    with_rows = {segment.segment.tag for segment in segments if segment.segment}
     notes += [f"no scored row has the tag {tag}" for tag in tags if tag not in with_rows]
     return notes
 
@@ -195,7 +195,7 @@ def measure_sides(
 
 def control(changes: Sequence[MetricChange]) -> list[MetricChange]:
     """The changes with their p values adjusted together (Benjamini-Hochberg)."""
-    adjusted = adjust_p_values([one.p_value for one in changes])
+    adjusted = adjust_p_values([change.p_value for change in changes])
     return [
         one.model_copy(update={"p_adjusted": p_value})
         for one, p_value in zip(changes, adjusted, strict=True)
@@ -227,11 +227,11 @@ def without_mix(plain: Drop, aligned: Aligned) -> Drop:
 def mix_notices(changes: Sequence[MetricChange]) -> list[str]:
     """One sentence per metric: the part of its change that is the mix."""
     found = []
-    for one in changes:
-        if one.mix is None or one.mean_a is None or one.mean_b is None:
+    for change in changes:
+        if change.mix is None or change.mean_a is None or change.mean_b is None:
             continue
-        if text := mix_text(one.mean_a - one.mean_b, -one.mix, one.mix_tags):
-            found.append(f"{one.metric}: {text}; B − A is like for like, without it")
+        if text := mix_text(change.mean_a - change.mean_b, -change.mix, change.mix_tags):
+            found.append(f"{change.metric}: {text}; B − A is like for like, without it")
     return found
 
 

@@ -101,9 +101,9 @@ def _move(before: Manifest, now: Manifest, metric: str, load: LoadScores) -> Mov
 
 def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:
     """The tags of a night's segments, and the index build where there are a few builds."""
-    shown = dict.fromkeys(one.segment.tag for one in now.segments if one.segment)
+    shown = dict.fromkeys(segment.segment.tag for segment in now.segments if segment.segment)
     sides = [now, before] if before else [now]
-    builds = {build for one in sides for build in one.source.index_builds}
+    builds = {build for side in sides for build in side.source.index_builds}
     return [*list(shown)[:_MOST_TAGS], *([BUILDS] if 1 < len(builds) <= _MOST_BUILDS else [])]
 
 
@@ -134,10 +134,10 @@ def cached_load(
 def _comparable(before: Manifest, now: Manifest) -> list[str]:
     """The metrics that both nights scored in the same way."""
     return [
-        one.metric
-        for one in now.metrics
-        if one.scored and (old := before.summary(one.metric)) and old.scored
-        if old.fingerprint == one.fingerprint
+        metric.metric
+        for metric in now.metrics
+        if metric.scored and (old := before.summary(metric.metric)) and old.scored
+        if old.fingerprint == metric.fingerprint
     ]
 
 

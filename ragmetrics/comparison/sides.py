@@ -48,9 +48,9 @@ class ScoredSide:
     def rows_of(self, questions: Collection[str]) -> dict[str, LogRow]:
         """The first row of each question, where the rows are still in the store."""
         places: dict[int, dict[str, RowLocation]] = {}
-        for one in self.scores.values():
+        for score in self.scores.values():
             known = {question for own in places.values() for question in own}
-            rows = one.table[one.table["question"].isin(set(questions) - known)]
+            rows = score.table[score.table["question"].isin(set(questions) - known)]
             columns = (rows[name] for name in ("question", "night", "shard", "position"))
             for question, night, shard, position in zip(*columns, strict=True):
                 if question not in known:
@@ -86,9 +86,9 @@ def scored_side(
         name=name,
         dataset=nights[0].dataset,
         judge=nights[0].judge,
-        rows=max((len(one.table) for one in scores.values()), default=0),
-        quarantined=sum(one.quarantined for one in sources),
-        redact=any(one.redacts for one in nights),
+        rows=max((len(score.table) for score in scores.values()), default=0),
+        quarantined=sum(source.quarantined for source in sources),
+        redact=any(night.redacts for night in nights),
     )
     broken = (f"{one.file} is read in part: {one.reason}" for s in sources for one in s.broken)
     problems = (problem for night in nights for problem in night.problems)
@@ -96,9 +96,9 @@ def scored_side(
         about,
         scores,
         files,
-        [ref_of(one) for one in nights],
+        [ref_of(night) for night in nights],
         notices=[
-            *dict.fromkeys(" ".join(one.note.split()) for one in sources if one.note),
+            *dict.fromkeys(" ".join(source.note.split()) for source in sources if source.note),
             *_unsettled(scores),
             *_samples(nights),
         ],
@@ -229,7 +229,7 @@ def align_rows(a: MetricScores, b: MetricScores) -> Aligned:
     import pandas as pd
 
     tables = a.compared, b.compared
-    asked = pd.concat([one["question"] for one in tables], ignore_index=True)
+    asked = pd.concat([table["question"] for table in tables], ignore_index=True)
     numbers, questions = pd.factorize(asked.to_numpy(dtype=object), sort=True)
     half = len(tables[0])
     old, new = (

@@ -15,15 +15,15 @@ def check_cascade(judges: Sequence[JudgeSettings]) -> None:
     """
     if len(judges) < 2:
         raise ValueError("aggregate: cascade needs two `judges`, the cheap one first")
-    for one in judges[:-1]:
-        if one.lexical:
+    for judge in judges[:-1]:
+        if judge.lexical:
             raise ValueError(
-                f"aggregate: cascade: the judge {one.name} costs nothing; to use it first, set "
+                f"aggregate: cascade: the judge {judge.name} costs nothing; to use it first, set "
                 "`sample: {draw: active}`, whose means stay valid where it is wrong"
             )
-        if one.reads_prompts and one.repeats == 1:
+        if judge.reads_prompts and judge.repeats == 1:
             raise ValueError(
-                f"aggregate: cascade: the judge {one.name} needs `repeats: 2` or more, unless it "
+                f"aggregate: cascade: the judge {judge.name} needs `repeats: 2` or more, unless it "
                 "is the last one: it is certain where its repeats agree"
             )
     if judges[-1].repeats > 1:

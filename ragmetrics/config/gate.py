@@ -57,6 +57,6 @@ class GateSettings(SettingsModel):
     ) -> tuple[GateRule, ...] | None:
         if rules == ():
             raise ValueError("should name a metric; leave it out to get the default rules")
-        if twice := repeated(one.metric for one in rules or ()):
+        if twice := repeated(rule.metric for rule in rules or ()):
             raise ValueError(f"{twice} has more than one rule")
         return rules

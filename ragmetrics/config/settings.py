@@ -333,7 +333,7 @@ def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settin
 
 def _judges_beside(base: Path, settings: Settings) -> dict[str, object]:
     if settings.judges:
-        return {"judges": tuple(_judge_beside(base, one) for one in settings.judges)}
+        return {"judges": tuple(_judge_beside(base, judge) for judge in settings.judges)}
     return {"judge": _judge_beside(base, settings.judge)}
 
 

@@ -47,7 +47,7 @@ def _without_secrets(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _without_secrets(str(key), one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_without_secrets(name, one) for one in value]
+        return [_without_secrets(name, item) for item in value]
     return _without_user(value) if isinstance(value, str) else value
 
 

@@ -84,12 +84,12 @@ def _target_settings(name: str, value: object) -> SettingsModel:
             "write_back",
             [
                 InitErrorDetails(
-                    type=one["type"],
-                    loc=(name, *one["loc"]),
-                    input=one["input"],
-                    ctx=one.get("ctx", {}),
+                    type=mistake["type"],
+                    loc=(name, *mistake["loc"]),
+                    input=mistake["input"],
+                    ctx=mistake.get("ctx", {}),
                 )
-                for one in error.errors()
+                for mistake in error.errors()
             ],
         ) from None
     return settings

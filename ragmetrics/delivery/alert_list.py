@@ -82,7 +82,7 @@ def all_alerts(alerts: AlertStore, silences: Mapping[str, Silence]) -> list[Aler
 
 def open_alerts(alerts: Iterable[Alert]) -> list[Alert]:
     """The alerts that are not ok or are silenced."""
-    return [one for one in alerts if one.state.state != "ok" or one.silence]
+    return [alert for alert in alerts if alert.state.state != "ok" or alert.silence]
 
 
 def find_alert(alerts: Sequence[Alert], word: str) -> Alert:
@@ -90,7 +90,7 @@ def find_alert(alerts: Sequence[Alert], word: str) -> Alert:
 
     Raises InputError where there is none, or more than one.
     """
-    exact = [one for one in alerts if word in (one.key, one.id)]
+    exact = [alert for alert in alerts if word in (alert.key, alert.id)]
     found = exact or [
         one for one in alerts if word and (one.key.startswith(word) or one.id.startswith(word))
     ]

@@ -119,11 +119,11 @@ def _notify(
     where saving failed, after all were notified.
     """
     left = [
-        one
-        for one in channels(settings.alerts, open_store(settings))
-        if one.name not in record.heard
-        and one.accepts(severity)
-        and not (one.missing_variable and one.name == SLACK)
+        channel
+        for channel in channels(settings.alerts, open_store(settings))
+        if channel.name not in record.heard
+        and channel.accepts(severity)
+        and not (channel.missing_variable and channel.name == SLACK)
     ]
     errors: list[Unconfirmed] = []
     unsaved: list[StoreError] = []
@@ -144,7 +144,7 @@ def _notify(
                 unsaved.append(error)
     if errors:
         reasons = "; ".join(map(str, errors))
-        raise Unconfirmed(reasons, transient=any(one.transient for one in errors))
+        raise Unconfirmed(reasons, transient=any(error.transient for error in errors))
     if unsaved:
         raise unsaved[-1]
     return record

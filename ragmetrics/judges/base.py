@@ -128,7 +128,7 @@ class AnswersOnly(Protocol):
 def can_answer(judge: Judge, prompts: Iterable[Prompt[Any]]) -> bool:
     """Whether a judge can answer all of some prompts."""
     only = only_of(judge)
-    return only is None or all(one.name in only for one in prompts)
+    return only is None or all(prompt.name in only for prompt in prompts)
 
 
 def only_of(judge: Judge) -> Set[str] | None:

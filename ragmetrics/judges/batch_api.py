@@ -232,7 +232,7 @@ def _id(made: Any) -> str:
 def _batch(said: Batch) -> Batch:
     """The batch, if its fields are valid. Raises ValueError."""
     moments = (said.created_at, said.expires_at or 0) if _id(said) else ()
-    if not isinstance(said.status, str) or not all(0 <= one < _NO_MOMENT for one in moments):
+    if not isinstance(said.status, str) or not all(0 <= moment < _NO_MOMENT for moment in moments):
         raise ValueError(said)
     return said
 

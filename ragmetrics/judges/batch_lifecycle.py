@@ -282,7 +282,7 @@ class BatchRun:
         batch = await self._ended()
         if batch.status == "failed":
             errors = (batch.errors.data if batch.errors else None) or []
-            self.failure = failed((one.code, one.message) for one in errors)
+            self.failure = failed((error.code, error.message) for error in errors)
             return dict.fromkeys(self.record.requests, self.failure)
         found = await self._with_retries(lambda: self._api.outcomes(batch))
         kind = batch.status if batch.status in ("expired", "cancelled") else "server_error"

@@ -73,8 +73,8 @@ class Bill:
         if not self._open:
             return
         amounts = [one.forecast.amount() for one in (self, *self.carried)]
-        prompt = sum(one.prompt_tokens for one in amounts)
-        completion = sum(one.completion_tokens for one in amounts)
+        prompt = sum(amount.prompt_tokens for amount in amounts)
+        completion = sum(amount.completion_tokens for amount in amounts)
         before = self.unknown
         self.unknown = Unknown(
             before.requests + 1,

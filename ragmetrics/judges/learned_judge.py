@@ -53,7 +53,7 @@ def level_chances(x: Floats, coefficients: Sequence[ArrayLike]) -> Floats:
 
     A higher level is never more probable than a lower one.
     """
-    chances = np.column_stack([logistic_chance(x, one) for one in coefficients])
+    chances = np.column_stack([logistic_chance(x, coefficient) for coefficient in coefficients])
     return np.minimum.accumulate(chances, axis=1)
 
 
@@ -73,12 +73,12 @@ class Predictor:
     ) -> None:
         self._features = Features(corpus, embeddings)
         self._made_alike = model.features == self._features.digest
-        self._prompts = {one.digest: one for one in model.prompts if one.used}
+        self._prompts = {prompt.digest: prompt for prompt in model.prompts if prompt.used}
         self._recent: OrderedDict[Hashable, Floats] = OrderedDict()
 
     def answers(self, name: str) -> bool:
         """Whether there is a model of a wording of this prompt."""
-        return any(one.name == name for one in self._prompts.values())
+        return any(prompt.name == name for prompt in self._prompts.values())
 
     def chances(self, request: Ask) -> Floats | None:
         """P(level >= l) by item and l; None for a prompt without a model, or without items.
@@ -122,7 +122,7 @@ class LearnedJudge(BaselineJudge):
     ) -> None:
         super().__init__(Overlap(corpus))
         self._predictor = predictor or Predictor(model, corpus, embeddings)
-        self._cuts = {one.digest: one.cuts for one in model.prompts}
+        self._cuts = {prompt.digest: prompt.cuts for prompt in model.prompts}
         self._quantile = quantile
         self.fingerprint = fingerprint("learned", CODE_VERSION, quantile, model.model_dump_json())
         self.note = (

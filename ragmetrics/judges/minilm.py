@@ -53,7 +53,7 @@ class MiniLM:
         """One vector per text, in order; texts of similar length share a run."""
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
         pieces = [self._pieces(text) for text in texts]
-        for places in _runs([len(one) for one in pieces]):
+        for places in _runs([len(piece) for piece in pieces]):
             vectors[places] = self._run([pieces[place] for place in places])
         return vectors
 

@@ -116,7 +116,7 @@ async def _answers(settings: Settings, judge: JudgeSettings, asks: Sequence[Ask]
         client = JudgeClient(asked, EmbeddingClient(embedder), reasks=judge.reasks)
         for close in (asked.close, embedder.close, client.stop):
             stack.push_async_callback(close)
-        return await asyncio.gather(*(client.answer("", one) for one in asks))
+        return await asyncio.gather(*(client.answer("", ask) for ask in asks))
 
 
 def _unanswered(answer: Answer) -> Unanswered:

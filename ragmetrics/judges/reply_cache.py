@@ -208,7 +208,7 @@ class ReplyCache:
     def _listed(self, more: Sequence[str] = ()) -> list[ReplyFile]:
         folders = [self._folder]
         if self._prompts is not None:
-            folders = [self._prompt_folder(one) for one in sorted(self._prompts | set(more))]
+            folders = [self._prompt_folder(prompt) for prompt in sorted(self._prompts | set(more))]
         return listed(self._files, folders, self._wanted.low, self._wanted.high, self._report)
 
     def _prompt_folder(self, prompt: str) -> str:
@@ -312,7 +312,7 @@ def compact(
 
     Only files that can be removed are read, and only files that were read completely are removed.
     """
-    reply_files = [one for one in reply_files if one.path not in report.damaged]
+    reply_files = [file for file in reply_files if file.path not in report.damaged]
     with ExitStack() as locks:
         logs = list(_removable_logs(files, reply_files, own_logs, locks))
         sources = [*logs, *_tables_to_merge(reply_files, wanted, bool(logs), report)]
@@ -331,7 +331,7 @@ def _removable_logs(
     files: Files, reply_files: Sequence[ReplyFile], own_logs: Collection[str], locks: ExitStack
 ) -> Iterator[ReplyFile]:
     """The logs that may be merged: in a folder, its own and those of dead writers."""
-    logs = [one for one in reply_files if one.is_log]
+    logs = [file for file in reply_files if file.is_log]
     if files.local is None:
         yield from logs
         return
@@ -344,9 +344,9 @@ def _tables_to_merge(
     reply_files: Sequence[ReplyFile], wanted: WantedReply, another: bool, report: ScanReport
 ) -> Iterator[ReplyFile]:
     """The Parquet files to merge; with `another`, the logs will add one file."""
-    tables = [one for one in reply_files if not one.is_log]
-    inside = [one for one in tables if wanted.low <= one.low and one.high <= wanted.high]
-    beyond = [one for one in tables if one not in inside]
+    tables = [file for file in reply_files if not file.is_log]
+    inside = [table for table in tables if wanted.low <= table.low and table.high <= wanted.high]
+    beyond = [table for table in tables if table not in inside]
     for group, more in ((inside, another), (beyond, False)):
         small = [one for one in group if one.size < FULL]
         due = len(small) + more > MOST_FILES

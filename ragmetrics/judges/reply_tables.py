@@ -197,7 +197,7 @@ def newest_reply(files: Files, path: str) -> datetime | None:
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         columns = (group.column(at) for at in range(group.num_columns))
-        column = next((one for one in columns if one.path_in_schema == "judged_at"), None)
+        column = next((column for column in columns if column.path_in_schema == "judged_at"), None)
         statistics = column.statistics if column else None
         if statistics is None or not statistics.has_min_max:
             return None

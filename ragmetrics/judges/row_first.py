@@ -96,19 +96,19 @@ class RowFirst:
 
     def arrange(self, row: LogRow, asks: Sequence[Ask]) -> list[Ask]:
         """The requests of a row; those that do not hold all of its contexts are not changed."""
-        held = [one for one in asks if not one.prompt.verbatim and set(_SHARED) <= one.data.keys()]
+        held = [ask for ask in asks if not ask.prompt.verbatim and set(_SHARED) <= ask.data.keys()]
         if not held:
             return list(asks)
         numbered = number_sentences(row)
         shown = {"question": row.user_input, "contexts": numbered}
         forms = (list(row.retrieved_contexts), numbered)
         return [
-            self._arranged(one, shown)
-            if one in held
-            and one.data["question"] == row.user_input
-            and one.data["contexts"] in forms
-            else one
-            for one in asks
+            self._arranged(ask, shown)
+            if ask in held
+            and ask.data["question"] == row.user_input
+            and ask.data["contexts"] in forms
+            else ask
+            for ask in asks
         ]
 
     def _arranged(self, ask: Ask, shown: Data) -> Ask:

@@ -96,13 +96,13 @@ class Features:
             found = evidence(request.data, self._overlap)
             if len(found) == len(items):
                 return found
-        return [self._overlap.coverage(one.sought, *one.passages) for one in items]
+        return [self._overlap.coverage(item.sought, *item.passages) for item in items]
 
     def _line(self, item: Item, evidence: float, best: float, mean: float) -> list[float]:
         coverage = self._overlap.coverage
         whole = coverage(item.sought, *item.passages)
-        by_passage = (coverage(item.sought, one) for one in item.passages)
-        by_sentence = (coverage(item.sought, one) for one in _sentences_of(item.passages))
+        by_passage = (coverage(item.sought, passage) for passage in item.passages)
+        by_sentence = (coverage(item.sought, sentence) for sentence in _sentences_of(item.passages))
         beside = (coverage(item.sought, one) for one in (item.before, item.after) if one)
         line = [
             evidence,
@@ -128,7 +128,7 @@ class Features:
     def _words(self, item: Item) -> list[float]:
         """How words, pairs, runs and numbers of the sought text are found."""
         sought = words(item.sought[:_LONGEST])
-        there = [_read(one[:_LONGEST]) for one in item.passages]
+        there = [_read(passage[:_LONGEST]) for passage in item.passages]
         known = frozenset().union(*[one for one, _ in there])
         pairs = frozenset().union(*[one for _, one in there])
         distinct = list(dict.fromkeys(sought))
@@ -136,13 +136,13 @@ class Features:
         numbers = [one for one in distinct if one[0].isdecimal()]
         weights = [self._weight(one) for one in distinct]
         missing = [w for one, w in zip(distinct, weights, strict=True) if one not in known]
-        found_pairs = [one in pairs for one in own_pairs]
+        found_pairs = [pair in pairs for pair in own_pairs]
         return [
             1 - max(missing, default=0.0) / (max(weights, default=0.0) or 1.0),
             _share([one in known for one in distinct]),
             _share(found_pairs),
             _longest_run(found_pairs) / max(1, len(own_pairs)),
-            _share([one in known for one in numbers]) if numbers else 0.5,
+            _share([number in known for number in numbers]) if numbers else 0.5,
             math.log1p(sum(one[0].isdecimal() for one in known)),
         ]
 

@@ -104,7 +104,7 @@ def levels_of(request: Ask, verdict: BaseModel) -> list[int]:
     if "needed" in request.prompt.verdict.model_fields:
         wanted = set(value)
         return [int(number in wanted) for number in _numbers(request)]
-    return [int(one) for one in value] if isinstance(value, list) else [int(value)]
+    return [int(item) for item in value] if isinstance(value, list) else [int(value)]
 
 
 def verdict_of(request: Ask, levels: Sequence[int]) -> BaseModel:

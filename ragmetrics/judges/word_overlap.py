@@ -83,7 +83,7 @@ class Overlap:
         asked = self._asked(question)
         if not asked.total:
             return 0.0
-        there = [self._read(one) for one in passages]
+        there = [self._read(passage) for passage in passages]
         distinct = there[0].words if len(there) == 1 else _all_words(there)
         if distinct.issuperset(asked.text):
             said = [word for one in there for word in one.text]
@@ -240,7 +240,7 @@ def read(text: str, size: int) -> Passage:
 
 
 def _all_words(passages: Iterable[Passage]) -> frozenset[str]:
-    return frozenset().union(*[one.words for one in passages])
+    return frozenset().union(*[passage.words for passage in passages])
 
 
 def without_question(asked: Sequence[str], said: Sequence[str]) -> str | None:

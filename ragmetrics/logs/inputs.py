@@ -95,7 +95,7 @@ def inputs_of(settings: Settings, rows: Any, folder: Path, limit: int | None) ->
 def overwrites(path: Path, settings: Settings, inputs: NightInputs) -> bool:
     """True when writing to a path would overwrite a log, the golden set or a used recording."""
     judges = [one for one in settings.panel if one.kind.is_place(one.argument)]
-    recordings = [file_and_judge(one.argument)[0] for one in judges]
+    recordings = [file_and_judge(judge.argument)[0] for judge in judges]
     sets = [*inputs.logs, *([inputs.golden] if inputs.golden else [])]
     return any(same_file(path, recording) for recording in recordings) or any(
         is_among(path, one.files, one.infos) for one in sets

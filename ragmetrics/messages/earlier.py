@@ -15,10 +15,10 @@ def from_block_kit(stored: Any) -> Any:
     """A stored message with neutral blocks; one of today, and what is none, as it is."""
     if not isinstance(stored, dict) or not isinstance(stored.get("blocks"), list):
         return stored
-    blocks = [one for one in stored["blocks"] if isinstance(one, dict)]
-    if not any("type" in one for one in blocks):
+    blocks = [block for block in stored["blocks"] if isinstance(block, dict)]
+    if not any("type" in block for block in blocks):
         return stored
-    neutral = [new for one in blocks for new in _neutral(one)]
+    neutral = [new for block in blocks for new in _neutral(block)]
     return {**stored, "text": unescape(str(stored.get("text", ""))), "blocks": neutral}
 
 
@@ -30,7 +30,7 @@ def _neutral(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield _section(block)
         case "actions":
             targets = [
-                (_text(one.get("text")), one.get("url")) for one in _parts(block, "elements")
+                (_text(part.get("text")), part.get("url")) for part in _parts(block, "elements")
             ]
             names = [(name.removeprefix("Open the "), str(url)) for name, url in targets]
             yield {"kind": "links", "targets": names}
@@ -48,9 +48,9 @@ def _section(block: Mapping[str, Any]) -> dict[str, Any]:
     if lines and lines[0].startswith("• "):
         more = _MORE.fullmatch(lines[-1])
         page, left = (more[1] or "", int(more[2])) if more else ("", 0)
-        listed = [one.removeprefix("• ") for one in (lines[:-1] if more else lines)]
+        listed = [line.removeprefix("• ") for line in (lines[:-1] if more else lines)]
         return {"kind": "bullets", "title": named, "lines": listed, "more": left, "page": page}
-    facts = [_text(one).replace("*", "").partition("\n")[::2] for one in _parts(block, "fields")]
+    facts = [_text(part).replace("*", "").partition("\n")[::2] for part in _parts(block, "fields")]
     lines = lines if title else [first, *lines]
     return {"kind": "section", "title": named, "beside": beside, "lines": lines, "facts": facts}
 
@@ -62,4 +62,4 @@ def _text(text: Any) -> str:
 
 def _parts(block: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     parts = block.get(name)
-    return [one for one in parts if isinstance(one, dict)] if isinstance(parts, list) else []
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []

@@ -11,7 +11,7 @@ def lost_passage_lines(found: LostPassages | None, *, redact: bool) -> list[str]
     if found is None or not found.sentence:
         return []
     first = clean(f"{found.sentence[:1].upper()}{found.sentence[1:]}", 400)
-    return [first, *(_example(one, redact=redact) for one in found.passages[:1])]
+    return [first, *(_example(passage, redact=redact) for passage in found.passages[:1])]
 
 
 def _example(one: LostPassage, *, redact: bool) -> str:

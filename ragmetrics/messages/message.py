@@ -32,13 +32,13 @@ class Message:
     @property
     def headline(self) -> str:
         """The text of the header; without one, the line for notifications."""
-        texts = (text_of(one.text) for one in self.blocks if isinstance(one, Header))
+        texts = (text_of(block.text) for block in self.blocks if isinstance(block, Header))
         return next(texts, self.text)
 
     @property
     def body(self) -> list[Block]:
         """The blocks without the header."""
-        return [one for one in self.blocks if not isinstance(one, Header)]
+        return [block for block in self.blocks if not isinstance(block, Header)]
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -84,7 +84,7 @@ def compare(
     chosen = with_preset(settings_of(settings, metrics, judge, model, base_url, golden), preset)
     chosen = chosen.model_copy(update={"store": store}) if store else chosen
     tags = [by] if isinstance(by, str) else list(dict.fromkeys(by or ()))
-    requested = None if metrics is None else [one.name for one in chosen_metrics(chosen)]
+    requested = None if metrics is None else [metric.name for metric in chosen_metrics(chosen)]
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as made:
         folder = Path(made)
         found = find_side(chosen, a, folder / "A"), find_side(chosen, b, folder / "B")
@@ -167,7 +167,7 @@ class Logs:
 
     def places(self) -> list[str]:
         """The addresses of its files."""
-        return [one.files.uri(info.path) for one in self.inputs.logs for info in one.infos]
+        return [log.files.uri(info.path) for log in self.inputs.logs for info in log.infos]
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Stored:
 
     def places(self) -> list[str]:
         """Store, runs and build, which identify its scores."""
-        runs = (f"{one.date}/{one.run}" for one in self.nights)
+        runs = (f"{night.date}/{night.run}" for night in self.nights)
         return [self.files.uri(), *runs, self.build or ""]
 
 

@@ -63,8 +63,8 @@ class Result:
     def __repr__(self) -> str:
         """Rows and means, as `Result(200 rows: context_recall 0.812, hit_rate -)`."""
         means = (
-            f"{one.metric} {'-' if one.mean is None else format(one.mean, '.3f')}"
-            for one in self.manifest.metrics
+            f"{metric.metric} {'-' if metric.mean is None else format(metric.mean, '.3f')}"
+            for metric in self.manifest.metrics
         )
         return f"Result({self.manifest.source.rows:,} rows: {', '.join(means)})"
 
@@ -96,17 +96,17 @@ class Result:
 
         records = [
             {
-                "metric": one.metric,
-                "mean": one.mean,
-                "low": one.low,
-                "high": one.high,
-                "scored": one.scored,
-                "questions": one.questions,
-                "status": one.status,
-                "spread": one.spread,
-                "agreement": one.agreement,
+                "metric": metric.metric,
+                "mean": metric.mean,
+                "low": metric.low,
+                "high": metric.high,
+                "scored": metric.scored,
+                "questions": metric.questions,
+                "status": metric.status,
+                "spread": metric.spread,
+                "agreement": metric.agreement,
             }
-            for one in self.manifest.metrics
+            for metric in self.manifest.metrics
         ]
         return pd.DataFrame(records).set_index("metric")
 
@@ -118,15 +118,15 @@ class Result:
 
     def records(self) -> Iterable[dict[str, Any]]:
         """The lines of `scores`, one by one."""
-        for one in self.manifest.metrics:
-            yield from _records(self._files, self._ref, one.metric)
+        for metric in self.manifest.metrics:
+            yield from _records(self._files, self._ref, metric.metric)
 
     def unscored(self) -> list[str]:
         """Metrics whose judge gave no usable verdict on any row."""
         return [
-            one.metric
-            for one in self.manifest.metrics
-            if not one.scored and set(one.status) & set(UNSETTLED)
+            metric.metric
+            for metric in self.manifest.metrics
+            if not metric.scored and set(metric.status) & set(UNSETTLED)
         ]
 
     def as_json(self) -> dict[str, Any]:
@@ -141,22 +141,22 @@ class Result:
             "broken_files": [one.model_dump() for one in manifest.source.broken],
             "judge": manifest.judge.model_dump(),
             "metrics": {
-                one.metric: {
-                    "mean": one.mean,
-                    "low": one.low,
-                    "high": one.high,
-                    "scored": one.scored,
-                    "questions": one.questions,
-                    "status": one.status,
-                    "not_applicable": one.not_applicable,
-                    "unanswered": one.unanswered,
-                    "spread": one.spread,
-                    "agreement": one.agreement,
-                    "sample": one.sample.model_dump(exclude={"bins"}) if one.sample else None,
-                    "people": one.people.model_dump(mode="json") if one.people else None,
-                    "judges": [judge.model_dump() for judge in one.judges],
+                metric.metric: {
+                    "mean": metric.mean,
+                    "low": metric.low,
+                    "high": metric.high,
+                    "scored": metric.scored,
+                    "questions": metric.questions,
+                    "status": metric.status,
+                    "not_applicable": metric.not_applicable,
+                    "unanswered": metric.unanswered,
+                    "spread": metric.spread,
+                    "agreement": metric.agreement,
+                    "sample": metric.sample.model_dump(exclude={"bins"}) if metric.sample else None,
+                    "people": metric.people.model_dump(mode="json") if metric.people else None,
+                    "judges": [judge.model_dump() for judge in metric.judges],
                 }
-                for one in manifest.metrics
+                for metric in manifest.metrics
             },
             "usage": manifest.usage.model_dump(),
             "usage_by_judge": {

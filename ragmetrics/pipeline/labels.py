@@ -80,7 +80,7 @@ def suggest_labels(
     joined = _joined(settings, files, chosen, earlier)
     known = {name: joined[name].rows if name in joined else [] for name in names}
     labelled = [
-        {(one.question, one.id) for one in rows if one.night == chosen.date}
+        {(row.question, row.id) for row in rows if row.night == chosen.date}
         for rows in known.values()
     ]
     draw = draw_rows(files, chosen, known, set.intersection(*labelled))

@@ -80,10 +80,10 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     logs = [log_set(settings, place) for place in places]
     golden = GoldenSet(golden_set(settings))
     check_rules(settings)  # this command reports mistakes in the settings too
-    everything = metrics([one.name for one in chosen_metrics(settings)]).values()
-    report = CheckReport(files=sum(len(one.infos) for one in logs))
+    everything = metrics([metric.name for metric in chosen_metrics(settings)]).values()
+    report = CheckReport(files=sum(len(log.infos) for log in logs))
     report.runnable = {metric.name: 0 for metric in everything}
-    for item in chain(golden.rejected, *(one.read(report.read) for one in logs)):
+    for item in chain(golden.rejected, *(log.read(report.read) for log in logs)):
         if isinstance(item, Rejected):
             _reject(report, item)
             continue
@@ -110,7 +110,7 @@ def _judged(settings: Settings, runnable: Mapping[str, int]) -> dict[str, int] |
     sample = settings.sample
     if sample is None or not settings.samples:
         return None
-    names = (one.name for one in chosen_metrics(settings) if one.prompts)
+    names = (metric.name for metric in chosen_metrics(settings) if metric.prompts)
     return {name: wanted_rows(sample, runnable[name], Known()) for name in names}
 
 

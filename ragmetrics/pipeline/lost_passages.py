@@ -28,7 +28,7 @@ def lost_passages_of(
     significantly; never without `ask`, as for a night of the past: they know the index of today.
     """
     usual = usual_nights(earlier)
-    firing = any(one.is_rule and one.state == "firing" for one in findings)
+    firing = any(finding.is_rule and finding.state == "firing" for finding in findings)
     return try_lost_passages(
         settings,
         run_of_night(files, manifest),

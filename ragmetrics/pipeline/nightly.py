@@ -165,7 +165,7 @@ def _warn_of_small_budget(
     """Warn when the budget allows fewer rows than an alert rule needs."""
     rules = settings.alerts.rules or ()
     needed = max((rule.min_rows for rule in rules), default=Rule.model_fields["min_rows"].default)
-    drawn = [one.judged for one in sample.groups if one.judged >= needed] if sample else []
+    drawn = [group.judged for group in sample.groups if group.judged >= needed] if sample else []
     rows = min([budget.rows, *(int(budget.share * judged) for judged in drawn)])
     if budget.share < 1 and rows < needed:
         log.warning(
@@ -319,7 +319,7 @@ def _show_or_notify(settings: Settings, manifest: Manifest) -> list[str]:
 def coverage_short(manifest: Manifest, missing: Sequence[str]) -> CoverageShort:
     """The error of a published night: what is missing, and what is published."""
     published = "all other scores are published"
-    if not any(one.scored for one in manifest.metrics):
+    if not any(metric.scored for metric in manifest.metrics):
         published = "no row has a score, and the night is published without data"
     source = manifest.source
     note = f"\n{source.note}" if not (source.rows or manifest.redacts) and source.note else ""
@@ -337,4 +337,4 @@ def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:
         and finding.level != "ok"
         and finding.severity == "critical"  # a failure of one judge of a panel is not critical
     ]
-    return [*(one.sentence for one in incidents(missing, shown)), *delivery.errors]
+    return [*(incident.sentence for incident in incidents(missing, shown)), *delivery.errors]

@@ -180,8 +180,8 @@ def _ask(
 
 def _refuse_silence(answers: Sequence[VariantAnswers]) -> None:
     """Raise RetrieverRefused where no variant has an answer: there is nothing to score."""
-    reasons = Counter(row for one in answers for row in one.rows if isinstance(row, str))
-    asked = sum(len(one.rows) for one in answers)
+    reasons = Counter(row for answer in answers for row in answer.rows if isinstance(row, str))
+    asked = sum(len(answer.rows) for answer in answers)
     if asked and reasons.total() == asked:
         reason, count = reasons.most_common(1)[0]
         raise RetrieverRefused(
@@ -228,8 +228,8 @@ def _score(
         scored, _ = summarise_run(run, made, staged, datetime.now(UTC))
         tables = [
             load_scores(
-                made, staged.ref, one.metric, [ASKED], higher_is_better=one.higher_is_better
+                made, staged.ref, metric.metric, [ASKED], higher_is_better=metric.higher_is_better
             )
-            for one in scored.metrics
+            for metric in scored.metrics
         ]
         return tables, scored

@@ -103,11 +103,11 @@ def find_references(
             runs.setdefault(key, []).append(info)
     found.add(_in_progress(files, runs, now), "it changed in the last day, or such a run uses it")
     pinned = _pinned(settings, newest)
-    found.add((one for one in runs if one.run in pinned), "a rule pins it")
+    found.add((run for run in runs if run.run in pinned), "a rule pins it")
     found.add(_labelled(settings, known), "labels are of its rows")
     for model in all_learned(files):
         found.add(
-            (one for one in runs if one.run in model.runs and not one.gate),
+            (run for run in runs if run.run in model.runs and not run.gate),
             f"the learned judge of {model.judge} was fitted on it",
         )
     found.add((_key(one.night, one.run) for one in waiting(files)), "it waits for write-back")
@@ -117,9 +117,9 @@ def find_references(
         found.add(map(_key_of, read), "`golden check` reads its rows")
     found.add(map(_key_of, known[-NEEDED_NIGHTS:]), "rules compare with it", rows=False)
     told = [
-        one.notified
-        for one in load_alerts(files).states.values()
-        if one.notified and one.notified.level != "no_data"
+        state.notified
+        for state in load_alerts(files).states.values()
+        if state.notified and state.notified.level != "no_data"
     ]
     found.add((_key(one.night, one.run) for one in told), "an alert refers to it", rows=False)
     found.add(_of_gates(dataset, files, runs), "it is of a build that gates compare with")
@@ -171,7 +171,7 @@ def _labelled(settings: Settings, known: Sequence[Manifest]) -> Iterator[RunKey]
         raise InputError(
             f"labels {labels.place}: {labels.problem}; they say which nights must stay"
         )
-    nights = {one.night for one in labels.labels}
+    nights = {label.night for label in labels.labels}
     yield from (_key_of(one) for one in known if one.date in nights)
 
 
@@ -199,9 +199,9 @@ def _of_gates(
     if not keys:
         return
     serving = find_serving(files, dataset, date.max)
-    gates = [one for one in load_gates(files) if one.build in serving or not one.is_decided]
-    builds = {one.build for one in gates}.union(serving)
-    places = {place for one in gates for place in (one.logs, one.serving_logs) if place}
+    gates = [gate for gate in load_gates(files) if gate.build in serving or not gate.is_decided]
+    builds = {gate.build for gate in gates}.union(serving)
+    places = {place for gate in gates for place in (gate.logs, gate.serving_logs) if place}
     for key in keys:
         staged = find_staged(files.at(GATES), f"rows/dt={key.night}/run={key.run}")
         source = staged.source if staged else None

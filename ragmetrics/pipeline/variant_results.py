@@ -38,7 +38,7 @@ def measure_variants(
     `scores` have the tag ASKED.
     """
     count = len(fallen) + len(others)
-    values = [(one, _by_variant(one, len(answers), count)) for one in scores]
+    values = [(score, _by_variant(score, len(answers), count)) for score in scores]
     results = [_result(number, one, fallen, others, values) for number, one in enumerate(answers)]
     first, *rest = results
     rest.sort(key=lambda one: (-one.mended, one.broken))

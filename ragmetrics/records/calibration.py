@@ -181,7 +181,7 @@ class Calibration(Record):
     @property
     def incomplete(self) -> bool:
         """Whether part of a file, all labels, or all verdicts of a metric are missing."""
-        unanswered = any(one.overall is None for one in self.metrics)
+        unanswered = any(metric.overall is None for metric in self.metrics)
         return bool(self.broken) or unanswered or not (self.metrics or self.gold)
 
     def measured(self, metric: str) -> MetricCalibration | None:
@@ -250,12 +250,12 @@ class Drift(Record):
     @property
     def drifted(self) -> bool:
         """Whether any metric drifted."""
-        return any(one.drifted for one in self.metrics)
+        return any(metric.drifted for metric in self.metrics)
 
     @property
     def has_unknown(self) -> bool:
         """Whether the drift of some metric is not known."""
-        return not self.metrics or any(one.untold for one in self.metrics)
+        return not self.metrics or any(metric.untold for metric in self.metrics)
 
 
 def calibrations_json(

@@ -216,12 +216,12 @@ class Comparison(Record):
     @property
     def compared(self) -> list[MetricChange]:
         """The metrics that could be compared."""
-        return [one for one in self.metrics if one.difference is not None]
+        return [metric for metric in self.metrics if metric.difference is not None]
 
     @property
     def undecided(self) -> list[MetricChange]:
         """Metrics that could not be compared, although A has scores or may have some."""
-        return [one for one in self.metrics if one.reason and one.questions_a != 0]
+        return [metric for metric in self.metrics if metric.reason and metric.questions_a != 0]
 
     def as_json(self) -> dict[str, Any]:
         """The output of `ragmetrics compare --json`."""

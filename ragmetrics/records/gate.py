@@ -215,7 +215,7 @@ class Gate(Record):
     @property
     def scored_metrics(self) -> list[str]:
         """The metrics that were compared; none where there was nothing to compare."""
-        return [one.metric for one in self.metrics if one.paired]
+        return [metric.metric for metric in self.metrics if metric.paired]
 
     @property
     def is_decided(self) -> bool:

@@ -77,12 +77,12 @@ class GoldenCheck(Record):
     @property
     def has_findings(self) -> bool:
         """Whether anything needs a person."""
-        stale = any(one.status not in ("same", "not_asked") for one in self.anchors)
+        stale = any(anchor.status not in ("same", "not_asked") for anchor in self.anchors)
         return bool(stale or self.duplicates or self.problems)
 
     def of_status(self, *wanted: AnchorStatus) -> list[Anchor]:
         """The anchors with some statuses."""
-        return [one for one in self.anchors if one.status in wanted]
+        return [anchor for anchor in self.anchors if anchor.status in wanted]
 
 
 Reason = Literal["topic", "fall", "swing", "failure"]

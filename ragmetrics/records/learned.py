@@ -107,4 +107,4 @@ class LearnedModel(Record):
     @property
     def verdicts(self) -> int:
         """Number of verdicts that it was fitted on."""
-        return sum(one.verdicts for one in self.prompts)
+        return sum(prompt.verdicts for prompt in self.prompts)

@@ -128,7 +128,7 @@ class LostPassages(Record):
     @property
     def significant(self) -> bool:
         """Whether some stage lost significantly more passages than on the nights before."""
-        return any(one.significant for one in self.stages)
+        return any(stage.significant for stage in self.stages)
 
     @property
     def stages_gone(self) -> list[StageShare]:
@@ -136,7 +136,7 @@ class LostPassages(Record):
 
         A gate holds a build for each of them.
         """
-        return [one for one in self.stages if one.significant and one.stage in _GONE]
+        return [stage for stage in self.stages if stage.significant and stage.stage in _GONE]
 
 
 def stage_words(stage: Stage, *, proven: bool) -> str:

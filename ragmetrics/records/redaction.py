@@ -61,8 +61,8 @@ def hashed_place(reason: str) -> str:
 def redactions(source: Source | None, problems: Iterable[str]) -> dict[str, str]:
     """Quotes of a log and its problems, each with its redacted form."""
     broken = [one.reason for one in source.broken] if source else []
-    places = {one: hashed_place(one) for one in source.reasons} if source else {}
-    found = {one: hashed_quote(one) for one in (*problems, *broken)} | places
+    places = {reason: hashed_place(reason) for reason in source.reasons} if source else {}
+    found = {problem: hashed_quote(problem) for problem in (*problems, *broken)} | places
     return {quote: shown for quote, shown in found.items() if quote and quote != shown}
 
 

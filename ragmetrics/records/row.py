@@ -188,7 +188,7 @@ def read_row(data: object, default_id: str, dropped: Counter[str] | None = None)
         row = _validated(known, reasons, default_id)
     except ValidationError as error:
         mistakes = error.errors(include_url=False, include_input=False)
-        required = [one for one in mistakes if one["loc"][0] in REQUIRED]
+        required = [mistake for mistake in mistakes if mistake["loc"][0] in REQUIRED]
         if required or dropped is None:
             raise BadRow(_explained(required or mistakes)) from None
         reasons |= {str(one["loc"][0]): f"{one['loc'][0]}: {_message(one)}" for one in mistakes}

@@ -82,7 +82,7 @@ class WhatIf(Record):
     def best(self) -> VariantResult | None:
         """The variant that mends most questions; None where none mends more than `as now`."""
         now, *others = self.variants
-        better = [one for one in others if one.mended > now.mended]
+        better = [other for other in others if other.mended > now.mended]
         return better[0] if better else None
 
     def as_json(self) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class Attribution:
     @property
     def named(self) -> tuple[Contributor, ...]:
         """Contributors with a significant test; none if the drop is spread over all values."""
-        return tuple(one for one in self.carriers if one.named)
+        return tuple(carrier for carrier in self.carriers if carrier.named)
 
 
 def attribute_drop(before: TaggedRows, now: TaggedRows) -> Attribution | None:

@@ -91,7 +91,7 @@ def date_change(
     splits = {k: contrast for k, contrast in found.items() if contrast is not None}
     if not splits:
         return Undated.TOO_FEW
-    p_value = min(1.0, (size - 1) * min(one.p_value for one in splits.values()))
+    p_value = min(1.0, (size - 1) * min(split.p_value for split in splits.values()))
     if p_value >= alarms:
         return Undated.NO_DROP
     limit = alarms / (size - 2)
@@ -111,7 +111,7 @@ def date_change(
 def _steady(series: _Series, start: int, end: int, level: float) -> bool:
     """Whether no split of a stretch of nights shows a change within it."""
     splits = (series.split(start, k, end) for k in range(start + 1, end))
-    return all(one is None or one.p_two_sided >= level for one in splits)
+    return all(split is None or split.p_two_sided >= level for split in splits)
 
 
 class _Series:
@@ -121,7 +121,7 @@ class _Series:
         self, nights: Sequence[Mapping[str, Sequence[float]]], level: LevelError | None
     ) -> None:
         self._level = level
-        place = {name: i for i, name in enumerate(sorted({q for one in nights for q in one}))}
+        place = {name: i for i, name in enumerate(sorted({q for night in nights for q in night}))}
         sums, rows = np.zeros((2, len(nights) + 1, len(place)))
         for number, night in enumerate(nights, start=1):
             for question, values in night.items():

@@ -72,7 +72,7 @@ class RowCoder:
 
     def numbers(self, questions: Collection[str]) -> NDArray[np.intp]:
         """The numbers of those questions that have one."""
-        known = (self._questions.get(one) for one in questions)
+        known = (self._questions.get(question) for question in questions)
         return np.array([one for one in known if one is not None], dtype=np.intp)
 
     def _coded(self, scores: MetricScores, named: Collection[str]) -> CodedRows:
@@ -97,10 +97,10 @@ def joined(nights: Sequence[CodedRows], tag: str) -> tuple[Codes, int]:
     """The values of a tag over several nights with common numbers, and the count of values."""
     numbers: dict[str | None, int] = {}
     found = []
-    for one in nights:
-        own = one.tags.get(tag)
+    for night in nights:
+        own = night.tags.get(tag)
         if own is None:
-            found.append(np.full(len(one.values), numbers.setdefault(None, len(numbers))))
+            found.append(np.full(len(night.values), numbers.setdefault(None, len(numbers))))
             continue
         places = [numbers.setdefault(name, len(numbers)) for name in own.names]
         found.append(np.array(places, dtype=np.intp)[own.codes] if places else own.codes)

@@ -143,7 +143,7 @@ class NightContext:
         build: str | None = None,
     ) -> list[QuestionValues]:
         """The values of each question on some nights, for one index build or all."""
-        return [self.rows(metric, one, build).by_question(segment) for one in nights]
+        return [self.rows(metric, night, build).by_question(segment) for night in nights]
 
     def rows(self, metric: str, one: Manifest, build: str | None = None) -> MetricScores:
         """A metric's scores of a night, for one index build or all.
@@ -217,10 +217,10 @@ def _is_unjudged(found: Finding) -> bool:
 
 
 def _findings(nights: Iterable[Manifest], key: str) -> Iterator[tuple[date, Finding]]:
-    for one in nights:
-        for found in one.findings:
+    for night in nights:
+        for found in night.findings:
             if found.key == key:
-                yield one.date, found
+                yield night.date, found
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def _shapes(days: NDArray[np.intp]) -> list[tuple[int, bool, Numbers]]:
     ago = days[-1] - days if len(days) else days
     steps = [(k, False, (ago < k).astype(np.float64)) for k in STEPS]
     ramps = [(k, True, np.clip((k - ago) / k, 0.0, 1.0)) for k in RAMPS]
-    return [one for one in (*steps, *ramps) if (one[2] == 0).sum() >= FEWEST_BEFORE]
+    return [step for step in (*steps, *ramps) if (step[2] == 0).sum() >= FEWEST_BEFORE]
 
 
 def _fit(rest: Numbers, shape: Numbers, basis: Numbers, freedom: int) -> Numbers:

@@ -28,7 +28,7 @@ def chance_of_any(p_values: Numbers, links: Sequence[float]) -> Numbers:
     Sources: Hunter 1976 and Worsley 1982 for the bound; Owen 1956 for T.
     """
     heights = -special.ndtri(np.asarray(p_values, dtype=np.float64))
-    slopes = np.sqrt([(1 - one) / (1 + one) for one in links])
+    slopes = np.sqrt([(1 - link) / (1 + link) for link in links])
     others = 2 * special.owens_t(heights[..., None], slopes).sum(axis=-1)
     found: Numbers = np.minimum(1.0, p_values + others)
     return found

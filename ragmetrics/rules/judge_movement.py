@@ -43,7 +43,7 @@ def find_movement(night: NightContext, metric: str) -> JudgeMovement | None:
 
 def _find(night: NightContext, metric: str) -> JudgeMovement | None:
     nights = night.comparable(metric)[-NIGHTS:]
-    if not any(may_move(one, metric) for one in (*nights, night.manifest)):
+    if not any(may_move(night, metric) for night in (*nights, night.manifest)):
         return None
     by_day: dict[date, list[NightStep]] = defaultdict(list)
     for day, step in _steps(night, metric, nights):
@@ -66,8 +66,8 @@ def level_between(
 def with_movements(night: NightContext) -> list[Summary]:
     """The night's summaries with the movement of their judge."""
     return [
-        one.model_copy(update={"movement": find_movement(night, one.metric)})
-        for one in night.manifest.metrics
+        metric.model_copy(update={"movement": find_movement(night, metric.metric)})
+        for metric in night.manifest.metrics
     ]
 
 
@@ -75,7 +75,7 @@ def _steps(
     night: NightContext, metric: str, nights: Sequence[Manifest]
 ) -> Iterator[tuple[date, NightStep]]:
     """The steps of both sources with their later night. Nights judged on one day give no step."""
-    known = {(one.date, one.run): one for one in nights}
+    known = {(night.date, night.run): night for night in nights}
     for one in nights:
         for move in one.moves:
             before = known.get((move.since, move.run))

@@ -54,10 +54,10 @@ def with_min_chance(case: RuleCheck, night: NightContext) -> RuleCheck:
 
 def _p_value(findings: Sequence[Finding], limit: float, moved: float) -> float:
     below, squares = 0.0, 0.0
-    for one in findings:
-        mean = one.mean or 0.0
-        end = mean if one.high is None else one.high
-        below += limit - mean - (one.explained or 0.0)
+    for finding in findings:
+        mean = finding.mean or 0.0
+        end = mean if finding.high is None else finding.high
+        below += limit - mean - (finding.explained or 0.0)
         squares += ((end - mean) / _ERRORS) ** 2 + moved**2
     if not squares:
         return 0.0 if below > 0 else 1.0

@@ -43,7 +43,7 @@ def explain_root_cause(night: NightContext, findings: Sequence[Finding]) -> list
 
     `findings` have their states. A finding that the night did not judge stays as it is.
     """
-    return [_try_explain(night, one) if _is_drop(one) else one for one in findings]
+    return [_try_explain(night, finding) if _is_drop(finding) else finding for finding in findings]
 
 
 def _try_explain(night: NightContext, finding: Finding) -> Finding:
@@ -118,19 +118,19 @@ def _attribute(night: NightContext, finding: Finding, baseline: Baseline) -> Att
 def _first(nights: Sequence[Manifest], metric: str) -> list[Manifest]:
     """The first nights with at most MOST_ROWS rows together, at least one night."""
     first, rows = list[Manifest](), 0
-    for one in nights:
-        summary = one.summary(metric)
+    for night in nights:
+        summary = night.summary(metric)
         rows += summary.scored if summary else 0
         if first and rows > MOST_ROWS:
             break
-        first.append(one)
+        first.append(night)
     return first
 
 
 def _tags(night: NightContext, segment: Segment | None) -> list[str]:
     """The columns of the shown tags, and of the index build where there are not too many builds."""
     shown = dict.fromkeys(
-        one.segment.tag for one in night.manifest.segments if one.segment is not None
+        segment.segment.tag for segment in night.manifest.segments if segment.segment is not None
     )
     columns = [f"tag:{tag}" for tag in shown if segment is None or tag != segment.tag]
     return columns + ([BUILDS] if len(night.manifest.source.index_builds) <= _MOST_BUILDS else [])
@@ -142,7 +142,7 @@ def _tagged(
     """The scored rows of some nights with their tags, without tags that no row has."""
     import pandas as pd
 
-    rows = pd.concat([one.of_segment(segment).compared for one in sides], ignore_index=True)
+    rows = pd.concat([side.of_segment(segment).compared for side in sides], ignore_index=True)
     return TaggedRows(
         rows["question"].to_numpy(dtype=object),
         rows["value"].to_numpy(dtype="float64"),
@@ -174,5 +174,5 @@ def _attributed_to(attribution: Attribution | None) -> list[str]:
         return []
     if named := _named(attribution):
         return [f"attributed to {', '.join(clean(str(one), 120) for one in named)}"]
-    tested = any(one.p_value is not None for one in attribution.carriers)
+    tested = any(carrier.p_value is not None for carrier in attribution.carriers)
     return ["not attributed to a single tag or index build"] if tested else []

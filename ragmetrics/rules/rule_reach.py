@@ -67,14 +67,14 @@ def blind_texts(findings: Iterable[Finding]) -> list[str]:
     """A sentence for each metric whose rule over all rows cannot see a regression. A metric that
     fell tonight was seen.
     """
-    rules = [one for one in findings if one.is_rule and one.segment is None]
-    able = [one.metric for one in rules if one.metric and one.drop is not None and one.sees]
-    seen = {one.metric for one in rules if one.level == "breach"}
+    rules = [finding for finding in findings if finding.is_rule and finding.segment is None]
+    able = [rule.metric for rule in rules if rule.metric and rule.drop is not None and rule.sees]
+    seen = {rule.metric for rule in rules if rule.level == "breach"}
     return [
-        blind_text(one.metric, one.baseline, one.mde, able)
-        for one in rules
-        if not one.sees and one.metric not in seen
-        if one.metric and one.baseline is not None and one.mde is not None
+        blind_text(rule.metric, rule.baseline, rule.mde, able)
+        for rule in rules
+        if not rule.sees and rule.metric not in seen
+        if rule.metric and rule.baseline is not None and rule.mde is not None
     ]
 
 

@@ -40,10 +40,10 @@ def with_tag_means(
     if settings.mix_tags == ():
         return manifest
     summaries = [
-        one.model_copy(update={"by_tag": _tag_means(scores[one.metric], settings.mix_tags)})
-        if one.metric in metrics and one.scored and not one.sample
-        else one
-        for one in manifest.metrics
+        metric.model_copy(update={"by_tag": _tag_means(scores[metric.metric], settings.mix_tags)})
+        if metric.metric in metrics and metric.scored and not metric.sample
+        else metric
+        for metric in manifest.metrics
     ]
     return manifest.model_copy(update={"metrics": summaries})
 
@@ -116,8 +116,8 @@ def standardising_tag(nights: Sequence[Summary]) -> str | None:
     None where no tag explains them.
     """
     least = _MOST_NIGHTS * len(nights)
-    tags = sorted({tag for one in nights for tag in one.by_tag})
-    known = {tag: [one.by_tag[tag] for one in nights if tag in one.by_tag] for tag in tags}
+    tags = sorted({tag for night in nights for tag in night.by_tag})
+    known = {tag: [night.by_tag[tag] for night in nights if tag in night.by_tag] for tag in tags}
     tested = [(tag_chance(own), tag) for tag, own in known.items() if len(own) >= least]
     chance, tag = min(tested, default=(1.0, None))
     return tag if chance * len(tested) < SURE else None

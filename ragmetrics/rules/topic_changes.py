@@ -63,7 +63,7 @@ def find_topic_changes(
 
     Raises StoreError where the store is down.
     """
-    labels = {one.label(redact=redact): one for one in model.topics}
+    labels = {topic.label(redact=redact): topic for topic in model.topics}
     rows = {topic: count for topic, count in _rows_by_topic(night).items() if topic in labels}
     return TopicReport(
         model=model.day,
@@ -89,7 +89,7 @@ def _fallen(
 ) -> list[FallenTopic]:
     rules = settings.rules if settings.rules is not None else DEFAULT_RULES
     metrics = dict.fromkeys(rule.metric for rule in rules)
-    watched = [one for one in metrics if (s := night.manifest.summary(one)) and s.scored]
+    watched = [metric for metric in metrics if (s := night.manifest.summary(metric)) and s.scored]
     sides = {metric: _sides(night, metric) for metric in watched}
     asked = {question for before, now in sides.values() for question in before.keys() & now.keys()}
     if not asked:
@@ -147,7 +147,7 @@ def fallen_topic(
         return None
     typical = [texts[one].text for one in found.typical]
     return FallenTopic(
-        topic=", ".join(hashed(one) if redact else clean(one, 40) for one in found.words),
+        topic=", ".join(hashed(word) if redact else clean(word, 40) for word in found.words),
         metric=metric,
         before=drop.before,
         now=drop.now,

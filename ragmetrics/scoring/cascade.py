@@ -31,11 +31,11 @@ Certain: TypeAlias = Callable[[Member, MetricRequest, Sequence[Answer]], bool]
 def is_certain(request: Ask, answers: Sequence[Answer]) -> bool:
     """Whether the answers of a judge's repeats are a verdict that the next judge need not see."""
     top = top_level(request.prompt)
-    levels = [levels_of(request, one) for one in answers if isinstance(one, BaseModel)]
+    levels = [levels_of(request, answer) for answer in answers if isinstance(answer, BaseModel)]
     if top is None or len(levels) < len(answers):
         return False
     first, *others = levels
-    return all(one == first for one in others) and all(level in (0, top) for level in first)
+    return all(other == first for other in others) and all(level in (0, top) for level in first)
 
 
 def by_agreement(member: Member, wanted: MetricRequest, answers: Sequence[Answer]) -> bool:

@@ -31,7 +31,7 @@ class CheapRunScorer:
 
     async def _score(self, names: Sequence[str], shard: int) -> int:
         files, ref = open_store(self.settings), self.ref
-        family = [one for one in chosen_metrics(self.settings) if one.name in names]
+        family = [metric for metric in chosen_metrics(self.settings) if metric.name in names]
         if all(is_whole(files, ref.cheap(one.name, shard)) for one in family):
             return 0
         scorer = CheapScorer(make_cheap_judges(load_corpus(files, ref), files, self.learned))

@@ -95,11 +95,11 @@ class CostPlan:
     def total(self, way: str) -> float | None:
         """Dollars of a way for all metrics together; None if they are not known for all."""
         of_group: dict[tuple[str, ...], float] = {}
-        for one in self.metrics:
-            usd = next(own.usd for own in one.ways if own.name == way)
+        for metric in self.metrics:
+            usd = next(own.usd for own in metric.ways if own.name == way)
             if usd is None:
                 return None
-            of_group[one.paid_with] = max(usd, of_group.get(one.paid_with, 0.0))
+            of_group[metric.paid_with] = max(usd, of_group.get(metric.paid_with, 0.0))
         return sum(of_group.values()) if of_group else None
 
     @property
@@ -115,7 +115,7 @@ class CostPlan:
 
     def _reaches(self, way: str) -> bool:
         widths = [own.half_width for one in self.metrics for own in one.ways if own.name == way]
-        return all(one is not None and one <= self.half_width for one in widths)
+        return all(width is not None and width <= self.half_width for width in widths)
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def plan_costs(
             for one in newest.metrics
             if one.metric in together
         ),
-        free=tuple(one.metric for one in newest.metrics if one.metric not in together),
+        free=tuple(metric.metric for metric in newest.metrics if metric.metric not in together),
     )
 
 

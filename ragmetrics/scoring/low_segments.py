@@ -22,13 +22,13 @@ def worse_segments(manifest: Manifest) -> list[Summary]:
     worse: set[int] = set()
     for whole in manifest.metrics:
         tested = [
-            (one, p)
-            for one in manifest.segments
-            if one.metric == whole.metric and (p := _p_value(one, whole.mean)) is not None
+            (segment, p)
+            for segment in manifest.segments
+            if segment.metric == whole.metric and (p := _p_value(segment, whole.mean)) is not None
         ]
         adjusted = adjust_p_values([p for _, p in tested]) if tested else []
         worse |= {id(one) for (one, _), q in zip(tested, adjusted, strict=True) if q < ALPHA}
-    return [one for one in manifest.segments if id(one) in worse]
+    return [segment for segment in manifest.segments if id(segment) in worse]
 
 
 def _p_value(one: Summary, whole: float | None) -> float | None:

@@ -33,7 +33,7 @@ def chosen_metrics(settings: Settings) -> list[Metric]:
 
 def scoring_only(settings: Settings, wanted: Set[str]) -> Settings:
     """The settings with only these metrics, in the settings' order and with their parameters."""
-    metrics = tuple(kept for one in settings.metrics if (kept := _of(one, wanted)))
+    metrics = tuple(kept for metric in settings.metrics if (kept := _of(metric, wanted)))
     return settings.model_copy(update={"metrics": metrics})
 
 
@@ -55,8 +55,8 @@ def metric_fingerprints(settings: Settings) -> dict[str, str]:
     """The fingerprint of each chosen metric. Scores are comparable when fingerprints are equal."""
     info, embedder = judge_info(settings)
     return {
-        one.name: metric_fingerprint(one, info.fingerprint, embedder)
-        for one in chosen_metrics(settings)
+        metric.name: metric_fingerprint(metric, info.fingerprint, embedder)
+        for metric in chosen_metrics(settings)
     }
 
 
@@ -95,8 +95,8 @@ def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
 def _check_answerable(settings: Settings, judges: Sequence[Judge]) -> None:
     """Raise InputError for a metric whose prompts none of the judges can answer."""
     able = {
-        one.name: any(can_answer(j, one.prompts) for j in judges)
-        for one in chosen_metrics(settings)
+        metric.name: any(can_answer(j, metric.prompts) for j in judges)
+        for metric in chosen_metrics(settings)
     }
     if left := [name for name, can in able.items() if not can]:
         can = ", ".join(name for name in able if able[name]) or "context_relevance"

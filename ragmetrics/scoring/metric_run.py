@@ -64,7 +64,7 @@ class MetricRun:
 
     def asks(self) -> list[Request]:
         """The current requests, with the prompts of the row's language."""
-        return [self.metric.overridden(one, self._row.language) for one in self.requests]
+        return [self.metric.overridden(request, self._row.language) for request in self.requests]
 
     async def advance(self, answers: Sequence[Answer] | None) -> None:
         """Send the answers (None at the start), and receive the next requests or the score.

@@ -69,7 +69,7 @@ class Panel:
     @property
     def rows_in_play(self) -> int:
         """Number of rows in progress: enough to keep every judge busy."""
-        return max(16, *(one.client.judge.concurrency for one in self.members))
+        return max(16, *(member.client.judge.concurrency for member in self.members))
 
     async def score(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
         """Score one row by metrics.
@@ -78,27 +78,27 @@ class Panel:
         """
         if self._budget and not self._budget.judges(row.question_key):
             return await self._score_over_budget(metrics, row, self._budget)
-        judged = [one for one in metrics if one.prompts]
-        plain = [one for one in metrics if not one.prompts]  # the same for every judge
+        judged = [metric for metric in metrics if metric.prompts]
+        plain = [metric for metric in metrics if not metric.prompts]  # the same for every judge
         scores = await self._turn(self.members[0], plain, row, 0) if plain else {}
         if judged:
             scores |= await self._judged(judged, row)
-        return {one.name: scores[one.name] for one in metrics}
+        return {metric.name: scores[metric.name] for metric in metrics}
 
     async def _score_over_budget(
         self, metrics: Sequence[Metric], row: LogRow, budget: BudgetPlan
     ) -> dict[str, Score]:
         """Score a row outside the budget's sample: only by metrics that send no request."""
         reason = f"not in the sample: the budget is for {budget.share:.1%} of the questions"
-        free = [one for one in metrics if not (one.prompts or one.embeds)]
+        free = [metric for metric in metrics if not (metric.prompts or metric.embeds)]
         scores = await self._turn(self.members[0], free, row, 0)
         none = Score(None, reason, status=Status.OVER_BUDGET)
-        return {one.name: scores.get(one.name, none) for one in metrics}
+        return {metric.name: scores.get(metric.name, none) for metric in metrics}
 
     async def _judged(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
         if self._aggregate == "cascade":
             return await self._cascaded(metrics, row)
-        turns = [(one, number) for one in self.members for number in range(one.repeats)]
+        turns = [(member, number) for member in self.members for number in range(member.repeats)]
         if len(turns) == 1:
             return await self._turn(self.members[0], metrics, row, 0)
         found = await asyncio.gather(*(self._turn(one, metrics, row, n) for one, n in turns))
@@ -110,7 +110,7 @@ class Panel:
         turns: Sequence[tuple[Member, int]],
         found: Sequence[Mapping[str, Score]],
     ) -> Score:
-        by_judge: dict[str, list[Score]] = {one.name: [] for one in self.members}
+        by_judge: dict[str, list[Score]] = {member.name: [] for member in self.members}
         for (member, _), scores in zip(turns, found, strict=True):
             by_judge[member.name].append(scores[metric])
         score_of = {
@@ -126,26 +126,26 @@ class Panel:
         cascaded = CascadedRow(self.members, partial(self._send, row), self._certain)
         runs = await self._run(metrics, row, cascaded.answer)
         return {
-            one.metric.name: cascaded.noted(one.metric.name, one.score)
-            for one in runs
-            if one.score is not None
+            run.metric.name: cascaded.noted(run.metric.name, run.score)
+            for run in runs
+            if run.score is not None
         }
 
     async def stop(self) -> None:
         """Cancel the requests in flight."""
-        await asyncio.gather(*(one.client.stop() for one in self.members))
+        await asyncio.gather(*(member.client.stop() for member in self.members))
 
     async def _turn(
         self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int
     ) -> dict[str, Score]:
         """The scores of one judge for one row."""
-        able = [one for one in metrics if member.can_score(one)]
+        able = [metric for metric in metrics if member.can_score(metric)]
         runs = await self.run_metrics(member, able, row, repeat)
-        scores = {one.metric.name: one.score for one in runs if one.score is not None}
+        scores = {run.metric.name: run.score for run in runs if run.score is not None}
         if len(able) == len(metrics):
             return scores
         other = Score.not_applicable(f"the judge {member.name} cannot score this metric")
-        return {one.name: scores.get(one.name, other) for one in metrics}
+        return {metric.name: scores.get(metric.name, other) for metric in metrics}
 
     async def run_metrics(
         self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int = 0
@@ -167,7 +167,7 @@ class Panel:
         runs = [MetricRun(metric, row, heavy=heavy) for metric in metrics]
         for one in runs:
             await one.advance(None)
-        while waiting := [one for one in runs if one.score is None]:
+        while waiting := [run for run in runs if run.score is None]:
             wanted = [MetricRequest(r, one.metric.name) for one in waiting for r in one.asks()]
             found = iter(await answers(wanted))
             for one in waiting:
@@ -197,8 +197,8 @@ class Panel:
         """
         if self._aggregate == "cascade":
             return member is self.members[-1] and not member.client.can_continue
-        refuse = len(self.members) == 1 or all(one.client.refusal for one in self.members)
-        return refuse and not any(one.client.can_continue for one in self.members)
+        refuse = len(self.members) == 1 or all(member.client.refusal for member in self.members)
+        return refuse and not any(member.client.can_continue for member in self.members)
 
 
 async def _arranged(

@@ -71,7 +71,7 @@ def staged_runs(files: Files, day: date) -> list[Staged]:
     folder = f"rows/dt={day.isoformat()}"
     folders = (info.path.removesuffix("/staged.json") for info in files.below(folder)
                if info.path.endswith("/staged.json"))  # fmt: skip
-    found = (staged for one in folders if (staged := find_staged(files, one)))
+    found = (staged for folder in folders if (staged := find_staged(files, folder)))
     return sorted(found, key=lambda one: (one.started_at, one.ref.run), reverse=True)
 
 
@@ -106,9 +106,9 @@ def _is_incomplete(files: Files, ref: RunRef, moment: datetime) -> bool:
         return False
     usage = manifest.usage
     asked = usage.requests or usage.failures or manifest.problems
-    if not asked or not any(_has_gaps(one) for one in manifest.metrics):
+    if not asked or not any(_has_gaps(metric) for metric in manifest.metrics):
         return False
-    parts = ((one.metric, shard) for one in manifest.metrics for shard in range(ref.shards))
+    parts = ((metric.metric, shard) for metric in manifest.metrics for shard in range(ref.shards))
     complete = (path for part in parts if is_whole(files, path := ref.scores(*part)))
     return any(lacks_verdicts(files, path) for path in complete)
 
@@ -140,10 +140,10 @@ def find_reusable_run(
         )
         for metric in chosen
     }
-    others = (one for one in staged_runs(files, staged.ref.date) if one.ref.run != staged.ref.run)
+    others = (run for run in staged_runs(files, staged.ref.date) if run.ref.run != staged.ref.run)
     depends_on_all = settings.budget.binds or settings.samples
     runs = [] if depends_on_all else [_reusable_run(files, staged, bases, one) for one in others]
-    reuse = Reuse(bases=bases, earlier=tuple(one for one in runs if one)[:_MOST_RUNS])
+    reuse = Reuse(bases=bases, earlier=tuple(run for run in runs if run)[:_MOST_RUNS])
     save_record(files, _path(staged.ref), reuse)
     return reuse
 

@@ -93,7 +93,7 @@ def _if_last_alone(night: Manifest, metrics: frozenset[str]) -> Usage:
 def has_cascade(night: Manifest) -> bool:
     """Whether a cascade judged a night, and an earlier judge of it was asked."""
     usages = (one for of in night.usage_by_metric.values() for one in of.values())
-    return any(one.certain or one.escalated for one in usages)
+    return any(usage.certain or usage.escalated for usage in usages)
 
 
 def _by_judge(night: Manifest, metrics: frozenset[str]) -> dict[str, Usage]:

@@ -268,7 +268,7 @@ def sample_report(
         learned=bool(plan.cheap),
         judged=int(reduce(or_, judged).sum()) if judged else 0,
         spent=sum((one for of in by_metric.values() for one in of.values()), Usage()),
-        whole=whole_cost(by_metric, plan, {one.metric: one for one in summaries}),
+        whole=whole_cost(by_metric, plan, {summary.metric: summary for summary in summaries}),
         draw=plan.draw,
         cheap_fingerprint=cheap_fingerprint(plan.cheap) if plan.draw == "active" else "",
         uniform={name: one.uniform for one in plan.groups if one.uniform for name in one.metrics},

@@ -86,7 +86,7 @@ def shards_for(
     """
     if settings.shards:
         return settings.shards
-    size = sum((extent(one) for one in logs), Extent())
+    size = sum((extent(log) for log in logs), Extent())
     if limit is not None and limit < size.rows:
         size = size.times(limit / size.rows)
     best = best_number(settings, size)

@@ -219,7 +219,7 @@ def _tagger(settings: Settings, model: TopicModel | None) -> Callable[[LogRow], 
     if model is None:
         return lambda row: row
     assigner = Assigner(model)
-    names = {one.id: one.label(redact=settings.redacts_messages) for one in model.topics}
+    names = {topic.id: topic.label(redact=settings.redacts_messages) for topic in model.topics}
 
     def tag(row: LogRow) -> LogRow:
         topic = assigner.topic_of(row.user_input)

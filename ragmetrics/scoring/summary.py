@@ -291,7 +291,7 @@ def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segm
             continue
         tag = column.removeprefix("tag:")
         found_values = sorted(scores.table[column].dropna().unique())
-        values = [one for one in found_values if not Segment(tag=tag, value=one).is_blank]
+        values = [value for value in found_values if not Segment(tag=tag, value=value).is_blank]
         most = _MOST_LANGUAGES if tag == _LANGUAGE else _MOST_VALUES
         wanted = tag in tags if tags is not None else 1 < len(values) <= most
         if wanted:
@@ -315,7 +315,7 @@ def _missing(rows: pa.Table, sample: Group | None) -> pa.Table:
         {
             "question": keys,
             "value": pa.nulls(len(rows), pa.float64()),
-            "status": [one.value for one in statuses],
+            "status": [statuse.value for statuse in statuses],
             _REASON: pa.nulls(len(rows), pa.string()),
             "votes": pa.nulls(len(rows), pa.list_(pa.float64())),
             "failed": pa.nulls(len(rows), pa.list_(pa.string())),

@@ -18,9 +18,9 @@ class Assigner:
     def __init__(self, model: TopicModel) -> None:
         self._rarity, self._known = model.rarity, model.known
         self._topics: dict[str, list[tuple[int, float]]] = {}
-        for one in model.topics:
-            for word, weight in one.weights.items():
-                self._topics.setdefault(word, []).append((one.id, weight))
+        for topic in model.topics:
+            for word, weight in topic.weights.items():
+                self._topics.setdefault(word, []).append((topic.id, weight))
 
     def topic_of(self, question: str) -> int | None:
         """The number of a question's topic; None for a question without a known word."""

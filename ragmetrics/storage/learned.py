@@ -38,7 +38,7 @@ def all_learned(files: Files) -> list[LearnedModel]:
     for path in _versions(files, f"{_FOLDER}/*"):
         by_judge[path.rpartition("/")[0]] = path
     paths = by_judge.values()
-    found = [find_record(files, one, LearnedModel, _PROBLEM) for one in paths]
+    found = [find_record(files, path, LearnedModel, _PROBLEM) for path in paths]
     known = [one for one in found if one]
     return sorted(known, key=lambda one: (one.judge, one.judge_fingerprint))
 
@@ -61,5 +61,5 @@ def copy_learned(source: Files, target: Files) -> None:
 
 def _versions(files: Files, folder: str) -> list[str]:
     """Paths of versions, oldest first."""
-    named = (_NAME.fullmatch(one.path) for one in files.glob(f"{folder}/*.json"))
+    named = (_NAME.fullmatch(path.path) for path in files.glob(f"{folder}/*.json"))
     return [one[0] for one in sorted((one for one in named if one), key=lambda one: int(one[1]))]

@@ -180,7 +180,7 @@ def do_all(*acts: Callable[[], object]) -> None:
             errors.append(error)
     if errors:
         message = "; ".join(dict.fromkeys(map(str, errors)))
-        transient = any(one.transient for one in errors)
+        transient = any(error.transient for error in errors)
         raise StoreError(message, transient=transient) from errors[0]
 
 

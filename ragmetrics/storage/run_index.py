@@ -67,8 +67,8 @@ class _Month(Record):
 def outline(manifest: Manifest) -> Manifest:
     """A manifest without the fields that only its own pages show. The setting `redact` stays."""
     update = {
-        "metrics": [one.model_copy(update={"histogram": []}) for one in manifest.metrics],
-        "findings": [_outlined(one) for one in manifest.findings],
+        "metrics": [metric.model_copy(update={"histogram": []}) for metric in manifest.metrics],
+        "findings": [_outlined(finding) for finding in manifest.findings],
         "segments": [],
         "worst": [],
         "lost_passages": _counts(manifest.lost_passages),
@@ -154,8 +154,8 @@ class RunIndex:
         new = [month for month in months if month not in self._stored]
         for month, data in zip(new, self._find(new), strict=True):
             runs = self._parse(month, data)
-            self._known |= {one.info: one.outline for one in runs}
-            self._stored[month] = frozenset(one.info for one in runs)
+            self._known |= {run.info: run.outline for run in runs}
+            self._stored[month] = frozenset(run.info for run in runs)
 
     def _find(self, months: Sequence[str]) -> Sequence[bytes | None]:
         """The index files of months; None for all where one cannot be read, because the index only

@@ -76,7 +76,7 @@ SCORE_SCHEMA = pa.schema(
     ]
 )
 
-_ROW_FIELDS = tuple(one.name for one in fields(LogRow))
+_ROW_FIELDS = tuple(field.name for field in fields(LogRow))
 RowLocation: TypeAlias = tuple[int, int]
 """The shard of a row, and its position in the shard."""
 

@@ -21,7 +21,7 @@ def read_parts(name: str) -> dict[str, str]:
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of Markdown, followed by an empty line."""
     lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(one)} |" for one in lines) + "\n"
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 def cell(text: str) -> str:

@@ -30,7 +30,7 @@ def choices(value: Schema) -> list[Schema]:
 
 def kind(value: Schema, model: Callable[[str], str] = lambda name: "mapping") -> str:
     """What may stand there, with its limits, in words; `model` gives the words for a model."""
-    return " or ".join(dict.fromkeys(_one_kind(one, model) for one in choices(value)))
+    return " or ".join(dict.fromkeys(_one_kind(choice, model) for choice in choices(value)))
 
 
 def _one_kind(one: Schema, model: Callable[[str], str]) -> str:

@@ -34,8 +34,8 @@ def _night(benchmark: subprocess.Popen[str]) -> psutil.Process:
     """The process of the night, once it computes: before, the benchmark is still starting it."""
     deadline = time.monotonic() + 60
     while True:
-        for one in psutil.Process(benchmark.pid).children():
-            if "flows.nightly" in one.cmdline() and one.cpu_times().user > 0.1:
-                return one
+        for child in psutil.Process(benchmark.pid).children():
+            if "flows.nightly" in child.cmdline() and child.cpu_times().user > 0.1:
+                return child
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -89,7 +89,7 @@ def test_repeating_it_on_the_same_day_asks_nothing(
     judge_server.reset()
     ((found, drift),) = run(path, metrics=["context_recall"])
     assert judge_server.stats()["requests"] == 0
-    assert [one.metric for one in found.metrics] == ["context_recall"]
+    assert [metric.metric for metric in found.metrics] == ["context_recall"]
     assert drift is not None
     assert not drift.drifted
 
@@ -114,7 +114,7 @@ def test_drift_is_told_by_the_next_nightly_once(
             path = settings(judge=judge)
             run(path)
         manifest = nightly(path, NIGHT + timedelta(days=day)).manifest
-        states += [one.state for one in manifest.findings if one.kind == "judge_drift"]
+        states += [finding.state for finding in manifest.findings if finding.kind == "judge_drift"]
         sent.append(len(slack_server.delivered))
     assert states == ["firing", "firing", "ok"]
     assert sent == [0, 1, 1, 2]

@@ -32,12 +32,12 @@ def manifests(store: Path) -> list[dict[str, Any]]:
 
 def told(manifest: dict[str, Any]) -> set[str]:
     """What people were told of a night."""
-    return {one["transition"] for one in manifest["findings"] if one["transition"]}
+    return {finding["transition"] for finding in manifest["findings"] if finding["transition"]}
 
 
 def test_only_the_damaged_build_fires(demo: tuple[Path, str]) -> None:
     """Of ten nights, the one by the damaged index build fires, and the next one resolves."""
-    nights = {one["date"]: told(one) for one in manifests(demo[0])}
+    nights = {manifest["date"]: told(manifest) for manifest in manifests(demo[0])}
     assert len(nights) == 10
     assert {day: what for day, what in nights.items() if what} == {
         "2026-11-17": {"fired"},

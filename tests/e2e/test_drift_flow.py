@@ -42,7 +42,7 @@ def settings(tmp_path: Path, judge_server: JudgeServer) -> str:
 
 def level(night: Manifest) -> Any:
     """What the night says of the judge's level."""
-    return next(one for one in night.findings if one.key.endswith("judge_drift/level"))
+    return next(finding for finding in night.findings if finding.key.endswith("judge_drift/level"))
 
 
 def test_the_flow_judges_the_set(settings: str, tmp_path: Path) -> None:

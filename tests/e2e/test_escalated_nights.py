@@ -74,7 +74,7 @@ def store_of(folder: Path) -> list[str]:
 
 def the_alert(night: NightResult) -> Finding:
     """What the default rule on recall says."""
-    (found,) = [one for one in night.manifest.findings if one.kind == "metric"]
+    (found,) = [finding for finding in night.manifest.findings if finding.kind == "metric"]
     return found
 
 

@@ -47,8 +47,8 @@ def test_no_row_is_lost_to_a_stumbling_endpoint(judge_server: JudgeServer) -> No
         latency_ms=20,
     )
     result = scored(judge_server, 100, reasks=4)
-    assert [one.status for one in result.manifest.metrics] == [{"scored": 100}] * len(METRICS)
-    assert [one.mean for one in result.manifest.metrics] == [one.mean for one in clean]
+    assert [metric.status for metric in result.manifest.metrics] == [{"scored": 100}] * len(METRICS)
+    assert [metric.mean for metric in result.manifest.metrics] == [one.mean for one in clean]
     counted = failures(result)
     met = judge_server.stats()["by_status"]
     for kind in ("rate_limited", "server_error", "dropped", "timeout", "unreadable"):
@@ -63,7 +63,7 @@ def test_a_prompt_wrapped_in_prose_is_read(judge_server: JudgeServer) -> None:
     """Words and a code fence around the verdict cost nothing."""
     judge_server.faults(fail={"prose": 1})
     result = scored(judge_server, 5)
-    assert [one.scored for one in result.manifest.metrics] == [5] * len(METRICS)
+    assert [metric.scored for metric in result.manifest.metrics] == [5] * len(METRICS)
     assert failures(result) == {}
 
 
@@ -71,7 +71,7 @@ def test_a_truncated_reply_is_asked_for_again(judge_server: JudgeServer) -> None
     """The first reply to each request ends too early: it is counted, and the next one read."""
     judge_server.faults(fail={"truncated": 1}, fail_attempts=1)
     result = scored(judge_server, 5)
-    assert [one.scored for one in result.manifest.metrics] == [5] * len(METRICS)
+    assert [metric.scored for metric in result.manifest.metrics] == [5] * len(METRICS)
     assert sum(failures(result).values()) == judge_server.stats()["by_path"][
         "/v1/chat/completions"
     ] - len(judge_server.stats()["by_messages"])

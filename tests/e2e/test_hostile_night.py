@@ -138,10 +138,10 @@ def _annotate(told: Told, note: str) -> None:
     files = open_store(told.settings)
     newest = run_of(files, NIGHT)
     assert newest is not None
-    for one in newest.findings:
-        if one.state == "firing":
+    for finding in newest.findings:
+        if finding.state == "firing":
             at = datetime(2026, 11, 20, 9, tzinfo=UTC)
-            silence(files, Silence(key=one.key, at=at, by=note, note=note, since=one.since))
+            silence(files, Silence(key=finding.key, at=at, by=note, note=note, since=finding.since))
     rebuild_dashboard(files, files.at("dashboard"))
 
 
@@ -204,8 +204,8 @@ def test_what_is_downloaded_runs_in_no_spreadsheet(
         lines = list(csv.reader(file))
     assert len({len(line) for line in lines}) == 1
     cells = [cell for line in lines for cell in line]
-    assert [one for one in cells if CELL.match(one) and not _is_number(one)] == []
-    assert any(one.startswith("'=HYPERLINK") for one in cells)
+    assert [cell for cell in cells if CELL.match(cell) and not _is_number(cell)] == []
+    assert any(cell.startswith("'=HYPERLINK") for cell in cells)
 
 
 def _is_number(text: str) -> bool:
@@ -218,8 +218,8 @@ def test_prometheus_reads_the_same_series(nights: dict[str, Night]) -> None:
     for name, night in nights.items():
         text = (night.told.site / "metrics.prom").read_text("utf-8")
         families = list(text_string_to_metric_families(text))
-        found[name] = [(one.name, len(one.samples)) for one in families]
-        values = [v for one in families for s in one.samples for v in s.labels.values()]
+        found[name] = [(family.name, len(family.samples)) for family in families]
+        values = [v for family in families for s in family.samples for v in s.labels.values()]
         assert [v for v in values if _unseen(v)] == []
     assert found["hostile"] == found["plain"]
 
@@ -231,9 +231,9 @@ def test_slack_reads_no_markup_of_a_log(nights: dict[str, Night]) -> None:
     styled = [one for message in messages for one in _styled(message)]
     assert {one.style for one in styled} == {"bold"}
     assert {one.text for one in styled} <= TITLES
-    texts = [text for one in messages for _, text in _texts(one)]
+    texts = [text for message in messages for _, text in _texts(message)]
     assert "&lt;script&gt;" in " ".join(texts)
-    assert [one for one in texts if _unseen(one.replace("\n", "").replace("\u2060", ""))] == []
+    assert [text for text in texts if _unseen(text.replace("\n", "").replace("\u2060", ""))] == []
 
 
 def _styled(message: dict[str, Any]) -> list[StyledText]:
@@ -266,7 +266,7 @@ def test_artifacts_have_no_markup_of_a_log(nights: dict[str, Night]) -> None:
     for name, night in nights.items():
         files = open_store(night.told.settings)
         runs = [one for day in NIGHTS if (one := run_of(files, day))]
-        texts = [night_markdown(files, one, "https://dash.example") for one in runs]
+        texts = [night_markdown(files, run, "https://dash.example") for run in runs]
         texts.append(gate_markdown(night.told.gate, "https://dash.example"))
         reader = MarkdownIt("commonmark", {"html": True}).enable("table")
         html = "".join(map(reader.render, texts))

@@ -335,7 +335,7 @@ def run_short(settings: Settings, judge: JudgeServer) -> Manifest:
 def missing(manifest: Manifest) -> int:
     """Rows without a verdict, of all metrics."""
     statuses = ("judge_failed", "unreadable")
-    return sum(one.status.get(status, 0) for one in manifest.metrics for status in statuses)
+    return sum(metric.status.get(status, 0) for metric in manifest.metrics for status in statuses)
 
 
 def test_another_attempt_asks_for_what_is_missing_and_for_nothing_else(
@@ -381,8 +381,8 @@ def test_a_row_that_fails_for_good_costs_its_own_request_each_time(
         before = judge_server.stats()["requests"]
         runs.append(run_night(settings, NIGHT).manifest)
         asked.append(judge_server.stats()["requests"] - before)
-    assert [missing(one) for one in runs] == [1, 1, 1]
-    assert [one.run.partition("-")[2] for one in runs] == ["", "2", "3"]
+    assert [missing(run) for run in runs] == [1, 1, 1]
+    assert [run.run.partition("-")[2] for run in runs] == ["", "2", "3"]
     assert asked == [40, 1, 1]
     assert runs[-1].taken_over == SHARDS - 1
 
@@ -423,11 +423,11 @@ def test_a_judge_of_a_panel_that_failed_has_another_chance(
     settings = dataset(tmp_path, judges=judges, metrics=[RECALL], alerts=SILENT)
     log(tmp_path, "a.jsonl", make_rows(20))
     first = run_night(settings, NIGHT).manifest
-    assert [one.scored for one in first.metrics[0].judges] == [20, 0]
+    assert [judge.scored for judge in first.metrics[0].judges] == [20, 0]
     locked.reset()
     second = run_night(settings, NIGHT).manifest
     assert (second.run, second.problems) == (f"{first.run}-2", [])
-    assert [one.scored for one in second.metrics[0].judges] == [20, 20]
+    assert [judge.scored for judge in second.metrics[0].judges] == [20, 20]
 
 
 def test_an_attempt_tells_nothing_again(

@@ -232,7 +232,7 @@ def test_the_log_of_a_night_ends_with_what_came_of_it(
     put_log(s3, NIGHT, make_rows(ROWS, good=0.8))
     caplog.set_level("INFO", "prefect.flow_runs")
     run(settings())
-    (line,) = [one for one in caplog.messages if "rows scored" in one]
+    (line,) = [message for message in caplog.messages if "rows scored" in message]
     assert line.startswith(f"night {NIGHT}: {ROWS} of {ROWS} rows scored, context_relevance ")
     assert "context_recall 0.800" in line
     assert "; rules: " in line and " ok" in line

@@ -108,7 +108,7 @@ def test_a_judge_that_is_down_is_told_once(site: Site, judge_server: JudgeServer
     site.night(NIGHT - timedelta(days=1))
     judge_server.faults(models=())
     manifest, error = site.night(NIGHT)
-    kinds = [one.kind for one in manifest.findings if one.level != "ok"]
+    kinds = [finding.kind for finding in manifest.findings if finding.level != "ok"]
     assert (kinds.count("judge_failures"), kinds.count("metric")) == (6, 8)
     for name, said in site.told(manifest, error).items():
         words = " ".join(said.split())
@@ -123,14 +123,14 @@ def test_a_judge_that_is_down_is_told_once(site: Site, judge_server: JudgeServer
         )
         if name != "error":
             assert "explains 8 more without data: context_relevance (2)," in words, name
-    assert [len(one.findings) for one in find_night_status(manifest).incidents] == [14]
+    assert [len(incident.findings) for incident in find_night_status(manifest).incidents] == [14]
 
 
 def test_a_missing_log_is_told_first_and_alone(site: Site) -> None:
     """Eight alerts that fire are not checked: they are counted below the cause."""
     site.night(NIGHT - timedelta(days=1))
     manifest, error = site.night(NIGHT, good=None)
-    assert [one.kind for one in manifest.findings].count("metric") == 8
+    assert [finding.kind for finding in manifest.findings].count("metric") == 8
     for name, said in site.told(manifest, error).items():
         words = " ".join(said.split())
         if name == "terminal":

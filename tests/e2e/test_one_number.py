@@ -40,7 +40,7 @@ def test_all_views_have_the_same_mean_and_name_what_is_of_other_rows(tmp_path: P
         write_jsonl(tmp_path / "logs" / str(day) / "a.jsonl", [*rows, *often])
         manifest = run_night(settings, day).manifest
     (whole,) = manifest.metrics
-    (found,) = (one for one in manifest.findings if one.kind == "metric")
+    (found,) = (finding for finding in manifest.findings if finding.kind == "metric")
     assert whole.mean is not None and found.means is not None and found.drop is not None
     mean, once = f"{whole.mean:.3f}", f"{found.means.now:.3f}"
     assert mean != once

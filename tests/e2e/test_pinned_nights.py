@@ -41,7 +41,7 @@ def log(folder: Path, *nights: tuple[float, str]) -> None:
 
 def recall(result: NightResult) -> Finding:
     """What the rule says of a night."""
-    (found,) = [one for one in result.manifest.findings if one.kind == "metric"]
+    (found,) = [finding for finding in result.manifest.findings if finding.kind == "metric"]
     return found
 
 

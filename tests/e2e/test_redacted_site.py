@@ -185,6 +185,6 @@ def test_no_published_byte_has_a_sentence_of_the_logs(tmp_path: Path, later: boo
         for path in files.below(f"rows/dt={manifest.date}"):
             if path.path.endswith(".parquet"):
                 for row in read_rows(files, path.path):
-                    said |= {one[:30] for one in row.texts if len(one) >= 12}
+                    said |= {text[:30] for text in row.texts if len(text) >= 12}
     assert len(said) > 100
     assert [one for one in said if one in published] == []

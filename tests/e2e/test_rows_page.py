@@ -309,8 +309,8 @@ def test_no_cell_is_a_formula_however_cells_are_told_apart(
     download.value.save_as(tmp_path / "rows.csv")
     with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
         cells = [cell for line in csv.reader(file, delimiter=delimiter) for cell in line]
-    assert [one for one in cells if re.match(r"[=+\-@＝－\t\r\n]", one)] == []
-    assert any("'=cmd|" in one for one in cells)
+    assert [cell for cell in cells if re.match(r"[=+\-@＝－\t\r\n]", cell)] == []
+    assert any("'=cmd|" in cell for cell in cells)
 
 
 def test_a_tag_may_have_any_name(visit: Visit, odd_page: str) -> None:

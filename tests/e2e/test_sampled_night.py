@@ -60,7 +60,7 @@ def recall(manifest: Manifest) -> Summary:
 
 def of_rule(manifest: Manifest) -> Finding:
     """What the rule says."""
-    (found,) = [one for one in manifest.findings if one.kind == "metric"]
+    (found,) = [finding for finding in manifest.findings if finding.kind == "metric"]
     return found
 
 
@@ -126,6 +126,6 @@ def test_late_rows_leave_the_sample_as_it_was(
     assert recall(second).scored == 60
     files = open_store(settings)
     plans = [load_sample(files, ref_of(one)) for one in (first, second)]
-    marks = [set(one.groups[0].marks or ()) for one in plans if one]
+    marks = [set(plan.groups[0].marks or ()) for plan in plans if plan]
     assert len(marks[0] & marks[1]) >= 50
     assert judge_server.stats()["requests"] - asked <= 10 * 3

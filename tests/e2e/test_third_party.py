@@ -42,7 +42,7 @@ def ragmetrics(installed: Path, *arguments: str) -> str:
 
 def test_an_installed_metric_is_listed(installed: Path) -> None:
     """With its formula, needs and calls, among the others."""
-    listed = {one["name"]: one for one in json.loads(ragmetrics(installed, "metrics", "--json"))}
+    listed = {load["name"]: load for load in json.loads(ragmetrics(installed, "metrics", "--json"))}
     assert {*NAMES, "context_recall"} <= set(listed)
     assert listed["context_consistency"]["formula"].startswith("context_consistency = 1 - ")
 
@@ -64,7 +64,7 @@ def test_an_installed_metric_is_scored_and_shown(installed: Path, tmp_path: Path
     command = [sys.executable, "-c", night, str(file)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    means = {one["metric"]: one["mean"] for one in json.loads(done.stdout)["metrics"]}
+    means = {metric["metric"]: metric["mean"] for metric in json.loads(done.stdout)["metrics"]}
     assert means == {"context_consistency": 0.25, "context_redundancy": 0.25}
     page = tmp_path / "ragmetrics-store" / "dashboard" / NIGHT.isoformat() / "index.html"
     assert all(f"metric-{name}" in page.read_text() for name in NAMES)

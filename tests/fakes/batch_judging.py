@@ -68,7 +68,7 @@ async def answer(judge: BatchJudge, requests: list[Ask], attempt: int = 0) -> li
     """The replies in order, errors among them; the judge is closed."""
     try:
         return await asyncio.gather(
-            *(judge.reply(one, attempt) for one in requests), return_exceptions=True
+            *(judge.reply(request, attempt) for request in requests), return_exceptions=True
         )
     finally:
         await judge.close()

@@ -97,7 +97,7 @@ def _passage(draw: random.Random, fact: dict[str, str]) -> str:
 
 def _retrieve(draw: random.Random, passages: Sequence[str], number: int) -> list[str]:
     """The right passage first in most rows, later in some, and not at all in one of ten."""
-    others = draw.sample([one for one in passages if one is not passages[number]], 3)
+    others = draw.sample([passage for passage in passages if passage is not passages[number]], 3)
     if draw.random() < 0.1:
         return others
     found = [passages[number], *others[:2]]
@@ -116,7 +116,7 @@ def _again(
     rows = []
     for number, found in enumerate(served):
         kept = [passages[number]] if number in finds else []
-        others = [one for one in passages if one != passages[number]]
+        others = [passage for passage in passages if passage != passages[number]]
         kept += draw.sample(others, len(found) - len(kept))
         if draw.random() < 0.3:
             draw.shuffle(kept)

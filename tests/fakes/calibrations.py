@@ -125,10 +125,10 @@ def drift_between(
         later=later.at,
         same_fingerprint=earlier.judge.fingerprint == later.judge.fingerprint,
         metrics=[
-            _moved(one.metric, by if one.metric in drifted else 0.0).model_copy(
+            _moved(metric.metric, by if metric.metric in drifted else 0.0).model_copy(
                 update={"earlier": earlier.at}
             )
-            for one in later.metrics
+            for metric in later.metrics
         ],
     )
 

@@ -49,7 +49,7 @@ def run(settings: Settings, day: date) -> tuple[Manifest, Delivery]:
     """A night without its pages."""
     staged = stage_night(settings, day)
     problems = score_parts(settings, staged, list_parts(settings, staged))
-    manifest = publish_night(settings, staged, [str(one) for one in problems])
+    manifest = publish_night(settings, staged, [str(problem) for problem in problems])
     return manifest, alert_night(settings, manifest)
 
 

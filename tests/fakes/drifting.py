@@ -78,4 +78,4 @@ class Nights:
 
 def of_kind(manifest: Manifest, kind: str) -> list[Finding]:
     """A night's findings of one kind."""
-    return [one for one in manifest.findings if one.kind == kind]
+    return [finding for finding in manifest.findings if finding.kind == kind]

@@ -140,7 +140,7 @@ def _write_logs(folder: Path, rows: list[dict[str, Any]], say: Say) -> None:
         json.dumps(say("user_input")),
         f"{say('user_input')} {{",
     )
-    lines = [one if isinstance(one, str) else json.dumps(one) for one in (*rows, *bad)]
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in (*rows, *bad)]
     # A line break within a broken line makes two of it, as in any log.
     write_jsonl(folder / f"{say('file name')}.jsonl", lines)
     whole = gzip.compress("\n".join(lines[:2]).encode())

@@ -239,7 +239,7 @@ class Batches:
             return False
         for one in self.batches.values():
             self._advance(one)
-        at_work = [one for one in self.batches.values() if one.status not in _ENDED]
+        at_work = [batch for batch in self.batches.values() if batch.status not in _ENDED]
         return sum(len(one.lines) for one in (*at_work, batch)) > limit
 
     def _advance(self, batch: _Batch) -> None:
@@ -284,7 +284,7 @@ class Batches:
         for kind, lines in (("output", output), ("error", errors)):
             if lines:
                 name = f"file-{len(self.files):06d}"
-                self.files[name] = b"".join(json.dumps(one).encode() + b"\n" for one in lines)
+                self.files[name] = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
                 batch.files[kind] = name
         batch.counts = {"completed": len(output), "failed": len(errors)}
         batch.status = status

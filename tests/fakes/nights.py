@@ -122,13 +122,13 @@ def as_worst(*rows: KeptRow) -> list[WorstRow]:
     """Rows as a manifest names them for their recall."""
     return [
         WorstRow(
-            id=one.row.id,
+            id=row.row.id,
             metric="context_recall",
             value=0.0,
-            user_input=one.row.user_input,
-            position=one.place[1],
+            user_input=row.row.user_input,
+            position=row.place[1],
         )
-        for one in rows
+        for row in rows
     ]
 
 

@@ -37,14 +37,14 @@ class PhoenixServer:
 
         made = [
             Span(
-                trace_id=bytes.fromhex(one["trace_id"]),
-                span_id=bytes.fromhex(one["span_id"]),
-                name=one["name"],
-                start_time_unix_nano=one["start"],
-                end_time_unix_nano=one["start"] + 10**9,
-                attributes=[_attribute(*pair) for pair in one["attributes"].items()],
+                trace_id=bytes.fromhex(span["trace_id"]),
+                span_id=bytes.fromhex(span["span_id"]),
+                name=span["name"],
+                start_time_unix_nano=span["start"],
+                end_time_unix_nano=span["start"] + 10**9,
+                attributes=[_attribute(*pair) for pair in span["attributes"].items()],
             )
-            for one in spans
+            for span in spans
         ]
         request = ExportTraceServiceRequest(
             resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=made)])]

@@ -88,7 +88,7 @@ def vector_of(text: str, corpus: Corpus) -> Vector:
         weight = corpus.weight(word)
         padded = f"<{word}>"
         grams = [padded[i : i + 3] for i in range(len(padded) - 2)]
-        features = [(word, weight), *((f"#{one}", 0.5 * weight / len(grams)) for one in grams)]
+        features = [(word, weight), *((f"#{gram}", 0.5 * weight / len(grams)) for gram in grams)]
         for feature, share in features:
             vector[zlib.crc32(feature.encode("utf-8", "surrogatepass")) % DIMENSIONS] += share
     return vector

@@ -54,9 +54,9 @@ def _beginnings(
     messages: Sequence[Mapping[str, Any]], kind: str, schema: Any
 ) -> Iterator[tuple[int, bytes]]:
     """Length in tokens and digest of each beginning of whole steps, shortest first."""
-    text = "".join(one["content"] for one in messages)
+    text = "".join(message["content"] for message in messages)
     # The roles are part of a prompt, and where one message ends and the next begins.
-    ends = [(one["role"], len(one["content"])) for one in messages]
+    ends = [(message["role"], len(message["content"])) for message in messages]
     characters = KINDS[kind][1] * CHARS_PER_TOKEN
     digest = hashlib.blake2b(digest_size=12)
     if kind == "provider":

@@ -34,7 +34,7 @@ def search(
     asked[f"{user_input[:30]}|{k}|{filters}|{tag}"] += 1
     names = [one for one in index if not (filters and one in hidden)]
     names.sort(key=lambda one: not _text(one).startswith(user_input[:60]))
-    return [{"id": one, "text": _text(one)} for one in names[:k]]
+    return [{"id": name, "text": _text(name)} for name in names[:k]]
 
 
 def known(name: str, _build: str) -> bool:

@@ -92,19 +92,19 @@ def _questions(log: ShapedLog, number: int, found: float, lost: Sequence[str]) -
 
 def _lines(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(one) + "\n" for one in records), "utf-8")
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
 
 
 def _sparse(folder: Path, day: date, rows: Sequence[Question]) -> None:
     records = [
         {
-            "user_input": one["question"],
-            "retrieved_contexts": one["contexts"],
-            "response": one["answer"],
+            "user_input": row["question"],
+            "retrieved_contexts": row["contexts"],
+            "response": row["answer"],
             "timestamp": f"{day}T12:00:00Z",
-            "tags": {"section": one["section"]},
+            "tags": {"section": row["section"]},
         }
-        for one in rows
+        for row in rows
     ]
     _lines(folder / "logs" / f"dt={day}" / "part-0.jsonl", records)
 
@@ -112,10 +112,10 @@ def _sparse(folder: Path, day: date, rows: Sequence[Question]) -> None:
 def _spreadsheet(folder: Path, day: date, rows: Sequence[Question]) -> None:
     frame = pd.DataFrame(
         {
-            "query": [one["question"] for one in rows],
-            "context": ["\n---\n".join(one["contexts"]) for one in rows],
-            "result": [one["answer"] for one in rows],
-            "section": [one["section"] for one in rows],
+            "query": [row["question"] for row in rows],
+            "context": ["\n---\n".join(row["contexts"]) for row in rows],
+            "result": [row["answer"] for row in rows],
+            "section": [row["section"] for row in rows],
         }
     )
     (folder / "logs").mkdir(exist_ok=True)
@@ -125,12 +125,12 @@ def _spreadsheet(folder: Path, day: date, rows: Sequence[Question]) -> None:
 def _service(folder: Path, day: date, rows: Sequence[Question]) -> None:
     records = [
         {
-            "request": {"body": {"question": one["question"], "top_k": 3}},
-            "retrieval": {"documents": [{"text": text} for text in one["contexts"]]},
-            "generation": {"answer": one["answer"]},
-            "expected": {"ground_truth": one["answer"]},
+            "request": {"body": {"question": row["question"], "top_k": 3}},
+            "retrieval": {"documents": [{"text": text} for text in row["contexts"]]},
+            "generation": {"answer": row["answer"]},
+            "expected": {"ground_truth": row["answer"]},
         }
-        for one in rows
+        for row in rows
     ]
     _lines(folder / "logs" / f"{day:%Y/%m/%d}" / "service.jsonl", records)
 

@@ -65,13 +65,13 @@ def _is_valid(block: dict[str, Any]) -> bool:
     if {"fields", "elements"} & {name for name in parts if not block[name]}:
         return False
     texts = [(block["text"], kind)] if "text" in block else []
-    texts += [(one, "field") for one in fields]
+    texts += [(field, "field") for field in fields]
     if kind == "actions":
-        if any(len(one["url"]) > _MOST["url"] for one in elements):
+        if any(len(element["url"]) > _MOST["url"] for element in elements):
             return False
-        texts += [(one["text"], one["type"]) for one in elements]
+        texts += [(element["text"], element["type"]) for element in elements]
     else:
-        texts += [(one, kind) for one in elements]
+        texts += [(element, kind) for element in elements]
     return all(_is_valid_text(one, where) for one, where in texts)
 
 

@@ -119,7 +119,7 @@ def _observe_store(folder: Path, slack: SlackServer, judge: JudgeServer) -> Seen
         numbers["batches"] = command.json("batches", "store", "--base-url", judge.base_url)
     command.ragmetrics("dashboard", "store")
     site = folder / "store" / "dashboard"
-    pages = {str(one.relative_to(site)): one for one in sorted(site.rglob("*.html"))}
+    pages = {str(path.relative_to(site)): path for path in sorted(site.rglob("*.html"))}
     outlines = {name: Page(path.read_text(encoding="utf-8")) for name, path in pages.items()}
     numbers["pages"] = {name: page.numbers() for name, page in outlines.items()}
     numbers["monitoring"] = {
@@ -148,7 +148,7 @@ def _go_on(command: Commands, slack: SlackServer) -> Seen:
     files = Files(str(command.folder / "store"))
     found = {
         "night": json.loads(nights(files)[-1].model_dump_json(by_alias=True)),
-        "gate": [json.loads(one.model_dump_json(by_alias=True)) for one in load_gates(files)][:1],
+        "gate": [json.loads(gate.model_dump_json(by_alias=True)) for gate in load_gates(files)][:1],
         "alerts": command.json("alerts", "list", "--all"),
         "messages": {name: count(text) for name, text in told.items()},
     }
@@ -176,7 +176,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(one) for key, one in value.items() if key not in _WORDS | _PASSING}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return neutral(value) if isinstance(value, str) else value
 
 
@@ -287,7 +287,7 @@ def _lines(value: Any, levels: int) -> str:
         fields = (f"{json.dumps(key)}: {_lines(value[key], levels - 1)}" for key in sorted(value))
         return "{\n" + ",\n".join(fields) + "\n}"
     if levels and isinstance(value, list) and value:
-        return "[\n" + ",\n".join(_lines(one, levels - 1) for one in value) + "\n]"
+        return "[\n" + ",\n".join(_lines(item, levels - 1) for item in value) + "\n]"
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 

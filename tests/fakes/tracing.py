@@ -117,13 +117,13 @@ class LangfuseServer(TracingServer):
 
     def _ingest(self, events: list[dict[str, Any]]) -> tuple[int, bytes]:
         answer: dict[str, list[dict[str, Any]]] = {"successes": [], "errors": []}
-        for one in events:
-            if self._bad(one["body"]):
-                error = {"id": one["id"], "status": 400, "message": "out of range"}
+        for event in events:
+            if self._bad(event["body"]):
+                error = {"id": event["id"], "status": 400, "message": "out of range"}
                 answer["errors"].append(error)
             else:
-                self._store(one["body"], one["timestamp"])
-                answer["successes"].append({"id": one["id"], "status": 201})
+                self._store(event["body"], event["timestamp"])
+                answer["successes"].append({"id": event["id"], "status": 201})
         return 207, json.dumps(answer).encode()
 
     def _bad(self, score: dict[str, Any]) -> bool:

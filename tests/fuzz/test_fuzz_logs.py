@@ -142,7 +142,7 @@ def test_any_values_in_known_fields(
 ) -> None:
     """JSON of every kind where a text, a list or a mapping is expected."""
     folder = tmp_path_factory.mktemp("fuzz")
-    whole = [{"user_input": "q", "retrieved_contexts": []} | one for one in records]
+    whole = [{"user_input": "q", "retrieved_contexts": []} | record for record in records]
     names = {name: "" for one in whole for name in one}
     if ending == "csv":
         data = csv_of([names | one for one in whole] or ROWS)

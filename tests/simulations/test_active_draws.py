@@ -27,7 +27,7 @@ def test_it_needs_no_more_rows_than_a_plain_sample(name: str) -> None:
     assert found["active"].coverage >= 0.85
 
 
-@pytest.mark.parametrize("name", [one for one in CELLS if "half of" in one or "strata" in one])
+@pytest.mark.parametrize("name", [cell for cell in CELLS if "half of" in cell or "strata" in cell])
 def test_it_needs_fewer_where_doubts_are_right(name: str) -> None:
     """Fewer than with the cheap judge alone, and less than half of a plain sample."""
     found = simulated(name)

@@ -36,7 +36,7 @@ def test_each_fault_is_told_from_the_logs(fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "faults", [*((one,) for one in FAULTS), ("section", "ranker"), ("chunker", "filter")]
+    "faults", [*((fault,) for fault in FAULTS), ("section", "ranker"), ("chunker", "filter")]
 )
 def test_each_fault_is_told_with_corpus_and_retriever(faults: tuple[str, ...]) -> None:
     """The stage is right for at least 95%, also of two faults at once."""
@@ -60,7 +60,7 @@ def test_the_topic_that_fell_is_told() -> None:
         now[numbers.choice(own, len(own) // 2, replace=False)] = 0
         section = {key: one.section for key, one in zip(keys, asked, strict=True)}
         members = topic_world.told(keys, before, now, texts)
-        found += Counter(section[one] for one in members)[fallen] > len(members) / 2
+        found += Counter(section[member] for member in members)[fallen] > len(members) / 2
     assert found >= 8
     assert false <= 1
 

@@ -77,7 +77,7 @@ class Container:
         """How many deployments the server has, and which automations of ours."""
         deployments = self._live.post("/deployments/filter")
         automations = self._live.post("/automations/filter")
-        names = (one["name"] for one in automations)
+        names = (automation["name"] for automation in automations)
         return len(deployments), {name for name in names if name.startswith("ragmetrics: ")}
 
 

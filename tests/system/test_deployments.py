@@ -217,7 +217,7 @@ def test_another_data_set_is_another_deployment(installed: Installed) -> None:
     towers, nightly = live.get("/deployments/name/nightly/towers"), installed.deployment("nightly")
     live.delete(f"/deployments/{towers['id']}")
     assert towers["parameters"]["settings"] == "/etc/ragmetrics/towers.yaml"
-    assert [one["schedule"]["cron"] for one in towers["schedules"]] == ["0 6 * * *"]
+    assert [schedule["schedule"]["cron"] for schedule in towers["schedules"]] == ["0 6 * * *"]
     for same in ("tags", "work_pool_name", "pull_steps", "entrypoint"):
         assert towers[same] == nightly[same]
     assert towers["work_queue_name"] == "towers"

@@ -275,10 +275,10 @@ def mrkdwn_of(slack: SlackServer) -> list[str]:
     def look(value: Any) -> None:
         if isinstance(value, dict) and value.get("type") == "mrkdwn":
             found.append(value["text"])
-        for one in value.values() if isinstance(value, dict) else ():
-            look(one)
-        for one in value if isinstance(value, list) else ():
-            look(one)
+        for item in value.values() if isinstance(value, dict) else ():
+            look(item)
+        for item in value if isinstance(value, list) else ():
+            look(item)
 
     look([message["blocks"] for message in slack.delivered])
     return found

@@ -131,7 +131,7 @@ def test_a_deadline_that_passed_is_told(
     path = settings(deadline="3s")
     with pytest.raises(CoverageShort):
         run(path)
-    (told,) = [one for one in published(path).problems if "deadline" in one]
+    (told,) = [problem for problem in published(path).problems if "deadline" in problem]
     assert (
         "has passed: rows without a verdict are judge_failed, and a rerun requests only these"
         in told
@@ -150,7 +150,7 @@ def test_processes_keep_the_flows_deadline(
     assert time.monotonic() - start < 120
     (summary,) = published(path).metrics
     assert summary.status["judge_failed"] == ROWS - summary.scored
-    assert any("deadline" in one for one in published(path).problems)
+    assert any("deadline" in problem for problem in published(path).problems)
 
 
 @pytest.mark.parametrize(("ago", "left"), [(0, 20), (5, 15), (21, 20)])

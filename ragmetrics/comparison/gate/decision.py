@@ -62,8 +62,8 @@ def gate_parts(settings: Settings, staged: StagedGate) -> list[tuple[RunRef, lis
     """The parts to score, per run; none where nothing can be compared."""
     families = score_families(gate_run_settings(settings))
     return [
-        (one.ref, [(family, shard) for family in families for shard in range(one.ref.shards)])
-        for one in staged.runs
+        (run.ref, [(family, shard) for family in families for shard in range(run.ref.shards)])
+        for run in staged.runs
     ]
 
 
@@ -172,7 +172,7 @@ def _compared(
         max_missing=settings.gate.max_missing,
         identical=bool(same),
     )
-    metrics = [one.metric for one in verdicts]
+    metrics = [verdict.metric for verdict in verdicts]
     obstacles = [
         *_obstacles(settings, before.side, after.side, metrics),
         *golden_obstacles(settings, golden, (before, after)),
@@ -228,7 +228,7 @@ def _in_detail(
     a, b = (_scored(settings, run, one, metrics) for one in (before, now))
     if a is None or b is None or now.manifest is None:
         return None
-    names = [one for one in metrics if one in a.scores and one in b.scores]
+    names = [metric for metric in metrics if metric in a.scores and metric in b.scores]
     tags = shown_tags(now.manifest)
     if not names:
         return None
@@ -249,7 +249,7 @@ def _scored(
     if not scores.nights:
         return None
     files, nights = open_store(settings), scores.nights
-    known = [one for one in metrics if any(night.summary(one) for night in nights)]
+    known = [metric for metric in metrics if any(night.summary(metric) for night in nights)]
     tables = {one: read_nights(files, nights, one, build=side.build) for one in known}
     return scored_side(name, files, nights, tables, side.build)
 
@@ -320,7 +320,7 @@ def _dropped_more(known: Gate, gate: Gate) -> bool:
         return True
     drops = {one.metric: one.drop or 0.0 for one in known.metrics if one.verdict == "hold"}
     return any(
-        one.metric not in drops or (one.drop or 0.0) - drops[one.metric] > one.max_drop
-        for one in gate.metrics
-        if one.verdict == "hold"
+        metric.metric not in drops or (metric.drop or 0.0) - drops[metric.metric] > metric.max_drop
+        for metric in gate.metrics
+        if metric.verdict == "hold"
     )

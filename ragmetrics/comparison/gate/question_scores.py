@@ -90,7 +90,7 @@ def load_side(
     if side.staged is None:
         files = open_store(settings)
         nights = [night for ref in side.nights if (night := find_manifest(files, ref))]
-        answers = {one: _of_nights(files, side, one) for one in metrics}
+        answers = {metric: _of_nights(files, side, metric) for metric in metrics}
         return SideScores(side, answers, nights=nights)
     manifest, tables = summarise_run(run, open_store(run), side.staged, now)
     answers = {name: Answers() for name in metrics}
@@ -249,7 +249,7 @@ def _fallen(metric: str, before: SideScores, now: SideScores) -> dict[str, tuple
     """The questions with the largest drops, each with the place of its first scored row."""
     old, new = before.answers[metric].values, now.answers[metric].values
     gains = ((fmean(new[q]) - fmean(old[q]), q) for q in old.keys() & new.keys())
-    worst = [q for _, q in heapq.nsmallest(MOST_FALLEN, (one for one in gains if one[0] < 0))]
+    worst = [q for _, q in heapq.nsmallest(MOST_FALLEN, (gain for gain in gains if gain[0] < 0))]
     rows = now.tables[metric].scored.drop_duplicates("question").set_index("question").loc[worst]
     places = rows[["shard", "position"]].astype(int).itertuples(index=False, name=None)
     return dict(zip(worst, places, strict=True))
@@ -270,9 +270,9 @@ def golden_obstacles(
     if broken > settings.gate.max_missing * rows:
         found.append(f"{broken:,} of {rows:,} rows of the golden set could not be read")
     return found + [
-        f"golden set {settings.golden}: build {one.side.build} has no row of any question in it"
-        for one in sides
-        if not _asked(golden, one)
+        f"golden set {settings.golden}: build {side.side.build} has no row of any question in it"
+        for side in sides
+        if not _asked(golden, side)
     ]
 
 
@@ -296,5 +296,5 @@ def _asked(golden: GoldenSet, scores: SideScores) -> int:
     """Number of golden questions that a build has rows of."""
     if scores.side.staged:
         return scores.side.staged.source.golden_questions
-    nights = {question for one in scores.answers.values() for question in one.states}
+    nights = {question for answer in scores.answers.values() for question in answer.states}
     return len(golden.questions & nights)

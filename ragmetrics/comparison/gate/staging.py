@@ -235,7 +235,7 @@ def _reference_corpus(
 
 def _judged_alike(night: Manifest, prints: Mapping[str, str]) -> bool:
     """Whether a night has scores in some of these metrics, and all of them are comparable."""
-    scored = [one for one in night.metrics if one.metric in prints and one.scored]
+    scored = [metric for metric in night.metrics if metric.metric in prints and metric.scored]
     return bool(scored) and all(one.fingerprint == prints[one.metric] for one in scored)
 
 

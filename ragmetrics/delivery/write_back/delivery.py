@@ -166,7 +166,7 @@ class _Round:
         try:
             target = _make_target(self.name, chosen, self.environment)
         except RagmetricsError as error:
-            return [self._kept(one, str(error)) for one in nights]
+            return [self._kept(night, str(error)) for night in nights]
         try:
             sender = Sender(target, chosen)
             reports: list[WriteBackReport] = []
@@ -277,17 +277,17 @@ def _unexpired(
 ) -> list[WaitingNight]:
     """The nights that are not too old; the others are given up."""
     kept = []
-    for one in nights:
-        if newest is None or (newest - one.night).days < outbox.LONGEST_DAYS:
-            kept.append(one)
+    for night in nights:
+        if newest is None or (newest - night.night).days < outbox.LONGEST_DAYS:
+            kept.append(night)
             continue
-        where = outbox.give_up(files, one)
+        where = outbox.give_up(files, night)
         log.error(
             "%s: the scores of %s are given up after %d days (%s); see %s",
-            one.target,
-            one.night,
+            night.target,
+            night.night,
             outbox.LONGEST_DAYS,
-            one.problem,
+            night.problem,
             where,
         )
     return kept

@@ -219,7 +219,7 @@ def _verdicts(metric: str, score: Mapping[str, Any]) -> Sequence[float]:
 
 
 def _all_are(values: object, kind: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(one, kind) for one in values)
+    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
 def _digest(content: Sequence[Any]) -> str:

@@ -47,7 +47,7 @@ class InitReport:
         return {
             "settings": str(self.path),
             "found": list(self.found),
-            "rules": [vars(one) for one in self.limits],
+            "rules": [vars(limit) for limit in self.limits],
             "night": self.day.isoformat(),
             "check": self.check.as_json(),
         }
@@ -75,7 +75,7 @@ def init_settings(
     rows = read_sample(in_layout(settings, sample), _MOST_ROWS)
     if not rows:
         raise _unreadable(place, check)
-    dated = {nights.days[one] for one in places if one in nights.days}
+    dated = {nights.days[place] for place in places if place in nights.days}
     days = sorted(dated or _days(rows))
     a_night = (check.rows if dated else len(rows)) / max(len(days), 1)
     logs = nights.logs
@@ -107,7 +107,7 @@ def _newest(sample: LogSet, nights: NightPlace) -> LogSet:
     days = sorted(set(nights.days.values()))[-_MOST_NIGHTS:]
     if not days:
         return sample
-    kept = (one for one in sample.infos if nights.days.get(sample.files.uri(one.path)) in days)
+    kept = (info for info in sample.infos if nights.days.get(sample.files.uri(info.path)) in days)
     return replace(sample, infos=tuple(kept))
 
 
@@ -147,7 +147,7 @@ def _limits(
     """The limits of the default rules, by the embedded judge's scores of each night's files."""
     names = [rule.metric for rule in DEFAULT_RULES]
     filled = {name for name in FIELDS if any(getattr(row, name) for row in rows)}
-    scored = [one for one in names if bundled_metrics()[one].fits(filled)]
+    scored = [name for name in names if bundled_metrics()[name].fits(filled)]
     if not scored:
         return []
     most = _MOST_ROWS // len(nights)
@@ -155,7 +155,7 @@ def _limits(
     with warnings.catch_warnings(category=RowsLost, action="ignore"):  # the check prints it
         for files in nights:
             manifest = evaluate([*files], scored, settings=settings, limit=most).manifest
-            found.append({one.metric: one for one in manifest.metrics})
+            found.append({metric.metric: metric for metric in manifest.metrics})
     return rule_limits(found, rows_a_night, false_alarms=settings.alerts.rules_level)
 
 

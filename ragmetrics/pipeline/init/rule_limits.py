@@ -87,7 +87,7 @@ def rule_limit(
     each night's questions for new ones; where questions return, nights are compared in pairs, and
     smaller drops are found.
     """
-    known = [one for one in nights if one.mean is not None and one.mde is not None]
+    known = [night for night in nights if night.mean is not None and night.mde is not None]
     if not known:
         return None
     mean = _mean(known)
@@ -129,13 +129,13 @@ def _floor(mean: float, spread: float) -> float | None:
 
 def _spread(nights: Sequence[Summary], night: float) -> float:
     """The standard deviation of a night's mean: of the nights, and at least that of its rows."""
-    means = [one.mean for one in nights if one.mean is not None]
+    means = [night.mean for night in nights if night.mean is not None]
     return max(night, stdev(means)) if len(means) >= _FEWEST_NIGHTS else night
 
 
 def _mean(nights: Sequence[Summary]) -> float:
-    rows = sum(one.scored for one in nights)
-    return sum((one.mean or 0.0) * one.scored for one in nights) / rows
+    rows = sum(night.scored for night in nights)
+    return sum((night.mean or 0.0) * night.scored for night in nights) / rows
 
 
 def _error(one: Summary, rows_a_night: float) -> float:
@@ -152,9 +152,9 @@ def rule_limits(
     """
     scored = {
         rule.metric: [
-            one[rule.metric]
-            for one in nights
-            if rule.metric in one and one[rule.metric].scored >= FEWEST_ROWS
+            night[rule.metric]
+            for night in nights
+            if rule.metric in night and night[rule.metric].scored >= FEWEST_ROWS
         ]
         for rule in DEFAULT_RULES
     }

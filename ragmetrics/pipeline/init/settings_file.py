@@ -103,7 +103,7 @@ def _alerts(first: FirstSettings) -> list[str]:
         "alerts:",
         "  rules:",
     ]
-    able = [one.metric for one in first.limits if one.sees]
+    able = [limit.metric for limit in first.limits if limit.sees]
     for one in first.limits:
         lines += _rule(one, is_lexical(first.judge), able)
     return lines

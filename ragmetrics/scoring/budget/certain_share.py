@@ -26,7 +26,7 @@ def certain_shares(settings: Settings, files: Files) -> dict[tuple[str, str], fl
     if settings.aggregate != "cascade":
         return {}
     fingerprint = judge_info(settings)[0].fingerprint
-    own = [one for one in nights(files, last=_NIGHTS) if one.judge.fingerprint == fingerprint]
+    own = [night for night in nights(files, last=_NIGHTS) if night.judge.fingerprint == fingerprint]
     found: defaultdict[tuple[str, str], Usage] = defaultdict(Usage)
     for night in own:
         for label, by_judge in night.usage_by_metric.items():

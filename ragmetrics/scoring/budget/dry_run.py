@@ -165,7 +165,7 @@ class DryRun:
 
     def is_certain(self, member: Member, wanted: MetricRequest, answers: Sequence[Answer]) -> bool:
         """Whether a judge of a cascade is certain: by its cached replies, else as expected."""
-        if any(isinstance(one, _Guess) for one in answers):
+        if any(isinstance(answer, _Guess) for answer in answers):
             return self.certainty.of(member.name, wanted)
         return by_agreement(member, wanted, answers)
 
@@ -182,7 +182,7 @@ class DryRun:
                     score: Score = stop.value
                     return score
                 self.about |= answers is not None and any(map(self._is_paid, requests))
-                asked = [metric.overridden(one, row.language) for one in requests]
+                asked = [metric.overridden(request, row.language) for request in requests]
                 received = yield [self._readable(one) for one in asked]
                 answers = [self._answer(metric.name, one) for one in received]
 
@@ -191,7 +191,7 @@ class DryRun:
     def _is_paid(self, request: Request) -> bool:
         """True when the request goes over a network."""
         if isinstance(request, Ask):
-            return any(one.chosen.remote for one in self.judges)
+            return any(judge.chosen.remote for judge in self.judges)
         return self.embedder.cacheable
 
     def _readable(self, request: Request) -> Request:
@@ -199,7 +199,7 @@ class DryRun:
             return request
         prompt = request.prompt
         if prompt.digest not in self._prompts:
-            values = {one.name: getattr(prompt, one.name) for one in fields(prompt)}
+            values = {field.name: getattr(prompt, field.name) for field in fields(prompt)}
             self._prompts[prompt.digest] = _DryPrompt(**values)
         return replace(request, prompt=self._prompts[prompt.digest])
 
@@ -295,7 +295,7 @@ class CountingJudge:
         if self._batched and f"{request.key}-0" in self._batched:
             return Reply(text, known=1)
         messages = request.prompt.messages(request.data)
-        prompt = _tokens(sum(len(one["content"]) for one in messages))
+        prompt = _tokens(sum(len(message["content"]) for message in messages))
         completion = _tokens(self._length(request))
         usd = self.chosen.usd(prompt, completion) or 0.0
         self._charge((1, prompt + completion, usd))

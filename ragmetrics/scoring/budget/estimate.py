@@ -93,7 +93,7 @@ class Estimate:
         if self.sample is None:
             return None
         groups = [
-            one.model_dump(include={"metrics", "rows", "judged"}) for one in self.sample.groups
+            group.model_dump(include={"metrics", "rows", "judged"}) for group in self.sample.groups
         ]
         return {"groups": groups, "whole": self.whole.model_dump() if self.whole else None}
 
@@ -131,7 +131,7 @@ async def _estimate(
 ) -> Estimate:
     dry = await asyncio.to_thread(DryRun, settings, kept)
     log = await asyncio.to_thread(_count, files, ref, sample)
-    metrics = {one.name: dry.metric(one) for one in chosen_metrics(settings)}
+    metrics = {metric.name: dry.metric(metric) for metric in chosen_metrics(settings)}
     report = UsageReport()
     costs: dict[str, Costs] = {}
     for shard in range(ref.shards):

@@ -160,7 +160,7 @@ def _allocated(
     weights = expected / total if total else np.full(len(expected), 1 / max(len(expected), 1))
     portions = weights * limit
     if not whole_numbers:
-        return [float(one) for one in portions]
+        return [float(portion) for portion in portions]
     whole = np.floor(portions + 1e-9)  # a third of three is one
     left = int(limit - whole.sum())
     for part in np.argsort(whole - portions, kind="stable")[:left]:

@@ -46,14 +46,14 @@ class CheapJudges:
 
     def groups(self, metrics: Sequence[Metric]) -> list[tuple[Sequence[Member], list[Metric]]]:
         """The judges whose mean score is the cheap score, with their metrics."""
-        learned = [one for one in metrics if self._is_learned(one)]
-        embedded = [one for one in metrics if one not in learned]
+        learned = [metric for metric in metrics if self._is_learned(metric)]
+        embedded = [metric for metric in metrics if metric not in learned]
         found = ((self.learned, learned), ((self.embedded,), embedded))
         return [(judges, own) for judges, own in found if own]
 
     def _is_learned(self, metric: Metric) -> bool:
         known = self.predictor
-        return known is not None and any(known.answers(one.name) for one in metric.prompts)
+        return known is not None and any(known.answers(prompt.name) for prompt in metric.prompts)
 
     async def stop(self) -> None:
         """Cancel the requests in flight."""
@@ -74,7 +74,7 @@ def choose_learned(settings: Settings, files: Files) -> tuple[str, str]:
         note = "there is no learned judge yet: the embedded judge scores all rows"
         log.info("sample: %s", note)
         return "", note
-    used = [one.name for one in model.prompts if one.used]
+    used = [prompt.name for prompt in model.prompts if prompt.used]
     others = [f"{one.name}: {one.why or 'no better'}" for one in model.prompts if not one.used]
     others += [f"{name}: {why}" for name, why in model.refused.items()]
     known = f"the learned judge (version {model.version}, {model.verdicts:,} verdicts)"
@@ -92,9 +92,9 @@ def learned_correlations(settings: Settings, files: Files) -> dict[str, float]:
     judge = next((one for one in settings.panel if one.remote), None)
     model = find_learned(judge, files) if judge else None
     by_prompt = {
-        one.name: one.quality.row_correlation.value
-        for one in (model.prompts if model else ())
-        if one.used
+        prompt.name: prompt.quality.row_correlation.value
+        for prompt in (model.prompts if model else ())
+        if prompt.used
     }
     return {
         metric.name: correlation
@@ -114,8 +114,8 @@ def make_cheap_judges(corpus: Corpus, files: Files, path: str = "") -> CheapJudg
         raise StoreError(f"{files.uri(path)} is missing: run the night again without its sample")
     predictor = Predictor(model, corpus, embedding_lexicon(model.embeddings, corpus))
     learned = tuple(
-        _member(LearnedJudge(model, corpus, predictor=predictor, quantile=one), corpus)
-        for one in QUANTILES
+        _member(LearnedJudge(model, corpus, predictor=predictor, quantile=quantile), corpus)
+        for quantile in QUANTILES
     )
     return CheapJudges(embedded, learned, predictor)
 

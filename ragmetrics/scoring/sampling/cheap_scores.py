@@ -34,7 +34,7 @@ class Guess:
     def __init__(self, runs: Sequence[MetricRun]) -> None:
         self.score = runs[0].score
         self.asked = runs[0].asked
-        values = [one.score.value for one in runs if one.score]
+        values = [run.score.value for run in runs if run.score]
         known = [value for value in values if value is not None]
         self.value = sum(known) / len(known) if known else None
 
@@ -48,7 +48,7 @@ class CheapScorer:
 
     async def guesses(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Guess]:
         """The cheap scores. A metric without a baseline is started and not finished."""
-        able = [one for one in metrics if all(prompt.baseline for prompt in one.prompts)]
+        able = [metric for metric in metrics if all(prompt.baseline for prompt in metric.prompts)]
         found = {}
         for one in metrics:
             if one not in able:

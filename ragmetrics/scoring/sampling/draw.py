@@ -193,7 +193,7 @@ def _cheap(files: Files, ref: RunRef, metric: str) -> Floats:
 
 def read_sampling_frame(settings: Settings, files: Files, ref: RunRef) -> SamplingFrame:
     """Read the data for the draw from a staged run, for the metrics that use a judge."""
-    metrics = {one.name: one for one in chosen_metrics(settings) if one.prompts}
+    metrics = {metric.name: metric for metric in chosen_metrics(settings) if metric.prompts}
     kinds: dict[tuple[int, tuple[str, ...]], list[Metric]] = {}
     for number, family in enumerate(score_families(settings)):
         for metric in (metrics[name] for name in family if name in metrics):
@@ -255,7 +255,7 @@ def _chances(drawn: Drawn, order: NDArray[np.intp], design: Design) -> dict[str,
         "weighted": True,
         "probabilities": ()
         if (chances == 1).all()
-        else tuple(float(f"{one:.6g}") for one in chances.tolist()),
+        else tuple(float(f"{chance:.6g}") for chance in chances.tolist()),
         "compared": compared,
         "uniform": design.uniform,
     }

@@ -56,7 +56,7 @@ class SampledPanel(Panel):
         """
         mark, position = self._marks.of(row.question_key, row.id), next(self._positions)
         left_out = self._sample.left_out(mark)
-        judged = [one for one in metrics if one.name not in left_out]
+        judged = [metric for metric in metrics if metric.name not in left_out]
         scores = await super().score(judged, row) if judged else {}
         found = {one.name: self._known[one.name] for one in metrics if one.name in self._known}
         known = {
@@ -64,7 +64,7 @@ class SampledPanel(Panel):
             for name, scores_of in found.items()
             if not np.isnan(scores_of[position])
         }
-        wanted = [one for one in metrics if one.prompts and one.name not in known]
+        wanted = [metric for metric in metrics if metric.prompts and metric.name not in known]
         guesses: dict[str, Guess] = {}
         if wanted:
             async with self._computing:

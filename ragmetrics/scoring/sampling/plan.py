@@ -139,7 +139,7 @@ class SamplePlan(Record):
 
     def group(self, metric: str) -> Group | None:
         """The group of a metric; None when it uses no judge."""
-        return next((one for one in self.groups if metric in one.metrics), None)
+        return next((group for group in self.groups if metric in group.metrics), None)
 
 
 def _path(ref: RunRef) -> str:

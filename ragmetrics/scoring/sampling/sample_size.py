@@ -63,7 +63,7 @@ def known(found: Sequence[Summary]) -> Known:
         return Known()
     agreed = [one.sample.correlation for one in found if one.sample]
     correlations = [one for one in agreed if one is not None]
-    spread = math.sqrt(sum(one**2 for one in spreads) / len(spreads))
+    spread = math.sqrt(sum(spread**2 for spread in spreads) / len(spreads))
     return Known(spread, sum(correlations) / len(correlations) if correlations else 0.0)
 
 

@@ -296,7 +296,7 @@ def test_equal_probabilities_change_nothing(
 ) -> None:
     """Bit by bit the numbers without them, if they are equal in each stratum that stays apart."""
     cheap, value, names, strata = zip(*rows, strict=True)
-    expensive = [math.nan if one is None else one for one in value]
+    expensive = [math.nan if item is None else item for item in value]
     plain = prediction_powered(cheap, expensive, names)
     same = prediction_powered(cheap, expensive, names, None, [0.3] * len(rows))
     assert (plain is None) == (same is None)
@@ -319,7 +319,7 @@ def test_only_the_ratios_of_probabilities_matter(
 ) -> None:
     """Weights are divided by their sum, so that failures of the judge do no harm."""
     cheap, value, names, _ = zip(*rows, strict=True)
-    expensive = [math.nan if one is None else one for one in value]
+    expensive = [math.nan if item is None else item for item in value]
     own = np.array([chances[n % 40] for n in range(len(rows))])
     found = prediction_powered(cheap, expensive, names, None, own)
     scaled = prediction_powered(cheap, expensive, names, None, factor * own)

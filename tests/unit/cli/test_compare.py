@@ -112,11 +112,11 @@ def test_json_is_one_object(run: Run, logs: tuple[Path, Path]) -> None:
     ended = compare(run, logs, "--by", "channel", "--json")
     told = json.loads(ended.out)
     assert (ended.code, ended.err) == (0, "")
-    recall = next(one for one in told["metrics"] if one["metric"] == "context_recall")
+    recall = next(metric for metric in told["metrics"] if metric["metric"] == "context_recall")
     assert recall["difference"] == pytest.approx(recall["mean_b"] - recall["mean_a"])
     assert recall["low"] < recall["difference"] < recall["high"] < 0
     assert recall["p_value"] < 0.001
-    assert {one["segment"]["value"] for one in told["segments"]} == {"app", "web"}
+    assert {segment["segment"]["value"] for segment in told["segments"]} == {"app", "web"}
 
 
 def test_a_sure_drop_fails_where_that_was_asked(run: Run, logs: tuple[Path, Path]) -> None:

@@ -37,8 +37,8 @@ TYPES = {
 def store(place: str) -> Files:
     """A store of two nights."""
     files = Files(place)
-    for one in ten_nights()[-2:]:
-        save_manifest(files, one)
+    for night in ten_nights()[-2:]:
+        save_manifest(files, night)
     return files
 
 

@@ -49,7 +49,7 @@ def test_a_night_that_works(run: Run, tmp_path: Path, slack_server: SlackServer)
     assert list(found) == ["settings", "logs", "alert rules", "store", "judge embedded", "slack"]
     assert found["logs"][1].endswith("all of the first 12 rows can be read")
     assert not slack_server.received
-    assert not [one for one in (tmp_path / "ragmetrics-store").rglob("*") if one.is_file()]
+    assert not [path for path in (tmp_path / "ragmetrics-store").rglob("*") if path.is_file()]
     lines = run("doctor", "--settings", path, "--date", NIGHT).out.splitlines()
     assert lines[0] == "ok       settings: data set default, 1 metrics"
 

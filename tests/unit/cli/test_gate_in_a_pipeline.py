@@ -27,7 +27,7 @@ GUIDE = (ROOT / "docs/how-to/gates.md").read_text(encoding="utf-8")
 def step() -> str:
     """The script of the guide that tells a verdict from an error."""
     scripts: list[str] = re.findall(r"```bash\n(.*?)```", GUIDE, re.DOTALL)
-    (found,) = (one for one in scripts if "$?" in one)
+    (found,) = (script for script in scripts if "$?" in script)
     return found
 
 

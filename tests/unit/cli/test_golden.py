@@ -87,7 +87,7 @@ def test_the_check_of_the_bad_build_names_exactly_the_lost_passages(demo: Path) 
     found = check_golden_set(settings_of(demo), BAD)
     lost = {one["id"] for one in corpus() if one["section"] in LOST}
     assert {one.context_id for one in found.of_status("gone")} == lost
-    assert {one.status for one in found.anchors} == {"same", "gone"}
+    assert {anchor.status for anchor in found.anchors} == {"same", "gone"}
 
 
 def test_the_check_of_a_good_build_names_nothing(demo: Path, run: Run) -> None:
@@ -108,10 +108,10 @@ def test_what_is_stale_ends_with_exit_code_one(demo: Path, run: Run) -> None:
 def test_questions_that_show_no_difference_are_counted(demo: Path) -> None:
     """Most questions of the three sections fell with the bad build; others never changed."""
     found = check_golden_set(settings_of(demo))
-    changed = {one["id"] for one in read_lines(demo / "golden.jsonl")} - {
+    changed = {line["id"] for line in read_lines(demo / "golden.jsonl")} - {
         one.id for one in found.constant
     }
-    sections = {one["id"]: one["section"] for one in read_lines(demo / "golden.jsonl")}
+    sections = {line["id"]: line["section"] for line in read_lines(demo / "golden.jsonl")}
     assert {sections[one] for one in changed} >= set(LOST)
     assert all(one.builds == 9 and one.nights == 9 for one in found.constant)
 
@@ -153,10 +153,10 @@ def test_a_label_that_was_never_retrieved_is_told_from_a_lost_one(demo: Path) ->
 def two_sentences(passages: Iterable[Record]) -> list[Record]:
     """The corpus in chunks of two sentences."""
     found = []
-    for one in passages:
-        sentences = re.split(r"(?<=[.!?])\s+", one["text"])
+    for passage in passages:
+        sentences = re.split(r"(?<=[.!?])\s+", passage["text"])
         for at in range(0, len(sentences), 2):
-            found.append({"of": [one["id"]], "text": " ".join(sentences[at : at + 2])})
+            found.append({"of": [passage["id"]], "text": " ".join(sentences[at : at + 2])})
     return found
 
 
@@ -164,7 +164,7 @@ def windows(size: int, overlap: int) -> Callable[[Sequence[Record]], list[Record
     """The corpus in windows of words that run over the ends of passages."""
 
     def cut(passages: Sequence[Record]) -> list[Record]:
-        words = [(word, one["id"]) for one in passages for word in one["text"].split()]
+        words = [(word, passage["id"]) for passage in passages for word in passage["text"].split()]
         return [
             {"of": sorted({name for _, name in own}), "text": " ".join(word for word, _ in own)}
             for at in range(0, len(words) - overlap, size - overlap)
@@ -187,14 +187,14 @@ def test_anchors_survive_another_chunker(
     write_jsonl(demo / "chunks.jsonl", chunks)
     out = demo / "new.jsonl"
     anchors = anchor_golden_set(settings_of(demo), out, passages=str(demo / "chunks.jsonl"))
-    of_chunk = {one["id"]: one["of"] for one in chunks}
-    kept = [one for one in anchors if one.status == "moved"]
+    of_chunk = {chunk["id"]: chunk["of"] for chunk in chunks}
+    kept = [anchor for anchor in anchors if anchor.status == "moved"]
     assert len(kept) >= 0.95 * len(anchors)
     assert all(one.context_id in of_chunk[name] for one in kept for name in one.to)
-    assert all(one.status in ("edited", "gone") for one in anchors if one not in kept)
+    assert all(anchor.status in ("edited", "gone") for anchor in anchors if anchor not in kept)
     for record in read_lines(out):
         found = set(record["reference_context_ids"])
-        expected = {name for one in anchors if one.id == record["id"] for name in one.to}
+        expected = {name for anchor in anchors if anchor.id == record["id"] for name in anchor.to}
         lost = {one.context_id for one in anchors if one.id == record["id"] and not one.to}
         assert found == expected | lost
 
@@ -207,7 +207,7 @@ def test_only_the_chunks_that_the_answer_needs_are_labelled() -> None:
     )
     old = f"{first} {second}"
     search = PassageSearch([("one", first), ("two", second)], [old])
-    assert {one.id for one in search.cover(old).passages} == {"one", "two"}
+    assert {passage.id for passage in search.cover(old).passages} == {"one", "two"}
     [needed] = search.cover(old, "It opens on Sunday morning.").passages
     assert needed.id == "two"
 
@@ -262,7 +262,7 @@ def test_a_text_is_found_in_any_chunks_of_at_least_a_shingle(texts: list[str], s
 
 def planted(demo: Path, *sections: str) -> Settings:
     """Settings whose golden set lacks some sections."""
-    rows = [one for one in read_lines(demo / "golden.jsonl") if one["section"] not in sections]
+    rows = [line for line in read_lines(demo / "golden.jsonl") if line["section"] not in sections]
     write_jsonl(demo / "golden.jsonl", rows)
     return settings_of(demo)
 
@@ -277,7 +277,7 @@ def test_topics_without_golden_questions_are_found(demo: Path, sections: tuple[s
     """
     found = suggest_golden_questions(planted(demo, *sections), None, count=60)
     topics = [one for one in found if one.reason == "topic"]
-    named = [one.tags["section"] for one in topics]
+    named = [topic.tags["section"] for topic in topics]
     assert set(named) >= set(sections)
     assert sum(one in sections for one in named) >= 0.6 * len(named)
     first = topics[: len(sections)]
@@ -286,11 +286,11 @@ def test_topics_without_golden_questions_are_found(demo: Path, sections: tuple[s
 
 def test_golden_questions_are_not_suggested(demo: Path) -> None:
     """Neither those in use nor those that were retired."""
-    rows = [{**one, "until": "2026-01-01"} for one in read_lines(demo / "golden.jsonl")]
+    rows = [{**line, "until": "2026-01-01"} for line in read_lines(demo / "golden.jsonl")]
     write_jsonl(demo / "golden.jsonl", rows)
     found = suggest_golden_questions(settings_of(demo), None, count=500)
     assert found
-    assert not {one.user_input for one in found} & {one["user_input"] for one in rows}
+    assert not {one.user_input for one in found} & {row["user_input"] for row in rows}
 
 
 def test_questions_that_fell_are_suggested_with_their_numbers(demo: Path) -> None:
@@ -307,7 +307,7 @@ def test_a_suggestion_proposes_the_passages_that_the_judge_found_relevant(demo: 
     failed = [one for one in found if one.reason == "failure"]
     assert failed and not any(own.relevant for one in failed for own in one.passages)
     others = [one for one in found if one.reason == "topic"]
-    assert any(own.relevant for one in others for own in one.passages)
+    assert any(own.relevant for other in others for own in other.passages)
     names = {one["id"] for one in corpus()}
     assert all(own.id in names for one in found for own in one.passages)
 
@@ -472,11 +472,11 @@ def test_new_hard_questions_are_no_drop(tmp_path: Path, monkeypatch: pytest.Monk
     new = [question(n, since="2026-11-04") for n in range(20, 50)]
     settings = asked_nights(tmp_path, [*old, *new], {one["user_input"] for one in new})
     nights = [run_night(settings, date(2026, 11, day)).manifest for day in range(1, 5)]
-    means = [one.metrics[0].mean for one in nights]
+    means = [night.metrics[0].mean for night in nights]
     assert means == pytest.approx([1.0, 1.0, 1.0, 0.4])
-    assert [one.metrics[0].scored for one in nights] == [20, 20, 20, 50]
+    assert [night.metrics[0].scored for night in nights] == [20, 20, 20, 50]
     assert len(nights[-1].source.golden_since) == 30
-    [finding] = [one for one in nights[-1].findings if one.kind == "metric"]
+    [finding] = [finding for finding in nights[-1].findings if finding.kind == "metric"]
     assert (finding.state, finding.drop) == ("ok", pytest.approx(0.0))
 
 
@@ -492,9 +492,9 @@ def test_retired_questions_are_no_rise(tmp_path: Path, monkeypatch: pytest.Monke
     rows = [{**one, "retrieved_context_ids": ["x"]} if n < 8 else one for n, one in enumerate(rows)]
     write_jsonl(tmp_path / "2026-11-04.jsonl", rows)
     nights = [run_night(settings, date(2026, 11, day)).manifest for day in range(1, 5)]
-    means = [one.metrics[0].mean for one in nights]
+    means = [night.metrics[0].mean for night in nights]
     assert means[0] == pytest.approx(0.4) and means[-1] == pytest.approx(0.6)
-    [finding] = [one for one in nights[-1].findings if one.kind == "metric"]
+    [finding] = [finding for finding in nights[-1].findings if finding.kind == "metric"]
     assert (finding.state, finding.drop) == ("firing", pytest.approx(0.4))
 
 

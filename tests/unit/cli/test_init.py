@@ -37,7 +37,7 @@ def records(make: Callable[[Row], Row]) -> list[Row]:
 
 def lines(path: Path, make: Callable[[Row], Row]) -> None:
     """Write the records as JSON lines."""
-    path.write_text("".join(json.dumps(one) + "\n" for one in records(make)), "utf-8")
+    path.write_text("".join(json.dumps(record) + "\n" for record in records(make)), "utf-8")
 
 
 def langchain_csv(folder: Path) -> str:
@@ -319,7 +319,7 @@ def test_hostile_keys_stay_text(run: Run) -> None:
         {hostile: row["user_input"], "retrieved_contexts": row["retrieved_contexts"]}
         for row in ROWS
     ]
-    Path("a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows), "utf-8")
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     run("init", "a.jsonl", "--yes")
     written = yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))
     assert written["judge"] == "embedded"
@@ -450,7 +450,7 @@ def test_only_the_newest_week_is_read(tmp_path: Path) -> None:
     """A bucket has the logs of a year: the rows of seven nights are enough."""
     for number in range(10, 20):
         path = tmp_path / f"2026-11-{number}.jsonl"
-        path.write_text("".join(json.dumps(one) + "\n" for one in ROWS), "utf-8")
+        path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), "utf-8")
     report = init_settings(str(tmp_path), tmp_path / "ragmetrics.yaml")
     assert (report.check.files, report.check.rows) == (7, 7 * len(ROWS))
 
@@ -460,7 +460,7 @@ def test_the_newest_day_is_the_night(tmp_path: Path) -> None:
     for day in ("2026-11-17", "2026-11-19", "2026-11-18"):
         rows = make_rows(30, night=date.fromisoformat(day))
         path = tmp_path / f"{day}.jsonl"
-        path.write_text("".join(json.dumps(one) + "\n" for one in rows), "utf-8")
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     report = init_settings(str(tmp_path), tmp_path / "ragmetrics.yaml")
     assert report.day == date(2026, 11, 19)
     assert "of 3 nights" in (tmp_path / "ragmetrics.yaml").read_text("utf-8")

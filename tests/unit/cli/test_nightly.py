@@ -42,7 +42,7 @@ def test_a_night_that_fires_or_lacks_its_logs_exits_with_1(run: Run, settings: P
     write_jsonl(settings.parent / "logs" / f"dt={NIGHT}" / "a.jsonl", rows)
     ended = run("nightly", "--settings", settings, "--date", NIGHT, "--json")
     assert ended.code == 1
-    assert "firing" in {one["state"] for one in json.loads(ended.out)["findings"]}
+    assert "firing" in {finding["state"] for finding in json.loads(ended.out)["findings"]}
     ended = run("nightly", "--settings", settings, "--date", "2026-11-20")
     assert (ended.code, "no log file at" in ended.err) == (1, True)
 

@@ -67,7 +67,7 @@ def plan_after(settings: Settings, days: int) -> PrunePlan:
 
 def found(settings: Settings, days: int) -> dict[str, Prunable]:
     """The same by kind."""
-    return {one.kind: one for one in plan_after(settings, days).kinds}
+    return {kind.kind: kind for kind in plan_after(settings, days).kinds}
 
 
 def folders(kind: Prunable) -> list[str]:
@@ -85,7 +85,7 @@ def test_a_run_that_was_replaced_goes_first(settings: Settings) -> None:
     files = open_store(settings)
     before = nights(files)
     plan = plan_after(settings, 15)
-    kinds = {one.kind: one for one in plan.kinds}
+    kinds = {kind.kind: kind for kind in plan.kinds}
     assert list(kinds) == ["superseded runs"]
     assert folders(kinds["superseded runs"]) == [
         f"{p}/dt={FIRST}" for p in ("rows", "runs", "scores")
@@ -113,7 +113,7 @@ def test_rows_go_before_scores(settings: Settings) -> None:
     page = files.read(f"dashboard/{FIRST}/index.html")
     prune(files, plan_after(settings, 92))
     assert {info.path.split("/")[1] for info in files.below("rows")} == {f"dt={SECOND}"}
-    assert [one.date for one in nights(files)] == [FIRST, SECOND]
+    assert [night.date for night in nights(files)] == [FIRST, SECOND]
     assert files.read(f"dashboard/{FIRST}/index.html") == page
     assert files.below(f"scores/dt={FIRST}")
 
@@ -122,7 +122,7 @@ def test_an_old_night_goes_whole(settings: Settings) -> None:
     """Also from the overview; the night after it stays."""
     files = open_store(settings)
     prune(files, plan_after(settings, 401))
-    assert [one.date for one in nights(files)] == [SECOND]
+    assert [night.date for night in nights(files)] == [SECOND]
     below = [info.path for info in files.below() if not info.path.startswith("prune/")]
     assert not [path for path in below if str(FIRST) in path]
     overview = files.read("dashboard/index.html").decode()
@@ -136,7 +136,7 @@ def test_a_removal_that_stopped_goes_on(settings: Settings) -> None:
     assert kind.files[0].path.startswith("runs/")
     files.remove(kind.files[0].path)
     prune(files, plan_after(settings, 401))
-    assert [one.date for one in nights(files)] == [SECOND]
+    assert [night.date for night in nights(files)] == [SECOND]
 
 
 def test_the_command_only_lists_at_first(run: Run, settings: Settings) -> None:

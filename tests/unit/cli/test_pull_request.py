@@ -86,7 +86,7 @@ def test_a_later_run_changes_the_comment(run: Run, logs: tuple[str, str], github
         github.comment_of(f"comment {number}")
     run("pull-request", "compare", "--arguments", " ".join(logs))
     run("pull-request", "compare", "--arguments", f"{logs[0]} {logs[0]}")
-    ours = [one for one in github.comments if one["user"]["type"] == "Bot"]
+    ours = [comment for comment in github.comments if comment["user"]["type"] == "Bot"]
     assert len(ours) == 1
     assert "failed" not in ours[0]["body"]
     assert len(github.checks) == 2
@@ -102,8 +102,8 @@ def test_a_personal_token_changes_its_own_comment(
     github.comment_of(others, kind="Bot", by=79)
     for _ in range(2):
         run("pull-request", "compare", "--arguments", " ".join(logs))
-    assert [one["user"]["id"] for one in github.comments] == [78, 79, 77]
-    assert [one["body"] for one in github.comments[:2]] == [others, others]
+    assert [comment["user"]["id"] for comment in github.comments] == [78, 79, 77]
+    assert [comment["body"] for comment in github.comments[:2]] == [others, others]
 
 
 def test_each_name_has_its_comment(run: Run, logs: tuple[str, str], github: CodeHost) -> None:
@@ -229,9 +229,9 @@ def test_a_merge_request_gets_a_note_and_a_status(
     host.comment_of(quoted)
     for _ in range(2):
         run("pull-request", "compare", "--arguments", " ".join(logs))
-    assert [one["author"]["id"] for one in host.comments] == [500, 77]
+    assert [comment["author"]["id"] for comment in host.comments] == [500, 77]
     assert host.comments[0]["body"] == quoted
-    assert [one["state"] for one in host.checks] == ["failed", "failed"]
+    assert [check["state"] for check in host.checks] == ["failed", "failed"]
     assert host.checks[0]["pipeline_id"] == "4711"
 
 
@@ -428,7 +428,7 @@ def test_the_example_of_github_names_what_there_is() -> None:
     *others, step = found["jobs"]["retrieval"]["steps"]
     assert set(step["with"]) <= set(action()["inputs"])
     assert found["permissions"]["pull-requests"] == found["permissions"]["checks"] == "write"
-    assert all(re.search(r"@[0-9a-f]{40}$", one["uses"]) for one in others if "uses" in one)
+    assert all(re.search(r"@[0-9a-f]{40}$", other["uses"]) for other in others if "uses" in other)
 
 
 def test_the_example_of_gitlab_runs(run: Run, logs: tuple[str, str]) -> None:

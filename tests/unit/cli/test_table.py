@@ -44,10 +44,10 @@ def test_numbers_are_never_cut(width: int) -> None:
     by_metric = {SHARED: {"openai:a": usage}, "faithfulness": {"openai:a": usage}}
     on = console(width)
     print_usage(on, by_metric, usage + usage)
-    (line,) = (one for one in printed(on).splitlines() if "faithfulness" in one)
+    (line,) = (line for line in printed(on).splitlines() if "faithfulness" in line)
     numbers = ["12,345", "23,456", "34,567", "123,456,789", "98,765,432", "4,567,890", "$1,234.56"]
     assert line.split() == ["faithfulness", *numbers]
-    names = "".join(one[:14] for one in printed(on).splitlines())
+    names = "".join(line[:14] for line in printed(on).splitlines())
     assert "relevance" in names or width > 100
 
 

@@ -94,7 +94,7 @@ def folder(made: Path, tmp_path: Path) -> Iterator[Path]:
 def test_the_variant_that_returns_the_passages_mends(folder: Path) -> None:
     """With k = 8 the passages p0 to p3 are returned, with k = 2 none of them."""
     found = ragmetrics.whatif(BAD, settings=settings_in(folder))
-    assert [one.name for one in found.variants] == ["as now", "large_k", "open"]
+    assert [variant.name for variant in found.variants] == ["as now", "large_k", "open"]
     as_now, large, plain = found.variants
     assert (as_now.asked, as_now.mended, plain.mended) == (4, 0, 0)
     assert (large.mended, large.share, large.contexts) == (4, 1.0, 8.0)
@@ -115,7 +115,7 @@ def test_others_are_asked_too(folder: Path) -> None:
 def test_parameters_make_a_variant(folder: Path) -> None:
     """`parameters` alone leave out the named variants."""
     found = ragmetrics.whatif(BAD, settings=settings_in(folder), parameters={"k": 6})
-    assert [one.name for one in found.variants] == ["as now", "k=6"]
+    assert [variant.name for variant in found.variants] == ["as now", "k=6"]
 
 
 def test_the_record_names_the_judge_that_scored(

@@ -139,5 +139,5 @@ def test_a_killed_run_repeats_one_batch_of_events(run: Run, tmp_path: Path) -> N
         path = settings_file(tmp_path, settings)
         kill_at(5, receiver, path, "--date", FIRST.isoformat())
         assert run("write-back", "--settings", path).code == 0
-        uids = [values(one)["log.record.uid"] for one in receiver.records]
+        uids = [values(record)["log.record.uid"] for record in receiver.records]
         assert (len(uids), len(set(uids))) == (1_050, 1_000)

@@ -22,7 +22,7 @@ def row(contexts: list[str], ids: list[str] | None = None) -> LogRow:
 
 def ranks(a: LogRow, b: LogRow) -> list[tuple[str, int | None, int | None]]:
     """Text and rank on both sides of each context."""
-    return [(one.text, one.rank_a, one.rank_b) for one in moved_contexts(a, b)]
+    return [(context.text, context.rank_a, context.rank_b) for context in moved_contexts(a, b)]
 
 
 def test_contexts_are_told_by_rank() -> None:

@@ -211,7 +211,7 @@ def test_questions_that_moved_furthest_come_first() -> None:
 def test_rows_compared_with_themselves_differ_in_nothing() -> None:
     """By every metric that can be scored."""
     result = ragmetrics.compare(ROWS, ROWS)
-    compared = [one for one in result.metrics if not one.reason]
+    compared = [metric for metric in result.metrics if not metric.reason]
     assert len(compared) == 6
     assert {one.difference for one in compared} == {0}
     assert (result.moved, result.significantly_worse(), result.undecided) == ([], [], [])
@@ -290,7 +290,7 @@ def test_a_value_of_one_side_alone_has_its_mean() -> None:
     """And nothing to compare it with."""
     now = [{**row, "tags": {"channel": "phone"}} for row in ROWS]
     result = ragmetrics.compare(ROWS, now, by="channel", metrics=["context_recall"])
-    phone = next(one for one in result.segments if str(one.segment) == "channel=phone")
+    phone = next(segment for segment in result.segments if str(segment.segment) == "channel=phone")
     assert phone.mean_b == pytest.approx(0.9)
     assert (phone.mean_a, phone.reason) == (None, "no row of A was scored")
 
@@ -332,7 +332,7 @@ def test_other_judges_are_named() -> None:
     before = ragmetrics.evaluate(ROWS, ["context_recall"])
     manifest = before.manifest
     judge = manifest.judge.model_copy(update={"name": "gpt", "fingerprint": "f2"})
-    other = [one.model_copy(update={"fingerprint": "f2"}) for one in manifest.metrics]
+    other = [metric.model_copy(update={"fingerprint": "f2"}) for metric in manifest.metrics]
     now = ragmetrics.evaluate(ROWS, ["context_recall"])
     now.manifest = manifest.model_copy(update={"judge": judge, "metrics": other})
     with pytest.raises(InputError, match=r"judge of A embedded \(\w+\), of B gpt \(f2\)"):
@@ -385,7 +385,7 @@ def test_a_log_is_scored_by_what_the_night_was_alone(team: Settings) -> None:
     log = team.logs.replace("{date}", str(NIGHTS[1]))
     with_more = team.model_copy(update={"metrics": (*METRICS, "context_precision")})
     result = ragmetrics.compare(NIGHTS[0], log, settings=with_more)
-    assert [one.metric for one in result.metrics] == METRICS
+    assert [metric.metric for metric in result.metrics] == METRICS
     asked = ragmetrics.compare(
         NIGHTS[0], log, metrics=[*METRICS, "context_precision"], settings=team
     )
@@ -396,7 +396,7 @@ def test_builds_are_compared_by_their_logs(team: Settings) -> None:
     """As by a gate: the same questions, and about the same drop."""
     result = ragmetrics.compare("build:b1", "build:b2", settings=team)
     gate = run_gate(team, IndexBuild(dataset="towers", build="b2", serving="b1"))
-    recall = next(one for one in gate.metrics if one.metric == "context_recall")
+    recall = next(metric for metric in gate.metrics if metric.metric == "context_recall")
     assert change_of(result).loss == pytest.approx(recall.drop)
     assert result.a.name == f"build b1 ({team.gate.logs.replace('{build}', 'b1')})"
 

@@ -206,7 +206,7 @@ def test_the_card_of_a_metric_says_what_is_mix() -> None:
     tonight, nights = a_night(traffic(0, 0.6)), week()
     found = the_one(RULE, tonight, *nights)
     manifest = tonight.manifest.model_copy(update={"findings": [found]})
-    (card,) = cards(manifest, [one.manifest for one in nights])
+    (card,) = cards(manifest, [night.manifest for night in nights])
     assert card.mix.startswith("like for like: ")
     assert "the mix of tag section" in card.mix
 

@@ -66,7 +66,7 @@ def test_requests_with_all_contexts_share_their_beginning() -> None:
 
 def test_a_request_about_one_context_is_not_changed() -> None:
     """It costs nothing where another row or night asked it, and would hold five times the text."""
-    before = [one for one in asks_of() if one.prompt is GRADE]
+    before = [ask for ask in asks_of() if ask.prompt is GRADE]
     after = [one for one in RowFirst().arrange(ROW, asks_of()) if one.prompt is GRADE]
     assert [one.key for one in before] == [one.key for one in after]
 
@@ -80,7 +80,7 @@ def test_other_contexts_than_those_of_the_row_are_not_changed() -> None:
 
 def test_prompts_of_the_two_layouts_are_two_prompts() -> None:
     """Their digests and the keys of their replies differ, so no reply passes for the other's."""
-    plain = {one.prompt.name: one for one in asks_of()}
+    plain = {ask.prompt.name: ask for ask in asks_of()}
     for name, ask in arranged().items():
         same = name == "grade"
         assert (ask.key == plain[name].key) is same
@@ -209,7 +209,7 @@ def long_rows(count: int) -> list[dict[str, Any]]:
     rows = make_rows(count, good=0.7)
     for number, row in enumerate(rows):
         told = " ".join(f"Part {number}-{n} of the lift was tested." for n in range(80))
-        row["retrieved_contexts"] = [f"{one} {told}" for one in row["retrieved_contexts"]]
+        row["retrieved_contexts"] = [f"{context} {told}" for context in row["retrieved_contexts"]]
     return rows
 
 
@@ -242,8 +242,8 @@ def test_a_night_finds_its_rows_in_the_cache_and_says_what_that_saved(
     assert cached == judge_server.stats()["cached_tokens"]
     assert cached >= 8 * 1_024
     assert found.usage.usd_saved == pytest.approx(cached * 0.9 / 1e6, abs=1e-6)
-    assert [(one.mean, one.scored) for one in found.metrics] == [
-        (one.mean, one.scored) for one in plain.metrics
+    assert [(metric.mean, metric.scored) for metric in found.metrics] == [
+        (metric.mean, metric.scored) for metric in plain.metrics
     ]
 
 

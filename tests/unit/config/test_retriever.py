@@ -88,7 +88,7 @@ def test_asks_are_answered_in_their_order() -> None:
     settings = make_settings({"retriever": searching.SETTINGS})
     asks = [Ask(QUESTION), Ask(QUESTION, {"k": 3}), Ask(QUESTION, {"k": 1})]
     found = ask_retriever(settings, "b1", asks)
-    sizes = [len(one.retrieved_contexts) for one in found.rows if isinstance(one, LogRow)]
+    sizes = [len(row.retrieved_contexts) for row in found.rows if isinstance(row, LogRow)]
     assert (sizes, found.requests) == ([2, 3, 1], 3)
 
 

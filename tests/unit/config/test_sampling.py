@@ -107,7 +107,7 @@ def test_another_seed_draws_other_rows() -> None:
 
 def test_a_question_that_comes_every_night_is_judged_every_night() -> None:
     """Whatever the ids of its rows: the rules compare question by question."""
-    first, second = records(range(400)), [record(one, f"b-{one}") for one in range(400)]
+    first, second = records(range(400)), [record(number, f"b-{number}") for number in range(400)]
     asked = [{question for question, _ in drawn(one, rows=100)} for one in (first, second)]
     assert asked[0] == asked[1]
 
@@ -148,7 +148,7 @@ def test_each_metric_has_a_sample_of_the_rows_that_have_what_it_needs() -> None:
     for row in rows[:30]:
         row["reference"] = "At nine."
     found = plan(rows, rows=20)
-    groups = {one.metrics: (one.rows, one.judged) for one in found.groups}
+    groups = {group.metrics: (group.rows, group.judged) for group in found.groups}
     assert groups == {(RELEVANCE.name,): (1_000, 20), (RECALL.name,): (30, 20)}
 
 

@@ -35,7 +35,7 @@ def test_a_panel_stands_in_place_of_the_judge() -> None:
         make_settings({"judges": ["embedded", {"name": "openai", "model": "m"}]})
     )
     assert "judge" not in kept
-    assert [one.get("name", "embedded") for one in kept["judges"]] == ["embedded", "openai"]
+    assert [judge.get("name", "embedded") for judge in kept["judges"]] == ["embedded", "openai"]
 
 
 def test_no_secret_is_kept() -> None:

@@ -41,7 +41,7 @@ def test_what_surely_fell_is_said_first(site: Files) -> None:
 
 def test_every_line_has_a_word_for_what_it_says() -> None:
     """Colour is not the only sign: worse, better, neither, not compared and why."""
-    lines = {one.change.metric: one for one in compare_view(comparison()).lines}
+    lines = {line.change.metric: line for line in compare_view(comparison()).lines}
     assert {name: one.word for name, one in lines.items()} == {
         "context_recall": "significantly worse",
         "context_relevance": "better",
@@ -106,7 +106,7 @@ def test_bars_share_a_scale_on_which_the_middle_is_no_difference() -> None:
     """Left of it is less; one that few questions make very wide is cut, and hides no other."""
     wide = change("m", -0.1, low=-3.0, high=2.8, p_value=0.4, p_adjusted=0.6)
     lines = compare_view(comparison(metrics=[change(), change("n", 0.1), wide])).lines
-    bars = {one.change.metric: one.bar for one in lines}
+    bars = {line.change.metric: line.bar for line in lines}
     recall, other = bars["context_recall"], bars["n"]
     assert recall is not None
     assert other is not None
@@ -157,8 +157,8 @@ def test_a_page_is_bounded_and_says_so(site: Files) -> None:
     written = page(site, found)
     view = compare_view(found)
     assert len(written.encode()) < 300_000
-    assert {len(one.lines) + one.more for one in view.tags} == {60}
-    assert {len(one.lines) for one in view.tags} == {12}
+    assert {len(tag.lines) + tag.more for tag in view.tags} == {60}
+    assert {len(tag.lines) for tag in view.tags} == {12}
     assert len(view.rows) <= MOST_ROWS
     assert f"{60 - len(view.rows)} more questions not shown." in text(written)
 

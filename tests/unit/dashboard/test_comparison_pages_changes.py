@@ -64,7 +64,7 @@ def test_a_metric_that_changed_is_named_and_the_others_are_compared(team: Settin
         now.model_copy(update={"metrics": more}),
         lambda one, metric: load_scores(files, ref_of(one), metric),
     )
-    told = {one.metric: one.reason for one in found.metrics}
+    told = {metric.metric: metric.reason for metric in found.metrics}
     assert told == {
         before.metrics[1].metric: "",
         before.metrics[
@@ -210,7 +210,7 @@ def test_a_night_keeps_how_far_it_moved_by_the_questions_of_both(team: Settings)
     found = compare_with_night_before(
         files, before, now, lambda one, metric: load_scores(files, ref_of(one), metric)
     )
-    assert [one.metric for one in now.moves] == [one.metric for one in found.metrics]
+    assert [move.metric for move in now.moves] == [metric.metric for metric in found.metrics]
     for move, told in zip(now.moves, found.metrics, strict=True):
         ends = (told.difference, told.low, told.high)
         assert (move.by, move.low, move.high) == pytest.approx(ends)
@@ -242,7 +242,7 @@ def test_of_a_sample_and_of_other_questions_no_move_is_kept(team: Settings) -> N
     sample = SampledMean(
         rows=80, mean=0.9, low=0.8, high=0.95, weight=0.5, spread=0.1, correlation=0.8
     )
-    sampled = [one.model_copy(update={"sample": sample}) for one in now.metrics]
+    sampled = [metric.model_copy(update={"sample": sample}) for metric in now.metrics]
     assert find_moves(now, [before], load) == now.moves
     assert find_moves(now.model_copy(update={"metrics": sampled}), [before], load) == []
     assert find_moves(now, [before], others) == []
@@ -272,7 +272,7 @@ def test_a_move_against_a_run_that_was_superseded_says_nothing(team: Settings) -
     before, now = nights(open_store(team))
     recall = now.summary("context_recall")
     assert recall is not None
-    stale = [one.model_copy(update={"run": "gone"}) for one in now.moves]
+    stale = [move.model_copy(update={"run": "gone"}) for move in now.moves]
     known, left = (
         change(one, recall, [before]) for one in (now, now.model_copy(update={"moves": stale}))
     )

@@ -135,9 +135,9 @@ def test_judges_of_a_panel_stand_under_their_metric() -> None:
     """The metric's line is their sum without embeddings; a price that is missing hides no other."""
     a, b = Usage(requests=4, prompt_tokens=40, usd=0.5), Usage(requests=4, prompt_tokens=60)
     asked = {"recall": {"a": a, "b": b, "embeddings": Usage(requests=9, prompt_tokens=1, usd=0.1)}}
-    lines = [(one.label, one.usage.requests, one.is_part) for one in cost_lines(asked)]
+    lines = [(line.label, line.usage.requests, line.is_part) for line in cost_lines(asked)]
     assert lines == [("recall", 8, False), ("a", 4, True), ("b", 4, True), ("embeddings", 9, True)]
-    assert [one.money for one in cost_lines(asked)] == ["≥ $0.50", "$0.50", "–", "$0.10"]
+    assert [line.money for line in cost_lines(asked)] == ["≥ $0.50", "$0.50", "–", "$0.10"]
     assert all_costs(cost_lines(asked)).money == "≥ $0.60"
     assert money_text(a + b, asked) == "$0.60 and more: not all prices are set for b"
     assert money_text(a, {"recall": {"a": a}}) == "$0.50"
@@ -147,7 +147,7 @@ def test_judges_of_a_panel_stand_under_their_metric() -> None:
 def test_a_metric_that_only_embeds_has_a_line_of_zeros() -> None:
     """What its embeddings asked for stands below it."""
     lines = cost_lines({"relevancy": {"embeddings": Usage(requests=9, prompt_tokens=1)}})
-    assert [(one.label, one.usage.requests) for one in lines] == [
+    assert [(line.label, line.usage.requests) for line in lines] == [
         ("relevancy", 0),
         ("embeddings", 9),
     ]

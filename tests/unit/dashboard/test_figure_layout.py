@@ -16,7 +16,7 @@ DAYS = st.sets(st.dates(date(2020, 1, 1), date(2027, 1, 1)), min_size=1, max_siz
 def test_labels_of_nights_stand_well_apart_and_the_newest_has_one(found: set[date]) -> None:
     """However uneven they are: as far as few labels can."""
     days = sorted(found)
-    labels = [date.fromisoformat(one) for one in days_axis(days)["tickvals"]]
+    labels = [date.fromisoformat(tickval) for tickval in days_axis(days)["tickvals"]]
     assert labels[0] == days[-1]
     assert len(labels) <= TICKS + 1
     apart = (days[-1] - days[0]) / TICKS

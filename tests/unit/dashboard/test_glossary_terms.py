@@ -71,7 +71,7 @@ def test_each_term_is_defined_once() -> None:
 def test_every_stored_state_has_a_term(kind: object) -> None:
     """What a record may say is defined, under the name by which people see it."""
     values = [str(one) for one in get_args(kind) or list(kind)]  # type: ignore[call-overload]
-    names = {NAMED_OTHERWISE.get(one, one.replace("_", " ")) for one in values}
+    names = {NAMED_OTHERWISE.get(value, value.replace("_", " ")) for value in values}
     assert names <= set(TERMS)
 
 

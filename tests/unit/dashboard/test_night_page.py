@@ -190,14 +190,14 @@ class TestWhere:
         """A reader sees where without choosing."""
         segments = [_segment("channel", "app", 0.92), _segment("section", "billing", 0.5)]
         tables = tag_tables(night(segments=segments))
-        assert [(one.tag, one.low) for one in tables] == [("section", 1), ("channel", 0)]
+        assert [(table.tag, table.low) for table in tables] == [("section", 1), ("channel", 0)]
 
     def test_of_many_values_the_deepest_losses_are_shown(self) -> None:
         """Those that are significantly worse first; of the others, those that are lowest."""
         segments = [_segment("user", f"u{n:03}", 0.93) for n in range(100)]
         segments += [_segment("user", "z-low", 0.89), _segment("user", "z-worst", 0.5)]
         (table,) = tag_tables(night(segments=segments))
-        assert [one.value for one in table.lines][:3] == ["z-worst", "z-low", "u000"]
+        assert [line.value for line in table.lines][:3] == ["z-worst", "z-low", "u000"]
         assert table.more == 102 - len(table.lines) > 0
 
     def test_all_tags_are_shown_without_scripts(self) -> None:

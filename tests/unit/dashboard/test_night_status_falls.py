@@ -60,7 +60,7 @@ def test_an_alert_tells_its_own_metric() -> None:
 def test_a_rule_on_something_else_watches_no_drop(limits: dict[str, Any]) -> None:
     """A floor far below, or a tag that no row has: the night is not fine for that."""
     settings = AlertSettings(rules=tuple(recall(**limits)))
-    assert [one.metric for one in falls(a_night(scores(fallen(0.3))), *week(), settings=settings)]
+    assert [fall.metric for fall in falls(a_night(scores(fallen(0.3))), *week(), settings=settings)]
 
 
 def test_a_metric_whose_judge_failed_is_left_out() -> None:

@@ -30,7 +30,7 @@ def noise(mean: float, value: str = "", judge: str = "embedded") -> Summary:
 
 def test_only_noise_sensitivity_is_better_when_low() -> None:
     """All other bundled metrics rise with quality."""
-    assert [one.name for one in metrics().values() if not one.higher_is_better] == [NOISE]
+    assert [metric.name for metric in metrics().values() if not metric.higher_is_better] == [NOISE]
 
 
 def test_the_highest_rows_are_the_worst() -> None:

@@ -34,8 +34,8 @@ def samples(manifest: Manifest) -> Samples:
     """What Prometheus reads of a night, by metric."""
     found: Samples = {}
     for family in text_string_to_metric_families(metrics_text(manifest).decode()):
-        for one in family.samples:
-            found.setdefault(one.name, []).append((one.labels, one.value))
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
     return found
 
 

@@ -63,7 +63,7 @@ def test_it_asks_by_labels_that_there_are() -> None:
 
 def test_the_data_source_is_chosen_in_grafana() -> None:
     """By a variable: no panel names one of somebody's installation."""
-    [source] = [one for one in variables() if one["type"] == "datasource"]
+    [source] = [variable for variable in variables() if variable["type"] == "datasource"]
     assert source["query"] == "prometheus"
     found = re.findall(r'"uid": "([^"]+)"', FILE.read_text())
     assert set(found) == {"${datasource}", BOARD["uid"]}
@@ -74,7 +74,7 @@ def test_panels_do_not_overlap() -> None:
     """Ids are unique, and all fit into the 24 columns of Grafana's grid."""
     places = [panel["gridPos"] for panel in BOARD["panels"]]
     assert len({panel["id"] for panel in BOARD["panels"]}) == len(places)
-    assert all(one["x"] + one["w"] <= 24 for one in places)
+    assert all(place["x"] + place["w"] <= 24 for place in places)
     for a, b in combinations(places, 2):
         apart = a["x"] + a["w"] <= b["x"] or b["x"] + b["w"] <= a["x"]
         assert apart or a["y"] + a["h"] <= b["y"] or b["y"] + b["h"] <= a["y"], (a, b)

@@ -128,7 +128,7 @@ def test_a_row_keeps_ids_tags_and_scores(tmp_path: Path) -> None:
     )
     site = Site(tmp_path)
     page = site.night(redacted(night(worst=as_worst(row))), [row])
-    written = [one.read_text("utf-8") for one in tmp_path.rglob("*") if one.is_file()]
+    written = [path.read_text("utf-8") for path in tmp_path.rglob("*") if path.is_file()]
     assert not any(SECRET in one for one in written)
     rows = text(site.html("2026-11-10/rows.html"))
     for told in (
@@ -193,7 +193,7 @@ def test_a_comparison_with_a_redacted_night_is_redacted() -> None:
     """Whoever makes it: `compare` may be called without the settings of the night."""
     found = comparison(SECRET, a=side("night 1", redact=True), b=side("night 2"))
     shown = redacted(found, hide=False)
-    assert {one.user_input for one in shown.rows} == {hashed(SECRET)}
+    assert {row.user_input for row in shown.rows} == {hashed(SECRET)}
     assert redacted(comparison(), hide=False) == comparison()
 
 

@@ -168,7 +168,7 @@ class TestEarlierNight:
         (kept,) = store.kept(now, before)
         (then,) = kept.earlier
         assert (then.date, then.values) == (date(2026, 11, 10), {RECALL: 0.9})
-        assert {one.id: became(one) for one in then.contexts} == {
+        assert {context.id: became(context) for context in then.contexts} == {
             "a": "left",
             "b": "moved",
             "c": "rewritten",

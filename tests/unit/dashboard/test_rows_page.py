@@ -212,7 +212,7 @@ class TestPage:
         left = []
         for kept in (rows, rows[:1], []):
             site.night(night(), kept)
-            left.append([one.name for one in sorted(folder.glob("rows*"))])
+            left.append([path.name for path in sorted(folder.glob("rows*"))])
         assert len(left[0]) > 2
         assert left[1:] == [["rows-1.js", "rows.html"], []]
 
@@ -254,7 +254,7 @@ class TestData:
             worst_row(f"q-{i}", "How?", position=i, retrieved_contexts=contexts) for i in range(400)
         ]
         site.night(night(worst=as_worst(*rows[:10])), rows)
-        sizes = [one.stat().st_size for one in (site.folder / str(FIRST)).glob("rows-*.js")]
+        sizes = [path.stat().st_size for path in (site.folder / str(FIRST)).glob("rows-*.js")]
         assert len(sizes) == 3
         assert max(sizes) < MOST_FILE_BYTES + 100
         kept = len(data(site))

@@ -376,8 +376,8 @@ def test_all_deployments_are_watched() -> None:
     """Each deployment of prefect.yaml carries the tag that the automations look for."""
     listed = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text("utf-8"))
     assert listed["deployments"]
-    for one in listed["deployments"]:
-        assert TAG in one.get("tags", []), one["name"]
+    for deployment in listed["deployments"]:
+        assert TAG in deployment.get("tags", []), deployment["name"]
 
 
 def test_the_block_takes_its_address_from_a_secret() -> None:

@@ -92,8 +92,8 @@ def scripts() -> Iterator[str]:
         for block in blocks(document):
             if block.kind == "console":
                 yield from (command.line for command in block.commands)
-    for one in (*COMPOSE["services"].values(), *containers()):
-        yield shlex.join(one.get("command") or [])
+    for service in (*COMPOSE["services"].values(), *containers()):
+        yield shlex.join(service.get("command") or [])
     yield from (unit["Service"]["ExecStart"] for unit in units())
     yield shlex.join(yaml.safe_load(re.findall(r"^CMD (.*)$", DOCKERFILE, re.MULTILINE)[0]))
 
@@ -138,10 +138,10 @@ def known(command: str) -> bool:
 def variables() -> set[str]:
     """The environment variables that files and documents set."""
     named: set[str] = set()
-    for one in (*COMPOSE["services"].values(),):
-        named |= set(one.get("environment", {}))
-    for one in containers():
-        named |= {entry["name"] for entry in one.get("env", ())}
+    for service in (*COMPOSE["services"].values(),):
+        named |= set(service.get("environment", {}))
+    for container in containers():
+        named |= {entry["name"] for entry in container.get("env", ())}
     for file in (DEPLOYMENTS / "systemd").glob("*.service"):
         lines = re.findall("^Environment=(.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
         named |= set(re.findall(r"(\w+)=", " ".join(lines)))
@@ -264,7 +264,7 @@ def test_what_the_image_copies_is_enough_to_run_from(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
     where = tmp_path / "site"
     subprocess.run([*pip, "--target", str(where), "."], cwd=tmp_path / "app", check=True)
-    flows = [one["entrypoint"].rpartition(".")[0] for one in PREFECT["deployments"]]
+    flows = [deployment["entrypoint"].rpartition(".")[0] for deployment in PREFECT["deployments"]]
     names = ", ".join([*flows, "pysbd_fast", "ragmetrics"])
     program = f"import sys; sys.path.insert(0, {str(where)!r}); import {names}"
     for package in ("flows", "pysbd_fast", "ragmetrics", "tasks"):
@@ -461,8 +461,8 @@ def test_the_network_of_kubernetes_lets_in_who_has_to_be() -> None:
 def test_no_image_is_named_latest() -> None:
     """Compose and Kubernetes name the version, or what is built stands beside a number."""
     [kustomization] = [one for one in objects() if one["kind"] == "Kustomization"]
-    tags = [one["newTag"] for one in kustomization["images"]]
-    names = [one["image"] for one in (*containers(), *COMPOSE["services"].values())]
+    tags = [image["newTag"] for image in kustomization["images"]]
+    names = [container["image"] for container in (*containers(), *COMPOSE["services"].values())]
     assert not [name for name in (*tags, *names) if "latest" in name]
     assert tags == [metadata.version("retrieval-nightly")]
     assert f"${{RAGMETRICS_VERSION:-{tags[0]}}}" in COMPOSE["x-ragmetrics"]["image"]
@@ -528,7 +528,7 @@ def test_the_settings_in_kubernetes_are_settings() -> None:
     """The example can be read, and is that of docs/how-to/deploying.md."""
     text = kind("ConfigMap")[0]["data"]["ragmetrics.yaml"]
     assert Settings(**yaml.safe_load(text)).store == "s3://my-bucket/ragmetrics"
-    assert [text] == [one.text for one in blocks(DOCUMENT) if one.name == "ragmetrics.yaml"]
+    assert [text] == [block.text for block in blocks(DOCUMENT) if block.name == "ragmetrics.yaml"]
 
 
 def test_the_kustomization_takes_all_files() -> None:
@@ -537,8 +537,8 @@ def test_the_kustomization_takes_all_files() -> None:
     files = {file.name for file in (DEPLOYMENTS / "kubernetes").glob("*.yaml")}
     others = {one["path"] for one in kustomization["replacements"]} | {"kustomization.yaml"}
     assert files - {*kustomization["resources"]} == others
-    images = {one["name"] for one in kustomization["images"]}
-    assert {one["image"] for one in containers()} == {"postgres:16", *images}
+    images = {image["name"] for image in kustomization["images"]}
+    assert {container["image"] for container in containers()} == {"postgres:16", *images}
 
 
 @pytest.mark.process
@@ -613,8 +613,8 @@ def test_the_page_of_the_server_is_copied_to_where_it_may_write() -> None:
     name = "PREFECT_SERVER_UI_STATIC_DIRECTORY"
     assert f"Environment={name}=/var/lib/ragmetrics/ui\n" in unit.read_text(encoding="utf-8")
     folder = re.findall(rf"{name}=(\S+)", DOCKERFILE)[0]
-    [server] = [one for one in containers() if one["name"] == "server"]
-    mounts = [one["mountPath"] for one in server["volumeMounts"]]
+    [server] = [container for container in containers() if container["name"] == "server"]
+    mounts = [volumemount["mountPath"] for volumemount in server["volumeMounts"]]
     assert any(folder.startswith(f"{mount}/") for mount in mounts)
 
 

@@ -49,7 +49,7 @@ def scheduled(zone: str | None, cron: bool = True) -> DeploymentSchedule:
 def test_the_schedule_that_planned_the_run_gives_the_zone() -> None:
     """A deployment may have schedules in several zones."""
     schedules = [scheduled("Europe/Berlin"), scheduled("America/Los_Angeles", cron=False)]
-    zones = [schedule_zone(schedules, one.id) for one in schedules]
+    zones = [schedule_zone(schedules, schedule.id) for schedule in schedules]
     assert zones == [ZoneInfo("Europe/Berlin"), ZoneInfo("America/Los_Angeles")]
 
 

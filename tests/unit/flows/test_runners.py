@@ -184,7 +184,7 @@ def _kinds() -> list[type[RagmetricsError]]:
                 import_module(module.name)
     found: list[type[RagmetricsError]] = [RagmetricsError]
     for kind in found:
-        found += [one for one in kind.__subclasses__() if one not in found]
+        found += [subclass for subclass in kind.__subclasses__() if subclass not in found]
     return [kind for kind in found if kind.__module__.split(".")[0] in ("ragmetrics", "flows")]
 
 

@@ -139,7 +139,7 @@ def test_error_lines_and_missing_lines_are_asked_again_and_counted(
     replies = run(answer(make(), requests))
     assert grades(requests, replies) == [0, 2] * 30
     first, second = judge_server.batch_stats()["sizes"]
-    failures = Counter(kind for one in replies for kind in one.failures)
+    failures = Counter(kind for reply in replies for kind in reply.failures)
     assert first == 60
     assert second == failures.total()
     assert set(failures) == {"rate_limited", "server_error"}
@@ -168,7 +168,7 @@ def test_what_an_expired_batch_answered_is_used_and_the_rest_asked_again(
     replies = run(answer(make(), requests))
     assert grades(requests, replies) == [0, 2] * 10
     assert judge_server.batch_stats()["sizes"] == [20, 10]
-    assert Counter(kind for one in replies for kind in one.failures) == {"expired": 10}
+    assert Counter(kind for reply in replies for kind in reply.failures) == {"expired": 10}
     assert paid_once(judge_server, 20)
 
 
@@ -188,8 +188,8 @@ def test_a_batch_cancelled_under_a_waiting_run_is_not_asked_again_by_it(
     """Who cancels wants no more of it: the run gives the requests up; a later one asks them."""
     judge_server.batch_faults(delay_seconds=30)
     replies = run(cancel_at_work(make(), judge_server))
-    assert all(isinstance(one, JudgeError) for one in replies)
-    assert {tuple(one.failures) for one in replies} == {("cancelled",)}
+    assert all(isinstance(reply, JudgeError) for reply in replies)
+    assert {tuple(reply.failures) for reply in replies} == {("cancelled",)}
     assert judge_server.batch_stats()["created"] == 1
     judge_server.batch_faults(delay_seconds=0)
     assert grades(asks(10), run(answer(make(), asks(10)))) == [0, 2] * 5
@@ -211,7 +211,7 @@ def test_a_batch_that_fails_validation_says_the_reason(
     """The API's words are told; those about the model or the account end the run."""
     judge_server.batch_faults(invalid={"code": code, "message": message})
     replies = run(answer(make(), asks(3)))
-    assert {type(one) for one in replies} == {kind}
+    assert {type(reply) for reply in replies} == {kind}
     assert f"the batch failed: {message}" in str(replies[0])
     assert judge_server.batch_stats()["created"] == 1
 
@@ -309,7 +309,7 @@ def test_a_server_without_json_schema_is_asked_in_the_next_form(
     judge = make()
     replies = run(answer(judge, asks(4)))
     assert grades(asks(4), replies) == [0, 2] * 2
-    assert not any(one.failures for one in replies)
+    assert not any(reply.failures for reply in replies)
     assert judge_server.batch_stats()["sizes"] == [4, 4]
 
 

@@ -125,7 +125,7 @@ def test_a_refusal_while_looking_for_a_batch_keeps_its_record(
     make: Callable[..., BatchJudge], tmp_path: Path
 ) -> None:
     """A batch that a killed run may have made, and paid for, is not forgotten behind a login."""
-    requests = [f"{one.key}-0" for one in asks(1)]
+    requests = [f"{ask.key}-0" for ask in asks(1)]
     record = BatchRecord(
         requests=requests, process=2**31 - 1, input_file="file-1", sent_at=datetime.now(UTC)
     )
@@ -134,7 +134,7 @@ def test_a_refusal_while_looking_for_a_batch_keeps_its_record(
         BatchRecords(files := Files(str(tmp_path)), judge.fingerprint).put(record)
         (error,) = run(answer(judge, asks(1)))
     assert isinstance(error, JudgeRefused)
-    assert [one.nonce for one in all_batches(files)] == [record.nonce]
+    assert [batch.nonce for batch in all_batches(files)] == [record.nonce]
 
 
 @pytest.mark.process
@@ -244,7 +244,7 @@ def test_an_error_in_handing_out_reaches_all_who_still_wait(
 
     monkeypatch.setattr(BatchJudge, "_answer", failing)
     replies = run(answer(make(), requests))
-    assert [type(one) for one in replies] == [Reply, Reply, RuntimeError, RuntimeError]
+    assert [type(reply) for reply in replies] == [Reply, Reply, RuntimeError, RuntimeError]
 
 
 def test_what_others_took_off_a_record_is_read_from_the_output_all_the_same(

@@ -47,7 +47,7 @@ def left(make: Callable[..., BatchJudge], tmp_path: Path, **changes: Any) -> Bat
     """A batch at work whose run has gone, and its record, changed to what a kill would leave."""
     judge = make(wait_seconds=0.01)
     replies = run(answer(judge, asks(NUMBER)))
-    assert {type(one) for one in replies} == {JudgePending}
+    assert {type(reply) for reply in replies} == {JudgePending}
     kept = BatchRecords(Files(str(tmp_path)), judge.fingerprint)
     (record,) = kept.refresh()
     return kept.put(record.model_copy(update=changes))
@@ -74,12 +74,12 @@ def test_killed_before_the_upload(
     make: Callable[..., BatchJudge], judge_server: JudgeServer, tmp_path: Path, dead: int
 ) -> None:
     """An intent that reached nobody is dropped, and its requests are asked."""
-    intent = BatchRecord(requests=[f"{one.key}-0" for one in asks(NUMBER)], process=dead)
+    intent = BatchRecord(requests=[f"{ask.key}-0" for ask in asks(NUMBER)], process=dead)
     BatchRecords(Files(str(tmp_path)), make().fingerprint).put(intent)
     told = resumed(make, judge_server)
     assert told["created"] == told["steps"]["upload"] == 1
     assert "list" not in told["steps"]
-    assert intent.nonce not in {one.nonce for one in all_batches(Files(str(tmp_path)))}
+    assert intent.nonce not in {batch.nonce for batch in all_batches(Files(str(tmp_path)))}
 
 
 def test_killed_after_the_upload(
@@ -142,7 +142,7 @@ def test_a_batch_goes_off_the_record_when_all_its_replies_are_kept(
     judge, requests = make(), asks(NUMBER)
 
     async def settle(judge: BatchJudge, settled: int) -> None:
-        await asyncio.gather(*(judge.reply(one, 0) for one in requests))
+        await asyncio.gather(*(judge.reply(request, 0) for request in requests))
         for one in requests[:settled]:
             judge.settled(one)
         await judge.close()
@@ -224,7 +224,7 @@ def test_an_outage_ends_the_run_and_not_the_batch(
     """An endpoint that stays away ends the run as pending; the next run reads the answers."""
     judge_server.batch_faults(fail_steps={"look": 10_000})
     replies = run(answer(make(deadline_seconds=0.1), asks(NUMBER)))
-    assert {type(one) for one in replies} == {JudgePending}
+    assert {type(reply) for reply in replies} == {JudgePending}
     assert "state of a batch cannot be read now" in str(replies[0])
     judge_server.batch_faults(fail_steps={})
     assert resumed(make, judge_server)["created"] == 1
@@ -238,7 +238,7 @@ def test_a_key_refused_while_waiting_ends_the_run_and_keeps_the_batch(
     left(make, tmp_path)
     judge_server.faults(api_key="another")
     replies = run(answer(make(), asks(NUMBER)))
-    assert {type(one) for one in replies} == {JudgeRefused}
+    assert {type(reply) for reply in replies} == {JudgeRefused}
     judge_server.faults(api_key=None)
     assert resumed(make, judge_server)["created"] == 1
 
@@ -251,7 +251,7 @@ def test_a_batch_that_the_endpoint_does_not_know_is_asked_anew(
     left(make, tmp_path, batch="batch_999999")
     judge_server.batch_faults(delay_seconds=0)
     assert len(grades(asks(NUMBER), run(answer(make(), asks(NUMBER))))) == NUMBER
-    assert [one.batch for one in all_batches(Files(str(tmp_path)))] == ["batch_000001"]
+    assert [batch.batch for batch in all_batches(Files(str(tmp_path)))] == ["batch_000001"]
 
 
 def test_output_that_was_deleted_is_asked_anew(
@@ -262,7 +262,7 @@ def test_output_that_was_deleted_is_asked_anew(
     left(make, tmp_path)
     judge_server.batch_faults(delay_seconds=0, keeps_files=False)
     replies = run(answer(make(), asks(NUMBER)))
-    assert all(isinstance(one, JudgeError) for one in replies)
+    assert all(isinstance(reply, JudgeError) for reply in replies)
     assert "has no answer to it (after 3 batches)" in str(replies[0])
 
 

@@ -134,7 +134,7 @@ def test_several_who_wait_ask_anew_once() -> None:
         once, source = SingleFlight(), Source()
         first, others = SingleFlightScope(once), [SingleFlightScope(once) for _ in range(5)]
         first.ask("key", source.find)
-        tasks = [begin(one, source) for one in others]
+        tasks = [begin(other, source) for other in others]
         await asyncio.sleep(0)
         await first.stop()
         source.go_on.set()

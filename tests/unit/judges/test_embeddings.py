@@ -41,7 +41,7 @@ def test_attempts_of_texts_that_went_together_count_once() -> None:
         return [await one for one in asked]
 
     answers = asyncio.run(main())
-    assert all(isinstance(one, Unanswered) for one in answers)
+    assert all(isinstance(answer, Unanswered) for answer in answers)
     failures = {"judge_failed": 4, "server_error": 3}
     assert vectors.counters.usage() == Usage(requests=3, failures=failures)
 
@@ -135,7 +135,7 @@ def test_a_first_vector_of_a_wrong_size_condemns_no_other() -> None:
     checks = VectorChecks()
     sizes = [2, 3, 3, 3, 2]
     problems = [checks.problem(np.ones(size, np.float32)) for size in sizes]
-    assert [bool(one) for one in problems] == [False, False, False, False, True]
+    assert [bool(problem) for problem in problems] == [False, False, False, False, True]
 
 
 def test_a_text_without_words_is_not_applicable_to_our_own_embedder() -> None:

@@ -142,7 +142,7 @@ def test_requests_that_begin_with_the_row_have_no_schema() -> None:
         assert request_body(judge, ask, FORMATS[0])["response_format"]["type"] == kind
         sent = json.loads(Envelope(judge, ask.prompt, 0).fill(ask))
         assert sent["response_format"]["type"] == kind
-    plain = {one.prompt.name: one for one in asks_of()}["needed"]
+    plain = {ask.prompt.name: ask for ask in asks_of()}["needed"]
     assert request_body(judge, plain, FORMATS[0])["response_format"]["type"] == "json_schema"
 
 
@@ -190,7 +190,7 @@ def test_a_recording_is_replayed_in_the_layout_in_which_it_was_made(
         price is not None
     )
     again = evaluate(rows, METRICS, judge=f"recorded:{path}")
-    assert [one.mean for one in again.manifest.metrics] == [
-        one.mean for one in made.manifest.metrics
+    assert [metric.mean for metric in again.manifest.metrics] == [
+        metric.mean for metric in made.manifest.metrics
     ]
-    assert not any(one.status.get("judge_failed") for one in again.manifest.metrics)
+    assert not any(metric.status.get("judge_failed") for metric in again.manifest.metrics)

@@ -69,7 +69,7 @@ def test_without_hedging_the_timeout_ends_it(judge_server: JudgeServer) -> None:
 def test_an_endpoint_that_stalls_is_not_asked_twice(judge_server: JudgeServer) -> None:
     """Where many requests wait, no place of the endpoint hangs: it is slow as a whole."""
     replies, _ = ask_late(judge_server, hanging=12)
-    hedged = sum(one.failures.get(HEDGED, 0) for one in replies if isinstance(one, Reply))
+    hedged = sum(reply.failures.get(HEDGED, 0) for reply in replies if isinstance(reply, Reply))
     assert hedged <= 3
 
 

@@ -109,7 +109,7 @@ def test_a_verdict_is_the_levels_of_its_items(
 
 def test_prompts_whose_verdict_is_no_level_are_left_to_the_embedded_judge() -> None:
     """Such as those that write statements or copy the prompts of ragas."""
-    tops = {p.name: top_level(p) for one in metrics().values() for p in one.prompts}
+    tops = {p.name: top_level(p) for metric in metrics().values() for p in metric.prompts}
     assert tops["grade"] == 2
     assert {tops["support"], tops["needed"], tops["grounded"], tops["useful"]} == {1}
     assert tops["statements"] is None
@@ -121,8 +121,8 @@ def test_features_of_any_text_are_finite_and_repeat(question: str, contexts: lis
     """Empty texts, any script, no context: a finite line per item, the same each time."""
     asks = [
         Ask(SUPPORT, {"question": question, "contexts": contexts, "sentences": [question, "x"]}),
-        Ask(NEEDED, {"question": question, "contexts": [{"1": one} for one in contexts]}),
-        *(grade(one, question) for one in contexts),
+        Ask(NEEDED, {"question": question, "contexts": [{"1": context} for context in contexts]}),
+        *(grade(context, question) for context in contexts),
     ]
     for ask in asks:
         found, again = FEATURES.of(ask), Features(EMPTY).of(ask)
@@ -423,7 +423,7 @@ def next_version(nightly: Settings, **more: Any) -> LearnedModel:
     """A later version of the model, which is used."""
     files = Files(nightly.store)
     (model,) = all_learned(files)
-    prompts = [one.model_copy(update={"used": True, **more}) for one in model.prompts]
+    prompts = [prompt.model_copy(update={"used": True, **more}) for prompt in model.prompts]
     model = model.model_copy(update={"version": 2, "prompts": prompts})
     save_learned(files, model)
     return model
@@ -443,9 +443,9 @@ def test_the_next_night_uses_it(nightly: Settings) -> None:
     second = run_night(again, NIGHT).manifest
     assert second.run != first.run
     assert "version 2, 240 verdicts) scores all rows, for grade" in sample_note(second)
-    plans = [json.loads(one.read_text()) for one in Path(nightly.store).rglob("sample.json")]
+    plans = [json.loads(path.read_text()) for path in Path(nightly.store).rglob("sample.json")]
     newest = f"learned/{model.judge_fingerprint}/0002.json"
-    assert {one["cheap"] for one in plans} == {"", newest}
+    assert {plan["cheap"] for plan in plans} == {"", newest}
     for before, now in zip(first.metrics, second.metrics, strict=True):
         assert before.fingerprint == now.fingerprint
         assert before.sample is not None
@@ -455,7 +455,7 @@ def test_the_next_night_uses_it(nightly: Settings) -> None:
     assert relevance.sample is not None
     assert (relevance.sample.correlation, relevance.sample.weight) == (None, 0)
     parts = Path(nightly.store).rglob(f"run={second.run}/metric=context_relevance/*.parquet")
-    cheap = [value for one in parts for value in pq.read_table(one)["cheap"].to_pylist()]
+    cheap = [value for part in parts for value in pq.read_table(part)["cheap"].to_pylist()]
     assert cheap == pytest.approx([0.5] * 150)
 
 
@@ -480,8 +480,8 @@ def test_the_command_prints_how_good_it_is(
 ) -> None:
     """Of each prompt, or why there is no model of it; again there is nothing to do."""
     run_night(nightly, NIGHT)
-    for one in Path(nightly.store).glob("learned/*/*.json"):
-        one.unlink()
+    for path in Path(nightly.store).glob("learned/*/*.json"):
+        path.unlink()
     values = nightly.model_dump(mode="json", include={"judge", "logs", "store", "metrics"})
     values["judge"].pop("learned_from", None)
     file = tmp_path / "ragmetrics.yaml"

@@ -346,8 +346,8 @@ def test_an_endpoint_that_answers_nothing_but_errors_ends_the_run(
     """After a hundred requests were given up; not all of a night is tried in vain."""
     judge_server.faults(fail={"500": 1})
     answers = replies(judge_server.base_url, [make_ask(number) for number in range(101)], retries=0)
-    ended = [one for one in answers if isinstance(one, JudgeRefused)]
-    assert len(ended) == 2 and all(isinstance(one, JudgeError) for one in answers)
+    ended = [answer for answer in answers if isinstance(answer, JudgeRefused)]
+    assert len(ended) == 2 and all(isinstance(answer, JudgeError) for answer in answers)
     assert f"the judge at {judge_server.base_url}/ has answered with errors only: " in str(ended[0])
     assert "the judge answered 500: The server had an error" in str(ended[0])
     assert ended[0].failures == {"server_error": 1}

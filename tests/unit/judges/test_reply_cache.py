@@ -127,7 +127,7 @@ def test_a_shard_reads_its_own_range(files: Files) -> None:
         mine = [key(n) for n in range(40) if low <= key(n)[:8] <= high]
         others = [key(n) for n in range(40) if not low <= key(n)[:8] <= high]
         assert lost(shard, mine) == []
-        assert [one for one in others if shard.find(one)] == []
+        assert [other for other in others if shard.find(other)] == []
 
 
 def test_the_bounds_of_a_range_belong_to_it(files: Files) -> None:

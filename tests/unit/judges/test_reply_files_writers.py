@@ -292,6 +292,6 @@ def test_two_writers_in_a_bucket(request: pytest.FixtureRequest) -> None:
         kept.append(number)
         if draw.random() < 0.3:
             draw.choice(writers).compact()
-    for one in (*writers, opened(files)):
-        one.load()
-        assert [n for n in kept if one.find(key(n)) != f"reply {n}"] == []
+    for writer in (*writers, opened(files)):
+        writer.load()
+        assert [n for n in kept if writer.find(key(n)) != f"reply {n}"] == []

@@ -102,7 +102,7 @@ def test_a_request_is_sent_again_at_most_once_for_each_entry(refusals: list[str]
 async def _live(server: JudgeServer, count: int) -> tuple[list[Reply], str]:
     chosen = settings(server)
     judge = LiveJudge(find_access(chosen, chosen.base_url, None), chosen)
-    replies = await asyncio.gather(*(judge.reply(ask(one), 0) for one in range(count)))
+    replies = await asyncio.gather(*(judge.reply(ask(number), 0) for number in range(count)))
     other = Ask(NEEDED, {"question": "?", "contexts": [{"1": "A."}]})
     await judge.reply(other, 0)
     await judge.close()
@@ -114,7 +114,7 @@ def test_what_is_refused_is_learned_once(judge_server: JudgeServer) -> None:
     judge_server.faults(refuses=CURRENT)
     replies, changes = asyncio.run(_live(judge_server, 12))
     assert judge_server.stats()["by_status"] == {"400": 2, "200": 13}
-    assert not any(one.failures for one in replies)
+    assert not any(reply.failures for reply in replies)
     assert changes == CHANGES
     assert judge_server.stats()["last_chat"]["max_completion_tokens"] == 1_000
     assert not {"max_tokens", "temperature"} & judge_server.stats()["last_chat"].keys()
@@ -142,13 +142,13 @@ def test_batches_are_sent_again_without_it(judge_server: JudgeServer) -> None:
 
     async def answer() -> tuple[list[Reply], str]:
         judge = BatchJudge(make_client(access, chosen), chosen, quiet_seconds=0.05)
-        replies = await asyncio.gather(*(judge.reply(ask(one), 0) for one in range(4)))
+        replies = await asyncio.gather(*(judge.reply(ask(number), 0) for number in range(4)))
         await judge.close()
         return replies, judge.changed_parameters
 
     replies, changes = asyncio.run(answer())
     assert judge_server.batch_stats()["sizes"] == [4, 4, 4]
-    assert not any(one.failures for one in replies)
+    assert not any(reply.failures for reply in replies)
     assert changes == CHANGES
 
 

@@ -69,7 +69,7 @@ def test_servers_of_all_forms_grade_alike(judge_server: JudgeServer, form: str, 
     assert {grade for row in clean for grade in row} == {0, 1, 2}
     usage, met = result.manifest.usage, judge_server.stats()
     refused = met["by_status"].get("422", 0)  # of the other form, before the right one was found
-    assert met["requests"] - refused == len({one["user_input"] for one in rows()})
+    assert met["requests"] - refused == len({row["user_input"] for row in rows()})
     assert usage.requests == met["requests"]
     assert usage.prompt_tokens > 0
     assert usage.unknown_requests == (usage.requests - refused if form == "tei" else 0)
@@ -155,7 +155,7 @@ def test_a_panel_takes_a_reranker_where_it_can_judge(judge_server: JudgeServer) 
     model = {"name": "openai", "model": "judge", "base_url": judge_server.base_url}
     settings = make_settings({"judges": [model, judge(judge_server)]})
     result = ragmetrics.evaluate(rows(), ["context_relevance", "context_recall"], settings=settings)
-    assert [one.status for one in result.manifest.metrics] == [{"scored": 20}] * 2
+    assert [metric.status for metric in result.manifest.metrics] == [{"scored": 20}] * 2
     found = result.scores().set_index("metric")["details"]
     relevance, recall = (found[one].iloc[0] for one in ("context_relevance", "context_recall"))
     assert [one["status"] for one in relevance["judges"].values()] == ["scored", "scored"]
@@ -237,7 +237,7 @@ def test_calibrate_prints_the_thresholds(
     place = write_jsonl(tmp_path / "labels.jsonl", labelled())
     options = ("--judge", "rerank", "--model", "bge", "--base-url", judge_server.base_url)
     ended = run("calibrate", place, *options, "--attacks", "0")
-    [line] = [one for one in ended.out.splitlines() if "fit these labels" in one]
+    [line] = [line for line in ended.out.splitlines() if "fit these labels" in line]
     fitted = json.loads(line.partition("thresholds: ")[2].rstrip("`"))
     settings = make_settings({"judge": judge(judge_server, thresholds=fitted)})
     (found,) = calibrate(settings, [str(place)], ["context_relevance"])

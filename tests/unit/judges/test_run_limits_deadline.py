@@ -234,7 +234,7 @@ def test_a_night_whose_key_ends_publishes_what_there_is(
     (first,) = night.metrics
     assert 150 <= first.scored < 200
     assert first.status["judge_failed"] == 200 - first.scored
-    told = "; ".join(night.problems) + "; ".join(one.message for one in night.findings)
+    told = "; ".join(night.problems) + "; ".join(finding.message for finding in night.findings)
     assert {"quota": "quota is used up", "403": "judge"}[fault] in told
     judge_server.reset()
     assert run_night(settings, NIGHT).manifest.metrics[0].scored == 200

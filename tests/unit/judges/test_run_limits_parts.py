@@ -161,7 +161,7 @@ def test_embeddings_go_together_where_requests_are_few(judge_server: JudgeServer
     settings = make_settings({"judge": judge, "budget": {"max_requests": 100}})
     result = evaluate(make_rows(40, good=0.75), settings=settings)
     assert 90 <= judge_server.stats()["requests"] <= 100
-    assert {one.scored for one in result.manifest.metrics} == {18}
+    assert {metric.scored for metric in result.manifest.metrics} == {18}
 
 
 def test_judges_leave_what_is_kept_for_embeddings() -> None:

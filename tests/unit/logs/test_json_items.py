@@ -101,7 +101,7 @@ def test_sizes_are_those_of_the_items(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"meta": "x" * 500, "data": ROWS * 9}))
     items = read(tmp_path / "a.json", row_bytes=120)
     assert len(items) == 18
-    assert not any(isinstance(one, Rejected) for one in items)
+    assert not any(isinstance(item, Rejected) for item in items)
 
 
 JSON = st.recursive(

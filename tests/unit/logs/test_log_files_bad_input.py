@@ -223,7 +223,7 @@ def test_an_empty_night_is_never_green(tmp_path: Path, there: str) -> None:
         (folder / "a.jsonl").write_bytes(b"" if "empty" in there else b"nonsense\n")
     manifest, said = short_night(dataset(tmp_path))
     assert levels(manifest)["no_data"] == "no_data"
-    assert [one.mean for one in manifest.metrics] == [None]
+    assert [metric.mean for metric in manifest.metrics] == [None]
     assert f"night {NIGHT}: nothing to score: " in said
     expected = "the logs hold no row that can be read" if "file" in there else "no log file at "
     assert expected in said

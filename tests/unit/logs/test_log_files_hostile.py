@@ -33,8 +33,8 @@ print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base)
 def read(place: Path | str, **how: int) -> tuple[list[LogRow], list[Rejected]]:
     """The rows of a place, and what could not be read."""
     items = list(LogSet(*find_logs(str(place)), **how).read())
-    rows = [one for one in items if isinstance(one, LogRow)]
-    return rows, [one for one in items if isinstance(one, Rejected)]
+    rows = [item for item in items if isinstance(item, LogRow)]
+    return rows, [item for item in items if isinstance(item, Rejected)]
 
 
 def peak(path: Path) -> tuple[int, int]:

@@ -230,7 +230,7 @@ def test_a_store_that_takes_no_note_keeps_no_channel_from_being_told(
     monkeypatch.setattr(Files, "write", refuse)
     with pytest.raises(StoreError, match=r"gates/idx-43.json: access denied"):
         notify_gate(with_channels(settings), held)
-    assert [len(one.received) for one in hooks] == [1, 1]
+    assert [len(hook.received) for hook in hooks] == [1, 1]
     assert len(slack_server.delivered) == 1
 
 

@@ -147,8 +147,8 @@ def validate(message: Message) -> None:
                 return slackblocks.SectionBlock(text(data["text"]), fields=fields)
             case "actions":
                 buttons = [
-                    slackblocks.Button(text(one["text"]), url=one["url"])
-                    for one in data["elements"]
+                    slackblocks.Button(text(element["text"]), url=element["url"])
+                    for element in data["elements"]
                 ]
                 return slackblocks.ActionsBlock(buttons)
             case _:
@@ -180,8 +180,8 @@ def mrkdwn(value: Any) -> Iterator[str]:
         assert value["verbatim"]
         yield value["text"]
     elif isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from mrkdwn(one)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from mrkdwn(item)
 
 
 def test_no_transition_no_message() -> None:
@@ -247,7 +247,7 @@ def test_a_mean_of_a_sample_is_called_an_estimate(rows: int | None, said: str) -
     whole = a_manifest()
     sampled = whole.model_copy(
         update={
-            "metrics": [one.model_copy(update={"sample": sample}) for one in whole.metrics],
+            "metrics": [metric.model_copy(update={"sample": sample}) for metric in whole.metrics],
             "segments": [one.model_copy(update={"sample": sample}) for one in whole.segments],
         }
     )
@@ -291,7 +291,7 @@ def test_where_lower_is_better_the_worst_are_the_highest() -> None:
     whole = a_manifest()
     flipped = whole.model_copy(
         update={
-            name: [one.model_copy(update={"higher_is_better": False}) for one in summaries]
+            name: [summary.model_copy(update={"higher_is_better": False}) for summary in summaries]
             for name, summaries in (("metrics", whole.metrics), ("segments", whole.segments))
         }
     )

@@ -294,7 +294,7 @@ def test_without_prompts_nothing_changes() -> None:
 def digests(folder: Path) -> dict[str, str]:
     """Digest by metric."""
     settings = make_settings({"prompts": str(folder)})
-    return {one.name: one.digest for one in chosen_metrics(settings)}
+    return {metric.name: metric.digest for metric in chosen_metrics(settings)}
 
 
 def test_scores_by_other_words_have_another_fingerprint(tmp_path: Path) -> None:
@@ -327,7 +327,7 @@ def test_other_words_are_another_run(tmp_path: Path) -> None:
 def test_requests_go_out_in_the_words_of_the_row(tmp_path: Path) -> None:
     """`Metric.overridden` changes the prompt of a request and nothing else."""
     settings = make_settings({"prompts": str(write(tmp_path / "p", "grade.de.yaml"))})
-    one = next(one for one in chosen_metrics(settings) if one.name == "context_relevance")
+    one = next(metric for metric in chosen_metrics(settings) if metric.name == "context_relevance")
     request = Ask(GRADE, {"question": "?", "context": "x"}, repeat=(1,))
     worded = one.overridden(request, "de")
     assert isinstance(worded, Ask)

@@ -83,7 +83,7 @@ def labelled(folder: Path, records: list[Record], name: str = "a.jsonl") -> Sett
 def scores(folder: Path, day: date, metric: str = "context_relevance") -> dict[str, float]:
     """The judge's scores of a night, by id."""
     files = open_store(load_settings(folder / "ragmetrics.yaml"))
-    (night,) = [one for one in nights(files) if one.date == day]
+    (night,) = [night for night in nights(files) if night.date == day]
     ref = ref_of(night)
     return {
         one["id"]: one["value"]
@@ -95,7 +95,7 @@ def scores(folder: Path, day: date, metric: str = "context_relevance") -> dict[s
 def biased_labels(folder: Path, day: date, count: int = 60, by: float = 0.1) -> list[Record]:
     """Labels of rows of a night by people who say less than the judge."""
     chance, judge = random.Random(count), scores(folder, day)
-    rows = {one["id"]: one["user_input"] for one in log_rows(day)}
+    rows = {row["id"]: row["user_input"] for row in log_rows(day)}
     return [
         {
             "id": name,
@@ -135,7 +135,7 @@ def test_all_forms_of_a_label_are_read(tmp_path: Path) -> None:
         {"user_input": "e", "context_recall": None},
     ]
     found = read(tmp_path, "\n".join(map(json.dumps, lines)))
-    told = {(one.metric, one.value) for one in found.labels}
+    told = {(label.metric, label.value) for label in found.labels}
     assert told == {
         ("context_recall", 0.5),
         ("context_relevance", 0.25),
@@ -144,7 +144,7 @@ def test_all_forms_of_a_label_are_read(tmp_path: Path) -> None:
     }
     assert len(found.labels) == 5
     assert (found.empty, found.rejected.total()) == (1, 0)
-    assert {one.person for one in found.labels} == {"Ada", "labels.jsonl"}
+    assert {label.person for label in found.labels} == {"Ada", "labels.jsonl"}
 
 
 HOSTILE = [
@@ -178,7 +178,7 @@ def test_a_bad_label_is_counted_with_its_reason(
     found = read(tmp_path, f"{json.dumps(good)}\n{bad}\n{bad}\n")
     assert dict(found.rejected) == {reason: 2}
     assert (found.first[reason].path, found.first[reason].number) == ("labels.jsonl", 2)
-    assert [one.id for one in found.labels] == ["g"]
+    assert [label.id for label in found.labels] == ["g"]
 
 
 def test_contradictions_count_for_nothing_and_repetitions_once(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_contradictions_count_for_nothing_and_repetitions_once(tmp_path: Path) -
         for name, value, person in rows
     ]
     found = read(tmp_path, "\n".join(lines))
-    assert [(one.id, one.value, one.person) for one in found.labels] == [
+    assert [(label.id, label.value, label.person) for label in found.labels] == [
         ("2", 1, "Ada"),
         ("2", 0, "Bob"),
     ]
@@ -204,7 +204,7 @@ def test_a_spreadsheet_brings_the_labels_back(tmp_path: Path) -> None:
     text = 'id;user_input;grades\n1;\'=HYPERLINK(1);2 0\n2;"a;b";[1]\n'
     found = read(tmp_path, text, "labels.csv")
     other = read(tmp_path, json.dumps({"user_input": "=HYPERLINK(1)", "grades": [2, 0]}))
-    assert [one.value for one in found.labels] == [0.5, 0.5]
+    assert [label.value for label in found.labels] == [0.5, 0.5]
     assert found.labels[0].question == other.labels[0].question
 
 
@@ -217,7 +217,7 @@ def test_a_file_that_is_none_costs_no_night(folder: Path, content: bytes) -> Non
     manifest = run_night(settings, DAYS[2]).manifest
     assert manifest.labels is not None
     assert manifest.labels.rows == {}
-    assert all(one.people is None and one.mean is not None for one in manifest.metrics)
+    assert all(metric.people is None and metric.mean is not None for metric in manifest.metrics)
 
 
 def test_missing_labels_cost_no_night(folder: Path) -> None:
@@ -245,8 +245,8 @@ def test_any_record_is_a_label_or_counted(
 ) -> None:
     """Whatever a record holds, it is a label in range, empty, or counted with a reason."""
     folder = tmp_path_factory.mktemp("any")
-    found = read(folder, "".join(f"{json.dumps(one)}\n" for one in records))
-    assert all(0 <= one.value <= 1 for one in found.labels)
+    found = read(folder, "".join(f"{json.dumps(record)}\n" for record in records))
+    assert all(0 <= label.value <= 1 for label in found.labels)
     assert len(found.labels) + found.empty + found.rejected.total() >= len(records)
 
 
@@ -268,10 +268,10 @@ def test_a_night_tells_what_people_would_say(folder: Path) -> None:
     assert summary is not None
     assert summary.model_copy(update={"people": None}) == before.summary("context_relevance")
     assert people.mean + people.bias == pytest.approx(summary.mean)
-    (found,) = [one for one in manifest.findings if one.kind == "judge_bias"]
+    (found,) = [finding for finding in manifest.findings if finding.kind == "judge_bias"]
     assert (found.level, found.severity, found.transition) == ("breach", "warning", "fired")
     assert "by 60 labels; the judge says" in found.message
-    assert not [one for one in before.findings if one.kind == "judge_bias"]
+    assert not [finding for finding in before.findings if finding.kind == "judge_bias"]
     assert "ragmetrics_people_mean" in metrics_text(manifest).decode()
     page = (folder / "ragmetrics-store" / "dashboard" / str(DAYS[2]) / "index.html").read_text()
     assert "people would say" in page
@@ -281,7 +281,7 @@ def test_a_judge_that_agrees_is_ok(folder: Path) -> None:
     """No significant difference is no warning."""
     manifest = run_night(labelled(folder, biased_labels(folder, DAYS[1], by=0.0)), DAYS[2]).manifest
     assert not people_of(manifest).differs
-    (found,) = [one for one in manifest.findings if one.kind == "judge_bias"]
+    (found,) = [finding for finding in manifest.findings if finding.kind == "judge_bias"]
     assert (found.level, found.state) == ("ok", "ok")
 
 
@@ -290,7 +290,7 @@ def test_too_few_labels_are_counted(folder: Path) -> None:
     settings = labelled(folder, biased_labels(folder, DAYS[1], 29))
     report, night = check_labels(settings)
     assert night is not None
-    assert all(one.people is None for one in night.metrics)
+    assert all(metric.people is None for metric in night.metrics)
     assert report.lacking == {"context_relevance": 29}
 
 
@@ -333,7 +333,7 @@ def test_labels_of_another_judge_are_not_used(folder: Path) -> None:
 
 def test_several_people_agree_or_not(folder: Path) -> None:
     """The mean of two people counts as one label, and their agreement is told."""
-    ada = [one | {"person": "Ada"} for one in biased_labels(folder, DAYS[1], 40)]
+    ada = [label | {"person": "Ada"} for label in biased_labels(folder, DAYS[1], 40)]
     bob = [one | {"person": "Bob"} for one in ada]
     people = people_of(run_night(labelled(folder, ada + bob), DAYS[2]).manifest)
     assert (people.labels, people.people) == (40, 2)
@@ -374,7 +374,7 @@ def test_suggested_rows_come_back_as_labels(folder: Path, run: Run) -> None:
     assert night is not None
     assert people_of(night).mean == pytest.approx(0.5)
     again = suggest_labels(filled, None, count=500, metrics=["context_relevance"])
-    assert not {one.id for one in again.rows} & {one["id"] for one in records}
+    assert not {row.id for row in again.rows} & {record["id"] for record in records}
     assert not again.uniform
     assert len(again.rows) == 80
     told = run("labels", "check")

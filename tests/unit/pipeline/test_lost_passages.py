@@ -53,7 +53,7 @@ def usual(**changes: Any) -> list[dict[str, Any]]:
 
 def stages(found: LostPassages | None) -> dict[str, str]:
     """The stage of each lost passage by its id."""
-    return {one.id: one.stage for one in found.passages} if found else {}
+    return {passage.id: passage.stage for passage in found.passages} if found else {}
 
 
 def test_nothing_is_lost_on_equal_nights(nights: RetrievalNights) -> None:
@@ -172,7 +172,7 @@ def test_without_ids_a_passage_is_its_text(nights: RetrievalNights) -> None:
     nights.add(now)
     found = nights.lost()
     assert found
-    assert [(one.stage, one.id, one.text) for one in found.passages] == [
+    assert [(passage.stage, passage.id, passage.text) for passage in found.passages] == [
         ("not_in_index", "", text_of("p3"))
     ]
 
@@ -190,7 +190,7 @@ def test_a_night_without_ids_is_compared_by_texts(nights: RetrievalNights, first
         nights.add(plain)
         found = nights.lost()
         assert found
-        assert [(one.id, one.stage) for one in found.passages] == [("p3", "in_index")]
+        assert [(passage.id, passage.stage) for passage in found.passages] == [("p3", "in_index")]
 
 
 def test_a_live_question_needs_what_the_judge_graded_as_an_answer(nights: RetrievalNights) -> None:
@@ -304,8 +304,8 @@ def test_a_loss_is_carried_on_while_its_questions_are_not_asked(nights: Retrieva
     assert found
     assert (found.fallen, found.carried, found.significant) == (6, 6, True)
     assert found.sentence.endswith("; 6 of the questions were not asked since")
-    assert {one.asked for one in found.passages} == {nights.runs[1].ref.date}
-    assert {(one.shard, one.position) for one in found.passages} == {(None, None)}
+    assert {passage.asked for passage in found.passages} == {nights.runs[1].ref.date}
+    assert {(passage.shard, passage.position) for passage in found.passages} == {(None, None)}
 
 
 def test_a_question_that_is_asked_again_shows_its_newest_state(nights: RetrievalNights) -> None:
@@ -317,7 +317,7 @@ def test_a_question_that_is_asked_again_shows_its_newest_state(nights: Retrieval
     found = nights.lost([StageCounts(of=12)] * 7, losing=2)
     assert found
     assert (found.questions, found.fallen, found.carried) == (12, 5, 4)
-    lost_now = {one.id for one in found.passages if one.asked is None}
+    lost_now = {passage.id for passage in found.passages if passage.asked is None}
     assert lost_now == {"p1"}
 
 

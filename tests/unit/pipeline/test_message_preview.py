@@ -74,7 +74,7 @@ class Page(HTMLParser):
 
 def page_of(path: Path, *messages: Message) -> Page:
     """The page of some messages."""
-    write_page(path / "page.html", [Preview("A message", one) for one in messages])
+    write_page(path / "page.html", [Preview("A message", message) for message in messages])
     return Page((path / "page.html").read_text("utf-8"))
 
 
@@ -352,7 +352,7 @@ def test_mrkdwn_is_read_as_slack_reads_it(text: str, told: list[Any]) -> None:
 def test_no_text_is_lost_or_invented_in_reading_mrkdwn(text: str) -> None:
     """Letters come out as they went in, in order."""
     letters = "".join(one for one in text if one in "ab")
-    shown = "".join(one.text for one in spans(text))
-    shown += "".join(one.href for one in spans(text))
+    shown = "".join(span.text for span in spans(text))
+    shown += "".join(span.href for span in spans(text))
     if "|" not in text:
         assert "".join(one for one in shown if one in "ab") == letters

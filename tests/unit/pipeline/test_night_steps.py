@@ -51,7 +51,7 @@ def test_the_second_night_fires(settings: Settings) -> None:
     for night in NIGHTS:
         run_steps(settings, night)
     last = results(Path(settings.store))["manifests"][-1]
-    assert [one["key"] for one in last["findings"] if one["transition"] == "fired"] == [
+    assert [finding["key"] for finding in last["findings"] if finding["transition"] == "fired"] == [
         "towers/context_recall/all/max_drop 0.1 versus trailing:7"
     ]
 
@@ -81,7 +81,7 @@ def test_the_deadline_counts_from_staging(settings: Settings) -> None:
     run = steps.stage(NIGHTS[0])
     late = run.model_copy(update={"begun": run.begun - settings.deadline - timedelta(seconds=1)})
     problems = [steps.score(late, part) for part in steps.parts(late)]
-    assert any("deadline" in one for one in steps.publish(late, problems).problems)
+    assert any("deadline" in problem for problem in steps.publish(late, problems).problems)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_a_tag_of_its_own_in_each_row_costs_nothing(tmp_path: Path) -> None:
     ]
     write_jsonl(tmp_path / "logs" / str(NIGHT) / "a.jsonl", rows)
     manifest = run_night(dataset(tmp_path), NIGHT).manifest
-    assert {str(one.segment) for one in manifest.segments} == {"team=a", "team=b"}
+    assert {str(segment.segment) for segment in manifest.segments} == {"team=a", "team=b"}
 
 
 def test_text_of_logs_cannot_forge_log_lines(tmp_path: Path) -> None:
@@ -102,8 +102,8 @@ def test_text_of_logs_cannot_forge_log_lines(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "logs" / str(NIGHT) / "a.jsonl", rows)
     rules = {"rules": [{"metric": "context_relevance", "min": 0.5, "by": "team"}]}
     findings = run_night(dataset(tmp_path, alerts=rules), NIGHT).manifest.findings
-    assert any("team=a" in one.message for one in findings)
-    assert all(one.message.isprintable() and one.rule.isprintable() for one in findings)
+    assert any("team=a" in finding.message for finding in findings)
+    assert all(finding.message.isprintable() and finding.rule.isprintable() for finding in findings)
 
 
 def test_scoring_nothing_is_not_exit_code_0(

@@ -93,8 +93,8 @@ def test_a_part_that_is_missing_counts_as_failed(settings: Settings) -> None:
     for summary in manifest.metrics:
         assert summary.scored + summary.status["judge_failed"] == 40
         assert 0 < summary.scored < 40
-    failures = [one for one in manifest.findings if one.kind == "judge_failures"]
-    assert {one.level for one in failures} == {"breach"}
+    failures = [finding for finding in manifest.findings if finding.kind == "judge_failures"]
+    assert {failure.level for failure in failures} == {"breach"}
     assert "the judge answered 500" in failures[0].message
 
 
@@ -104,14 +104,14 @@ def test_late_parts_are_published_by_a_rerun(settings: Settings) -> None:
     publish_night(settings, staged, ["down"])
     manifest = run_night(settings, NIGHT).manifest
     assert manifest.run == staged.ref.run
-    assert [one.status for one in manifest.metrics] == [{"scored": 40}] * 3
+    assert [metric.status for metric in manifest.metrics] == [{"scored": 40}] * 3
     assert manifest.problems == []
 
 
 def test_segments_and_worst_rows(settings: Settings) -> None:
     """Both values of the tag, and the ten lowest rows of each metric, lowest first."""
     manifest = run_night(settings, NIGHT).manifest
-    found = {str(one.segment): one.scored for one in manifest.segments}
+    found = {str(segment.segment): segment.scored for segment in manifest.segments}
     assert found == {"channel=app": 20, "channel=web": 20}
     worst = [row.value for row in manifest.worst if row.metric == "context_relevance"]
     assert len(worst) == 10

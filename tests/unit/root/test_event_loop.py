@@ -203,7 +203,7 @@ def held(things: Things, *holders: Callable[[PerLoop[str], str], Awaitable[None]
 
     async def main() -> None:
         shared = PerLoop(things.close)
-        await asyncio.gather(*(one(shared, "key") for one in holders))
+        await asyncio.gather(*(holder(shared, "key") for holder in holders))
 
     asyncio.run(main())
 

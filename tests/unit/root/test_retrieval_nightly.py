@@ -98,7 +98,7 @@ def test_a_flow_says_it_too(site: Path, module: str) -> None:
     """It imports a name that their package does not have."""
     overwritten(site)
     ended = run(site, f"import {module}")
-    [line] = [one for one in ended.stderr.splitlines() if "overwritten" in one]
+    [line] = [line for line in ended.stderr.splitlines() if "overwritten" in line]
     assert line.startswith("ImportError: the package ragmetrics of retrieval-nightly")
     assert "cannot import name 'Settings'" in ended.stderr
 

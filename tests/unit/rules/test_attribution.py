@@ -79,7 +79,7 @@ def test_a_drop_everywhere_is_carried_by_nobody(paired: bool) -> None:
     assert names(found) == []
     assert found.drop == pytest.approx(0.2, abs=0.05)
     if paired:
-        assert [one.share for one in found.carriers] == pytest.approx([0.25] * 4, abs=0.05)
+        assert [carrier.share for carrier in found.carriers] == pytest.approx([0.25] * 4, abs=0.05)
 
 
 def test_tags_are_one_family() -> None:
@@ -105,9 +105,9 @@ def test_more_rows_of_a_poor_kind_are_mix() -> None:
 
     found = carried(night(60, "a"), night(180, "b"))
     assert found.drop == pytest.approx(0.24, abs=0.02)
-    within = sum(one.within for one in found.carriers)
+    within = sum(carrier.within for carrier in found.carriers)
     assert abs(within) < 0.02
-    assert sum(one.mix for one in found.carriers) == pytest.approx(0.24, abs=0.02)
+    assert sum(carrier.mix for carrier in found.carriers) == pytest.approx(0.24, abs=0.02)
     assert sorted(str(name) for name in names(found)) == ["good", "poor"]
 
 
@@ -164,7 +164,7 @@ def test_rows_without_the_tag_are_a_value_of_their_own() -> None:
     tags: list[str | None] = ["api", float("nan"), "api", None] * 10  # type: ignore[list-item]
     now = rows([0.9, 0.2, 0.8, 0.1] * 10, section=tags)
     found = carried(before, now)
-    assert {one.value for one in found.carriers} == {"api", None}
+    assert {carrier.value for carrier in found.carriers} == {"api", None}
     assert names(found) == [None]
 
 
@@ -204,7 +204,7 @@ def test_too_few_questions_say_nothing() -> None:
 def test_nothing_that_dropped_has_no_shares() -> None:
     """A share of no drop is no number, and who rose carries nothing."""
     found = carried(*nights(dict.fromkeys(SECTIONS, -0.1)))
-    assert {one.share for one in found.carriers} == {None}
+    assert {carrier.share for carrier in found.carriers} == {None}
     assert names(found) == []
 
 

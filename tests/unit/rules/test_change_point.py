@@ -128,7 +128,7 @@ def shares(make: Callable[[], Nights], series: int) -> tuple[float, float, float
     """Of so many series: a change found, the true night among those named, and named alone."""
     found = [date_change(make()) for _ in range(series)]
     changes = [one for one in found if isinstance(one, ChangePoint)]
-    held = sum(5 in one.nights for one in changes)
+    held = sum(5 in change.nights for change in changes)
     return len(changes) / series, held / series, sum(one.nights == (5,) for one in changes) / series
 
 

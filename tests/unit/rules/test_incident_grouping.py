@@ -148,7 +148,7 @@ def test_the_reason_of_all_stands_once() -> None:
     """What is folded is said without the end that it has in common with the cause."""
     why = "rows got no usable verdict: the judge has no such model"
     names = "context_recall", "context_relevance"
-    found = [health("judge_failures", metric=one, message=f"{one}: 9 {why}") for one in names]
+    found = [health("judge_failures", metric=name, message=f"{name}: 9 {why}") for name in names]
     (incident,) = incidents(found, night())
     assert incident.beside(incident.alike[0]) == "context_relevance"
 

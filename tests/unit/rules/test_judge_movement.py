@@ -126,7 +126,7 @@ def test_a_moving_judge_is_found_from_the_records_of_the_nights() -> None:
 def test_a_judge_on_this_machine_has_none() -> None:
     """Nothing is estimated, and nothing widened."""
     world, made = store(0.0, 12, knows=False)
-    assert {one.movement for one in world.add(made.night()).metrics} == {None}
+    assert {metric.movement for metric in world.add(made.night()).metrics} == {None}
 
 
 def test_too_few_nights_are_told_as_such() -> None:
@@ -223,16 +223,16 @@ def test_a_comparison_of_two_nights_allows_for_it_and_says_so(tmp_path: Path) ->
     found = compare_with_night_before(files, *world.nights[-2:], world.load)
     blind, _ = store(0.02, 23, knows=False)
     plain = compare_with_night_before(files, *blind.nights[-2:], blind.load)
-    told = [one for one in found.notices if "this judge moves by 0.0" in one]
+    told = [notice for notice in found.notices if "this judge moves by 0.0" in notice]
     assert told
     assert "a night (SD, from 22 nights)" in told[0]
-    assert not any("this judge" in one for one in plain.notices)
+    assert not any("this judge" in notice for notice in plain.notices)
     for with_it, without in zip(found.metrics, plain.metrics, strict=True):
         assert with_it.difference == without.difference
         assert with_it.low < without.low < without.high < with_it.high
         assert with_it.p_value > without.p_value or with_it.p_value > 0.5
-    (move,) = (one for one in world.nights[-1].moves if one.metric == RELEVANCE)
-    (change,) = (one for one in found.metrics if one.metric == RELEVANCE)
+    (move,) = (move for move in world.nights[-1].moves if move.metric == RELEVANCE)
+    (change,) = (metric for metric in found.metrics if metric.metric == RELEVANCE)
     assert (move.by, move.low, move.high) == (change.difference, change.low, change.high)
 
 
@@ -240,7 +240,7 @@ def test_a_comparison_says_where_it_is_not_known_yet(tmp_path: Path) -> None:
     """Two nights of a new store: one sentence for all metrics."""
     world, _ = store(0.02, 3)
     found = compare_with_night_before(Files(str(tmp_path)), *world.nights[-2:], world.load)
-    (told,) = (one for one in found.notices if "this judge" in one)
+    (told,) = (notice for notice in found.notices if "this judge" in notice)
     assert told.startswith(f"{', '.join(METRICS)}: this judge's movement from night to night")
 
 

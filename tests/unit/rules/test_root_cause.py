@@ -91,7 +91,7 @@ def test_a_new_index_build_is_named() -> None:
     nights = [of_sections(index_build="b1")] * 4
     told = story(RULE, *nights, of_sections(0.2, 0.2, index_build="b2"))
     assert told[4].carriers is not None
-    assert [(one.tag, one.value, one.is_new) for one in told[4].carriers] == [
+    assert [(carrier.tag, carrier.value, carrier.is_new) for carrier in told[4].carriers] == [
         ("index_build", "b2", True)
     ]
     assert told[4].message.endswith("; attributed to new index build b2 (100% of the drop)")

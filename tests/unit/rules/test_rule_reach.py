@@ -185,7 +185,7 @@ def test_a_small_mean_whose_fall_to_0_is_found_is_seen() -> None:
         ]
         settings = AlertSettings(rules=(Rule(metric=RECALL, max_drop=0.1, max_share=0.5),))
         findings = hold_rules(settings, nights[0], nights[1:])
-        (found,) = [one for one in findings if one.kind == "metric"]
+        (found,) = [finding for finding in findings if finding.kind == "metric"]
         assert found.mde is not None and found.baseline is not None
         assert found.mde > found.baseline == pytest.approx(0.07)
         assert found.sees

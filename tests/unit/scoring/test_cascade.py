@@ -91,10 +91,10 @@ def test_three_judges_stand_in_line() -> None:
         by_context("b", {"good": 0, "fair": 0, "bad": 1}),
         by_context("c", {"good": 0, "fair": 2, "bad": 1}),
     ]
-    found = score(*(Member(a_broker(one)) for one in judges))
+    found = score(*(Member(a_broker(judge)) for judge in judges))
     assert found.details["grades"] == [2, 0, 1]
     assert found.details["answered_by"] == {"a": 1, "b": 1, "c": 1}
-    assert [sum(one.asked.values()) for one in judges] == [3, 2, 1]
+    assert [sum(judge.asked.values()) for judge in judges] == [3, 2, 1]
 
 
 def test_what_a_judge_fails_to_answer_goes_to_the_next_one_and_is_counted() -> None:
@@ -236,7 +236,7 @@ def test_a_reranker_before_a_language_model(judge_server: JudgeServer) -> None:
     assert last.requests + last.shared == first.escalated
     assert "rerank:bge" not in manifest.usage_by_metric["context_recall"]
     assert last.usd is not None and first.usd is None
-    assert all(one.scored == 60 for one in manifest.metrics)
+    assert all(metric.scored == 60 for metric in manifest.metrics)
 
 
 def of_night(panel: list[Any], log: Path, folder: Path) -> Settings:
@@ -253,7 +253,7 @@ def test_a_repeated_night_asks_for_nothing(judge_server: JudgeServer, tmp_path: 
     asked = judge_server.stats()["requests"]
     again = run_night(settings.model_copy(update={"shards": 3}), NIGHT).manifest
     assert judge_server.stats()["requests"] == asked
-    assert [one.mean for one in again.metrics] == [one.mean for one in first.metrics]
+    assert [metric.mean for metric in again.metrics] == [metric.mean for metric in first.metrics]
 
 
 def test_a_reranker_that_is_down_costs_no_row_and_is_a_finding(
@@ -265,8 +265,8 @@ def test_a_reranker_that_is_down_costs_no_row_and_is_a_finding(
     reranker |= {"base_url": "http://127.0.0.1:9/v1", "retries": 0}
     settings = of_night([reranker, model], log, tmp_path)
     night = run_night(settings, NIGHT).manifest
-    assert all(one.scored == 60 for one in night.metrics)
-    [finding] = [one for one in night.findings if "judge=rerank:bge" in one.key]
+    assert all(metric.scored == 60 for metric in night.metrics)
+    [finding] = [finding for finding in night.findings if "judge=rerank:bge" in finding.key]
     assert (finding.level, finding.severity) == ("breach", "warning")
 
 
@@ -279,7 +279,7 @@ def test_a_mean_of_easy_rows_is_said_to_be_one(
     reranker, model = judges(judge_server)
     panel = [reranker, model | {"base_url": broken.base_url, "reasks": 0}]
     settings = make_settings({"judges": panel, "aggregate": "cascade"})
-    log = [*rows(), *(one | {"retrieved_contexts": ["Nothing."]} for one in make_rows(20))]
+    log = [*rows(), *(row | {"retrieved_contexts": ["Nothing."]} for row in make_rows(20))]
     for settings_, said in ((settings, True), (cascade(judge_server), False)):
         found = ragmetrics.evaluate(log, ["context_relevance"], settings=settings_)
         console = Console(file=StringIO(), width=400)
@@ -301,7 +301,7 @@ def test_a_night_without_its_first_judge_is_no_regression(
     night: list[Any] = []
     for number in range(5):
         when = NIGHT + timedelta(days=number)
-        new = [one | {"user_input": f"{one['user_input'][:-1]} {number}?"} for one in rows()]
+        new = [row | {"user_input": f"{row['user_input'][:-1]} {number}?"} for row in rows()]
         write_jsonl(tmp_path / "logs" / f"{when}.jsonl", new)
         first.faults(fail={"500": 1.0} if number == 3 else {})
         settings = make_settings(
@@ -316,8 +316,8 @@ def test_a_night_without_its_first_judge_is_no_regression(
         )
         night.append(run_night(settings, when).manifest)
     assert night[2].metrics[0].mean - night[3].metrics[0].mean > 0.2
-    [without] = [one for one in night[3].findings if one.kind == "metric"]
-    [after] = [one for one in night[4].findings if one.kind == "metric"]
+    [without] = [finding for finding in night[3].findings if finding.kind == "metric"]
+    [after] = [finding for finding in night[4].findings if finding.kind == "metric"]
     assert (without.level, without.drop) == ("ok", None)
     assert "nothing to compare" in without.message
     assert (after.level, after.drop) == ("ok", 0.0)
@@ -332,8 +332,8 @@ def test_a_recorded_cascade_is_replayed(judge_server: JudgeServer, tmp_path: Pat
     names = [f"recorded:{place}#{name}" for name in ("rerank:bge", "openai:large")]
     played = make_settings({"judges": names, "aggregate": "cascade"})
     again = ragmetrics.evaluate(str(log), METRICS, settings=played)
-    assert [one.mean for one in again.manifest.metrics] == [
-        one.mean for one in first.manifest.metrics
+    assert [metric.mean for metric in again.manifest.metrics] == [
+        metric.mean for metric in first.manifest.metrics
     ]
 
 
@@ -354,13 +354,13 @@ def test_the_plan_prices_both_ways(judge_server: JudgeServer, tmp_path: Path) ->
     night = run_night(settings, NIGHT).manifest
     plan = plan_costs(nights(Files(settings.store), last=7), 0.1)
     graded, claimed = plan.metrics
-    ways = {one.name: one for one in graded.ways}
+    ways = {way.name: way for way in graded.ways}
     of = night.usage_by_metric["context_relevance"]["rerank:bge"]
     left = of.escalated / (of.certain + of.escalated)
     cheap, plain = ways["cascade"], ways["plain sample"]
     assert cheap.usd is not None and plain.usd is not None and cheap.rows == plain.rows
     assert cheap.usd == pytest.approx(plain.usd * left)
-    alone = {one.name: one for one in claimed.ways}  # only the model can score it
+    alone = {way.name: way for way in claimed.ways}  # only the model can score it
     assert alone["cascade"].usd == pytest.approx(alone["plain sample"].usd)
     assert plan.cheapest_sample is None or plan.cheapest_sample.name != "cascade"
 
@@ -380,7 +380,7 @@ def test_an_estimate_takes_the_judges_for_as_certain_as_last_night(
     assert claims.requests == night.usage_by_metric["context_recall"]["openai:large"].requests
     assert "rerank:bge" not in before.by_metric["context_recall"]
 
-    other = [one | {"user_input": f"{one['user_input'][:-1]} today?"} for one in rows()]
+    other = [row | {"user_input": f"{row['user_input'][:-1]} today?"} for row in rows()]
     after = ragmetrics.estimate(other, METRICS, settings=settings, store=store)
     asked = ragmetrics.evaluate(other, METRICS, settings=settings).manifest.usage
     assert not after.at_most and after.about
@@ -439,7 +439,7 @@ def test_one_grade_for_all_is_never_certain(usual: float) -> None:
     assert found is not None
     low, high = found.thresholds
     strengths = [one.strength or 0.0 for one in rare]
-    assert not any(one >= high if usual else one < low for one in strengths)
+    assert not any(strength >= high if usual else strength < low for strength in strengths)
 
 
 @given(

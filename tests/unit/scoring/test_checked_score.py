@@ -86,7 +86,7 @@ def test_a_value_without_a_mean_is_no_green_night(tmp_path: Path, value: Any, re
     manifest = night(tmp_path, value)
     (summary,) = manifest.metrics
     assert (summary.mean, summary.scored, summary.status) == (None, 0, {"metric_failed": ROWS})
-    (failed,) = [one for one in manifest.findings if one.kind == "judge_failures"]
+    (failed,) = [finding for finding in manifest.findings if finding.kind == "judge_failures"]
     assert (failed.level, failed.state) == ("breach", "firing")
     assert reason in manifest.problems[0]
 

@@ -66,7 +66,7 @@ def read(folder: Path, **more: Any) -> CostPlan:
 def ways(plan: CostPlan, metric: str) -> dict[str, Way]:
     """The ways of a metric by name."""
     (found,) = (one for one in plan.metrics if one.metric == metric)
-    return {one.name: one for one in found.ways}
+    return {way.name: way for way in found.ways}
 
 
 def test_one_whole_night_prices_all_rows_and_a_plain_sample(
@@ -175,7 +175,7 @@ def test_a_request_of_several_metrics_is_paid_once(
     (last,) = nights(Files(str(tmp_path / "store")), last=1)
     together = {" + ".join(METRICS): last.usage_by_judge}
     plan = plan_costs([last.model_copy(update={"usage_by_metric": together})])
-    assert len({one.paid_with for one in plan.metrics}) == 1 and len(plan.metrics) > 1
+    assert len({metric.paid_with for metric in plan.metrics}) == 1 and len(plan.metrics) > 1
     assert plan.total("all rows") == pytest.approx(plan.usd)
 
 

@@ -216,7 +216,7 @@ def test_a_night_goes_on_without_it(install: Callable[..., None], tmp_path: Path
     assert scored == {"context_relevance": (30, 0), "worst": (0, 30), "leaves": (0, 30)}
     failed = {one.metric: one.message for one in manifest.findings if one.kind == "judge_failures"}
     assert failed["leaves"].startswith("leaves: its code failed on 30 of 30 rows (100.0%)")
-    causes = [one.message for one in incidents(manifest.findings, manifest)]
+    causes = [incident.message for incident in incidents(manifest.findings, manifest)]
     assert all(any(text.startswith(name) for text in causes) for name in ("worst:", "leaves:"))
     assert "no such library" in failed["worst"] or "no such library" in str(manifest.problems)
     (told,) = [one for one in examine(settings, NIGHT) if one.name == "metrics of other packages"]

@@ -133,7 +133,7 @@ def test_all_parts_of_a_night_use_one_client(
     monkeypatch.setattr(LiveJudge, "__init__", making)
     monkeypatch.setattr(LiveJudge, "close", closing)
     manifest = run_night(night(tmp_path, judge=live(judge_server), shards=4), NIGHT).manifest
-    assert [one.scored for one in manifest.metrics] == [12, 12]
+    assert [metric.scored for metric in manifest.metrics] == [12, 12]
     assert len(closed) == 1  # what is made besides only says who it is
     assert closed[0] in made
 
@@ -183,7 +183,7 @@ def test_without_any_key_nothing_is_begun(tmp_path: Path, judges: list[dict[str,
 def test_a_night_goes_on_without_the_one_who_lacks_a_key(tmp_path: Path) -> None:
     """All rows are scored by the others, and the manifest tells who is missing and why."""
     manifest = run_night(night(tmp_path, judges=["embedded", KEYLESS]), NIGHT).manifest
-    assert [one.scored for one in manifest.metrics] == [12, 12]
+    assert [metric.scored for metric in manifest.metrics] == [12, 12]
     assert manifest.judge.panel == ["embedded", "openai:far"]
     assert manifest.problems == [
         "openai:far: the judge openai needs a key: set NO_SUCH_KEY, or `judge: base_url:` to a "

@@ -60,9 +60,9 @@ def test_a_judge_that_refuses_is_warned_of_and_the_night_goes_on(
     other.faults(api_key="right")
     judges = (live(judge_server, model="good"), live(other, model="locked"))
     manifest = run_night(dataset(tmp_path, *judges), NIGHT).manifest
-    assert [one.scored for one in manifest.metrics] == [30, 30]
+    assert [metric.scored for metric in manifest.metrics] == [30, 30]
     assert manifest.problems[0].startswith("openai:locked: the judge refused the key")
-    (warning,) = (one for one in manifest.findings if one.level == "breach")
+    (warning,) = (finding for finding in manifest.findings if finding.level == "breach")
     assert (warning.kind, warning.severity) == ("judge_failures", "warning")
     assert "openai:locked: no usable verdict on 60 of 60 row scores" in warning.message
 

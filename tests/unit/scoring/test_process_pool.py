@@ -284,5 +284,5 @@ def test_errors_survive_the_way_between_processes() -> None:
 def _kinds() -> list[type[RagmetricsError]]:
     found = [RagmetricsError]
     for kind in found:
-        found += [one for one in kind.__subclasses__() if one not in found]
+        found += [subclass for subclass in kind.__subclasses__() if subclass not in found]
     return found

@@ -191,7 +191,7 @@ def test_runs_that_were_staged_are_found_newest_first(tmp_path: Path) -> None:
         found.append(stage_night(settings, NIGHT).ref)
     files.remove(f"{found[0].folder('rows')}/staged.json")
     assert find_staged(files, found[0].folder("rows")) is None
-    assert [one.ref for one in staged_runs(files, NIGHT)] == found[:0:-1]
+    assert [run.ref for run in staged_runs(files, NIGHT)] == found[:0:-1]
 
 
 @pytest.mark.parametrize("name", ["staged.json", "reuse.json"])

@@ -120,7 +120,7 @@ def test_by_default_tags_with_a_choice_of_values_are_shown(tmp_path: Path) -> No
     """A tag of one value says nothing that the whole does not say."""
     scores = run(tmp_path, tagged())
     assert [str(one) for one in find_segments(scores, None)] == ["channel=app", "channel=web"]
-    assert [str(one) for one in find_segments(scores, ["region"])] == ["region=eu"]
+    assert [str(segment) for segment in find_segments(scores, ["region"])] == ["region=eu"]
     assert find_segments(scores, []) == []
 
 
@@ -136,7 +136,7 @@ def test_tags_may_differ_between_shards(tmp_path: Path) -> None:
     """A tag that only one shard knows is missing in the rows of the other."""
     scores = run(tmp_path, tagged(), plain(0.5))
     assert summarise(scores, "", Segment(tag="channel", value="app")).scored == 1
-    assert [str(one) for one in find_segments(scores, ["channel"])] == [
+    assert [str(segment) for segment in find_segments(scores, ["channel"])] == [
         "channel=app",
         "channel=web",
     ]

@@ -96,7 +96,7 @@ def test_a_night_says_why_its_rows_failed(
     manifest = failed_night(chosen)
     summary = manifest.summary("context_relevancy")
     assert summary and next(iter(summary.unanswered)).startswith(TOO_LONG)
-    (finding,) = (one for one in manifest.findings if one.level == "breach")
+    (finding,) = (finding for finding in manifest.findings if finding.level == "breach")
     for text in (finding.message, manifest.problems[0]):
         assert TOO_LONG in text and "(30); choose a model that reads longer prompts" in text
     assert "maximum context length is exceeded" in json.dumps(slack_server.received)

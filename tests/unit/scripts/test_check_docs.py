@@ -20,7 +20,7 @@ RULES = check_docs.rules()
 def found(markdown: str) -> list[str]:
     """The problems of a page, without its name."""
     problems = check_docs.check(PAGE, markdown, KNOWN, RULES)
-    return [str(one).partition(":")[2] for one in problems]
+    return [str(problem).partition(":")[2] for problem in problems]
 
 
 @pytest.mark.parametrize(

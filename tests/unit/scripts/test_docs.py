@@ -125,7 +125,7 @@ def test_examples_share_their_names() -> None:
     )
     assert {"".join(one) for one in named} == {"help-centre"}
     builds = re.findall(r"--(?:build|against) (\d\S+)|\"build\": \"([^\"]+)", text)
-    assert {"".join(one) for one in builds} == {"2026-11-13", "2026-11-20"}
+    assert {"".join(build) for build in builds} == {"2026-11-13", "2026-11-20"}
 
 
 @pytest.mark.parametrize("good", [0.0, 1.0], ids=["bad", "good"])
@@ -133,9 +133,9 @@ def test_the_first_settings_see_a_very_bad_first_night(tmp_path: Path, good: flo
     """Those of docs/how-to/deploying.md, with another judge: both rules fire where nothing is there
     to compare with, neither where all is well; the right answers are in the golden set alone."""
     [text] = [
-        one.text
-        for one in blocks(ROOT / "docs/how-to/deploying.md")
-        if one.name == "ragmetrics.yaml"
+        block.text
+        for block in blocks(ROOT / "docs/how-to/deploying.md")
+        if block.name == "ragmetrics.yaml"
     ]
     rows = make_rows(40, good=good, reference=None)
     here = {
@@ -145,6 +145,6 @@ def test_the_first_settings_see_a_very_bad_first_night(tmp_path: Path, good: flo
         "judge": "embedded",
     }
     night = run_night(make_settings({**yaml.safe_load(text), **here}), NIGHT)
-    found = [one for one in night.manifest.findings if one.kind == "metric"]
+    found = [finding for finding in night.manifest.findings if finding.kind == "metric"]
     firing = {one.metric for one in found if one.state == "firing"}
     assert firing == ({"context_recall", "context_relevance"} if good == 0 else set())

@@ -47,7 +47,7 @@ def test_the_name_is_not_one_of_another_project() -> None:
 def test_all_extras_name_this_distribution() -> None:
     """An extra that is made of others names them by the distribution, not by the package."""
     for needs in PROJECT["optional-dependencies"].values():
-        assert not [one for one in needs if one.startswith("ragmetrics")]
+        assert not [need for need in needs if need.startswith("ragmetrics")]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda one: one.name)

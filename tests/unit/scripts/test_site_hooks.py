@@ -45,7 +45,7 @@ def listed(nav: Any) -> Iterator[str]:
 
 def test_every_page_is_in_the_navigation_once(config: Any) -> None:
     """A page that nobody finds is not there."""
-    pages = [one.relative_to(DOCS).as_posix() for one in PAGES]
+    pages = [page.relative_to(DOCS).as_posix() for page in PAGES]
     assert sorted(listed(fill_nav(config["nav"]))) == pages
 
 
@@ -144,10 +144,10 @@ def test_each_folder_of_a_fixture_store_is_in_the_reference() -> None:
 def test_the_pages_written_by_hand_are_short() -> None:
     """Together at most 30,000 words: the README and the docs, without decisions, which are history,
     and without what is made from the code. The bars and rules of tables are no words."""
-    made = {one.PAGE for one in reference.PAGES}
-    pages = [one for one in PAGES if one not in made and one.parent.name != "decisions"]
+    made = {page.PAGE for page in reference.PAGES}
+    pages = [page for page in PAGES if page not in made and page.parent.name != "decisions"]
     words = sum(
-        len(re.findall(r"\S*\w\S*", one.read_text(encoding="utf-8")))
-        for one in [ROOT / "README.md", *pages]
+        len(re.findall(r"\S*\w\S*", page.read_text(encoding="utf-8")))
+        for page in [ROOT / "README.md", *pages]
     )
     assert words <= 30_000

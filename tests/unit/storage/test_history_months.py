@@ -61,8 +61,8 @@ def a_night(number: int = 0, run: str = "a", **change: Any) -> Manifest:
 
 def save(files: Files, *manifests: Manifest) -> None:
     """Save manifests, and the history of what there is then."""
-    for one in manifests:
-        save_manifest(files, one)
+    for manifest in manifests:
+        save_manifest(files, manifest)
     RunIndex(files).keep(files.below("runs"))
 
 
@@ -74,8 +74,8 @@ def test_an_outline_tells_of_a_night_among_others() -> None:
     whole = a_night(findings=[quiet, fired])
     short = outline(whole)
     assert (short.segments, short.worst, short.settings) == ([], [], {})
-    assert [one.histogram for one in short.metrics] == [[], []]
-    assert [one.mean for one in short.metrics] == [one.mean for one in whole.metrics]
+    assert [metric.histogram for metric in short.metrics] == [[], []]
+    assert [metric.mean for metric in short.metrics] == [metric.mean for metric in whole.metrics]
     assert (short.findings[0].key, short.findings[0].mean) == (quiet.key, None)
     assert short.findings[1] == fired
     assert short.usage == whole.usage

@@ -114,7 +114,7 @@ class Langfuse:
         if not results.rejected:
             return Outcome()
         # The answer does not say which ones. They have ids, so the batch can be sent in halves.
-        said = "; ".join(one.message or "" for one in results.errors[:3])
+        said = "; ".join(error.message or "" for error in results.errors[:3])
         raise BatchRefused(self._client.shown(f"{results.rejected} scores are refused: {said}"))
 
     def _send_events(self, batch: Sequence[EvaluationResult]) -> Outcome:
@@ -130,7 +130,7 @@ class Langfuse:
         answer = self._client.post(_INGESTION, dump_json({"batch": events}).encode())
         found = self._parsed(answer, _Ingested)
         sent = {one.digest for one in batch}
-        taken = {one.id for one in found.successes if 200 <= one.status < 300} & sent
+        taken = {success.id for success in found.successes if 200 <= success.status < 300} & sent
         not_taken = [one for one in (*found.errors, *found.successes) if one.id in sent - taken]
         errors = {one.id: self._client.shown(_text(one)) for one in not_taken}
         passing = {one.id for one in not_taken if one.status in _RETRYABLE}

@@ -183,7 +183,7 @@ def _value(value: Any) -> Any:
     if isinstance(value, float):
         return AnyValue(double_value=value)
     if isinstance(value, list):
-        return AnyValue(array_value=ArrayValue(values=[_value(one) for one in value]))
+        return AnyValue(array_value=ArrayValue(values=[_value(item) for item in value]))
     return AnyValue(string_value=str(value))
 
 

@@ -43,7 +43,7 @@ def test_a_build_without_a_log_is_asked_the_golden_questions(
     assert search_server.stats()["builds"] == {"b2": 12}
     assert {row["index_build"] for row in log_rows(tmp_path / "builds/b2/replay.jsonl")} == {"b2"}
     assert (found.source.rows, found.missing) == (12, 0)
-    assert [one.questions for one in found.metrics] == [12, 12]
+    assert [metric.questions for metric in found.metrics] == [12, 12]
     assert run_gate(settings, asked(settings)) == found
     assert search_server.stats()["requests"] == 12
 

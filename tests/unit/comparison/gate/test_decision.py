@@ -62,7 +62,7 @@ def test_a_build_without_a_quarter_of_its_documents_is_held(tmp_path: Path, coun
     write_build(tmp_path, "b2", damaged(rows, 0.25, seed=1))
     found = gate(gate_settings(tmp_path))
     assert found.verdict == "hold"
-    assert all(one.p_value and one.p_value < 0.05 for one in found.metrics)
+    assert all(metric.p_value and metric.p_value < 0.05 for metric in found.metrics)
 
 
 def without_passages(tmp_path: Path, max_drop: float) -> Settings:
@@ -84,7 +84,7 @@ def test_golden_passages_that_are_gone_from_the_index_hold_a_build(tmp_path: Pat
     """Where no metric does: its rule allows a drop as large."""
     found = gate(without_passages(tmp_path, 0.9))
     assert found.verdict == "hold"
-    assert [one.verdict for one in found.metrics] == ["promote"]
+    assert [metric.verdict for metric in found.metrics] == ["promote"]
     assert found.reasons[0].startswith("8 of 28 questions lost a passage that they need: probably ")
 
 
@@ -93,7 +93,7 @@ def test_a_damaged_build_is_held(tmp_path: Path) -> None:
     settings = two_builds(tmp_path, damaged(ROWS, 0.3, seed=1))
     found = gate(settings)
     assert (found.verdict, found.serving, found.further) == ("hold", "b1", None)
-    recall = next(one for one in found.metrics if one.metric == "context_recall")
+    recall = next(metric for metric in found.metrics if metric.metric == "context_recall")
     assert recall.verdict == "hold"
     assert recall.questions == 60
     assert recall.drop == pytest.approx((recall.before or 0) - (recall.after or 0))
@@ -137,7 +137,7 @@ def test_a_healthy_build_is_promoted(tmp_path: Path) -> None:
     write_build(tmp_path, "b2", healthy(golden(), seed=1))
     found = gate(gate_settings(tmp_path))
     assert found.verdict == "promote"
-    assert [one.metric for one in found.metrics] == METRICS
+    assert [metric.metric for metric in found.metrics] == METRICS
     assert all(one.upper is not None and one.upper < one.max_drop for one in found.metrics)
 
 
@@ -246,7 +246,7 @@ def test_a_default_rule_is_held_only_where_it_can_be(tmp_path: Path) -> None:
     write_build(tmp_path, "b2", bare)
     found = gate(gate_settings(tmp_path))
     assert found.verdict == "promote"
-    assert [one.metric for one in found.metrics] == ["context_relevance"]
+    assert [metric.metric for metric in found.metrics] == ["context_relevance"]
     assert "context_recall is not compared: no row of build b1 has what it needs" in found.reasons
 
 
@@ -665,7 +665,7 @@ def test_what_a_budget_leaves_out_is_not_missing(tmp_path: Path, judge_server: J
     write_build(tmp_path, "b2", damaged(rows, 0.4, seed=1))
     found = gate(gate_settings(tmp_path, judge=judge, budget=budget))
     assert found.missing == 0
-    assert all(30 <= one.questions < 150 for one in found.metrics)
+    assert all(30 <= metric.questions < 150 for metric in found.metrics)
     assert found.verdict == "hold"
     assert judge_server.stats()["by_path"][CHAT] <= 2 * 260
 

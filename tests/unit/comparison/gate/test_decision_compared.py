@@ -36,9 +36,9 @@ def test_a_gate_keeps_how_the_builds_differ(tmp_path: Path) -> None:
     verdict, files = gate(settings), open_store(settings)
     found = load_compared(files, "b2")
     assert found is not None
-    drops = {one.metric: one.drop for one in verdict.metrics}
-    assert {one.metric: one.loss for one in found.metrics} == pytest.approx(drops)
-    assert {str(one.segment) for one in found.segments} == {"channel=app", "channel=web"}
+    drops = {metric.metric: metric.drop for metric in verdict.metrics}
+    assert {metric.metric: metric.loss for metric in found.metrics} == pytest.approx(drops)
+    assert {str(segment.segment) for segment in found.segments} == {"channel=app", "channel=web"}
     assert (found.lost.questions, found.gained.questions) == (2, 2)
     assert any(one.rank_b is None for row in found.rows for one in row.contexts)
     refresh_builds(files)
@@ -81,7 +81,7 @@ def test_a_serving_build_that_is_known_by_its_nights_is_compared_by_them(tmp_pat
     assert found.a.name == "build b1 (night 2026-11-19)"
     assert (found.a.rows, found.b.rows) == (30, 60)
     assert (found.lost.questions, found.gained.questions) == (0, 30)
-    assert [one.metric for one in found.metrics] == METRICS
+    assert [metric.metric for metric in found.metrics] == METRICS
 
 
 def test_where_nothing_can_be_compared_nothing_is_kept(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_nights_that_were_never_asked_a_golden_question_are_no_pass(tmp_path: Pa
     write_build(tmp_path, "b2", [*BARE, *_others(60, reference=None)])
     found = gate(settings)
     assert found.verdict == "inconclusive"
-    assert any("build b1 has no row of any question in it" in one for one in found.reasons)
+    assert any("build b1 has no row of any question in it" in reason for reason in found.reasons)
 
 
 def test_broken_rows_of_the_golden_set_are_its_own(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_golden_set_that_is_cut_short_is_no_pass(tmp_path: Path) -> None:
     found = gate(settings.model_copy(update={"golden": str(packed)}))
     assert found.verdict == "inconclusive"
     assert found.reasons[0].startswith("golden set golden.jsonl.gz is read in part")
-    assert not any("build b2" in one for one in found.reasons)
+    assert not any("build b2" in reason for reason in found.reasons)
 
 
 # One log for both

@@ -85,7 +85,7 @@ def test_langfuse_gets_each_score_with_where_it_comes_from(
     report = send(settings, manifest)
     assert (report.sent, report.problem, langfuse.requests) == (10, "", 3)
     assert set(langfuse.paths) == {f"/api/public/{api}"}
-    stored = {one["observationId"]: one for one in langfuse.scores.values()}
+    stored = {score["observationId"]: score for score in langfuse.scores.values()}
     assert len(stored) == 10
     one = stored[f"{3:016x}"]
     assert (one["traceId"], one["name"], one["value"]) == (f"{3:032x}", METRIC, 0.25)
@@ -181,7 +181,7 @@ def test_a_night_that_is_scored_again_replaces_its_scores(
         finished_at=night().finished_at + timedelta(hours=1),
     )
     assert send(settings, second).sent == 3
-    assert [one["value"] for one in langfuse.scores.values()] == [0.5] * 10
+    assert [score["value"] for score in langfuse.scores.values()] == [0.5] * 10
 
 
 def test_scores_survive_a_server_that_fails_for_a_while(
@@ -201,7 +201,7 @@ def test_scores_survive_a_server_that_fails_for_a_while(
     assert (report.sent, report.problem) == (20_000, "")
     assert len(langfuse.scores) == 20_000
     assert langfuse.requests == 100 + 8 + 2
-    assert {one["observationId"] for one in langfuse.scores.values()} == {
+    assert {score["observationId"] for score in langfuse.scores.values()} == {
         row.span_id for row in rows
     }
 
@@ -315,7 +315,7 @@ def test_rows_without_a_trace_are_counted(tmp_path: Path, langfuse: LangfuseServ
         "the row has no trace id": 1,
         "rows without a trace id or a span id": 1,
     }
-    assert "t-4" in {one["traceId"] for one in langfuse.scores.values()}
+    assert "t-4" in {score["traceId"] for score in langfuse.scores.values()}
 
 
 def test_an_otlp_receiver_gets_evaluation_events(tmp_path: Path, receiver: OtlpReceiver) -> None:
@@ -351,7 +351,7 @@ def test_an_event_that_was_sent_twice_has_one_uid(tmp_path: Path, receiver: Otlp
     settings = settings_of(tmp_path, otlp={"endpoint": receiver.url}, batch_size=5)
     receiver.mute = 1
     assert send(settings, a_night(settings)).sent == 10
-    uids = [values(one)["log.record.uid"] for one in receiver.records]
+    uids = [values(record)["log.record.uid"] for record in receiver.records]
     assert (len(uids), len(set(uids))) == (15, 10)
 
 
@@ -487,7 +487,7 @@ def test_a_replaced_run_is_not_sent(tmp_path: Path, langfuse: LangfuseServer) ->
     new = a_night(settings, run="run-0-2", finished_at=later)
     [report] = write_back_night(settings, new)
     assert report.sent == 10
-    assert {one["metadata"]["run"] for one in langfuse.scores.values()} == {"run-0-2"}
+    assert {score["metadata"]["run"] for score in langfuse.scores.values()} == {"run-0-2"}
     assert write_back_night(settings, old) == ()
 
 
@@ -589,7 +589,7 @@ def test_the_doctor_names_a_missing_key_and_what_waits(
 
     def told() -> tuple[str, str]:
         checks = examine(settings, night().date)
-        [found] = [one for one in checks if one.name == "write-back to langfuse"]
+        [found] = [check for check in checks if check.name == "write-back to langfuse"]
         return found.state, found.text
 
     manifest = a_night(settings)

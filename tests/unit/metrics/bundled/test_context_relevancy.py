@@ -47,7 +47,7 @@ def play(contexts: list[list[bool]]) -> Score:
         (request,) = next(steps)
     except StopIteration as stop:
         return stop.value
-    numbered = {int(n): text for one in request.data["contexts"] for n, text in one.items()}
+    numbered = {int(n): text for context in request.data["contexts"] for n, text in context.items()}
     return end(steps, *(n for n, text in numbered.items() if text == "This one is needed."))
 
 

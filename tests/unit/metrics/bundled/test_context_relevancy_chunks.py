@@ -106,7 +106,7 @@ def test_no_verdict_leaves_the_row_unanswered() -> None:
 @given(CONTEXTS)
 def test_value_counts_contexts(contexts: list[list[bool]]) -> None:
     """The value is the share of contexts with any needed sentence, in [0, 1]."""
-    assert play(contexts).value == sum(any(one) for one in contexts) / len(contexts)
+    assert play(contexts).value == sum(any(context) for context in contexts) / len(contexts)
 
 
 @settings(deadline=None)
@@ -122,4 +122,4 @@ def test_order_of_the_contexts_does_not_matter(
 @given(CONTEXTS)
 def test_is_1_exactly_where_every_context_is_of_use(contexts: list[list[bool]]) -> None:
     """A padded chunk does not matter, a useless one does."""
-    assert (play(contexts).value == 1.0) == all(any(one) for one in contexts)
+    assert (play(contexts).value == 1.0) == all(any(context) for context in contexts)

@@ -66,7 +66,7 @@ def test_asks_twice_about_the_contexts_as_one_text() -> None:
 def test_sends_the_very_words_of_ragas() -> None:
     """One user turn each, equal byte by byte, braces and quotes in the data included."""
     requests = next(ragas_context_relevance.play(AWKWARD))
-    turns = [turn for one in requests for turn in one.prompt.messages(one.data)]
+    turns = [turn for request in requests for turn in request.prompt.messages(request.data)]
     assert [turn["role"] for turn in turns] == ["user", "user"]
     digests = [hashlib.sha256(turn["content"].encode()).hexdigest()[:16] for turn in turns]
     assert digests == RAGAS_TEXTS

@@ -41,15 +41,15 @@ def probed(nights: RetrievalNights, **retriever: Any) -> LostPassages:
 
 def stages(found: LostPassages) -> dict[str, str]:
     """The stage of each lost passage by its id."""
-    return {one.id: one.stage for one in found.passages}
+    return {passage.id: passage.stage for passage in found.passages}
 
 
 def test_a_deeper_k_gives_the_rank(nights: RetrievalNights) -> None:
     """The passages are at ranks 3 to 6, beyond the one that a question gets."""
     found = probed(nights)
     assert set(stages(found).values()) == {"below_cut"}
-    assert "rank 3" in next(one for one in found.passages if one.id == "p0").evidence
-    assert all(one.proven for one in found.passages)
+    assert "rank 3" in next(passage for passage in found.passages if passage.id == "p0").evidence
+    assert all(passage.proven for passage in found.passages)
 
 
 def test_the_tags_of_a_question_are_sent(nights: RetrievalNights) -> None:
@@ -70,7 +70,7 @@ def test_a_passage_that_its_own_text_does_not_find_is_gone(nights: RetrievalNigh
     """The index has no p0: neither the question nor the text itself finds it."""
     searching.index.remove("p0")
     found = probed(nights)
-    (one,) = (one for one in found.passages if one.id == "p0")
+    (one,) = (passage for passage in found.passages if passage.id == "p0")
     assert (one.stage, one.proven) == ("not_in_index", True)
 
 

@@ -78,8 +78,8 @@ def test_topics_keep_number_and_name_after_a_refit() -> None:
     """Other questions of the same subjects: the same topics."""
     first = fitted(make_questions(seed=1))
     again = fitted(make_questions(seed=2), before=first)
-    assert {(one.id, one.name) for one in again.topics} == {
-        (one.id, one.name) for one in first.topics
+    assert {(topic.id, topic.name) for topic in again.topics} == {
+        (topic.id, topic.name) for topic in first.topics
     }
 
 
@@ -157,7 +157,7 @@ def test_p_is_a_probability(seed: int) -> None:
 @given(st.text(max_size=300))
 def test_any_text_has_words(text: str) -> None:
     """Markup, other scripts and nonsense are words or nothing."""
-    assert all(one and one == one.casefold() for one in words_of(text))
+    assert all(word and word == word.casefold() for word in words_of(text))
 
 
 def night_rows(day: int, *, fallen: bool = False, own_topic: bool = False) -> list[dict[str, Any]]:
@@ -209,7 +209,7 @@ def test_rules_by_topic_work_without_tags(tmp_path: Path) -> None:
     assert not good.topics.fallen
     run(tmp_path, 3, night_rows(3))
     bad = run(tmp_path, 4, night_rows(4, fallen=True))
-    fired = [one for one in bad.findings if one.state == "firing" and one.segment]
+    fired = [finding for finding in bad.findings if finding.state == "firing" and finding.segment]
     assert len(fired) == 1
     assert fired[0].segment
     assert set(fired[0].segment.value.split(", ")) & set(words_of(SUBJECTS["network"]))
@@ -235,7 +235,7 @@ def test_a_tag_of_the_log_stays(tmp_path: Path) -> None:
     found = run(tmp_path, 2, night_rows(2, own_topic=True))
     assert found.topics
     assert found.topics.rows == {}
-    assert {str(one.segment) for one in found.segments} == {
+    assert {str(segment.segment) for segment in found.segments} == {
         "topic=mine",
         "topic=yours",
     }

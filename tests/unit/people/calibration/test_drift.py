@@ -117,9 +117,9 @@ def test_an_unchanged_judge_does_not_drift(bench: Bench) -> None:
     found = compare_calibrations(bench.files, bench.calibrate(), bench.calibrate())
     assert not found.drifted
     assert found.same_fingerprint
-    assert [one.units for one in found.metrics] == [80, 160, 54]
-    assert {one.changed.value for one in found.metrics} == {0.0}
-    assert {figure for one in found.metrics for figure in one.figures.values()} == {
+    assert [metric.units for metric in found.metrics] == [80, 160, 54]
+    assert {metric.changed.value for metric in found.metrics} == {0.0}
+    assert {figure for metric in found.metrics for figure in metric.figures.values()} == {
         Figure(value=0.0, low=0.0, high=0.0)
     }
 
@@ -159,7 +159,7 @@ def test_only_units_judged_both_times_are_compared(bench: Bench) -> None:
     rows[2]["labels"]["chunk_relevance"] = [1, 1]
     write_jsonl(bench.labelled, rows)
     found = compare_calibrations(bench.files, earlier, bench.calibrate())
-    assert [(one.metric, one.units) for one in found.metrics] == [
+    assert [(metric.metric, metric.units) for metric in found.metrics] == [
         ("context_relevance", 80 - 2),
         ("context_relevancy", 160 - 4),
         ("context_recall", 54 - 2),
@@ -170,7 +170,7 @@ def test_verdicts_that_were_not_had_are_not_compared(bench: Bench) -> None:
     """A judge that failed has not changed its mind."""
     silent = bench.calibrate(lambda metric, _: None if metric == "context_recall" else "{}")
     found = compare_calibrations(bench.files, silent, bench.calibrate())
-    assert {one.untold for one in found.metrics} == {"nothing_shared"}
+    assert {metric.untold for metric in found.metrics} == {"nothing_shared"}
     assert found.has_unknown
     assert not found.drifted
 
@@ -181,10 +181,10 @@ def test_an_outage_hides_no_drift(bench: Bench) -> None:
     outage = bench.calibrate(lambda metric, _: None if metric == "context_recall" else "{}")
     third = bench.calibrate(careless)
     silent, told = calibration_drifts(bench.files)
-    assert {one.untold for one in silent.metrics} == {"no_verdict"}
+    assert {metric.untold for metric in silent.metrics} == {"no_verdict"}
     assert (silent.drifted, silent.has_unknown, silent.later) == (False, True, outage.at)
     assert told.drifted
-    assert {one.earlier for one in told.metrics} == {first.at} == {told.earlier}
+    assert {metric.earlier for metric in told.metrics} == {first.at} == {told.earlier}
     assert (told.before, told.later) == (outage.at, third.at)
     assert load_history(bench.files).drifts == [silent, told]
 
@@ -195,8 +195,8 @@ def test_an_outage_of_one_metric_is_its_own(bench: Bench) -> None:
     second = bench.calibrate(lambda m, q: None if m == "context_recall" else right(m, q))
     bench.calibrate()
     silent, told = calibration_drifts(bench.files)
-    assert [one.untold for one in silent.metrics] == ["", "", "no_verdict"]
-    assert [one.earlier for one in told.metrics] == [second.at, second.at, first.at]
+    assert [metric.untold for metric in silent.metrics] == ["", "", "no_verdict"]
+    assert [metric.earlier for metric in told.metrics] == [second.at, second.at, first.at]
     assert told.earlier == second.at
 
 
@@ -207,7 +207,7 @@ def test_a_calibration_with_few_verdicts_is_passed_over(bench: Bench) -> None:
     bench.calibrate(careless)
     found = calibration_drifts(bench.files)[-1]
     assert found.drifted
-    assert {one.earlier for one in found.metrics} == {first.at}
+    assert {metric.earlier for metric in found.metrics} == {first.at}
 
 
 def test_few_questions_cannot_tell(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_all_figures_share_one_chance_of_a_false_alarm(bench: Bench) -> None:
         assert grades.p_value == pytest.approx(6 * 2 / 2**slips, abs=0.03)
         assert grades.drifted == told
     unchanged = compare_calibrations(bench.files, first, bench.calibrate())
-    assert {one.p_value for one in unchanged.metrics} == {1.0}
+    assert {metric.p_value for metric in unchanged.metrics} == {1.0}
 
 
 def test_a_judge_that_knows_the_whole_set_is_not_compared_across_sets(bench: Bench) -> None:
@@ -244,9 +244,9 @@ def test_a_judge_that_knows_the_whole_set_is_not_compared_across_sets(bench: Ben
         known.append(found.corpus)
     assert known[0] != known[1] == known[2]
     grown, same = calibration_drifts(bench.files)
-    assert {one.untold for one in grown.metrics} == {"set_changed"}
+    assert {metric.untold for metric in grown.metrics} == {"set_changed"}
     assert not grown.drifted
-    assert {one.untold for one in same.metrics} == {""}
+    assert {metric.untold for metric in same.metrics} == {""}
     assert not same.drifted
 
 
@@ -272,7 +272,7 @@ def test_units_of_older_versions_are_read(bench: Bench) -> None:
 def test_other_words_of_a_prompt_are_told(bench: Bench) -> None:
     """The judge may be the same, what it is asked is not."""
     first, second = bench.calibrate(), bench.calibrate()
-    reworded = [one.model_copy(update={"fingerprint": "other"}) for one in second.metrics]
+    reworded = [metric.model_copy(update={"fingerprint": "other"}) for metric in second.metrics]
     other = second.model_copy(update={"metrics": reworded})
     assert compare_calibrations(bench.files, first, second).same_fingerprint
     assert not compare_calibrations(bench.files, first, other).same_fingerprint

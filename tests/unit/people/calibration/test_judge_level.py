@@ -45,7 +45,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory, judge_process: JudgeServer) -
         patch.setenv("OPENAI_API_KEY", "testing")
         for _ in range(3):
             night = made.run()
-            assert all(one.level == "ok" for one in night.findings), night.findings
+            assert all(finding.level == "ok" for finding in night.findings), night.findings
     return folder
 
 
@@ -91,7 +91,7 @@ def test_both_at_once_are_both_told(after: Make) -> None:
     """A drop beyond what the judge explains fires, and says how much of it is the judge's."""
     made = after(RELEVANCE)
     night = made.run(strict=True, lost=0.5)
-    fired = {one.kind for one in night.findings if one.transition == "fired"}
+    fired = {finding.kind for finding in night.findings if finding.transition == "fired"}
     assert {"judge_drift", "metric"} <= fired
     (relevance,) = of_kind(night, "metric")
     assert relevance.explained == pytest.approx(0.1, abs=0.04)
@@ -112,7 +112,7 @@ def test_a_fall_that_no_rule_watches_is_none_by_the_judge_alone(after: Make) -> 
     made = after()
     assert made.run(strict=True).falls == []
     (fall,) = (
-        one for one in made.run(strict=True, lost=0.5).falls if one.metric == RELEVANCE["metric"]
+        fall for fall in made.run(strict=True, lost=0.5).falls if fall.metric == RELEVANCE["metric"]
     )
     assert fall.before - fall.now - fall.drop == pytest.approx(0.1, abs=0.04)
 
@@ -192,7 +192,7 @@ def test_the_trend_is_marked_where_the_judge_moved(after: Make) -> None:
     made = after(RELEVANCE)
     for _ in range(2):
         made.run(strict=True)
-    shown = {one.metric: one for one in trends(nights(open_store(made.settings)))}
+    shown = {trend.metric: trend for trend in trends(nights(open_store(made.settings)))}
     marked = [point.drifted for point in shown["context_relevance"].points]
     assert marked == [False, False, False, True, False]
     labels = [
@@ -229,7 +229,7 @@ def test_only_so_many_rows_and_the_metrics_of_the_night_are_judged(
     assert judge_drift_set(settings, open_store(settings), NOW) is None
     assert judge_server.stats()["requests"] == 20 * 2, "a grade for each context"
     (found,) = load_calibrations(open_store(settings))
-    assert [one.metric for one in found.metrics] == ["context_relevance"]
+    assert [metric.metric for metric in found.metrics] == ["context_relevance"]
 
 
 def test_a_judge_that_refuses_costs_the_night_nothing(

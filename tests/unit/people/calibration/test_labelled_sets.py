@@ -47,7 +47,7 @@ def good(folder: Path, row: dict[str, Any]) -> LabelledRow:
 
 def asked(folder: Path, metric: str, row: dict[str, Any]) -> list[LabelQuestion]:
     """What a judge is asked about the row for one metric."""
-    target = next(one for one in TARGETS if one.metric == metric)
+    target = next(target for target in TARGETS if target.metric == metric)
     return target.questions(good(folder, row))
 
 
@@ -238,7 +238,7 @@ def test_statements_belong_to_reference_or_response(tmp_path: Path) -> None:
 def test_without_a_question_only_support_is_asked(tmp_path: Path) -> None:
     """Relevance is relevance to a question; a claim can be checked without one."""
     row = {**GOOD, "user_input": " "}
-    counts = {one.metric: len(asked(tmp_path, one.metric, row)) for one in TARGETS}
+    counts = {target.metric: len(asked(tmp_path, target.metric, row)) for target in TARGETS}
     assert counts == {
         "context_relevance": 0,
         "context_relevancy": 0,
@@ -255,7 +255,7 @@ def test_without_contexts_nothing_is_asked(tmp_path: Path) -> None:
         relevant_sentences=[],
         chunk_relevance=[],
     )
-    assert not any(asked(tmp_path, one.metric, row) for one in TARGETS)
+    assert not any(asked(tmp_path, target.metric, row) for target in TARGETS)
 
 
 # Finding our sentences in the text
@@ -302,7 +302,7 @@ def test_rejected_rows_are_counted_and_the_rest_is_read(tmp_path: Path) -> None:
     bad = relabelled(GOOD, chunk_relevance=[1])
     path = write_jsonl(tmp_path / "set.jsonl", [GOOD, bad, bad, "{"])
     (found,) = read_sets(make_settings({}), [str(path)])
-    assert [one.labelled.row.id for one in found.rows] == ["row-0000"]
+    assert [row.labelled.row.id for row in found.rows] == ["row-0000"]
     assert found.rejected["labels: chunk_relevance: 1 entries for 2 contexts"] == 2
     assert found.rejected.total() == 3
 
@@ -320,7 +320,7 @@ def test_limit_is_of_rows_that_can_be_used(tmp_path: Path) -> None:
     """Of each set."""
     path = write_jsonl(tmp_path / "set.jsonl", ["{", *make_labelled(5)])
     (found,) = read_sets(make_settings({}), [str(path)], limit=2)
-    assert [one.labelled.row.id for one in found.rows] == ["row-0000", "row-0001"]
+    assert [row.labelled.row.id for row in found.rows] == ["row-0000", "row-0001"]
 
 
 def test_no_labelled_row_is_an_error_with_the_reason(tmp_path: Path) -> None:

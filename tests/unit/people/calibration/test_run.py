@@ -156,7 +156,7 @@ def test_a_metric_without_any_verdict_has_no_figure(tmp_path: Path, labelled: Pa
 def test_segments_by_run_and_language(tmp_path: Path, labelled: Path) -> None:
     """Where there are at least two of them; here all rows are English."""
     found = metric(hold(labelled, write_judge(tmp_path / "j.jsonl", labelled)), "context_relevance")
-    assert [(one.segment, one.units) for one in found.segments] == [
+    assert [(segment.segment, segment.units) for segment in found.segments] == [
         (Segment(tag="run", value="first"), 20),
         (Segment(tag="run", value="second"), 20),
     ]
@@ -169,7 +169,7 @@ def test_languages_are_told_apart(tmp_path: Path) -> None:
     ]
     found = metric(hold(write_jsonl(tmp_path / "set.jsonl", rows)), "context_relevance")
     languages = [one for one in found.segments if one.segment and one.segment.tag == "language"]
-    assert [(str(one.segment), one.units) for one in languages] == [
+    assert [(str(language.segment), language.units) for language in languages] == [
         ("language=fi", 24),
         ("language=sv", 24),
     ]

@@ -35,7 +35,7 @@ def _drifted(earlier: Calibration, later: Calibration) -> Drift:
 
 def _untold(drift: Drift, why: DriftUnknown) -> Drift:
     """The same, where nothing can be told."""
-    metrics = [MetricDrift(metric=one.metric, untold=why) for one in drift.metrics]
+    metrics = [MetricDrift(metric=metric.metric, untold=why) for metric in drift.metrics]
     return drift.model_copy(update={"metrics": metrics})
 
 
@@ -148,7 +148,7 @@ def test_only_the_newest_drift_of_tonights_judges_counts() -> None:
         *(calibration(week, judge="openai:x") for week in range(2)),
     )
     embedded = JudgeInfo(name="embedded (3 times)", fingerprint="f")
-    assert [(one.name, one.later.day) for one in known.newest_drifts(embedded)] == [
+    assert [(drift.name, drift.later.day) for drift in known.newest_drifts(embedded)] == [
         ("other", 9),
         ("towers", 16),
     ]

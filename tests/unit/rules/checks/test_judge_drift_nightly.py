@@ -126,7 +126,7 @@ def test_two_equal_judges_of_a_panel_have_a_record_each(
     values = settings.model_dump(exclude_unset=True, exclude={"judge"})
     panel = make_settings({**values, "judges": [judge, judge]})
     assert judged(panel) is None
-    names = [one.judge.name for one in load_calibrations(open_store(panel))]
+    names = [calibration.judge.name for calibration in load_calibrations(open_store(panel))]
     assert names == ["openai:gpt-4.1-mini", "openai:gpt-4.1-mini #2"]
     assert level_of(panel).level == "ok"
 

@@ -88,14 +88,14 @@ def calm(nights: Nights) -> Nights:
     """The same after three nights on which nothing changed."""
     for _ in range(3):
         night = nights.run()
-        assert all(one.level == "ok" for one in night.findings), night.findings
+        assert all(finding.level == "ok" for finding in night.findings), night.findings
     return nights
 
 
 def found(night: Manifest) -> tuple[Finding, Finding]:
     """What a night says of the labels, and of recall."""
-    (labels,) = [one for one in night.findings if one.kind == "stale_labels"]
-    (recall,) = [one for one in night.findings if one.kind == "metric"]
+    (labels,) = [finding for finding in night.findings if finding.kind == "stale_labels"]
+    (recall,) = [finding for finding in night.findings if finding.kind == "metric"]
     return labels, recall
 
 
@@ -123,8 +123,8 @@ def rewritten(number: int, row: dict[str, Any]) -> None:
     """Every document has another id and somewhat other words, which answer as well."""
     renamed(number, row)
     row["retrieved_contexts"] = [
-        one.replace(" may be ", " can and may be ").replace(" are to be ", " shall be ")
-        for one in row["retrieved_contexts"]
+        context.replace(" may be ", " can and may be ").replace(" are to be ", " shall be ")
+        for context in row["retrieved_contexts"]
     ]
 
 
@@ -219,7 +219,7 @@ def test_nothing_is_said_without_ids_or_nights(tmp_path: Path) -> None:
     nights = Nights(tmp_path)
     for _ in range(2):
         assert not [one for one in nights.run(renamed).findings if one.kind == "stale_labels"]
-    assert [one for one in nights.run(renamed).findings if one.kind == "stale_labels"]
+    assert [finding for finding in nights.run(renamed).findings if finding.kind == "stale_labels"]
 
 
 @given(st.integers(0, 400), st.integers(1, 400), st.integers(0, 400), st.integers(1, 400))

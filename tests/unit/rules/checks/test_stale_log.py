@@ -50,7 +50,7 @@ def evaluate(settings: Settings, tmp_path: Path) -> Evaluate:
 
 def the(manifest: Manifest, kind: str) -> Finding | None:
     """The night's finding of a kind, if it has one."""
-    return next((one for one in manifest.findings if one.kind == kind), None)
+    return next((finding for finding in manifest.findings if finding.kind == kind), None)
 
 
 def of_kind(manifest: Manifest, kind: str) -> Finding:
@@ -266,7 +266,7 @@ def test_days_off_are_never_missed(working: set[int], first: int, weeks: int) ->
     though one was published for trial."""
     days = [NIGHT + (first + number) * DAY for number in range(7 * weeks)]
     nights = [day for day in days if day.weekday() in working or day == days[0]]
-    assert not [day for day in nights if _missing(day, [one for one in nights if one < day])]
+    assert not [day for day in nights if _missing(day, [night for night in nights if night < day])]
 
 
 def test_a_daily_night_that_is_skipped_is_missed_after_two_weeks() -> None:

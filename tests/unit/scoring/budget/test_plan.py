@@ -39,7 +39,7 @@ def budgeted(
 
 def over(result: Result) -> dict[str, set[str]]:
     """The rows over budget, by metric."""
-    found: dict[str, set[str]] = {one.metric: set() for one in result.manifest.metrics}
+    found: dict[str, set[str]] = {metric.metric: set() for metric in result.manifest.metrics}
     for record in result.records():
         if record["status"] == Status.OVER_BUDGET:
             assert record["value"] is None
@@ -217,7 +217,7 @@ def test_a_sample_of_the_questions_is_judged(
     assert report.rows_over == len(missing["context_recall"])
     assert report.share == pytest.approx(1 - report.rows_over / 80)
     assert result.manifest.problems == []
-    assert not any(one.status.get("judge_failed") for one in result.manifest.metrics)
+    assert not any(metric.status.get("judge_failed") for metric in result.manifest.metrics)
 
 
 def test_sampled_rows_are_those_of_the_hash(judge_server: JudgeServer) -> None:
@@ -320,8 +320,8 @@ def test_a_night_keeps_its_plan(judge_server: JudgeServer, tmp_path: Path) -> No
     assert first.budget is not None
     assert 0 < first.budget.rows_over < 40
     assert judge_server.stats()["requests"] == first.budget.spent.requests <= 60
-    failures = [one for one in first.findings if one.kind == "judge_failures"]
-    assert {one.level for one in failures} == {"ok"}
+    failures = [finding for finding in first.findings if finding.kind == "judge_failures"]
+    assert {failure.level for failure in failures} == {"ok"}
     again = run_night(settings, NIGHT).manifest
     assert again.budget == first.budget
     assert judge_server.stats()["requests"] == first.budget.spent.requests

@@ -82,7 +82,7 @@ def test_the_second_night_is_drawn_by_the_first(
     settings = active()
     first, second = nights(settings)
     reports = [one.sample for one in (first, second)]
-    assert all(one is not None and one.draw == "active" for one in reports)
+    assert all(report is not None and report.draw == "active" for report in reports)
     assert reports[0] is not None
     assert "too few rows" in reports[0].uniform[RELEVANCE]
     assert "with equal chances" in active_text(reports[0], first.metrics)
@@ -100,7 +100,7 @@ def test_the_second_night_is_drawn_by_the_first(
     assert relevance(second).mean == pytest.approx(relevance(first).mean, abs=0.02)
     shared = sum(group.compared)
     assert 0.7 * JUDGED < shared < JUDGED
-    (finding,) = [one for one in second.findings if one.kind == "metric"]
+    (finding,) = [finding for finding in second.findings if finding.kind == "metric"]
     assert f"over the same {shared} questions" in finding.message
     assert finding.state == "ok"
     page = (tmp_path / f"store/dashboard/{second.date}/index.html").read_text()
@@ -117,11 +117,11 @@ def test_scores_have_their_inclusion_probabilities(
     scores = [
         one for path in sorted(folder.rglob("*.parquet")) for one in pq.read_table(path).to_pylist()
     ]
-    judged = [one for one in scores if one["status"] == "scored"]
+    judged = [score for score in scores if score["status"] == "scored"]
     assert len(judged) == JUDGED
     assert sum(1 / one["probability"] for one in judged) == pytest.approx(ROWS, rel=0.05)
-    others = [one for one in scores if one["status"] == "not_sampled"]
-    assert {(one["probability"], one["compared"]) for one in others} == {(None, None)}
+    others = [score for score in scores if score["status"] == "not_sampled"]
+    assert {(other["probability"], other["compared"]) for other in others} == {(None, None)}
 
 
 def test_cheap_scores_are_computed_once(

@@ -50,9 +50,9 @@ def sampling(server: JudgeServer, sample: dict[str, Any] | None, **more: Any) ->
 def by_status(result: Result, metric: str, status: Status) -> set[str]:
     """The rows with a status."""
     return {
-        one["id"]
-        for one in result.records()
-        if (one["metric"], one["status"]) == (metric, status.value)
+        record["id"]
+        for record in result.records()
+        if (record["metric"], record["status"]) == (metric, status.value)
     }
 
 
@@ -77,8 +77,8 @@ def test_judged_rows_have_the_scores_that_a_full_run_gives(judge_server: JudgeSe
     rows = make_rows(40, good=0.75)
     whole = evaluate(rows, METRICS, settings=sampling(judge_server, None))
     part = evaluate(rows, METRICS, settings=sampling(judge_server, {"rows": 15}))
-    values = {(one["id"], one["metric"]): one["value"] for one in whole.records()}
-    judged = [one for one in part.records() if one["status"] == "scored"]
+    values = {(record["id"], record["metric"]): record["value"] for record in whole.records()}
+    judged = [record for record in part.records() if record["status"] == "scored"]
     assert len(judged) == 30
     assert all(one["value"] == values[one["id"], one["metric"]] for one in judged)
     assert {one.fingerprint for one in whole.manifest.metrics} == {
@@ -140,7 +140,7 @@ def test_segments_are_sampled_means_too(judge_server: JudgeServer) -> None:
     rows = make_rows(120, good=0.75)
     sample = {"rows": 40, "strata": ["channel"]}
     result = evaluate(rows, ["context_recall"], settings=sampling(judge_server, sample))
-    found = {str(one.segment): one for one in result.manifest.segments}
+    found = {str(segment.segment): segment for segment in result.manifest.segments}
     assert {name: one.scored for name, one in found.items() if "channel" in name} == {
         "channel=app": 20,
         "channel=web": 20,
@@ -305,7 +305,7 @@ def test_what_was_drawn_stands_beside_the_rows(
     settings = nightly({"rows": 10})
     first = run_night(settings, NIGHT).manifest
     (path,) = (tmp_path / "store/rows").rglob("sample.json")
-    assert [len(one["marks"]) for one in json.loads(path.read_text())["groups"]] == [10, 10]
+    assert [len(group["marks"]) for group in json.loads(path.read_text())["groups"]] == [10, 10]
     asked = judge_server.stats()["requests"]
     again = run_night(settings, NIGHT).manifest
     assert (again.run, again.metrics) == (first.run, first.metrics)
@@ -420,7 +420,7 @@ def test_the_embedded_judge_lets_replies_through_between_two_rows() -> None:
     plan = SamplePlan(groups=(Group(metrics=("guessed",), rows=300, judged=1, marks=marks),))
     panel = SampledPanel([Member(a_broker(Away()))], "mean", None, plan, embedded)
     scores = asyncio.run(score_all())
-    assert Counter(one["guessed"].status for one in scores) == {"scored": 1, "not_sampled": 299}
+    assert Counter(score["guessed"].status for score in scores) == {"scored": 1, "not_sampled": 299}
     assert len(computed) == 300
     assert done_by_then == [pytest.approx(turns / 2, abs=turns / 2)]
 
@@ -474,8 +474,8 @@ def test_a_metric_that_the_embedded_judge_cannot_answer_is_sampled_all_the_same(
     panel = SampledPanel([Member(a_broker(judge))], "mean", None, plan, embedded)
     rows = [LogRow("a", "When?", ()), LogRow("b", "", ())]
     scores = [asyncio.run(panel.score([unknown], row))["unknown"] for row in rows]
-    assert [one.status for one in scores] == [Status.NOT_SAMPLED, Status.NOT_APPLICABLE]
-    assert [one.cheap for one in scores] == [None, None]
+    assert [score.status for score in scores] == [Status.NOT_SAMPLED, Status.NOT_APPLICABLE]
+    assert [score.cheap for score in scores] == [None, None]
     assert not judge.asked
 
 
@@ -495,7 +495,7 @@ def test_a_budget_that_is_too_small_for_the_sample_is_warned_of(
         "budget": make_settings({"budget": {"max_requests": 40}}).budget,
     }
     manifest = run_night(nightly({"rows": 24}).model_copy(update=changed), NIGHT).manifest
-    told = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert any("but alert rules need 14: they will have no_data" in one for one in told), told
     notes = find_night_status(manifest).notes
     assert manifest.budget is not None
