@@ -1,4 +1,4 @@
-"""Conformance tests for plugins: what every metric, preset, judge, check and target must hold.
+"""Conformance tests: what every metric, preset, judge, check, channel and target must hold.
 
 A plugin's own tests call the check of its kind, as in `check_metric(brevity)`. It raises
 AssertionError with what does not hold. The plugins of this project pass the same checks.
@@ -18,11 +18,18 @@ from typing import Any, NoReturn
 
 from pydantic import SecretStr
 
-from ragmetrics.config import AlertSettings, JudgeKind, JudgeSettings, field_docstrings
-from ragmetrics.delivery import EvaluationResult, TargetError, TargetKind
+from ragmetrics.config import (
+    AlertSettings,
+    ChannelSettings,
+    JudgeKind,
+    JudgeSettings,
+    field_docstrings,
+)
+from ragmetrics.delivery import ChannelKind, EvaluationResult, TargetError, TargetKind, Unconfirmed
 from ragmetrics.errors import JudgeError, Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus, HashedEmbedder, JudgeParts, LexicalJudge
 from ragmetrics.logs import LogSet, Place, Preset, Skipped, interpret
+from ragmetrics.messages import Message, Note
 from ragmetrics.metrics import GRADE, Metric
 from ragmetrics.records import (
     FIELDS,
@@ -212,6 +219,31 @@ def check_target(kind: TargetKind) -> None:
             error = _raises(kind, url, environment, f"{status} {body!r} is no confirmation")
             _hold("secret-of-" not in str(error), "no error contains a key")
             _hold(error.transient is (status == 503), f"{status} is transient only if it is 503")
+
+
+def check_channel(kind: ChannelKind) -> None:
+    """Raise AssertionError unless a channel confirms nothing that its service did not, tells what a
+    repetition may change, and shows nothing of the address.
+    """
+    settings = kind.settings.model_validate({"kind": kind.name, "url_env": "TEAM_URL"})
+    _hold("secret" in kind.sample, "the address of its sample has `secret` in its path")
+    for status in (401, 503):
+        with _server(status, b"", []) as url:
+            error = _unconfirmed(kind, settings, url.removeprefix("http://"))
+        _hold(error.transient is (status == 503), f"{status} is transient only if it is 503")
+    _hold(_unconfirmed(kind, settings, "127.0.0.1:9").transient, "no connection is transient")
+
+
+def _unconfirmed(kind: ChannelKind, settings: ChannelSettings, host: str) -> Unconfirmed:
+    """The error of sending one message to a server."""
+    try:
+        kind.send(
+            Message("Alert", [Note("low")]), settings, SecretStr(kind.sample.format(host=host))
+        )
+    except Unconfirmed as error:
+        _hold("secret" not in str(error), "no error contains the address")
+        return error
+    raise AssertionError("this does not hold: an error of the service is no confirmation")
 
 
 def _hold(condition: bool, what: str) -> None:

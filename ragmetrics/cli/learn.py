@@ -17,8 +17,9 @@ from ragmetrics.cli.options import (
     print_json,
     settings_here,
 )
+from ragmetrics.cli.output.summary import number
 from ragmetrics.dashboard import plural
-from ragmetrics.text import clean, number
+from ragmetrics.text import clean
 
 if TYPE_CHECKING:
     from ragmetrics.records import Figure, LastNight, LearnedModel, LearnedPrompt

@@ -46,7 +46,9 @@ from .judge import (
     file_and_judge as file_and_judge,
 )
 from .alerts import (
+    CHANNELS as CHANNELS,
     AlertSettings as AlertSettings,
+    ChannelSettings as ChannelSettings,
     Rule as Rule,
     drop_name as drop_name,
     least_name as least_name,

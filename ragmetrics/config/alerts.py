@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
 from ragmetrics.config.judge import SettingsModel, repeated
+from ragmetrics.plugins import Kind, UnusablePlugin
 
 DECLINE_SHARE = 0.25
 """Share of the false alarms for slow declines; the rules have the rest."""
@@ -123,14 +125,42 @@ def drop_name(max_drop: float, versus: str) -> str:
     return f"max_drop {max_drop:g} versus {versus}"
 
 
+CHANNELS: Kind[Any] = Kind(
+    "ragmetrics.channels",
+    "ragmetrics.delivery.channel_kinds",
+    "ragmetrics.delivery.channel:ChannelKind",
+    "channel",
+)
+
+
 class ChannelSettings(SettingsModel):
-    """One service that Apprise supports. Its address is a secret, so the settings name only the
+    """One service that gets messages. Its address is a secret, so the settings name only the
     environment variable that holds it."""
 
+    kind: str = "apprise"
+    """`apprise` for any service that Apprise supports, `slack_webhook`, or a channel of another
+    package, which may have more keys."""
     url_env: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
     """The environment variable that holds the address, such as mailtos://... or msteams://..."""
     severity: Literal["critical", "warning"] = "warning"
     """The lowest severity that is sent there."""
+
+
+def _of_kind(value: object) -> object:
+    """An entry of `channels` as the settings of its kind. One that cannot be loaded has the usual
+    keys: it is told where messages are sent, and the night goes on.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    kind = value.get("kind", ChannelSettings.model_fields["kind"].default)
+    if kind not in CHANNELS.names:
+        raise ValueError(f"no channel {kind!r}; there are: {', '.join(CHANNELS.names)}")
+    try:
+        model: type[ChannelSettings] = CHANNELS.find(kind).settings
+    except UnusablePlugin:
+        value = {key: value[key] for key in value if key in ChannelSettings.model_fields}
+        model = ChannelSettings
+    return model.model_validate(value)
 
 
 class AlertSettings(SettingsModel):
@@ -183,7 +213,7 @@ class AlertSettings(SettingsModel):
     set."""
     slack_token_env: str = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
     """The environment variable with the bot's token."""
-    channels: tuple[ChannelSettings, ...] = ()
+    channels: tuple[Annotated[SerializeAsAny[ChannelSettings], BeforeValidator(_of_kind)], ...] = ()
     """Other services that get the messages."""
 
     @field_validator("false_alarms", mode="before")

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from markupsafe import escape
 
-from ragmetrics import text as plain
-from ragmetrics.text import NO_CHANGE, NO_VALUE, digits_of, drop_words, finite, sentences, slug
+from ragmetrics.records import NO_CHANGE, WIDE, drop_words
+from ragmetrics.text import NO_VALUE, finite, sentences, slug
 
 LONGEST = 4_000
 """Characters of one text that are shown; a longer text is cut and says so."""
@@ -37,7 +37,14 @@ def number(value: float | None, digits: int = 3) -> str:
 
     A mean has three digits on every page, so it is the same number everywhere.
     """
-    return _minus(plain.number(value, digits))
+    value = finite(value)
+    return NO_VALUE if value is None else _minus(f"{value:z.{digits}f}")
+
+
+def digits(low: float | None, high: float | None) -> int:
+    """Digits after the point: three, or two if the interval is wide."""
+    low, high = finite(low), finite(high)
+    return 2 if low is not None and high is not None and high - low >= WIDE else 3
 
 
 def p_value(value: float | None) -> str:
@@ -50,8 +57,8 @@ def p_value(value: float | None) -> str:
 
 def signed(value: float, digits: int = 3) -> str:
     """A change with its sign: `+0.012`, `−0.231`; `no change` if it rounds to 0."""
-    told = plain.signed(value, digits)
-    return _minus(told) if float(told) else NO_CHANGE
+    text = f"{value:+.{digits}f}"
+    return _minus(text) if float(text) else NO_CHANGE
 
 
 def drop(value: float, low: float | None, high: float | None) -> tuple[str, str]:
@@ -62,7 +69,9 @@ def drop(value: float, low: float | None, high: float | None) -> tuple[str, str]
 
 def interval(low: float | None, high: float | None, digits: int = 3) -> str:
     """`[0.881, 0.943]`; empty if there is no interval."""
-    return _minus(plain.interval(low, high, digits))
+    if finite(low) is None or finite(high) is None:
+        return ""
+    return f"[{number(low, digits)}, {number(high, digits)}]"
 
 
 def moved(by: float, low: float | None, high: float | None) -> tuple[str, str]:
@@ -72,8 +81,8 @@ def moved(by: float, low: float | None, high: float | None) -> tuple[str, str]:
     low, high = finite(low), finite(high)
     if low is None or high is None:
         return signed(by), ""
-    exact = digits_of(low, high)
-    return signed(by, exact), _minus(plain.signed_interval(low, high, exact))
+    exact = digits(low, high)
+    return signed(by, exact), _minus(f"[{low:+z.{exact}f}, {high:+z.{exact}f}]")
 
 
 def count(value: int) -> str:

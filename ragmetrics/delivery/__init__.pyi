@@ -62,6 +62,9 @@ from .message_samples import (
 from .missed_nights import (
     with_missed_nights as with_missed_nights,
 )
+from .channel import (
+    ChannelKind as ChannelKind,
+)
 from .notification_channels import (
     channels as channels,
 )

@@ -2,7 +2,7 @@
 
     slack      a webhook: one message a night
                a bot: fired alerts as a message, their updates in that message's thread
-    URL_ENV    any service that Apprise supports: one message a night, from a severity on
+    URL_ENV    a service of `channel_kinds/`: one message a night, from a severity on
 
 Each channel has its own messages in the outbox, so a failed channel repeats no others.
 """
@@ -13,16 +13,19 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pydantic import SecretStr
 
-from ragmetrics.config import AlertSettings, api_key
+from ragmetrics.config import CHANNELS, AlertSettings, ChannelSettings, api_key
+from ragmetrics.delivery.channel import ChannelKind
 from ragmetrics.delivery.slack_threads import load_threads
-from ragmetrics.delivery.timeouts import Unconfirmed
+from ragmetrics.delivery.timeouts import Unconfirmed, redact_secrets
 from ragmetrics.messages import FORMATS, Message, Tone
+from ragmetrics.plugins import UnusablePlugin
 from ragmetrics.records import Finding, Severity
 from ragmetrics.storage import Files
+from ragmetrics.text import shorten
 
 SLACK = "slack"
 MOST_THREADS = 5
@@ -85,7 +88,7 @@ class SlackWebhook:
         from ragmetrics.delivery.webhook import send
 
         if (webhook := self.webhook) is not None:
-            _in_any_form(message, lambda one: send(one, webhook))
+            in_any_form(message, lambda one: send(one, webhook))
 
     def verify(self) -> str:
         """Ask Slack whether it knows the webhook."""
@@ -137,7 +140,7 @@ class SlackBot:
         """Post it in the channel or its thread."""
         from ragmetrics.delivery.slack_bot import Bot
 
-        _in_any_form(message, Bot(self.token, self.channel, self.files).send)
+        in_any_form(message, Bot(self.token, self.channel, self.files).send)
 
     def verify(self) -> str:
         """Ask Slack whose token it is."""
@@ -148,11 +151,15 @@ class SlackBot:
 
 @dataclass(frozen=True)
 class Service:
-    """A service that Apprise supports; `name` is the variable that contains its address."""
+    """A service of `alerts: channels`, by its kind."""
 
-    name: str
+    settings: ChannelSettings
     address: SecretStr | None
-    severity: Severity
+
+    @property
+    def name(self) -> str:
+        """The variable that contains its address."""
+        return self.settings.url_env
 
     @property
     def missing_variable(self) -> str:
@@ -161,26 +168,38 @@ class Service:
 
     def accepts(self, severity: Severity) -> bool:
         """Severities from the configured one on."""
-        return severity == "critical" or self.severity == "warning"
+        return severity == "critical" or self.settings.severity == "warning"
 
     def messages(self, findings: Sequence[Finding], compose: ComposeMessage) -> list[Message]:
         """One message of the findings that are severe enough."""
-        severe = [one for one in findings if self.accepts(one.severity)]
+        severe = [finding for finding in findings if self.accepts(finding.severity)]
         message = compose(severe)
         return [replace(message, tone=tone_of(severe))] if message else []
 
     def send(self, message: Message) -> None:
         """Send it."""
-        from ragmetrics.delivery.apprise_channel import send
-
-        if self.address is not None:
-            send(message, self.name, self.address)
+        if (address := self.address) is not None:
+            self._call(lambda kind: kind.send(message, self.settings, address), address)
 
     def verify(self) -> str:
-        """Check that Apprise supports the address."""
-        from ragmetrics.delivery.apprise_channel import verify
+        """Look at the address."""
+        if (address := self.address) is None:
+            return f"{self.name} is not set"
+        return str(self._call(lambda kind: kind.verify(self.settings, address), address))
 
-        return verify(self.name, self.address) if self.address else f"{self.name} is not set"
+    def _call(self, act: Callable[[ChannelKind], Any], address: SecretStr) -> Any:
+        """Let the kind act. Whatever goes wrong in it is an error of this channel alone, without
+        the address.
+        """
+        try:
+            return act(CHANNELS.find(self.settings.kind))
+        except UnusablePlugin as error:
+            raise Unconfirmed(f"{self.name}: {error}") from None
+        except Unconfirmed:
+            raise
+        except Exception as error:
+            said = redact_secrets(shorten(repr(error)), [address.get_secret_value()])
+            raise Unconfirmed(f"{self.name}: channel {self.settings.kind} failed: {said}") from None
 
 
 def channels(
@@ -189,10 +208,7 @@ def channels(
     """The channels of the settings, Slack first."""
     return [
         slack_channel(settings, files, environment),
-        *(
-            Service(one.url_env, api_key(one.url_env, environment), one.severity)
-            for one in settings.channels
-        ),
+        *(Service(chosen, api_key(chosen.url_env, environment)) for chosen in settings.channels),
     ]
 
 
@@ -215,7 +231,7 @@ def tone_of(findings: Sequence[Finding]) -> Tone:
     return "failure" if any(one.severity == "critical" for one in bad) else "warning"
 
 
-def _in_any_form(message: Message, send: Callable[[Message], None]) -> None:
+def in_any_form(message: Message, send: Callable[[Message], None]) -> None:
     """Send a message; as plain text where Slack refuses its blocks, as a retry would not help."""
     try:
         send(message)

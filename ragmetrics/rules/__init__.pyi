@@ -39,7 +39,7 @@ from .topic_changes import (
 from .unwatched_drops import (
     find_unwatched_drops as find_unwatched_drops,
 )
-from .check import (
+from .night_check import (
     CHECKS as CHECKS,
     Limit as Limit,
     Tonight as Tonight,

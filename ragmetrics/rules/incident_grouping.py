@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from ragmetrics.records import Finding, Manifest, Severity, State, Transition
-from ragmetrics.rules.check import check_of
+from ragmetrics.rules.night_check import check_of
 
 _NAMED = 4
 """Most names in the line of explained findings."""

@@ -11,18 +11,18 @@ from dataclasses import replace
 from ragmetrics.config import AlertSettings, Rule, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.records import TOPIC, Finding, Manifest, Segment, Summary
-from ragmetrics.rules.check import (
+from ragmetrics.rules.context import NightContext
+from ragmetrics.rules.drop_rules import check_drop, check_min, with_links
+from ragmetrics.rules.escalation import escalate
+from ragmetrics.rules.level_series import spread_of_nights
+from ragmetrics.rules.min_test import with_min_chance
+from ragmetrics.rules.night_check import (
     RULES_ORDER,
     check_limits,
     check_of,
     evaluate_checks,
     suppresses_rules,
 )
-from ragmetrics.rules.context import NightContext
-from ragmetrics.rules.drop_rules import check_drop, check_min, with_links
-from ragmetrics.rules.escalation import escalate
-from ragmetrics.rules.level_series import spread_of_nights
-from ragmetrics.rules.min_test import with_min_chance
 from ragmetrics.rules.rule_check import RuleCheck, decide
 from ragmetrics.rules.tag_means import with_tag_means
 from ragmetrics.scoring import MetricScores, chosen_metrics, find_segments, summarise

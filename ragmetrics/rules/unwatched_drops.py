@@ -13,11 +13,11 @@ from statistics import fmean
 
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.records import ComparedMeans, Finding, Manifest, Summary, UnwatchedDrop
-from ragmetrics.rules.check import suppresses_rules
 from ragmetrics.rules.context import Baseline, NightContext
 from ragmetrics.rules.golden_dates import one_sided_questions, without_questions
 from ragmetrics.rules.judge_drift import drop_without_drift
 from ragmetrics.rules.judge_movement import level_between
+from ragmetrics.rules.night_check import suppresses_rules
 from ragmetrics.rules.question_mix import RowSelection, without_mix
 from ragmetrics.rules.rule_check import can_fall
 from ragmetrics.rules.rules import DEFAULT_RULES

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.config import JUDGES, PRESETS, TARGETS
+from ragmetrics.config import CHANNELS, JUDGES, PRESETS, TARGETS
 from ragmetrics.metrics import METRICS
 from ragmetrics.rules import CHECKS
 
 
 def forget_plugins() -> None:
     """Look for installed packages again."""
-    for kind in (METRICS, PRESETS, TARGETS, CHECKS, JUDGES):
+    for kind in (METRICS, PRESETS, TARGETS, CHECKS, JUDGES, CHANNELS):
         kind.forget()
 
 

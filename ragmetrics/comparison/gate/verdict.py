@@ -28,6 +28,7 @@ from ragmetrics.records import (
     Source,
     StageShare,
     Verdict,
+    drop_text,
     stage_words,
 )
 from ragmetrics.stats import (
@@ -43,7 +44,7 @@ from ragmetrics.stats import (
     widen_difference,
     with_movement,
 )
-from ragmetrics.text import clean, drop_text
+from ragmetrics.text import clean
 
 _LONGEST = 500
 _NUMBERS = ("before", "after", "drop", "low", "high", "upper", "detectable")

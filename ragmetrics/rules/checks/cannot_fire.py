@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ragmetrics.config import Rule, drop_name
 from ragmetrics.records import Finding
-from ragmetrics.rules.check import Sample, Tonight, check
 from ragmetrics.rules.context import NightContext
+from ragmetrics.rules.night_check import Sample, Tonight, check
 from ragmetrics.rules.rule_check import RuleCheck, most_rows
 from ragmetrics.rules.rule_reach import Known, why_it_cannot_fire
 

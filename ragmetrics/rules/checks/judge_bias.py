@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragmetrics.records import BIASED, Finding, Manifest, PeopleMean
-from ragmetrics.rules.check import Sample, Tonight, check
+from ragmetrics.rules.night_check import Sample, Tonight, check
 
 _RULE = "the judge says what people would say"
 

@@ -12,10 +12,10 @@ from typing import Any
 from ragmetrics.metrics import label_targets
 from ragmetrics.people import FEWEST_QUESTIONS
 from ragmetrics.records import Drift, Figure, Finding, Level, Manifest, MetricDrift
-from ragmetrics.rules.check import Sample, Tonight, check
 from ragmetrics.rules.context import NightContext
 from ragmetrics.rules.judge_drift import NIGHTS, SURE
 from ragmetrics.rules.judge_movement import level_between
+from ragmetrics.rules.night_check import Sample, Tonight, check
 from ragmetrics.rules.unjudged import are_alike
 from ragmetrics.stats import Drop, MeanDifference, with_movement
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragmetrics.records import Finding, Level, Manifest, Status, Summary
-from ragmetrics.rules.check import Limit, Sample, Tonight, check, check_of
+from ragmetrics.rules.night_check import Limit, Sample, Tonight, check, check_of
 from ragmetrics.rules.unjudged import are_alike, lacks_data
 from ragmetrics.text import finite
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
 from ragmetrics.records import Finding
-from ragmetrics.rules.check import Sample, Tonight, check
+from ragmetrics.rules.night_check import Sample, Tonight, check
 
 _WEEK = timedelta(days=7)
 _DAY = timedelta(days=1)

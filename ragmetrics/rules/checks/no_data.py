@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragmetrics.records import Finding
-from ragmetrics.rules.check import Sample, Tonight, check
+from ragmetrics.rules.night_check import Sample, Tonight, check
 from ragmetrics.rules.unjudged import is_for_lack_of_logs
 
 RULE = "every log file is present and complete"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragmetrics.records import Finding, Manifest
-from ragmetrics.rules.check import Limit, Sample, Tonight, check, suppresses_rules
+from ragmetrics.rules.night_check import Limit, Sample, Tonight, check, suppresses_rules
 from ragmetrics.rules.unjudged import lacks_rows
 
 _LOGS = "s3://example/logs/dt=2026-11-19/"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ragmetrics.records import Finding, Level, Manifest, Source
-from ragmetrics.rules.check import Limit, Sample, Tonight, check
+from ragmetrics.rules.night_check import Limit, Sample, Tonight, check
 from ragmetrics.rules.unjudged import is_for_lack_of_logs
 
 _NEW_OF = 7

@@ -16,7 +16,6 @@ from pydantic import SecretStr
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.delivery import (
     Unconfirmed,
-    apprise_channel,
     delivery as deliver,
     load_alerts,
     notification_channels as channels,
@@ -26,6 +25,7 @@ from ragmetrics.delivery import (
     webhook,
 )
 from ragmetrics.delivery.alert_store import Undelivered
+from ragmetrics.delivery.notification_channels import Service
 from ragmetrics.delivery.slack_bot import API
 from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.delivery.timeouts import redact_secrets, with_timeout
@@ -210,14 +210,14 @@ def test_what_a_service_refuses_lets_the_next_message_try(
         ]
         outbox.add_messages(files, waits)
         team.status, sent = status, list[str]()
-        send = apprise_channel.send
+        send = Service.send
 
-        def noting(message: Message, *given: Any, sent: list[str] = sent, send: Any = send) -> None:
+        def noting(to: Service, message: Message, sent: list[str] = sent, send: Any = send) -> None:
             sent.append(message.text)
-            send(message, *given)
+            send(to, message)
 
         with monkeypatch.context() as noted:
-            noted.setattr(apprise_channel, "send", noting)
+            noted.setattr(Service, "send", noting)
             assert len(told(files, of(1, "ok")).errors) == 1
         assert len(sent) == tries, status
         outbox.remove_messages(files, waits)

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.config import Settings, make_settings
+from ragmetrics.config import ChannelSettings, Settings, make_settings
 from ragmetrics.delivery import (
-    apprise_channel,
     delivery as deliver,
     load_alerts,
     notify_channels,
@@ -259,9 +258,13 @@ def test_without_apprise_the_error_says_what_to_install(monkeypatch: pytest.Monk
 
     from pydantic import SecretStr
 
+    from ragmetrics.delivery.channel_kinds import apprise
+
     monkeypatch.setitem(sys.modules, "apprise", None)
     with pytest.raises(RagmetricsError, match=r"retrieval-nightly\[channels\]"):
-        apprise_channel.send(Message("a", []), "TEAM_URL", SecretStr("json://localhost"))
+        apprise.send(
+            Message("a", []), ChannelSettings(url_env="TEAM_URL"), SecretStr("json://localhost")
+        )
 
 
 # The words
@@ -303,9 +306,9 @@ def test_as_text() -> None:
 def test_as_markdown() -> None:
     """Styles as there, with what users wrote escaped."""
     assert body("markdown") == (
-        "demo, night of 2026-11-19\n\n"
-        "**a** in b  \n- **Mean**: 0.9 → 0.8\n\n"
-        "**Worst**  \n- “how?” (q\\_1)  \n- c \\<d\\>\n\n"
+        "demo, night of 2026-11-19  \n  \n"
+        "**a** in b  \n- **Mean**: 0.9 → 0.8  \n  \n"
+        "**Worst**  \n- “how?” (q\\_1)  \n- c \\<d\\>  \n  \n"
         "[Open the dashboard](<https://example.org/x>)  \nStore: s3://bucket/x"
     )
 

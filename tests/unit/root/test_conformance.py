@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from ragmetrics.config import JUDGES, PRESETS, TARGETS
+from ragmetrics.config import CHANNELS, JUDGES, PRESETS, TARGETS
 from ragmetrics.metrics import METRICS
 from ragmetrics.rules import CHECKS
-from ragmetrics.testing import check_check, check_judge, check_metric, check_preset, check_target
+from ragmetrics.testing import (
+    check_channel,
+    check_check,
+    check_judge,
+    check_metric,
+    check_preset,
+    check_target,
+)
 
 
 @pytest.mark.parametrize("name", METRICS.bundled_names)
@@ -42,3 +49,10 @@ def test_targets(name: str) -> None:
 def test_judges(name: str) -> None:
     """A kind of judge is one file, and no answer of a server ends a night."""
     check_judge(JUDGES.find(name))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", CHANNELS.bundled_names)
+def test_channels(name: str) -> None:
+    """A channel is one file, which confirms only what its service did."""
+    check_channel(CHANNELS.find(name))

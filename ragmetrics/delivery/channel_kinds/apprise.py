@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from ragmetrics.config import ChannelSettings
+from ragmetrics.delivery.channel import ChannelKind
 from ragmetrics.delivery.timeouts import Unconfirmed, redact_secrets
 from ragmetrics.messages import FORMATS, Format, Message
 from ragmetrics.text import clean
@@ -23,17 +25,13 @@ _REFUSED = re.compile(r"\berror=4(?!08|29)\d\d\b")
 """Log text of Apprise's services for a status that no retry changes."""
 
 
-class ChannelError(Unconfirmed):
-    """A service did not confirm a message."""
-
-
-def send(message: Message, name: str, address: SecretStr) -> None:
+def send(message: Message, settings: ChannelSettings, address: SecretStr) -> None:
     """Send to one service; return only when it confirmed.
 
     The text has the service's preferred format, or that of `?format=` in the address, and is cut to
-    the service's limit. Raises ChannelError, whose text contains nothing of the address.
+    the service's limit. Raises Unconfirmed, whose text contains nothing of the address.
     """
-    url = address.get_secret_value()
+    name, url = settings.url_env, address.get_secret_value()
     with _logged() as lines:
         service = _service(name, url)
         from apprise import Apprise, NotifyType  # as _service did
@@ -51,15 +49,15 @@ def send(message: Message, name: str, address: SecretStr) -> None:
     if not sent:
         said = "; ".join(lines)
         reason = clean(redact_secrets(said, [url]), 300) or "no reason given"
-        raise ChannelError(
+        raise Unconfirmed(
             f"{name} did not take the message: {reason}", transient=not _REFUSED.search(said)
         )
 
 
-def verify(name: str, address: SecretStr) -> str:
-    """Check an address without a message. Raises ChannelError for one that cannot be used."""
+def verify(settings: ChannelSettings, address: SecretStr) -> str:
+    """Check an address without a message. Raises Unconfirmed for one that cannot be used."""
     with _logged():
-        service = _service(name, address.get_secret_value())
+        service = _service(settings.url_env, address.get_secret_value())
     return f"an address of {service.service_name}; it was not asked, as that would send a message"
 
 
@@ -67,11 +65,11 @@ def _service(name: str, url: str) -> NotifyBase:
     try:
         from apprise import Apprise, AppriseAsset
     except ImportError:
-        raise ChannelError(f"{name}: Apprise is missing: {install_extra('channels')}") from None
+        raise Unconfirmed(f"{name}: Apprise is missing: {install_extra('channels')}") from None
     asset = AppriseAsset(app_id="ragmetrics", app_desc="ragmetrics", async_mode=False)
     service = Apprise.instantiate(url, asset=asset)
     if service is None:
-        raise ChannelError(
+        raise Unconfirmed(
             f"{name}: not an address that Apprise supports, as mailtos://user:password@host or "
             "msteams://...: see its list of services"
         )
@@ -106,4 +104,4 @@ def _logged() -> Iterator[list[str]]:
         logger.removeHandler(handler)
 
 
-__all__ = ["ChannelError", "send", "verify"]
+apprise = ChannelKind("apprise", send, verify, "json://{host}/secret")

@@ -1,4 +1,4 @@
-"""rules/check.py: checks of a night, those of other packages too."""
+"""rules/night_check.py: checks of a night, those of other packages too."""
 
 from __future__ import annotations
 

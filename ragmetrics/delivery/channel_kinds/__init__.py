@@ -1,0 +1,1 @@
+"""The channels that `alerts: channels` can name: each module has one, of its own name."""
