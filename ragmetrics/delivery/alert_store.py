@@ -36,6 +36,8 @@ class Undelivered(Record):
     """States of its alerts before the message; None: see `AlertStore.undo`."""
     redo: dict[str, AlertState] = Field(default_factory=dict)
     """States of its alerts after the message, in case the run died before it wrote them."""
+    queued: date | None = None
+    """The newest night when a message of a late night was queued; None: the message's own."""
 
 
 class AlertStore(Record):
@@ -76,6 +78,7 @@ class AlertStore(Record):
                 together=len(messages),
                 undo=undo,
                 redo=redo,
+                queued=None if night == self.night else self.night,
             )
             for channel, message in messages
         ]

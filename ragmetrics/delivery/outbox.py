@@ -52,8 +52,10 @@ def remove_messages(files: Files, messages: Iterable[Undelivered]) -> None:
 
 
 def is_old(one: Undelivered, night: date) -> bool:
-    """Whether a message is too old to send, seen from the newest night."""
-    return (night - one.night).days >= LONGEST_DAYS
+    """Whether a message has waited too long, seen from the newest night. That of a late night waits
+    from the night on which it was queued, however old its own is.
+    """
+    return (night - (one.queued or one.night)).days >= LONGEST_DAYS
 
 
 def give_up(files: Files, one: Undelivered) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.delivery import delivery, load_alerts
-from ragmetrics.pipeline import run_backfill, run_night
+from ragmetrics.pipeline import CoverageShort, run_backfill, run_night
 from ragmetrics.records import AlertState
 from ragmetrics.storage import open_store
 from tests.fakes.logs import make_rows, write_jsonl
@@ -130,6 +130,24 @@ def test_a_late_night_that_died_after_its_message_was_queued_is_told_once(
             run_night(settings, SEVENTEENTH)
     assert load_alerts(open_store(settings)).outbox
     run_night(settings, SEVENTEENTH)
+    assert len(said(slack_server, BAD)) == 1
+    assert load_alerts(open_store(settings)).outbox == ()
+
+
+def test_the_message_of_a_night_that_is_weeks_late_waits_as_others_do(
+    logs: Path, slack_server: SlackServer
+) -> None:
+    """Its two weeks begin when it is queued: an outage of Slack does not lose it."""
+    far = BAD + timedelta(days=20)
+    for number in range(2):
+        day = far + timedelta(days=number)
+        write_jsonl(logs / "logs" / f"{day}.jsonl", make_rows(40, good=1.0, night=day))
+    settings = run_all(dataset(logs), [SIXTEENTH, far])
+    slack_server.fail("not_ok")
+    with pytest.raises(CoverageShort, match="kept for the next run"):
+        run_night(settings, SEVENTEENTH)
+    slack_server.fail(None)
+    run_night(settings, far + timedelta(days=1))
     assert len(said(slack_server, BAD)) == 1
     assert load_alerts(open_store(settings)).outbox == ()
 
