@@ -44,7 +44,7 @@ from ragmetrics.judges.reply_tables import (
     read_table,
     unique_id,
 )
-from ragmetrics.storage import FileInfo, Files
+from ragmetrics.storage import FileInfo, Files, lock
 
 if TYPE_CHECKING:
     from ragmetrics.judges.reply_cache import ReplyIndex
@@ -294,19 +294,6 @@ def _open_new(path: Path) -> int:
         hidden.unlink(missing_ok=True)
         raise
     return handle
-
-
-def lock(handle: int) -> bool:
-    """Lock an open file; False if another process holds it, or if there are no locks."""
-    if sys.platform == "win32":
-        return False
-    import fcntl
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from ragmetrics.logs import find_logs
 from ragmetrics.pipeline import nightly as night
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import Staged, list_parts, score_parts
-from ragmetrics.storage import open_store, run_of
+from ragmetrics.storage import open_store, run_of, taking_turns
 
 T = TypeVar("T")
 
@@ -207,13 +207,15 @@ def fill(
     again: bool = False,
     tell: Tell | None = None,
 ) -> Backfill:
-    """Run the nights by their steps, as `run_backfill` describes."""
+    """Run the nights by their steps, as `run_backfill` describes, one backfill of a folder at once:
+    of processes that run together, each would pay for an equal request."""
     scheduler = _Scheduler(settings, steps, alerts, again)
     ended: list[PastNight] = []
-    for one in scheduler.run(days, at_once):
-        ended.append(one)
-        if tell:
-            tell(one, len(ended), len(days))
+    with taking_turns(open_store(settings), "backfill", f"backfill of {days[0]} to {days[-1]}"):
+        for one in scheduler.run(days, at_once):
+            ended.append(one)
+            if tell:
+                tell(one, len(ended), len(days))
     if all(one.outcome == "no logs" for one in ended):
         raise InputError(
             f"backfill: no night from {days[0]} to {days[-1]} has a log in {settings.logs}"

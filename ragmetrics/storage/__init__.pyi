@@ -84,3 +84,4 @@ from .learned import (
     newest_learned as newest_learned,
     save_learned as save_learned,
 )
+from .turns import lock as lock, taking_turns as taking_turns

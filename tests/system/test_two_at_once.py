@@ -223,3 +223,34 @@ def wait_for(what: Callable[[], bool], process: Process) -> None:
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_three_backfills_at_once_pay_for_each_request_once(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """By the judge's own count: they take turns, and the later ones find the replies."""
+    days = [NIGHT - timedelta(days=ago) for ago in (2, 1, 0)]
+    for day in days:
+        rows = [
+            {**row, "user_input": f"{row['user_input']} {day}"} for row in make_rows(20, night=day)
+        ]
+        log(str(tmp_path), "a.jsonl", rows, day)
+    values = {
+        "logs": f"{tmp_path}/logs/dt={{date}}/",
+        "store": f"{tmp_path}/store",
+        "metrics": ["context_recall"],
+        "judge": {"name": "openai", "model": "fake", "base_url": judge_server.base_url},
+    }
+    path = tmp_path / "ragmetrics.yaml"
+    path.write_text(yaml.safe_dump(values))
+    span = ["--first", str(days[0]), "--last", str(days[-1])]
+    command = [sys.executable, "-m", "ragmetrics", "backfill", "--settings", str(path), *span]
+    for _ in range(3):
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        _BEGUN.append(process)
+    outputs = [said(process) for process in list(_BEGUN)]
+    assert len(outputs) == 3
+    stats = judge_server.stats()
+    assert stats["requests"] == len(stats["by_messages"]) == 60
