@@ -2,6 +2,12 @@
 
 Whatever runs a task, it is given references alone, finds rows and judgements in the store and
 leaves its parts there.
+
+The flow itself keeps Prefect's thread runner, and opens this one around the parts. Prefect takes a
+runner by `@flow` or `with_options`, when the flow is made at import, before its settings are known;
+and a flow's runner is entered once more around each task in the process that runs it
+(`prefect.context.hydrated_context`): every worker of a cluster would start a cluster for each part.
+A subflow `with_options` has the same copies, and is one more run to retry and to watch.
 """
 
 from __future__ import annotations
