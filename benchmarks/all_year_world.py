@@ -8,20 +8,23 @@ in a run; the drop rule is a model in arrays, which `all_year` compares with the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from benchmarks.night_rows import Flags, Movement, Numbers, Rows, like_for_like, paired, together
 from ragmetrics.rules.checks.slow_decline import DAYS
 from ragmetrics.rules.decline_test import find_decline, night_levels
 from ragmetrics.rules.dependent_tests import chance_of_any, rule_links
+from ragmetrics.rules.judge_movement import NIGHTS as NIGHTS_OF_MOVES
 from ragmetrics.rules.level_series import EARLY, SPREAD_DAYS, movement_of
+from ragmetrics.stats import LevelError, NightStep, degrees_of_freedom, estimate_movement
+from ragmetrics.stats.night_movement import FEWEST_QUESTIONS
 
-Numbers: TypeAlias = NDArray[np.float64]
-Flags: TypeAlias = NDArray[np.bool_]
 Found: TypeAlias = tuple[Numbers, Numbers]
 """p and size of the decline on each night: years x metrics x nights."""
 
@@ -58,7 +61,19 @@ class Years:
 
     days: NDArray[np.intp]
     questions: Numbers
+    """Rows of each section, or of each question where these recur."""
     means: Numbers
+    squares: Numbers | None = None
+    """Mean squares; None for scores of zeros and ones."""
+    recurs: bool = False
+    """Whether the last axis has questions that recur, and not sections."""
+
+    def rows(self, night: int) -> Rows:
+        """The rows of a night."""
+        questions = self.questions[:, :, night]
+        squares = self.means if self.squares is None else self.squares
+        sums = questions * self.means[:, :, night], questions * squares[:, :, night]
+        return Rows(questions, *sums, np.ones(questions.shape[:2]))
 
 
 def years(
@@ -122,28 +137,6 @@ def decline_alarms(found: Found, level: float) -> Flags:
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Questions and sums of values by section, of some nights together."""
-
-    questions: Numbers
-    sums: Numbers
-
-    def __add__(self, other: _Rows) -> _Rows:
-        return _Rows(self.questions + other.questions, self.sums + other.sums)
-
-    def where(self, chosen: Flags, other: _Rows) -> _Rows:
-        """These rows where chosen, else the others."""
-        own = chosen[..., None]
-        pairs = (self.questions, other.questions), (self.sums, other.sums)
-        return _Rows(*(np.where(own, one, two) for one, two in pairs))
-
-    @property
-    def means(self) -> Numbers:
-        """The mean of each section."""
-        return self.sums / np.maximum(self.questions, 1)
-
-
-@dataclass(frozen=True)
 class DropAlarms:
     """What the drop rules find, by year."""
 
@@ -153,29 +146,38 @@ class DropAlarms:
     """The smallest adjusted p of each night: years x nights."""
 
 
-def drops(simulated: Years, level: float, *, in_time: bool, moving: bool = True) -> DropAlarms:
-    """`max_drop: 0.05, versus: trailing:7`, like for like: a night alone, or with the one before if
-    that was a suspect. Firing nights are in no baseline. `in_time`: false alarms have a budget in
-    time. Not `moving`: the movement of the nights is not counted, as before it was by default.
+def drops(
+    simulated: Years,
+    level: float,
+    *,
+    in_time: bool,
+    moving: bool = True,
+    first: int = BASELINE,
+    limits: Sequence[float] = (MAX_DROP,),
+) -> DropAlarms:
+    """`max_drop, versus: trailing:7`, like for like: a night alone, or with the one before if that
+    was a suspect. Firing nights are in no baseline. `in_time`: false alarms have a budget in time.
+    Not `moving`: the movement of the nights is not counted, as before it was by default. `first`:
+    the first night on which the rules are evaluated; `limits`: of one metric each, or of all.
     """
     shape = simulated.questions.shape
     begun, best = np.zeros(shape[:3], dtype=bool), np.ones((shape[0], shape[2]))
     firing, pending = np.zeros((2, *shape[:2]), dtype=bool)
-    empty = _Rows(np.zeros((*shape[:2], shape[3])), np.zeros((*shape[:2], shape[3])))
+    line = np.broadcast_to(np.array(limits), shape[:2])
+    empty = together([simulated.rows(0)])
+    empty = empty.where(np.zeros(shape[:2], dtype=bool), Rows(*(0 * one for one in empty._all)))
     usual, waiting = [empty] * BASELINE, empty
     for night in range(shape[2]):
-        questions = simulated.questions[:, :, night]
-        tonight = _Rows(questions, questions * simulated.means[:, :, night])
+        tonight = simulated.rows(night)
         suspect = np.zeros_like(firing)
-        if night >= BASELINE:
-            before = _together(usual)
-            beyond, single = _chance(before, tonight, waiting, pending, _STILL)
+        if night >= first:
+            sides = _Sides(together(usual), tonight, waiting, pending & (night > 0), line)
+            beyond, single = sides.chance(_STILL, recurs=simulated.recurs)
             if moving:
                 wanted = _counted(single, in_time=in_time) < level
                 moved = _movement(simulated, night, wanted, in_time=in_time)
-                beyond, single = _chance(before, tonight, waiting, pending, moved)
-            chance = _counted(single, in_time=in_time)
-            adjusted = _adjusted(chance)
+                beyond, single = sides.chance(moved, recurs=simulated.recurs)
+            adjusted = _adjusted(_counted(single, in_time=in_time))
             best[:, night] = adjusted.min(axis=1)
             fires = beyond & (adjusted < level)
             begun[:, :, night] = fires & ~firing
@@ -193,79 +195,88 @@ def _counted(single: Numbers, *, in_time: bool) -> Numbers:
     return chance_of_any(single, LINKS) if in_time else found
 
 
+_STILL = Movement(np.zeros(()), np.ones(()))
+
+
 @dataclass(frozen=True)
-class _Movement:
-    """How far each series moves from night to night, and the degrees of freedom of that."""
+class _Sides:
+    """What is compared on a night."""
 
-    sd: Numbers
-    freedom: Numbers
+    before: Rows
+    tonight: Rows
+    waiting: Rows
+    pending: Flags
+    limits: Numbers
 
-    def between(self, before: int, now: int) -> _Movement:
-        """The error that it adds to a drop between the means of so many nights."""
-        return _Movement(self.sd * np.sqrt(1 / before + 1 / now), self.freedom)
-
-
-_STILL = _Movement(np.zeros(()), np.ones(()))
-
-
-def _chance(
-    before: _Rows, tonight: _Rows, waiting: _Rows, pending: Flags, moving: _Movement
-) -> tuple[Flags, Numbers]:
-    """Whether tonight is beyond the limit, and the smaller p of its comparisons."""
-    drop, alone = _compared(before, tonight, moving.between(BASELINE, 1))
-    both, pooled = _compared(before, tonight + waiting, moving.between(BASELINE, 2))
-    better = pending & (both > MAX_DROP) & (pooled < alone)
-    beyond: Flags = drop > MAX_DROP
-    return beyond, np.where(beyond, np.where(better, pooled, alone), 1.0)
+    def chance(self, moving: Movement, *, recurs: bool) -> tuple[Flags, Numbers]:
+        """Whether tonight is beyond the limit, and the smaller p of its comparisons."""
+        compared, nights = paired if recurs else like_for_like, self.before.nights
+        drop, alone = compared(self.before, self.tonight, moving.between(nights, 1))
+        beyond: Flags = drop > self.limits
+        if self.pending.any():
+            together = self.tonight + self.waiting
+            both, pooled = compared(self.before, together, moving.between(nights, 2))
+            better = self.pending & (both > self.limits) & (pooled < alone)
+            alone = np.where(better, pooled, alone)
+        return beyond, np.where(beyond, alone, 1.0)
 
 
-def _movement(simulated: Years, night: int, wanted: Flags, *, in_time: bool) -> _Movement:
+def _movement(simulated: Years, night: int, wanted: Flags, *, in_time: bool) -> Movement:
     """The movement of the nights before, for the wanted series; else 0."""
     found, freedom = np.zeros(wanted.shape), np.ones(wanted.shape)
     own = slice(int(np.searchsorted(simulated.days, simulated.days[night] - SPREAD_DAYS)), night)
     for year, metric in zip(*np.nonzero(wanted), strict=True):
-        questions = simulated.questions[year, metric, own]
-        means = simulated.means[year, metric, own]
-        count = questions.sum(axis=-1)
-        scatter = (questions * means * (1 - means)).sum(axis=-1)
-        errors = np.sqrt(scatter / (count - 1) / count)
-        levels = night_levels(questions, means, EARLY)
+        levels, errors = _levels(simulated, (year, metric, own))
         level = movement_of(simulated.days[own], levels, errors, in_time=in_time)
+        if simulated.recurs:
+            level = _of_pairs(_by_moves(simulated, (year, metric, own)), level)
         if level is not None:
             found[year, metric], freedom[year, metric] = level.error, level.freedom
-    return _Movement(found, freedom)
+    return Movement(found, freedom)
 
 
-def _together(nights: list[_Rows]) -> _Rows:
-    found = nights[0]
-    for one in nights[1:]:
-        found = found + one
-    return found
+def _levels(simulated: Years, which: tuple[Any, ...]) -> tuple[Numbers, Numbers]:
+    """The levels of some nights and their errors, clustered by question where these recur."""
+    questions, means = simulated.questions[which], simulated.means[which]
+    count = questions.sum(axis=-1)
+    if simulated.recurs:
+        levels = (questions * means).sum(axis=-1) / count
+        parts = questions * (means - levels[:, None])
+        return levels, np.sqrt((parts**2).sum(axis=-1)) / count
+    squares = means if simulated.squares is None else simulated.squares[which]
+    scatter = (questions * np.maximum(squares - means**2, 0)).sum(axis=-1)
+    return night_levels(questions, means, EARLY), np.sqrt(scatter / (count - 1) / count)
 
 
-def _with(usual: list[_Rows], one: _Rows, chosen: Flags) -> list[_Rows]:
+def _by_moves(simulated: Years, which: tuple[Any, ...]) -> LevelError | None:
+    """The judge's movement by the questions that recur from one night to the next, as
+    `find_movement` of a run; None for fewer than seven steps.
+    """
+    asked, means = simulated.questions[which][-NIGHTS_OF_MOVES:] > 0, simulated.means[which]
+    steps = []
+    for one, gained in zip(
+        asked[1:] & asked[:-1], np.diff(means[-NIGHTS_OF_MOVES:], axis=0), strict=True
+    ):
+        moved = gained[one]
+        if len(moved) >= FEWEST_QUESTIONS:
+            steps.append(
+                NightStep(float(moved.mean()), float(moved.std(ddof=1)) / len(moved) ** 0.5)
+            )
+    sd = estimate_movement(steps)
+    return None if sd is None else LevelError(sd, degrees_of_freedom(len(steps)))
+
+
+def _of_pairs(judge: LevelError | None, nights: LevelError | None) -> LevelError | None:
+    """As `level_error_between`, for a paired drop."""
+    if judge and (nights is None or not nights.is_seen or judge.error >= nights.error):
+        return judge if judge.error else None
+    return nights
+
+
+def _with(usual: list[Rows], one: Rows, chosen: Flags) -> list[Rows]:
     """The last usual nights with another one, in the series that are chosen."""
     later = [*usual[1:], one]
     return [new.where(chosen, old) for new, old in zip(later, usual, strict=True)]
-
-
-def _compared(before: _Rows, now: _Rows, moved: _Movement) -> tuple[Numbers, Numbers]:
-    """The standardised drop, and its one-sided p with an error that the nights add, by the degrees
-    of freedom of both (Satterthwaite).
-    """
-    count = now.questions.sum(axis=-1)
-    share = now.questions / count[..., None]
-    held, means = before.means, now.means
-    left = held - means
-    drop = (share * left).sum(axis=-1)
-    spread = means * (1 - means) + (left - drop[..., None]) ** 2
-    own = (share * spread).sum(axis=-1) / (count - 1)
-    old = (share**2 * held * (1 - held) / np.maximum(before.questions - 1, 1)).sum(axis=-1)
-    square = own + old + moved.sd**2 + 1e-12
-    part = moved.sd**2 / square
-    freedom = 1 / ((1 - part) ** 2 / (count - 1) + part**2 / moved.freedom)
-    chance: Numbers = special.stdtr(freedom, -drop / np.sqrt(square))
-    return drop, chance
 
 
 def _adjusted(chances: Numbers) -> Numbers:

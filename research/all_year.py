@@ -17,15 +17,14 @@ import numpy as np
 from benchmarks.all_year_world import (
     WOBBLE,
     Fall,
-    Flags,
     Found,
-    Numbers,
     Years,
     decline_alarms,
     declines,
     drops,
     years,
 )
+from benchmarks.night_rows import Flags, Numbers
 from research.weekday_world import World, draw, made_sections, real_sections, shares
 from ragmetrics.config import AlertSettings
 from ragmetrics.rules.decline_test import (night_levels)

@@ -7,7 +7,7 @@ explains the scores, the level is that of the mix of all nights by this tag (`st
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,10 +23,10 @@ from ragmetrics.stats import (
     LevelError,
     NightStep,
     Numbers,
-    clear_movement,
     degrees_of_freedom,
     error_of,
     estimate_movement,
+    likely_movement,
 )
 from ragmetrics.storage import trailing_nights
 
@@ -39,6 +39,9 @@ APART = 3
 not seen in successive levels."""
 SPANS = (3, 4, 5, 6, 7)
 """The same where steps of several lengths count: more evidence from as many nights."""
+_ALL_SPANS = range(1, 8)
+_INDEPENDENT = 0.85
+"""Degrees of freedom of such bounded steps per night less the estimated means."""
 _WEEK = 7
 
 
@@ -100,7 +103,7 @@ def _levels(summaries: Sequence[Summary], tag: str | None) -> Numbers:
 
 def spread_of_nights(night: NightContext, metric: str, *, in_time: bool) -> LevelError | None:
     """How far a night's level moves by more than its questions explain, from the nights of the 90
-    days before; None where it is 0 or less than eight nights are known.
+    days before; None without such a night.
 
     It is estimated from steps over some nights, without the days of the week. Unlike the judge's
     own movement it needs no question that recurs. Nights of an incident that lasts until tonight
@@ -115,38 +118,47 @@ def spread_of_nights(night: NightContext, metric: str, *, in_time: bool) -> Leve
 
 
 def _in_incident(night: Manifest, metric: str) -> bool:
-    own = (one for one in night.findings if one.metric == metric)
-    return any(one.state in ("pending", "firing") for one in own)
+    found = (one.state for one in night.findings if one.metric == metric)
+    return bool({"pending", "firing"} & set(found)) or metric in {one.metric for one in night.falls}
 
 
 def movement_of(
     days: Codes, levels: Numbers, errors: Numbers, *, in_time: bool
 ) -> LevelError | None:
-    """The movement of some levels. For a budget of false alarms `in_time` all estimates count; else
-    `stats.clear_movement`, which keeps the power of nights that do not move.
+    """The movement of some levels: what is likely (`stats.likely_movement`). For a budget of false
+    alarms `in_time` the estimate, where there is one.
     """
-    if not in_time:
-        return clear_movement(level_steps(days, levels, errors, SPANS), len(levels))
-    steps = level_steps(days, levels, errors)
-    sd = estimate_movement(steps)
-    return LevelError(sd, degrees_of_freedom(len(steps))) if sd else None
+    sd = estimate_movement(steps := level_steps(days, levels, errors))
+    if in_time:
+        return LevelError(sd, degrees_of_freedom(len(steps))) if sd else None
+    if not len(levels):
+        return None
+    left, means = _without_weekdays(days, levels)
+    spans = SPANS if means > 1 else _ALL_SPANS
+    steps = [step for apart in spans for step in _steps(left, errors, apart)]
+    error = float(np.sqrt(np.square(errors).mean()))
+    freedom = _INDEPENDENT * (len(levels) - means)
+    scale = max(1.0, float(np.abs(levels).max()))
+    return replace(likely_movement(steps, error, freedom, scale), is_seen=bool(sd))
 
 
-def level_steps(
-    days: Codes, levels: Numbers, errors: Numbers, spans: Sequence[int] = (APART,)
-) -> list[NightStep]:
-    """The steps between levels some nights apart; of the first nights, closer ones. Where the
-    nights cover each day of the week twice or more, the levels are without the mean of their day,
-    which takes a degree of freedom each.
+def level_steps(days: Codes, levels: Numbers, errors: Numbers) -> list[NightStep]:
+    """The steps between levels three nights apart; of the first nights, closer ones."""
+    left, _ = _without_weekdays(days, levels)
+    return list(_steps(left, errors, max(1, min(APART, len(levels) - FEWEST_STEPS))))
+
+
+def _without_weekdays(days: Codes, levels: Numbers) -> tuple[Numbers, int]:
+    """The levels without the mean of their day of the week, where the nights cover each day twice
+    or more, and the number of means: each takes a degree of freedom.
     """
     weekdays = np.unique(days % _WEEK, return_inverse=True)[1]
     count = int(weekdays.max(initial=-1)) + 1
-    if len(days) >= 2 * max(count, 1):
-        sums = np.bincount(weekdays, weights=levels, minlength=count)
-        means = sums / np.bincount(weekdays, minlength=count)
-        levels = (levels - means[weekdays]) * np.sqrt(len(days) / (len(days) - count))
-    known = sorted({max(1, min(span, len(levels) - FEWEST_STEPS)) for span in spans})
-    return [step for apart in known for step in _steps(levels, errors, apart)]
+    if len(days) < 2 * max(count, 1):
+        return levels, 1
+    sums = np.bincount(weekdays, weights=levels, minlength=count)
+    means = sums / np.bincount(weekdays, minlength=count)
+    return (levels - means[weekdays]) * np.sqrt(len(days) / (len(days) - count)), count
 
 
 def _steps(levels: Numbers, errors: Numbers, apart: int) -> Iterator[NightStep]:

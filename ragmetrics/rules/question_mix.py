@@ -20,7 +20,8 @@ from ragmetrics.records import WEEKDAY, Manifest, Segment
 from ragmetrics.rules.coded_rows import MOST_VALUES, CodedRows, joined
 from ragmetrics.rules.context import Baseline, NightContext
 from ragmetrics.rules.golden_dates import one_sided_questions, without_questions
-from ragmetrics.rules.judge_movement import level_between
+from ragmetrics.rules.judge_movement import find_movement, level_between
+from ragmetrics.rules.level_series import spread_of_nights
 from ragmetrics.rules.weekly_cycle import SAME_DAYS, WEEK, goes_by_weekday
 from ragmetrics.stats import (
     Codes,
@@ -233,17 +234,33 @@ def drop_between(
     drop = without_mix(compare_nights(before, now), night, which, baseline, nights)
     if drop is None:
         return None
-    return with_movement(drop, _level(night, which.metric, baseline.nights, nights))
+    return with_movement(
+        drop, level_error_between(drop, night, which.metric, baseline.nights, nights)
+    )
 
 
-def _level(
-    night: NightContext, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
+def level_error_between(
+    drop: Drop,
+    night: NightContext,
+    metric: str,
+    before: Sequence[Manifest],
+    now: Sequence[Manifest],
 ) -> LevelError | None:
-    """The error that the judge's movement adds, or that of the nights where it has to count and is
-    larger.
+    """The error that movement of the level adds to a drop: the judge's, or that of the nights where
+    it is larger.
+
+    What is likely of the nights without being seen counts where the judge may move and the
+    questions that recur have not shown by how much.
     """
-    judge, spread = level_between(night, metric, before, now), night.spreads.get(metric)
+    judge = level_between(night, metric, before, now)
+    if metric not in night.spreads:
+        night.spreads[metric] = spread_of_nights(night, metric, in_time=False)
+    spread = night.spreads[metric]
     if spread is None:
         return judge
+    if not spread.is_seen:
+        moves = find_movement(night, metric)
+        if moves is None or (drop.paired and moves.sd is not None):
+            return judge
     nights = replace(spread, error=spread.error * math.sqrt(1 / len(before) + 1 / len(now)))
     return nights if judge is None or nights.error > judge.error else judge

@@ -16,9 +16,8 @@ from ragmetrics.records import ComparedMeans, Finding, Manifest, Summary, Unwatc
 from ragmetrics.rules.context import Baseline, NightContext
 from ragmetrics.rules.golden_dates import one_sided_questions, without_questions
 from ragmetrics.rules.judge_drift import drop_without_drift
-from ragmetrics.rules.judge_movement import level_between
 from ragmetrics.rules.night_check import suppresses_rules
-from ragmetrics.rules.question_mix import RowSelection, without_mix
+from ragmetrics.rules.question_mix import RowSelection, level_error_between, without_mix
 from ragmetrics.rules.rule_check import can_fall
 from ragmetrics.rules.rules import DEFAULT_RULES
 from ragmetrics.rules.stale_labels import stale_of
@@ -151,7 +150,8 @@ def _drop(night: NightContext, now: Summary, before: Sequence[Manifest]) -> Drop
     drop = without_mix(compare(then, tonight), night, which, week, [night.manifest])
     if drop is None:
         return None
-    drop = with_movement(drop, level_between(night, now.metric, before, [night.manifest]))
+    level = level_error_between(drop, night, now.metric, before, [night.manifest])
+    drop = with_movement(drop, level)
     return drop_without_drift(drop, night, now.metric, before)
 
 

@@ -38,7 +38,7 @@ from .night_movement import (
     weekly_chance as weekly_chance,
     LevelError as LevelError,
     NightStep as NightStep,
-    clear_movement as clear_movement,
+    likely_movement as likely_movement,
     estimate_movement as estimate_movement,
     degrees_of_freedom as degrees_of_freedom,
     step_between as step_between,

@@ -5,8 +5,8 @@
 
 A judge behind an API may be stricter on one night than on another. That moves all questions
 together, so the spread of questions does not show it. Steps between nights do: `estimate_movement`
-estimates the sd, and `with_movement` adds its error to a drop. `weekly_chance` and
-`same_level_chance` test whether there is movement at all.
+estimates the sd, `likely_movement` averages over what is likely, and `with_movement` adds the
+error to a drop. `weekly_chance` and `same_level_chance` test whether there is movement at all.
 """
 
 from __future__ import annotations
@@ -34,12 +34,16 @@ _EXPECTED = float(special.chdtr(3, _MOST) + _MOST * special.chdtrc(1, _MOST))
 """Mean of min(x, 4) where x is chi-squared with one degree of freedom."""
 _INDEPENDENT = 2 / 3
 """Degrees of freedom per step; less than 1, because adjacent steps share a night."""
-_INDEPENDENT_NIGHTS = 0.8
-"""Degrees of freedom per night of steps over three to seven nights."""
-_CLEAR = 1.1
-"""Standard errors of a clear movement: with fewer, nights that do not move lose power; with more,
-nights that move by as much as a mean's error have more than five false alarms in 1,000."""
-_WEEKS = 21
+_USUAL = 0.02
+"""Scale of the prior of sd, for scores in [0, 1]: judges behind an API move by 0.01 to 0.02."""
+_GRID = 12 * np.linspace(0.0, 1.0, 61) ** 2
+"""The sd that are tried, as multiples of the scale: up to 0.24, closer together where small."""
+_PRIOR = np.gradient(_GRID) * np.exp(-(_GRID**2) / 2)
+_TAIL = 0.002
+"""Where the averaged p is that of the returned error: p of an alert by the default level of 0.01,
+of two rules with three comparisons each."""
+_KNOWN = 1e6
+"""Degrees of freedom of an error whose doubt is in it."""
 _HALVINGS = 60
 _FEWEST = 2
 """Fewest nights, or weekdays, and fewest nights per weekday, for a test of equal levels."""
@@ -63,6 +67,8 @@ class LevelError:
     error: float
     freedom: float
     """Degrees of freedom of the estimate."""
+    is_seen: bool = True
+    """Whether the nights show it: their levels vary by more than the questions explain."""
 
 
 def step_between(
@@ -96,12 +102,7 @@ def estimate_movement(steps: Sequence[NightStep]) -> float | None:
     found = informative_steps(steps)
     if len(found) < FEWEST_STEPS:
         return None
-    squares, own, shares = (
-        np.array(values, dtype=np.float64)
-        for values in zip(
-            *((one.difference**2, one.error**2, one.share**2) for one in found), strict=True
-        )
-    )
+    squares, own, shares = _columns(found)
     target = len(found) * _EXPECTED
 
     def too_small(variance: float) -> bool:
@@ -119,27 +120,58 @@ def estimate_movement(steps: Sequence[NightStep]) -> float | None:
     return math.sqrt(high)
 
 
-def clear_movement(steps: Sequence[NightStep], nights: int) -> LevelError | None:
-    """The movement of one night's level where it is clearly more than the questions explain.
+def likely_movement(
+    steps: Sequence[NightStep], error: float, freedom: float, scale: float = 1.0
+) -> LevelError:
+    """The movement of one night's level, averaged over what is likely after the steps.
 
-        sd^2 = S^2 - v,   freedom = f sd^4 / S^4,   f = 0.8 (nights - 3)
+        prior:      half-normal, of standard deviation 0.02 (for scores in [0, 1])
+        likelihood: -(freedom / 2) mean_t h(d_t^2 / V_t) + log V_t,   V_t = v_t + 2 f_t^2 sd^2
+        Phi(-z / sqrt(error^2 + level^2)) = mean of Phi(-z / sqrt(error^2 + sd^2)) = 0.002
 
-    `steps` are those of all nights three to seven nights apart: five for each night. S^2 is half
-    their variance, v the part that the questions explain: where v is most of it, the difference is
-    known badly (Satterthwaite 1946), so its t quantiles are wide. None for fewer than seven steps,
-    and where S^2 is above v by less than 1.1 of its standard errors, sqrt(2 / f) S^2. Half of the
-    estimates are above 0 though nothing moves: to count them all would cost power on every night.
-    In the first three weeks all count, as few are clear then, and a judge that moves would tell
-    false alarms for weeks.
+    `error` is that of a night's level by its questions alone, `freedom` the degrees of freedom of
+    the steps; without steps the prior is left. h(x) = x / c, above 4 with the slope of a logarithm,
+    is the bound of `estimate_movement`. The mean over the likely sd has the doubt in it, so the
+    level counts as known.
+
+    Few nights cannot show whether a judge moves. An estimate is 0 for half of the judges that do,
+    which then have false alarms; so the doubt counts, and the less the more nights there are.
+    Sources: Gelman 2006, "Prior distributions for variance parameters in hierarchical models";
+    Varin, Reid and Firth 2011 for likelihoods of pairs.
     """
-    sd = estimate_movement(steps)
-    if not sd:
-        return None
-    own = sum(step.error**2 for step in steps) / (2 * len(steps))
-    freedom, whole = _INDEPENDENT_NIGHTS * max(1, nights - 3), own + sd**2
-    if nights >= _WEEKS and sd**2 < _CLEAR * math.sqrt(2 / freedom) * whole:
-        return None
-    return LevelError(sd, freedom * (sd**2 / whole) ** 2)
+    sds = _USUAL * scale * _GRID
+    weights = _PRIOR * _likelihood(informative_steps(steps), sds, freedom)
+    weights /= weights.sum()
+    whole = np.hypot(error, sds)
+    whole[0] = max(whole[0], sds[1] / 2)  # where no question varies, sd = 0 leaves no error
+    low, high = float(whole[0]), float(whole[-1])
+    errors = -float(special.ndtri(_TAIL))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        above = float(weights @ special.ndtr(-errors * middle / whole)) > _TAIL
+        low, high = (middle, high) if above else (low, middle)
+    return LevelError(math.sqrt(max(0.0, high**2 - error**2)), _KNOWN)
+
+
+def _likelihood(steps: Sequence[NightStep], sds: Numbers, freedom: float) -> Numbers:
+    """The likelihood of each sd, up to a factor."""
+    if not steps:
+        return np.ones(len(sds))
+    squares, own, shares = _columns(steps)
+    allowed = np.maximum(own, sds[1] ** 2) + 2 * shares * sds[:, None] ** 2
+    ratios = squares / allowed
+    bounded = np.minimum(ratios, _MOST) + _MOST * np.log(np.maximum(ratios / _MOST, 1.0))
+    losses = freedom / 2 * (np.log(allowed) + bounded / _EXPECTED).mean(axis=1)
+    found: Numbers = np.exp(losses.min() - losses)
+    return found
+
+
+def _columns(steps: Sequence[NightStep]) -> tuple[Numbers, Numbers, Numbers]:
+    """The squared differences, errors and shares of some steps."""
+    squares, own, shares = np.array(
+        [(step.difference**2, step.error**2, step.share**2) for step in steps]
+    ).T
+    return squares, own, shares
 
 
 def degrees_of_freedom(steps: int) -> float:

@@ -6,21 +6,22 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.judge_movement import fresh_alarms, fresh_power
+from benchmarks.judge_movement import power_after, unchanged_alarms
 
 
-@pytest.mark.parametrize("mixed", [False, True], ids=["fresh", "week"])
-@pytest.mark.parametrize("rows", [300, 1000])
-def test_nights_by_a_judge_that_moves_have_few_false_alarms(rows: int, mixed: bool) -> None:
+@pytest.mark.parametrize(
+    ("world", "rows"), [("fresh", 300), ("week", 1000), ("golden", 100), ("zipf", 100)]
+)
+def test_nights_by_a_judge_that_moves_have_few_false_alarms(world: str, rows: int) -> None:
     """By 0.02 a night; five of 1,000 are the goal, and 3.5 are left for chance."""
-    _, before = fresh_alarms(rows, 0.02, 20, mixed=mixed, moving=False)
-    early, later = fresh_alarms(rows, 0.02, 20, mixed=mixed)
-    assert before > 15
+    _, before = unchanged_alarms(world, rows, 0.02, 20, moving=False)
+    early, later = unchanged_alarms(world, rows, 0.02, 20)
+    assert before > 12
     assert later <= 8.5
-    assert early <= 15
+    assert early <= 10
 
 
 def test_nights_by_a_judge_that_does_not_move_keep_their_power() -> None:
     """After three months; three points are the goal, and three are left for chance."""
-    before, after = (fresh_power(300, 300, 90, moving=moving) for moving in (False, True))
-    assert after >= before - 0.06
+    told = power_after(300, 2_000, 90)
+    assert told.after >= told.equal - 0.06

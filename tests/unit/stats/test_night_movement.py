@@ -16,11 +16,11 @@ from ragmetrics.stats import (
     LevelError,
     MeanDifference,
     NightStep,
-    clear_movement,
     compare,
     compare_aligned,
     degrees_of_freedom,
     estimate_movement,
+    likely_movement,
     step_between,
     widen_difference,
     with_movement,
@@ -54,38 +54,52 @@ def a_drop(by: float, questions: int = 100, seed: int = 1) -> Drop:
     return found
 
 
-# A movement that is clearly more than the questions explain
+# What is likely of the movement
 
 
-def test_a_clear_movement_counts_with_the_doubt_of_what_the_questions_explain() -> None:
-    """A difference of two variances has fewer degrees of freedom than either."""
-    steps = [NightStep(0.1 * (-1) ** n, 0.05) for n in range(60)]
-    found, sd = clear_movement(steps, 63), estimate_movement(steps)
-    assert found is not None
-    assert sd
-    assert found.error == sd
-    whole = sd**2 + 0.05**2 / 2
-    assert found.freedom == pytest.approx(0.8 * 60 * (sd**2 / whole) ** 2)
-
-
-def test_a_movement_that_may_be_chance_does_not_count_after_three_weeks() -> None:
-    """Half of the estimates of nights that do not move are above 0."""
+def test_a_movement_that_is_plain_counts_as_it_is() -> None:
+    """Sixty nights by a judge whose level moves by much more than the questions explain."""
     random = np.random.default_rng(5)
-    still = [steps_of(np.zeros(61), 0.02, random) for _ in range(200)]
-    assert 0.35 < np.mean([bool(estimate_movement(steps)) for steps in still]) < 0.65
-    assert np.mean([clear_movement(steps, 61) is not None for steps in still]) < 0.3
+    steps = steps_of(random.normal(0, 0.05, 61), 0.005, random)
+    found, sd = likely_movement(steps, 0.005, 50), estimate_movement(steps)
+    assert sd
+    assert found.error == pytest.approx(sd, rel=0.1)
 
 
-def test_in_the_first_weeks_every_estimate_counts() -> None:
-    """So few steps seldom show clearly that a judge moves."""
+def test_the_more_nights_do_not_move_the_less_counts() -> None:
+    """Without nights it is what judges usually move by, and it never vanishes."""
     random = np.random.default_rng(6)
-    for steps in (steps_of(np.zeros(15), 0.02, random) for _ in range(50)):
-        assert (clear_movement(steps, 15) is None) == (not estimate_movement(steps))
+    errors = [likely_movement([], 0.02, 0.0).error]
+    for nights in (8, 28, 90):
+        still = [steps_of(np.zeros(nights), 0.02, random) for _ in range(50)]
+        found = [likely_movement(steps, 0.014, 0.8 * nights).error for steps in still]
+        errors.append(float(np.mean(found)))
+    assert errors == sorted(errors, reverse=True)
+    assert errors[0] > 0.02
+    assert 0 < errors[-1] < 0.012
 
 
-def test_without_enough_steps_no_movement_is_clear() -> None:
-    """Seven are needed."""
-    assert clear_movement([NightStep(0.5, 0.001)] * (FEWEST_STEPS - 1), 8) is None
+def test_one_real_change_is_not_taken_for_movement() -> None:
+    """It is one large step of many, and bounded as in the estimate."""
+    random = np.random.default_rng(7)
+    levels = np.where(np.arange(61) < 30, 0.2, 0.0)
+    steps = steps_of(levels, 0.02, random)
+    still = steps_of(np.zeros(61), 0.02, random)
+    changed, same = (likely_movement(one, 0.014, 50).error for one in (steps, still))
+    assert changed < same + 0.005
+
+
+@given(STEPS, st.floats(0, 0.05), st.floats(0, 60), st.floats(1, 100))
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_what_is_likely_has_the_scale_of_the_steps(
+    steps: list[NightStep], error: float, freedom: float, scale: float
+) -> None:
+    """Scores of 0 to 100 move a hundred times as far."""
+    found = likely_movement(steps, error, freedom)
+    scaled = [NightStep(one.difference * scale, one.error * scale, one.share) for one in steps]
+    other = likely_movement(scaled, error * scale, freedom, scale)
+    assert 0 <= found.error < 0.25
+    assert other.error == pytest.approx(found.error * scale, rel=1e-3, abs=1e-6 * scale)
 
 
 # The estimate
