@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ragmetrics.people import carried_movement
 from ragmetrics.records import WEEKDAY, Manifest, Segment
 from ragmetrics.rules.coded_rows import MOST_VALUES, CodedRows, joined
 from ragmetrics.rules.context import Baseline, NightContext
@@ -249,18 +250,19 @@ def level_error_between(
     """The error that movement of the level adds to a drop: the judge's, or that of the nights where
     it is larger.
 
-    What is likely of the nights without being seen counts where the judge may move and the
-    questions that recur have not shown by how much.
+    What is likely of the nights without being seen counts by the verdicts that are new, and not
+    where the questions that recur have shown how far the judge moves.
     """
     judge = level_between(night, metric, before, now)
     if metric not in night.spreads:
         night.spreads[metric] = spread_of_nights(night, metric, in_time=False)
-    spread = night.spreads[metric]
+    spread, moves = night.spreads[metric], find_movement(night, metric)
     if spread is None:
         return judge
+    share = math.sqrt(1 / len(before) + 1 / len(now))
     if not spread.is_seen:
-        moves = find_movement(night, metric)
-        if moves is None or (drop.paired and moves.sd is not None):
+        if drop.paired and moves and moves.sd is not None:
             return judge
-    nights = replace(spread, error=spread.error * math.sqrt(1 / len(before) + 1 / len(now)))
+        share = carried_movement(metric, before, now)
+    nights = replace(spread, error=spread.error * share)
     return nights if judge is None or nights.error > judge.error else judge

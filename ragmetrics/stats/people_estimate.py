@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from ragmetrics.stats.intervals import IntervalEstimate, Mean, extremes, interval
+from ragmetrics.stats.prediction_powered_mean import Influence
 from ragmetrics.stats.significance import CONFIDENCE
 from ragmetrics.stats.t_test import MeanDifference
 
@@ -142,8 +143,9 @@ def _estimate_bias(
     mean_y, mean_f = float(w @ y), float(w @ f)
     from_people = np.bincount(question, w * (mean_y - y)).astype(np.float64)
     from_judge = np.bincount(question, w * (f - mean_f)).astype(np.float64)
-    weight, label_error = _best_weight(from_people, from_judge)
-    rest = (1 - weight) * share
+    influence = Influence(expensive=from_people, cheap=from_judge, questions=len(from_people))
+    weight = influence.best_weight()
+    label_error, rest = influence.error(weight), (1 - weight) * share
     return _Bias(
         bias=float(rest @ means) + weight * mean_f - mean_y,
         weight=weight,
@@ -160,20 +162,6 @@ def _night_weights(given: Floats, of: NDArray[np.int_]) -> Floats:
     """
     sums, counts = np.bincount(of, given), np.bincount(of)
     return given * (counts / np.where(sums > 0, sums, 1.0))[of] / len(given)
-
-
-def _best_weight(people: Floats, judge: Floats) -> tuple[float, float]:
-    """The weight lambda with the least error, and the error; 0 if the judge does not help."""
-    count = len(people)
-
-    def error(weight: float) -> float:
-        free = count - 1 - (weight > 0)
-        squares = float(np.square(people + weight * judge).sum())
-        return math.sqrt(squares * count / free)
-
-    squares = float(judge @ judge)
-    best = max(0.0, -float(people @ judge) / squares) if squares > 1e-18 else 0.0
-    return (best, error(best)) if error(best) < error(0.0) else (0.0, error(0.0))
 
 
 def _with_guard(found: _Bias, question: NDArray[np.int_]) -> MeanDifference:

@@ -42,30 +42,15 @@ class Powered:
     standard error. None without inclusion probabilities, or without an error."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Influence:
-    """Influence of each question on the mean `plain + weight * shift`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Influence:
+    """Influence of each question on a mean: with weight w it is `expensive + w * cheap`."""
 
-    With weight w it is `expensive + w * cheap`.
-    """
-
-    plain: float
-    shift: float
-    """The cheap judge's mean of all rows minus that of the judged rows."""
     expensive: Floats
     cheap: Floats
-    size: float
-    """Effective number of judged questions (Kish)."""
     questions: int
     """Number of judged questions."""
-    strata: int
-    size_of_rows: float
-    """Effective number of judged rows, for their own residuals; 1 if these are all 0."""
-
-    @property
-    def row_variance(self) -> float:
-        """Variance of a row's score, as if each row had its own question."""
-        return self.size_of_rows * self.error(0.0) ** 2
+    strata: int = 1
 
     def error(self, weight: float) -> float:
         """Standard error; infinite if there are too few questions for another weight."""
@@ -82,6 +67,24 @@ class _Influence:
             return 0.0
         weight = max(0.0, -float(self.expensive @ self.cheap) / squares)
         return weight if self.error(weight) < self.error(0.0) else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Powering(Influence):
+    """The mean `plain + weight * shift`, and the influence of each question on it."""
+
+    plain: float
+    shift: float
+    """The cheap judge's mean of all rows minus that of the judged rows."""
+    size: float
+    """Effective number of judged questions (Kish)."""
+    size_of_rows: float
+    """Effective number of judged rows, for their own residuals; 1 if these are all 0."""
+
+    @property
+    def row_variance(self) -> float:
+        """Variance of a row's score, as if each row had its own question."""
+        return self.size_of_rows * self.error(0.0) ** 2
 
 
 def prediction_powered(
@@ -133,9 +136,7 @@ def prediction_powered(
     return Powered(best, plain, weight, len(f), effective)
 
 
-def _mean(
-    found: _Influence, weight: float, ends: Sequence[tuple[float, float]], count: int
-) -> Mean:
+def _mean(found: _Powering, weight: float, ends: Sequence[tuple[float, float]], count: int) -> Mean:
     """The mean with a weight of the cheap judge, and its interval where there are enough questions.
 
     `ends` are the lowest and highest judged score of rows and of questions; `count` is the number
@@ -277,7 +278,7 @@ def _influence(
     question: Codes,
     stratum: Codes,
     factor: Floats | None = None,
-) -> _Influence:
+) -> _Powering:
     """`factor` has the design weight of each judged row; None: equal ones."""
     rows, of_stratum = len(f), stratum[judged]
     has, known = np.bincount(stratum), np.where(judged, y, 0.0)
@@ -294,7 +295,7 @@ def _influence(
     between = (all_f - sample_f - shift)[stratum]
     from_cheap = (f - all_f[stratum] + between) / rows - weight * (f - sample_f[stratum])
     shares = np.bincount(question, weight)
-    return _Influence(
+    return _Powering(
         plain=plain,
         shift=shift,
         expensive=_summed(from_expensive, question),
