@@ -182,7 +182,7 @@ def _worlds(worlds: int) -> Iterator[str]:
                 )
     for rows in ROWS:
         for nights in (FIRST, 90):
-            told = power_after(rows, 100 * worlds, nights)
+            told = power_after(rows, 50 * worlds, nights)
             yield (
                 f"fresh, {rows} rows, judge SD 0, a drop of {FALLS[rows]} after {nights} nights, "
                 f"told on the first: {told.before:.1%} before, {told.equal:.1%} equal "

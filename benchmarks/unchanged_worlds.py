@@ -4,7 +4,7 @@ fresh    other questions every night, zeros and ones (`all_year_world`)
 week     the same, whose mix goes by weekday and season and drifts
 heavy    other questions every night: most scores at one end, few far from it
 golden   the same questions every night; 15% of their scores change between runs
-zipf     2,000 questions, asked as often as 1 / rank^1.1 says: some of a night's recur
+zipf     600 questions, asked as often as 1 / rank^1.1 says: some of a night's recur
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
+from scipy import special
 
 from benchmarks.all_year_world import MISSING, Fall, Years, years
 from benchmarks.night_rows import Codes, Numbers
 
-METRICS, POPULATION, CHANGING, CHANGE = 2, 2_000, 0.15, 0.133
+METRICS, POPULATION, CHANGING, CHANGE = 2, 600, 0.15, 0.133
 _BATCH, _BATCH_OF_QUESTIONS = 1_000, 20
 """Worlds at once; fewer where all questions of all nights are in memory."""
 World = Callable[[np.random.Generator, int, int, int, float, Fall | None], Years]
@@ -33,6 +34,22 @@ def _week(
     random: np.random.Generator, count: int, rows: int, nights: int, sd: float, fall: Fall | None
 ) -> Years:
     return years(random, count, rows, fall, nights, wobble=sd)
+
+
+def default_metrics(random: np.random.Generator, count: int, rows: int, nights: int) -> Years:
+    """Other questions every night, scored by six metrics as the default ones: correlated by a half,
+    zeros and ones, graded, or continuous.
+    """
+    means, squares = np.empty((2, count, 6, nights, 1))
+    for night in range(nights):
+        ease = random.normal(size=(count, 1, rows))
+        u = special.ndtr(0.7 * ease + 0.714 * random.normal(size=(count, 6, rows)))
+        graded, continuous = np.ceil(4 * u[:, 1] ** 0.5) / 4, u[:, 2] ** 0.4
+        most, halves, high = u[:, 3] > 0.15, np.ceil(2 * u[:, 4]) / 2, 0.6 + 0.4 * u[:, 5]
+        values = np.stack([u[:, 0] > 0.3, graded, continuous, most, halves, high], axis=1)
+        means[:, :, night, 0] = values.mean(axis=-1)
+        squares[:, :, night, 0] = (values**2).mean(axis=-1)
+    return Years(np.arange(nights), np.full(means.shape, float(rows)), means, squares)
 
 
 def _levels(
@@ -103,6 +120,10 @@ WORLDS: Mapping[str, World] = {
 }
 
 
+RECURRING = ("golden", "zipf")
+"""Worlds whose questions recur: they take the most time."""
+
+
 def batches(
     name: str,
     seed: int,
@@ -113,7 +134,7 @@ def batches(
     fall: Fall | None = None,
 ) -> Iterator[Years]:
     """So many worlds of a kind, some at a time. The days with a log are others in each batch."""
-    size = _BATCH_OF_QUESTIONS if name in ("golden", "zipf") else _BATCH
+    size = _BATCH_OF_QUESTIONS if name in RECURRING else _BATCH
     for first in range(0, count, size):
         random = np.random.default_rng([seed, rows, list(WORLDS).index(name), first])
         yield WORLDS[name](random, min(size, count - first), rows, nights, sd, fall)

@@ -8,6 +8,7 @@ fell, or on which an alert on it fired. They are never part of what it is compar
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from statistics import fmean
 
@@ -22,16 +23,26 @@ from ragmetrics.rules.rule_check import can_fall
 from ragmetrics.rules.rules import DEFAULT_RULES
 from ragmetrics.rules.stale_labels import stale_of
 from ragmetrics.scoring import MetricScores
-from ragmetrics.stats import ALPHA as CHANCE, Drop, compare, with_movement
+from ragmetrics.stats import (
+    ALPHA as CHANCE,
+    CONFIDENCE,
+    Drop,
+    adjust_p_values,
+    compare,
+    with_movement,
+)
 from ragmetrics.storage import trailing_nights
 
 LEAST = 0.05
 """Smaller drops are not shown; the limit of the default rules."""
 MAX_SHARE = 0.25
 """Nor are drops below this share of the mean, where that is less."""
-ALPHA = 0.01
-"""Significance level of all one-sided tests of a night together (Bonferroni). The 95% interval of a
-shown drop therefore excludes 0."""
+ALPHA = 0.05
+"""Significance level of a night after Benjamini-Hochberg over its metrics. A drop that is shown
+makes a headline and no alert, so a night in forty without a change may show one; at 0.01 a third of
+60 rows without contexts was shown on half as many nights."""
+_EXCLUDES_0 = (1 - CONFIDENCE) / 2
+"""p from which the 95% interval of a shown drop excludes 0."""
 _NIGHTS = 7
 _LEAST_ROWS: int = Rule.model_fields["min_rows"].default
 
@@ -57,8 +68,13 @@ def find_unwatched_drops(
         for one in night.manifest.metrics
         if one.metric not in told and one.scored >= _LEAST_ROWS
     ]
-    falls = (_fall(night, one, ALPHA / len(family)) for one in family)
-    return [fall.model_copy(update={"watched": fall.metric in watched}) for fall in falls if fall]
+    falls = [_measure(night, one) for one in family]
+    chances = adjust_p_values([fall.chance if fall else 1.0 for fall in falls])
+    return [
+        _told(fall, watched=fall.now.metric in watched)
+        for fall, chance in zip(falls, chances, strict=True)
+        if fall and (chance < ALPHA or fall.lasts)
+    ]
 
 
 def _covers_metric(finding: Finding) -> bool:
@@ -66,7 +82,20 @@ def _covers_metric(finding: Finding) -> bool:
     return finding.level != "ok" and (finding.segment is None or finding.level != "no_data")
 
 
-def _fall(night: NightContext, now: Summary, alpha: float) -> UnwatchedDrop | None:
+@dataclass(frozen=True)
+class _Fall:
+    """A metric's drop from its usual nights, with the nights since on which it was low."""
+
+    now: Summary
+    before: Sequence[tuple[Manifest, float]]
+    low: Sequence[Manifest]
+    drop: Drop
+    chance: float
+    """p, or 1 where the drop is too small to be shown or its interval contains 0."""
+    lasts: bool
+
+
+def _measure(night: NightContext, now: Summary) -> _Fall | None:
     low = _low_nights(night, now.metric)
     begin = low[0].date if low else night.manifest.date
     before = _usual_nights(night, now.metric, begin)
@@ -80,9 +109,9 @@ def _fall(night: NightContext, now: Summary, alpha: float) -> UnwatchedDrop | No
     drop = _drop(night, now, [one for one, _ in before])
     if drop is None:
         return None
-    fell = drop.drop > least and drop.p_value < alpha
+    fell = drop.drop > least and drop.p_value < _EXCLUDES_0
     lasts = bool(low) and not _is_back(night, now, low, drop, least)
-    return _told(now, drop, before, low) if fell or lasts else None
+    return _Fall(now, before, low, drop, drop.p_value if fell else 1.0, lasts)
 
 
 def _low_nights(night: NightContext, metric: str) -> list[Manifest]:
@@ -169,14 +198,13 @@ def _is_back(
     return rise is not None and rise.drop > 0 and rise.p_value < CHANCE
 
 
-def _told(
-    now: Summary, drop: Drop, before: Sequence[tuple[Manifest, float]], low: Sequence[Manifest]
-) -> UnwatchedDrop:
-    sign, nights = _sign(now), [one for one, _ in before]
+def _told(fall: _Fall, *, watched: bool) -> UnwatchedDrop:
+    now, drop, low = fall.now, fall.drop, fall.low
+    sign, nights = _sign(now), [one for one, _ in fall.before]
     label = nights[0].date.isoformat() if len(nights) == 1 else f"{len(nights)} nights before"
     return UnwatchedDrop(
         metric=now.metric,
-        before=fmean(mean for _, mean in before),
+        before=fmean(mean for _, mean in fall.before),
         now=now.mean or 0.0,
         label=label,
         drop=drop.drop,
@@ -191,6 +219,7 @@ def _told(
             paired=drop.paired,
         ),
         since=low[0].date if low else None,
+        watched=watched,
     )
 
 
