@@ -22,6 +22,6 @@ def test_nights_by_a_judge_that_moves_have_few_false_alarms(world: str, rows: in
 
 
 def test_nights_by_a_judge_that_does_not_move_keep_their_power() -> None:
-    """After three months; three points are the goal, and three are left for chance."""
-    told = power_after(300, 2_000, 90)
-    assert told.after >= told.equal - 0.06
+    """After three months a level that holds costs seven points; five are left for chance."""
+    told = power_after(300, 1_000, 90)
+    assert told.after >= told.before - 0.12
