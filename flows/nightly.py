@@ -31,7 +31,6 @@ from flows.run_state import (
 from flows.runners import check_runner
 from flows.scoring import score_all
 from flows.temporary_server import without_heartbeat
-from ragmetrics.cli import number
 from ragmetrics.config import Settings, check_not_future, load_settings, night_before
 from ragmetrics.dashboard import LABELS, by_state, rule_state
 from ragmetrics.deadline import deadline_at, use_deadline
@@ -48,6 +47,7 @@ from ragmetrics.records import Manifest
 from ragmetrics.rules import incidents
 from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store
+from ragmetrics.text import number
 from tasks.calibrate import judge_labelled
 from tasks.nightly import (
     alert,

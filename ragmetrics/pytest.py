@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.records import MetricChange
-from ragmetrics.text import clean
+from ragmetrics.text import chance, clean, number, signed, signed_interval
 
 
 def assert_no_drop(
@@ -51,13 +51,7 @@ def _numbers(change: MetricChange) -> str:
     seen = "" if change.mde is None else f"; it detects a drop of {change.mde:.3f}"
     where = f" of {clean(str(change.segment), 80)}" if change.segment else ""
     return (
-        f"{change.metric}{where} {change.mean_a:.3f} -> {change.mean_b:.3f}, change"
-        f" {change.difference:+.3f} [{change.low:+.3f}, {change.high:+.3f}],"
-        f" p {_chance(change.p_adjusted)}, {change.questions:,} questions{seen}"
+        f"{change.metric}{where} {number(change.mean_a)} -> {number(change.mean_b)}, change"
+        f" {signed(change.difference)} {signed_interval(change.low, change.high)},"
+        f" p {chance(change.p_adjusted)}, {change.questions:,} questions{seen}"
     )
-
-
-def _chance(p: float | None) -> str:
-    if p is None:
-        return "unknown"
-    return "<0.001" if p < 0.001 else f"{p:.3f}"

@@ -22,7 +22,7 @@ from ragmetrics.cli.options import (
     print_json,
     settings_at,
 )
-from ragmetrics.cli.output.summary import number, progress
+from ragmetrics.cli.output.summary import progress
 from ragmetrics.config import judged_by
 from ragmetrics.records import (
     ATTACK_WORDS,
@@ -38,7 +38,7 @@ from ragmetrics.records import (
     MetricDrift,
     Status,
 )
-from ragmetrics.text import clean
+from ragmetrics.text import clean, interval, number
 
 LabelledSets = Annotated[
     list[str],
@@ -293,7 +293,7 @@ def _counts(one: Agreement | None) -> str:
 def _with_interval(figure: Figure | None, between: str = " ") -> str:
     if figure is None or figure.low is None:
         return number(figure.value if figure else None)
-    return f"{number(figure.value)}{between}[{number(figure.low)}, {number(figure.high)}]"
+    return f"{number(figure.value)}{between}{interval(figure.low, figure.high)}"
 
 
 def _table(*columns: str) -> Table:

@@ -27,11 +27,10 @@ from ragmetrics.cli.options import (
 )
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.output.costs import print_usage
-from ragmetrics.cli.output.summary import number
 from ragmetrics.cli.table import print_grid
 from ragmetrics.dashboard import plural
 from ragmetrics.records import ComparedSide, Comparison, MetricChange
-from ragmetrics.text import clean
+from ragmetrics.text import chance, clean, number, signed, signed_interval
 
 if TYPE_CHECKING:
     from ragmetrics.config import Settings
@@ -239,23 +238,13 @@ def _print_questions(console: Console, changes: Sequence[MetricChange]) -> None:
 
 def _numbers(one: MetricChange) -> tuple[str, ...]:
     """The cells of a change, also of a change that could not be tested."""
-    return number(one.mean_a), number(one.mean_b), _change(one), _chance(one.p_adjusted)
+    return number(one.mean_a), number(one.mean_b), _change(one), chance(one.p_adjusted)
 
 
 def _change(one: MetricChange) -> str:
     if one.difference is None:
         return "–"
-    return f"{_signed(one.difference)} [{_signed(one.low)}, {_signed(one.high)}]"
-
-
-def _signed(value: float | None) -> str:
-    return "–" if value is None else f"{round(value, 3) + 0.0:+.3f}"
-
-
-def _chance(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
+    return f"{signed(one.difference)} {signed_interval(one.low, one.high)}"
 
 
 def _styles(changes: Sequence[MetricChange]) -> list[str | None]:

@@ -16,13 +16,13 @@ from ragmetrics.cli.options import (
     print_json,
     settings_here,
 )
-from ragmetrics.cli.output.summary import number, print_source
+from ragmetrics.cli.output.summary import print_source
 from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.cli.table import print_grid
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.records import Gate, MetricVerdict, drop_words, make_index_build, movement_text
-from ragmetrics.text import clean
+from ragmetrics.records import Gate, MetricVerdict, make_index_build, movement_text
+from ragmetrics.text import clean, drop_words, number
 
 BuildFlag = Annotated[str, typer.Option("--build", help="The new index build.")]
 AgainstFlag = Annotated[

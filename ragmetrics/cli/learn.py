@@ -17,9 +17,8 @@ from ragmetrics.cli.options import (
     print_json,
     settings_here,
 )
-from ragmetrics.cli.output.summary import number
 from ragmetrics.dashboard import plural
-from ragmetrics.text import clean
+from ragmetrics.text import clean, number
 
 if TYPE_CHECKING:
     from ragmetrics.records import Figure, LastNight, LearnedModel, LearnedPrompt

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeAlias
 
-from ragmetrics.dashboard.formatting import MarkedText, TextBudget, digits, number, plural
+from ragmetrics.dashboard.formatting import MarkedText, TextBudget, number, plural
 from ragmetrics.dashboard.lost_passages_view import LostPassagesView, lost_passages_view
 from ragmetrics.dashboard.row_selection import became
 from ragmetrics.records import Comparison, MetricChange, MovedContext, MovedRow, RowValue
-from ragmetrics.text import finite
+from ragmetrics.text import digits_of, finite
 
 Means: TypeAlias = tuple[float | None, float | None]
 """The means of A and of B."""
@@ -306,5 +306,5 @@ def _words(one: MovedContext) -> str:
 
 
 def _signed(value: float | None, one: MetricChange) -> str:
-    text = number(value, digits(one.low, one.high))
+    text = number(value, digits_of(one.low, one.high))
     return text if value is None or value <= 0 or not text.strip("0.") else f"+{text}"

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from markupsafe import escape
 
-from ragmetrics.records import NO_CHANGE, WIDE, drop_words
-from ragmetrics.text import NO_VALUE, finite, sentences, slug
+from ragmetrics import text as plain
+from ragmetrics.text import NO_CHANGE, NO_VALUE, digits_of, drop_words, finite, sentences, slug
 
 LONGEST = 4_000
 """Characters of one text that are shown; a longer text is cut and says so."""
@@ -37,14 +37,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
     A mean has three digits on every page, so it is the same number everywhere.
     """
-    value = finite(value)
-    return NO_VALUE if value is None else _minus(f"{value:z.{digits}f}")
-
-
-def digits(low: float | None, high: float | None) -> int:
-    """Digits after the point: three, or two if the interval is wide."""
-    low, high = finite(low), finite(high)
-    return 2 if low is not None and high is not None and high - low >= WIDE else 3
+    return _minus(plain.number(value, digits))
 
 
 def p_value(value: float | None) -> str:
@@ -57,8 +50,8 @@ def p_value(value: float | None) -> str:
 
 def signed(value: float, digits: int = 3) -> str:
     """A change with its sign: `+0.012`, `−0.231`; `no change` if it rounds to 0."""
-    text = f"{value:+.{digits}f}"
-    return _minus(text) if float(text) else NO_CHANGE
+    told = plain.signed(value, digits)
+    return _minus(told) if float(told) else NO_CHANGE
 
 
 def drop(value: float, low: float | None, high: float | None) -> tuple[str, str]:
@@ -69,9 +62,7 @@ def drop(value: float, low: float | None, high: float | None) -> tuple[str, str]
 
 def interval(low: float | None, high: float | None, digits: int = 3) -> str:
     """`[0.881, 0.943]`; empty if there is no interval."""
-    if finite(low) is None or finite(high) is None:
-        return ""
-    return f"[{number(low, digits)}, {number(high, digits)}]"
+    return _minus(plain.interval(low, high, digits))
 
 
 def moved(by: float, low: float | None, high: float | None) -> tuple[str, str]:
@@ -81,8 +72,8 @@ def moved(by: float, low: float | None, high: float | None) -> tuple[str, str]:
     low, high = finite(low), finite(high)
     if low is None or high is None:
         return signed(by), ""
-    exact = digits(low, high)
-    return signed(by, exact), _minus(f"[{low:+z.{exact}f}, {high:+z.{exact}f}]")
+    exact = digits_of(low, high)
+    return signed(by, exact), _minus(plain.signed_interval(low, high, exact))
 
 
 def count(value: int) -> str:

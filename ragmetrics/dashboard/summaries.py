@@ -5,28 +5,49 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from urllib.parse import quote
 
 from markupsafe import Markup
 
-from ragmetrics.dashboard.cards import cards
+from ragmetrics.dashboard.cards import Card, cards
 from ragmetrics.dashboard.costs import money_text
-from ragmetrics.dashboard.formatting import plural
-from ragmetrics.dashboard.night_status import LABELS, find_night_status, lowest_segments
+from ragmetrics.dashboard.formatting import interval, moved as moved_words, number, plural
+from ragmetrics.dashboard.night_status import (
+    LABELS,
+    NightStatus,
+    find_night_status,
+    lowest_segments,
+)
 from ragmetrics.dashboard.redacting import redacted
-from ragmetrics.dashboard.templating import markdown_text, render_markdown, render_page, web
+from ragmetrics.dashboard.templating import render_page, web
 from ragmetrics.errors import InputError
-from ragmetrics.records import Calibration, Drift, Gate, Manifest
+from ragmetrics.messages import (
+    FORMATS,
+    Block,
+    Header,
+    Note,
+    Text,
+    bullets,
+    gate_report,
+    links,
+    table,
+)
+from ragmetrics.records import Calibration, Drift, Gate, Manifest, MetricCalibration, Summary
 from ragmetrics.rules import silences, with_silences
 from ragmetrics.storage import Files, in_full, outlines, run_of
+from ragmetrics.text import NO_VALUE, clean
 
 SUMMARY = "summary.html"
 _EARLIER = 60
 """Nights before, among which the newest comparable one is searched."""
-_MOST_LOW = 8
+_MOST_LOW, _MOST_LINES, _MOST_METRICS = 8, 20, 50
+_ROOM = 20_000
+"""Most characters of a list."""
+_LONGEST = 600
+_HEADERS = ("metric", "state", "mean", "change", "rows")
+_LOW = ("where", "metric", "mean", "all rows", "rows")
 _COLOURS = {
     "firing": "#a6230f",
     "pending": "#7a4f00",
@@ -66,6 +87,7 @@ def summary_page(manifest: Manifest, earlier: Sequence[Manifest]) -> bytes:
     from an inbox.
     """
     state = find_night_status(manifest)
+    blocks = night_blocks(manifest, earlier, state, _links(manifest))
     return render_page(
         SUMMARY,
         1,
@@ -73,11 +95,7 @@ def summary_page(manifest: Manifest, earlier: Sequence[Manifest]) -> bytes:
         title=state.sentence,
         label=LABELS[state.state],
         colour=_COLOURS.get(state.state, _NEUTRAL),
-        messages=[*state.messages, *state.notes],
-        cards=cards(manifest, earlier),
-        low=lowest_segments(manifest)[:_MOST_LOW],
-        asked=_asked(manifest),
-        links=_links(manifest),
+        body=Markup(FORMATS.find("html").render(blocks)),  # noqa: S704 - escaped
     )
 
 
@@ -87,35 +105,63 @@ def summary_markdown(manifest: Manifest, dashboard: str, earlier: Sequence[Manif
     `earlier` are the nights before, oldest first. They show how far a metric moved if no rule did.
     """
     state = find_night_status(manifest)
-    return render_markdown(
-        "night.md",
-        manifest=manifest,
-        title=state.sentence,
-        messages=[*state.messages, *state.notes],
-        cards=cards(manifest, earlier),
-        link=_link(dashboard),
-    )
+    blocks = night_blocks(manifest, earlier, state, {"dashboard": dashboard})
+    return _markdown([Header(state.sentence), *blocks])
 
 
 def calibration_markdown(
     found: Sequence[Calibration], drifts: Sequence[Drift | None], dashboard: str
 ) -> str:
     """What drifted, one table line per judge, set and metric, and a link to the dashboard."""
+    drifted = [one for one in drifts if one and one.drifted]
     lines = [
-        (one, measured, drift)
+        _calibration_row(one, measured, drift)
         for one, drift in zip(found, drifts, strict=True)
         for measured in one.metrics
     ]
-    drifted = [drift for drift in drifts if drift and drift.drifted]
-    link = _link(dashboard)
-    return render_markdown(
-        "calibrations.md", calibrations=len(found), drifted=drifted, lines=lines, link=link
+    headers = ("set", "judge", "metric", "kappa, quadratic", "AUC", "units", "drift")
+    return _markdown(
+        [
+            Header(f"{len(drifted)} of {len(found)} calibrations show drift"),
+            *bullets("", map(_drift_words, drifted), most=_MOST_LINES, room=_ROOM),
+            *table("", headers, lines[:_MOST_METRICS], names=(0, 1, 2, 6)),
+            *links([("dashboard", dashboard)]),
+        ]
     )
 
 
 def gate_markdown(gate: Gate, dashboard: str) -> str:
     """Verdict, reasons, one table line per metric, and a link to the dashboard."""
-    return render_markdown("gate.md", gate=gate, link=_link(dashboard))
+    return _markdown(gate_report(gate, "dashboard", dashboard))
+
+
+def _markdown(blocks: Sequence[Block]) -> str:
+    return f"{FORMATS.find('markdown').render(blocks)}\n"
+
+
+def night_blocks(
+    manifest: Manifest, earlier: Sequence[Manifest], state: NightStatus, places: Mapping[str, str]
+) -> list[Block]:
+    """What happened and why, the metrics, where they are lowest, and what the night is based on."""
+    shown = cards(manifest, earlier)
+    scored = any(one.scored for one in manifest.metrics)
+    left = len(shown) - _MOST_METRICS
+    low = lowest_segments(manifest)[:_MOST_LOW]
+    if not scored:
+        nothing = [Note("Nothing was scored, so this night has no numbers.")]
+        numbers: list[Block] = [*nothing] if shown else []
+    else:
+        numbers = [
+            *table("Metrics", _HEADERS, map(_card_row, shown[:_MOST_METRICS]), (0, 1, 3)),
+            *([Note(f"and {plural(left, 'more metric')}")] if left > 0 else []),
+            *table("Lowest segments", _LOW, map(_low_row, low), (0, 1)),
+        ]
+    return [
+        *bullets("", _messages(state), most=_MOST_LINES, room=_ROOM),
+        *links(places.items()),
+        *numbers,
+        Note(_based_on(manifest)),
+    ]
 
 
 def _before(files: Files, day: date) -> list[Manifest]:
@@ -133,20 +179,69 @@ def _asked(manifest: Manifest) -> str:
 
 
 def _links(manifest: Manifest) -> dict[str, str]:
-    """Addresses on the dashboard by the words of their links; none if it has no web address."""
+    """Addresses on the dashboard by what they show; none if it has no web address."""
     url = manifest.settings.get("dashboard_url")
     base = web(url).rstrip("/") if isinstance(url, str) else ""
     if not base:
         return {}
     base = quote(base, safe=":/?#[]@!$&'()*+,;=%~")
     night = f"{base}/{manifest.date}"
-    rows = {"Rows to look at first": f"{night}/rows.html"} if manifest.worst else {}
-    return {"The night": f"{night}/index.html", **rows, "All nights": f"{base}/index.html"}
+    rows = {"rows to look at first": f"{night}/rows.html"} if manifest.worst else {}
+    return {"night": f"{night}/index.html", **rows, "overview": f"{base}/index.html"}
 
 
-def _link(dashboard: str) -> Markup:
-    """A Markdown link if a browser can follow the address, else the address as text."""
-    if re.match(r"(https?|file)://", dashboard):
-        target = re.sub(r"[<>\s\\]", lambda sign: f"%{ord(sign[0]):02X}", dashboard)
-        return Markup(f"[Open the dashboard](<{target}>)")  # noqa: S704 - no sign ends the link
-    return Markup(f"Dashboard: {markdown_text(dashboard)}")  # noqa: S704 - escaped
+def _messages(state: NightStatus) -> list[Text]:
+    """What happened, and why."""
+    return [clean(one, _LONGEST) for one in (*state.messages, *state.notes)]
+
+
+def _card_row(card: Card) -> tuple[Text, ...]:
+    one, change = card.summary, ""
+    if card.moved:
+        change = " ".join(filter(None, moved_words(card.moved.by, card.moved.low, card.moved.high)))
+        change += f" compared with {card.moved.label}" if card.moved.label else ""
+    state = LABELS[card.state] if card.state else "no rule"
+    missing = f", {card.not_scored:,} not scored" if card.not_scored else ""
+    return clean(one.metric, 80), state, _mean(one), change, f"{one.scored:,}{missing}"
+
+
+def _mean(one: Summary) -> str:
+    return f"{number(one.mean)} {interval(one.low, one.high)}".rstrip()
+
+
+def _low_row(pair: tuple[Summary, Summary]) -> tuple[Text, ...]:
+    one, whole = pair
+    names = clean(str(one.segment), 80), clean(one.metric, 80)
+    return *names, _mean(one), number(whole.mean), f"{one.scored:,}"
+
+
+def _calibration_row(
+    one: Calibration, measured: MetricCalibration, drift: Drift | None
+) -> tuple[Text, ...]:
+    figures = measured.overall.figures if measured.overall else {}
+    found = [figures.get(name) for name in ("kappa_quadratic", "auc")]
+    shown = [f"{number(f.value)} {interval(f.low, f.high, 2)}" if f else NO_VALUE for f in found]
+    moves = [moved for moved in (drift.metrics if drift else ()) if moved.metric == measured.metric]
+    state = moves[0].state if moves else "not compared"
+    units = f"{measured.overall.units:,}" if measured.overall else "0"
+    names = (clean(name, 80) for name in (one.name, one.judge.name, measured.metric))
+    return *names, *shown, units, state
+
+
+def _drift_words(one: Drift) -> Text:
+    drifted = ", ".join(metric.metric for metric in one.metrics if metric.drifted)
+    return clean(f"{one.judge} drifted on {one.name} since {one.earlier:%Y-%m-%d}: {drifted}", 400)
+
+
+def _based_on(manifest: Manifest) -> Text:
+    """Rows, judge, cost and run."""
+    judge, source, asked = manifest.judge, manifest.source, _asked(manifest)
+    note = f" - {judge.note}" if judge.note else ""
+    parts = [
+        f"{plural(source.rows, 'row')} read, {source.quarantined:,} quarantined.",
+        f"Judge: {clean(f'{judge.name}{note}', 600)}.",
+        *([f"Asked: {asked}."] if asked else []),
+        "In brackets: 95% intervals, clustered by question.",
+        f"ragmetrics {clean(manifest.ragmetrics, 40)}, run {clean(manifest.run, 60)}.",
+    ]
+    return " ".join(parts)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -53,11 +52,6 @@ _MAP_STYLE = re.compile(r'if\(!document\.getElementById\("[0-9a-f]{64}"\)\)')
 def render_page(template: str, depth: int, **values: Any) -> bytes:
     """A page as bytes, for a path `depth` folders below the site's root."""
     return _environment(depth).get_template(template).render(**values).encode()
-
-
-def render_markdown(template: str, **values: Any) -> str:
-    """Markdown in which every text stays text."""
-    return _markdown_environment().get_template(template).render(**values) + "\n"
 
 
 def meaning(metric: str) -> str:
@@ -140,31 +134,15 @@ _GLOBALS = {
 }
 
 
-def markdown_text(text: str) -> str:
-    """Text without effect in Markdown: no table cell, markup, code, link or HTML begins or ends."""
-    escaped = re.sub(r"[\\`*|\[\]]", r"\\\g<0>", words.one_line(text, 500))
-    return str(escape(escaped)).replace("&#39;", "'").replace("&#34;", '"')
-
-
 @cache
 def _environment(depth: int) -> Environment:
     """The environment of pages that are `depth` folders below the site's root."""
-    return _new_environment(_clean_text, up="../" * depth, assets=_asset_names())
-
-
-@cache
-def _markdown_environment() -> Environment:
-    return _new_environment(_inert_text)
-
-
-def _new_environment(finalize: Callable[[Any], Any], **values: Any) -> Environment:
-    """An environment whose templates print through `finalize`, and whose macros know `values`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
         loader=PackageLoader("ragmetrics", "dashboard/templates"),
         autoescape=True,
-        finalize=finalize,
+        finalize=_clean_text,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -172,7 +150,10 @@ def _new_environment(finalize: Callable[[Any], Any], **values: Any) -> Environme
     )
     environment.filters |= _FILTERS
     environment.tests["fine"] = lambda finding: rule_state(finding) == "ok"
-    environment.globals |= _GLOBALS | values
+    environment.globals |= _GLOBALS | {
+        "up": "../" * depth,
+        "assets": _asset_names(),
+    }
     return environment
 
 
@@ -198,12 +179,6 @@ def _clean_text(value: Any) -> Any:
     """Clean and bound a text that a template prints; the markup of macros stays as it is."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return words.clean(value[: words.LONGEST])
-    return value
-
-
-def _inert_text(value: Any) -> Any:
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return Markup(markdown_text(value))  # noqa: S704 - escaped
     return value
 
 

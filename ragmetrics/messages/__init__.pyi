@@ -1,13 +1,19 @@
 from .blocks import (
+    Block as Block,
     Header as Header,
     Note as Note,
     Section as Section,
+    Text as Text,
+    bullets as bullets,
     links as links,
+    table as table,
 )
+from .comparison_result import comparison_report as comparison_report
 from .gate_message import (
     compose_gate as compose_gate,
     compose_failed_gate as compose_failed_gate,
 )
+from .gate_result import SIGNS as SIGNS, gate_report as gate_report
 from .message import (
     Message as Message,
     Tone as Tone,
@@ -19,3 +25,4 @@ from .registry import (
     FORMATS as FORMATS,
     Format as Format,
 )
+from .text_format import is_web_address as is_web_address

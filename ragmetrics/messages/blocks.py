@@ -100,12 +100,19 @@ def text_of(text: Text) -> str:
     return text if isinstance(text, str) else "".join(text)
 
 
-def bullets(title: str, lines: Iterable[Text], page: str | None = None) -> list[Block]:
+def bullets(
+    title: str,
+    lines: Iterable[Text],
+    page: str | None = None,
+    *,
+    most: int = LISTED,
+    room: int = LIST_LENGTH,
+) -> list[Block]:
     """A list as long as people read; none where there is no line."""
     lines = list(lines)
     shown, taken = list[Text](), len(f"*{title}*")
-    for line in lines[:LISTED]:
-        if taken + len(text_of(line)) > LIST_LENGTH:
+    for line in lines[:most]:
+        if taken + len(text_of(line)) > room:
             break
         shown.append(line)
         taken += len(f"\n• {text_of(line)}")

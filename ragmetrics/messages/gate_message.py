@@ -11,12 +11,10 @@ from ragmetrics.records import (
     Gate,
     MetricVerdict,
     WorseQuestion,
-    drop_text,
-    drop_words,
     redact_quotes,
     redactions,
 )
-from ragmetrics.text import clean
+from ragmetrics.text import clean, drop_text, drop_words, number
 
 SHOWN = 4
 """Metrics shown with all their numbers; each other metric has one line."""
@@ -130,7 +128,7 @@ def _over(one: MetricVerdict) -> str:
 def _change(one: MetricVerdict) -> str:
     if one.before is None or one.after is None:
         return ""
-    return f"{one.before:z.3f} → {one.after:z.3f}"
+    return f"{number(one.before)} → {number(one.after)}"
 
 
 def _fallen(gate: Gate, held: Sequence[MetricVerdict], redact: bool) -> Iterable[str]:
@@ -146,7 +144,7 @@ def _fallen(gate: Gate, held: Sequence[MetricVerdict], redact: bool) -> Iterable
         once.setdefault(one.user_input, one)
     for one in list(once.values())[:FALLEN]:
         question = "" if redact else f"“{clean(one.user_input, 150)}” "
-        change = f"{one.before:.3f} → {one.after:.3f}"
+        change = f"{number(one.before)} → {number(one.after)}"
         yield f"{change} {clean(one.metric, 60)} {question}({clean(one.id, 60)})"
 
 

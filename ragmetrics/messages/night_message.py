@@ -14,7 +14,6 @@ from ragmetrics.records import (
     SampledMean,
     WorstRow,
     compared_words,
-    drop_words,
     fallen_topic_text,
     mix_text,
     redact_quotes,
@@ -23,7 +22,7 @@ from ragmetrics.records import (
 )
 from ragmetrics.rules import Incident, check_of, incidents, limit_of
 from ragmetrics.scoring import worse_segments
-from ragmetrics.text import clean
+from ragmetrics.text import clean, drop_words, interval, number
 
 SEGMENTS = 3
 """From this number on, segments of a metric share one line, which names this number of them."""
@@ -161,18 +160,18 @@ def _change(finding: Finding) -> str:
     For an escalation, the means at the last notification and now.
     """
     if finding.transition == "escalated" and (found := finding.escalation):
-        return f"{found.before:z.3f} → {found.now:z.3f}"
+        return f"{number(found.before)} → {number(found.now)}"
     if finding.drop is not None and finding.means:
         return compared_words(finding.means)
-    return f"{finding.mean:z.3f}"
+    return number(finding.mean)
 
 
 def _mean_beside(finding: Finding) -> str:
     """The mean of all rows, after compared means that differ from it."""
     if finding.transition == "escalated" or finding.drop is None or not finding.means:
         return ""
-    mean = f"{finding.mean:z.3f}"
-    if mean == f"{finding.means.now:z.3f}":
+    mean = number(finding.mean)
+    if mean == number(finding.means.now):
         return ""
     return f"; mean of {'its' if finding.segment else 'all'} rows {mean}"
 
@@ -195,8 +194,9 @@ def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Section
     alone = sum(one.drop is not None for one in rules) == 1
     rows = _rows(finding.n, _sample(manifest, finding))
     whose = "its" if finding.segment else "all"
+    ends = interval(finding.low, finding.high)
     fields = {
-        f"Mean of {whose} rows": f"{finding.mean:z.3f}{_interval(finding)}",
+        f"Mean of {whose} rows": f"{number(finding.mean)} {ends}".rstrip(),
         "Scored": f"{rows}, {finding.questions:,} questions",
         **dict(pair for one in rules for pair in _compared(one, alone=alone)),
         "Mix": next(filter(None, map(_mix, rules)), ""),
@@ -238,12 +238,6 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _interval(finding: Finding) -> str:
-    if finding.low is None or finding.high is None:
-        return ""
-    return f" [{finding.low:z.3f}, {finding.high:z.3f}]"
-
-
 def _sample(manifest: Manifest, finding: Finding) -> SampledMean | None:
     which = finding.metric, finding.segment
     summaries = (*manifest.metrics, *manifest.segments)
@@ -262,7 +256,7 @@ def _before(finding: Finding, label: str) -> str:
     after = f" ({label})" if label else ""
     if words := compared_words(finding.means):
         return f"{words}{after}"
-    return "" if finding.baseline is None else f"{finding.baseline:z.3f} before{after}"
+    return "" if finding.baseline is None else f"{number(finding.baseline)} before{after}"
 
 
 def _drop(finding: Finding) -> str:
@@ -368,7 +362,7 @@ def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:
             which = "" if len(metrics) == 1 else f"{clean(metric, 60)}, "
             rows = _rows(one.scored, one.sample)
             where = f"{which}{clean(str(one.segment), 80)}"
-            lines.append(f"{where}: {one.mean:z.3f} ({rows}; all rows {mean:z.3f})")
+            lines.append(f"{where}: {number(one.mean)} ({rows}; all rows {number(mean)})")
     return lines
 
 
@@ -383,5 +377,5 @@ def _worst(manifest: Manifest, metrics: Collection[str], redact: bool) -> list[s
     for row in list(once.values())[:3]:
         which = "" if len(metrics) == 1 else f"{clean(row.metric, 60)} "
         question = "" if redact else f"“{clean(row.user_input, 150)}” "
-        lines.append(f"{row.value:z.3f} {which}{question}({clean(row.id, 60)})")
+        lines.append(f"{number(row.value)} {which}{question}({clean(row.id, 60)})")
     return lines

@@ -38,23 +38,27 @@ class TextFormat:
 
     name: ClassVar[str] = "text"
     ending: ClassVar[str] = "\n"
-    """Ending of a line within a paragraph; an empty line separates paragraphs."""
+    """What separates the lines of a paragraph,"""
+    gap: ClassVar[str] = "\n\n"
+    """and what separates paragraphs."""
     bullet: ClassVar[str] = "• "
 
     def render(self, blocks: Sequence[Block], room: int | None = None) -> str:
         """The blocks as text. Whole lines beyond `room` characters are left out."""
-        paragraphs = [list(self.lines(block)) for block in blocks]
-        lines = [line for one in paragraphs for line in (*one, "") if one][:-1]
-        whole = self.ending.join(lines)
-        if room is None or len(whole) <= room:
-            return whole
-        shown, size = list[str](), len(self.cut)
-        for line in lines:
-            size += len(line) + len(self.ending)
-            if size > room:
-                break
-            shown.append(line)
-        return self.ending.join([*shown, self.cut]) if room >= len(self.cut) else ""
+        paragraphs = [lines for block in blocks if (lines := list(self.lines(block)))]
+        whole = self.gap.join(map(self.ending.join, paragraphs))
+        return whole if room is None or len(whole) <= room else self._cut(paragraphs, room)
+
+    def _cut(self, paragraphs: Sequence[Sequence[str]], room: int) -> str:
+        """The first whole lines that leave room for the last, which says so."""
+        text = ""
+        for lines in paragraphs:
+            for number, line in enumerate(lines):
+                more = f"{line}{self.ending if number + 1 < len(lines) else self.gap}"
+                if len(text) + len(more) + len(self.cut) > room:
+                    return text + self.cut if len(text) + len(self.cut) <= room else ""
+                text += more
+        return text
 
     cut: ClassVar[str] = CUT
     """The last line where lines are left out."""

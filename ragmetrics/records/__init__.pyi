@@ -111,16 +111,12 @@ from .calibration import (
 )
 from .changes import (
     compared_words as compared_words,
-    drop_text as drop_text,
-    drop_words as drop_words,
     unwatched_drop_story as unwatched_drop_story,
     unwatched_drop_text as unwatched_drop_text,
     mix_text as mix_text,
     movement_text as movement_text,
     over_questions as over_questions,
-    NO_CHANGE as NO_CHANGE,
     WEEKDAY as WEEKDAY,
-    WIDE as WIDE,
     ContributorShare as ContributorShare,
     ComparedMeans as ComparedMeans,
     DatedChange as DatedChange,

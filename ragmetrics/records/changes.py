@@ -11,19 +11,17 @@ from datetime import date
 from textwrap import shorten
 
 from ragmetrics.records.base import Record
+from ragmetrics.text import drop_words
 
 BUILDS = "index_build"
 """Name of the index build among the tags."""
 
-NO_CHANGE = "no change"
 WEEKDAY = "weekday"
 """Name of the day of the week among the tags by which nights are compared like with like."""
 KNOWN_FROM = 8
 """Fewest nights that the judge's movement from night to night is estimated from."""
 _UNSEEN = 0.0005
 """A smaller movement rounds to 0 and is not shown."""
-WIDE = 0.1
-"""Intervals of this width or more are shown with two digits."""
 
 
 class DatedChange(Record):
@@ -138,24 +136,6 @@ class JudgeMovement(Record):
     """Nights in the estimate; where there is no estimate, nights that are available."""
     freedom: float = 0.0
     """Degrees of freedom of the estimate."""
-
-
-def drop_words(drop: float, low: float | None, high: float | None) -> tuple[str, str]:
-    """A drop and its interval: `0.107`, `[0.071, 0.143]`. A wide interval has two digits: `0.31`,
-    `[0.25, 0.37]`. A drop that rounds to 0 is `no change`; an interval of zeros is left out.
-    """
-    known = low is not None and high is not None
-    digits = 2 if low is not None and high is not None and high - low >= WIDE else 3
-    size, *ends = (f"{one or 0.0:z.{digits}f}" for one in (drop, low, high))
-    zero = f"{0:.{digits}f}"
-    interval = f"[{ends[0]}, {ends[1]}]" if known and {size, *ends} != {zero} else ""
-    return (NO_CHANGE if size == zero else size), interval
-
-
-def drop_text(drop: float, low: float | None, high: float | None) -> str:
-    """A drop in a sentence: `drop 0.107 [0.071, 0.143]`, `no change [-0.012, 0.011]`."""
-    size, interval = drop_words(drop, low, high)
-    return f"{'' if size == NO_CHANGE else 'drop '}{size} {interval}".rstrip()
 
 
 def compared_words(means: ComparedMeans | None, arrow: str = " → ") -> str:

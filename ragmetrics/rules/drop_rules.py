@@ -15,7 +15,6 @@ from ragmetrics.records import (
     Segment,
     Summary,
     compared_words,
-    drop_text,
     mix_text,
     movement_text,
 )
@@ -35,6 +34,7 @@ from ragmetrics.rules.rule_check import (
 )
 from ragmetrics.rules.stale_labels import mean_without_stale_labels, without_stale_labels
 from ragmetrics.stats import Drop, QuestionValues
+from ragmetrics.text import drop_text
 
 _SHOWN_UNMATCHED = 0.05
 """From this share on, the message shows the share of questions without similar earlier ones."""

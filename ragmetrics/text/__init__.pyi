@@ -6,7 +6,21 @@ from .sentence_splitter import (
     weight as weight,
 )
 from .sized_cache import SizedCache as SizedCache
-from .numbers import finite as finite, share as share, NO_VALUE as NO_VALUE, Duration as Duration
+from .numbers import (
+    chance as chance,
+    digits_of as digits_of,
+    drop_text as drop_text,
+    drop_words as drop_words,
+    finite as finite,
+    interval as interval,
+    number as number,
+    share as share,
+    signed as signed,
+    signed_interval as signed_interval,
+    NO_CHANGE as NO_CHANGE,
+    NO_VALUE as NO_VALUE,
+    Duration as Duration,
+)
 from .escaping import (
     clean as clean,
     inert as inert,

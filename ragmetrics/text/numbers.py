@@ -1,4 +1,7 @@
-"""Numbers, shares and durations as text. Durations in settings: `20h`, `90m`, `1h30m`, `45s`."""
+"""Numbers, intervals, shares and durations as text, the same in every output.
+
+Durations in settings: `20h`, `90m`, `1h30m`, `45s`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ from typing import Annotated
 from pydantic import BeforeValidator, PlainSerializer
 
 NO_VALUE = "–"
+NO_CHANGE = "no change"
+WIDE = 0.1
+"""Intervals of this width or more are shown with two digits."""
 
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _PIECE = re.compile(r"(\d{1,9})([dhms])")
@@ -19,6 +25,61 @@ _LONGEST = timedelta(days=30)
 def finite(value: float | None) -> float | None:
     """The number, or None if it is not finite."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """`0.912`; a dash if there is no number."""
+    return NO_VALUE if finite(value) is None else f"{value:z.{digits}f}"
+
+
+def signed(value: float | None, digits: int = 3) -> str:
+    """A change with its sign: `+0.012`, `-0.231`; a dash if there is no number."""
+    return NO_VALUE if finite(value) is None else f"{value:+z.{digits}f}"
+
+
+def interval(low: float | None, high: float | None, digits: int = 3) -> str:
+    """`[0.881, 0.943]`; empty if there is no interval."""
+    if finite(low) is None or finite(high) is None:
+        return ""
+    return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def signed_interval(low: float | None, high: float | None, digits: int = 3) -> str:
+    """`[-0.310, -0.130]`, with signs; empty if there is no interval."""
+    if finite(low) is None or finite(high) is None:
+        return ""
+    return f"[{signed(low, digits)}, {signed(high, digits)}]"
+
+
+def chance(p: float | None) -> str:
+    """A p-value as `0.031`, `<0.001`; a dash if there is none."""
+    return "<0.001" if p is not None and p < 0.001 else number(p)
+
+
+def digits_of(low: float | None, high: float | None) -> int:
+    """Digits after the point: three, or two if the interval is wide."""
+    low, high = finite(low), finite(high)
+    return 2 if low is not None and high is not None and high - low >= WIDE else 3
+
+
+def drop_words(drop: float, low: float | None, high: float | None) -> tuple[str, str]:
+    """A drop and its interval: `0.107`, `[0.071, 0.143]`. A wide interval has two digits: `0.31`,
+    `[0.25, 0.37]`. A drop that rounds to 0 is `no change`; an interval of zeros is left out.
+    """
+    digits = digits_of(low, high)
+    size, zero = number(drop, digits), number(0.0, digits)
+    ends = (
+        ""
+        if {size, number(low, digits), number(high, digits)} == {zero}
+        else interval(low, high, digits)
+    )
+    return (NO_CHANGE if size == zero else size), ends
+
+
+def drop_text(drop: float, low: float | None, high: float | None) -> str:
+    """A drop in a sentence: `drop 0.107 [0.071, 0.143]`, `no change [-0.012, 0.011]`."""
+    size, ends = drop_words(drop, low, high)
+    return f"{'' if size == NO_CHANGE else 'drop '}{size} {ends}".rstrip()
 
 
 def share(part: float, whole: float) -> str:

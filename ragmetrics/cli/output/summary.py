@@ -26,7 +26,7 @@ from ragmetrics.messages import FORMATS
 from ragmetrics.metrics import Metric
 from ragmetrics.records import Manifest, Status, Summary, unwatched_drop_text
 from ragmetrics.rules import Incident, incidents
-from ragmetrics.text import clean
+from ragmetrics.text import NO_VALUE, clean, interval, number
 
 if TYPE_CHECKING:
     from ragmetrics.pipeline import CheckReport, NightResult
@@ -117,7 +117,14 @@ def _summary_line(one: Summary, manifest: Manifest) -> tuple[str, ...]:
     counts = f"{one.scored:,}", f"{one.questions:,}"
     least, _ = detectable(manifest, one)
     detects = "" if least is None else number(least)
-    return one.metric, number(one.mean), interval(one), detects, *counts, ", ".join(rest)
+    return (
+        one.metric,
+        number(one.mean),
+        interval(one.low, one.high) or NO_VALUE,
+        detects,
+        *counts,
+        ", ".join(rest),
+    )
 
 
 def _print_panel(console: Console, manifest: Manifest) -> None:
@@ -312,13 +319,3 @@ def print_messages(console: Console, results: Sequence[NightResult]) -> None:
         console.rule(f"Slack message of {result.manifest.date} ({said})", align="left")
         console.print(FORMATS.find("terminal").render(delivery.message.blocks))
         console.print()
-
-
-def number(value: float | None) -> str:
-    """A number with three digits; a dash for None."""
-    return "–" if value is None else f"{value:z.3f}"
-
-
-def interval(one: Summary) -> str:
-    """The interval in brackets; a dash if there is none."""
-    return "–" if one.low is None else f"[{number(one.low)}, {number(one.high)}]"

@@ -28,7 +28,6 @@ from ragmetrics.records import (
     Source,
     StageShare,
     Verdict,
-    drop_text,
     stage_words,
 )
 from ragmetrics.stats import (
@@ -44,7 +43,7 @@ from ragmetrics.stats import (
     widen_difference,
     with_movement,
 )
-from ragmetrics.text import clean
+from ragmetrics.text import clean, drop_text
 
 _LONGEST = 500
 _NUMBERS = ("before", "after", "drop", "low", "high", "upper", "detectable")

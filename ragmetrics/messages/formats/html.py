@@ -9,9 +9,7 @@ from typing import ClassVar
 from ragmetrics.messages.blocks import Table, Text
 from ragmetrics.messages.text_format import TextFormat
 
-_CELL = "padding:6px 8px 6px 0;border-bottom:1px solid #8a8f98;vertical-align:top"
-_NAME = f"{_CELL};text-align:left;overflow-wrap:anywhere"
-_NUMBER = f"{_CELL};text-align:right"
+_TABLE = '<table cellpadding="6" rules="rows" style="border-collapse:collapse;text-align:left">'
 
 
 class Html(TextFormat):
@@ -19,6 +17,7 @@ class Html(TextFormat):
 
     name: ClassVar[str] = "html"
     ending: ClassVar[str] = "<br>\n"
+    gap: ClassVar[str] = "<br>\n<br>\n"
     bullet: ClassVar[str] = "&bull; "
 
     def escape(self, text: str) -> str:
@@ -46,12 +45,12 @@ class Html(TextFormat):
             f"<tr>{''.join(self._cell('td', at, one, block) for at, one in enumerate(row))}</tr>"
             for row in block.rows
         )
-        yield f'<table style="border-collapse:collapse"><tr>{head}</tr>{rows}</table>'
+        yield f"{_TABLE}<tr>{head}</tr>{rows}</table>"
 
     def _cell(self, tag: str, at: int, text: Text, block: Table) -> str:
-        style = _NAME if at in block.names else _NUMBER
+        align = "" if at in block.names else ' align="right"'
         scope = ' scope="col"' if tag == "th" else ""
-        return f'<{tag}{scope} style="{style}">{self.line(text)}</{tag}>'
+        return f"<{tag}{scope}{align}>{self.line(text)}</{tag}>"
 
 
 html = Html()

@@ -9,6 +9,8 @@ from typing import ClassVar
 from ragmetrics.messages.blocks import Table, Text
 from ragmetrics.messages.text_format import TextFormat
 
+_START = re.compile(r"^(?=[-+=]+(?:\s|$))|^(\d{1,9})(?=[.)](?:\s|$))")
+"""What begins a list or underlines a heading at the start of a line."""
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
@@ -21,6 +23,10 @@ class Markdown(TextFormat):
 
     def escape(self, text: str) -> str:
         """A text without styles, links, cells of tables and HTML."""
+        return _START.sub(lambda start: f"{start[1] or ''}\\", self.inline(text))
+
+    def inline(self, text: str) -> str:
+        """The same of a text that does not begin a line."""
         return _MARKS.sub(r"\\\1", super().escape(text))
 
     def headline(self, text: Text) -> str:
@@ -37,11 +43,10 @@ class Markdown(TextFormat):
 
     def table(self, block: Table) -> Iterator[str]:
         """A table, in one piece."""
-        if block.title:
-            yield f"{self.bold(block.title)}\n"
+        title = f"{self.bold(block.title)}\n\n" if block.title else ""
         marks = [":--" if at in block.names else "--:" for at in range(len(block.headers))]
         rows = [map(self.escape, block.headers), marks, *(map(self.line, r) for r in block.rows)]
-        yield "\n".join(f"| {' | '.join(row)} |" for row in rows)
+        yield title + "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 markdown = Markdown()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import ClassVar
 
-from ragmetrics.messages.blocks import Block, Table, text_of
+from ragmetrics.messages.blocks import Block, Table
 from ragmetrics.messages.text_format import LONGEST, TextFormat
 from ragmetrics.text import clean
 
@@ -18,10 +18,10 @@ class Terminal(TextFormat):
 
     name: ClassVar[str] = "terminal"
 
-    def render(self, blocks: Sequence[Block], room: int | None = None) -> str:
-        """The blocks as text, wrapped; one blank line between them, no newline at the end."""
-        shown = super().render(blocks, room)
-        return "\n".join(map(_wrapped, shown.split("\n")))
+    def lines(self, block: Block) -> Iterator[str]:
+        """The lines of a block, wrapped; a table that is too wide runs over the edge."""
+        lines = super().lines(block)
+        yield from lines if isinstance(block, Table) else map(_wrapped, lines)
 
     def escape(self, text: str) -> str:
         """A text without control characters: nothing else acts in a terminal."""
@@ -41,9 +41,9 @@ class Terminal(TextFormat):
 
     def table(self, block: Table) -> Iterator[str]:
         """A table in columns."""
-        rows = [block.headers, *(tuple(map(self.line, row)) for row in block.rows)]
+        rows = [tuple(map(self.line, row)) for row in (block.headers, *block.rows)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        yield from [text_of(block.title)] if block.title else []
+        yield from [self.line(block.title)] if block.title else []
         for row in rows:
             cells = (
                 cell.ljust(width) if at in block.names else cell.rjust(width)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import special
 
 from ragmetrics.config import Rule, drop_name
-from ragmetrics.records import Finding, Level, Manifest, drop_text
+from ragmetrics.records import Finding, Level, Manifest
 from ragmetrics.rules.context import NightContext, nights_out, was_firing
 from ragmetrics.rules.decline_test import find_decline
 from ragmetrics.rules.judge_drift import drop_between_without_drift
@@ -26,6 +26,7 @@ from ragmetrics.rules.night_check import Limit, Sample, Tonight, check
 from ragmetrics.rules.rule_check import alert_key, can_fall
 from ragmetrics.stats import ALPHA, CONFIDENCE, Drop, detectable
 from ragmetrics.storage import trailing_nights
+from ragmetrics.text import drop_text
 
 DAYS = 90
 """Days before tonight whose nights count."""

@@ -405,7 +405,9 @@ class TestMarkdown:
         """State, findings, one line per metric, and the way to the dashboard."""
         told = summary_markdown(ten_nights()[-1], "https://example.com/dashboard/")
         assert "Night of 2026-11-19: 1 alert firing." in told
-        assert "| context_recall | firing | 0.700 | [0.670, 0.730] |  | 200 | 0 |" in told
+        assert "| context_recall | firing | 0.700 [0.670, 0.730] |  | 200 |" in told.replace(
+            "\\", ""
+        )
         assert "[Open the dashboard](<https://example.com/dashboard/>)" in told
 
     def test_text_stays_text(self) -> None:
@@ -414,9 +416,9 @@ class TestMarkdown:
         alert = finding(level="breach", message=hostile)
         manifest = night(metrics=[summary("a|b`c", 0.5)], findings=[alert])
         told = summary_markdown(manifest, "s3://bucket/dashboard/index.html")
-        assert "| a\\|b\\`c | no rule | 0.500 |" in told
-        assert "<script" not in told
-        assert "\\[a\\](http://b) next" in told
+        assert "| a\\|bˋc | no rule | 0.500 " in told
+        assert "<script" not in told.replace("\\<", "")
+        assert "\\[a\\](http:\u2060//b) next" in told
         assert "\u202e" not in told
         assert "\x00" not in told
 

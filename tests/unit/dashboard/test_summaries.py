@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_a_change_is_that_of_the_rule() -> None:
     """As on the night's page: question by question, against the rule's baseline."""
     rule = finding(level="breach", baseline_label="7 nights before", **DROP)
     for told in (words(night(findings=[rule])), summary_markdown(night(findings=[rule]), "/")):
-        assert "−0.22 [−0.31, −0.13] compared with 7 nights before" in told
+        assert "−0.22 [−0.31, −0.13] compared with 7 nights before" in told.replace("\\", "")
 
 
 def test_a_first_night_and_one_without_data_have_their_page() -> None:
@@ -116,7 +117,7 @@ def test_hostile_texts_stay_texts_and_short() -> None:
     """Whatever stands in the logs: nothing of it acts, and no mail client cuts the page."""
     told = page(hostile())
     assert 50_000 < len(told.encode()) < CLIPPED
-    assert "and 60 more metrics" in text(told)
+    assert "and 40 more metrics" in text(told)
     assert "<script>alert" not in told
     assert not any(sign in told for sign in ("\x00", "\u202e"))
     assert all(str(one["href"]).startswith("https://") for one in Outline(told).all("a"))
@@ -126,12 +127,12 @@ def test_the_artifact_is_bounded_and_inert() -> None:
     """Markdown below 100 kB in which texts are no markup; what is left out is counted."""
     told = summary_markdown(hostile(), "https://dash.example/")
     assert len(told.encode()) < CLIPPED
-    assert "<script" not in told and "<svg" not in told and "\x00" not in told
+    assert not re.search(r"(?<!\\)<(?!https://dash)", told) and "\x00" not in told
     assert "[a](" not in told.replace("\\[a\\](", "")
     assert "more\n" in told
     table = [line for line in told.splitlines() if line.startswith("|")]
-    assert len(table) == 52
-    assert {len(line.replace("\\|", "").split("|")) for line in table} == {9}
+    assert len(table) == 52 + 10
+    assert {len(line.replace("\\|", "").split("|")) for line in table} == {7}
 
 
 def test_the_site_has_the_page_of_each_night(tmp_path: Path) -> None:
@@ -170,8 +171,8 @@ class TestFromTheStore:
         """The artifact of the nightly, with the change since the night before."""
         told = night_markdown(files, ten_nights()[-1], "https://dash.example/")
         assert (
-            "| context_recall | firing | 0.700 | [0.670, 0.730] "
-            "| −0.230 [−0.272, −0.188] compared with 2026-11-18 | 200 | 0 |" in told
+            "| context_recall | firing | 0.700 [0.670, 0.730] "
+            "| −0.230 [−0.272, −0.188] compared with 2026-11-18 | 200 |" in told.replace("\\", "")
         )
 
     def test_a_redacted_store_shows_no_words(self, files: Files) -> None:

@@ -306,9 +306,9 @@ def test_as_text() -> None:
 def test_as_markdown() -> None:
     """Styles as there, with what users wrote escaped."""
     assert body("markdown") == (
-        "demo, night of 2026-11-19  \n  \n"
-        "**a** in b  \n- **Mean**: 0.9 → 0.8  \n  \n"
-        "**Worst**  \n- “how?” (q\\_1)  \n- c \\<d\\>  \n  \n"
+        "demo, night of 2026-11-19\n\n"
+        "**a** in b  \n- **Mean**: 0.9 → 0.8\n\n"
+        "**Worst**  \n- “how?” (q\\_1)  \n- c \\<d\\>\n\n"
         "[Open the dashboard](<https://example.org/x>)  \nStore: s3://bucket/x"
     )
 

@@ -7,11 +7,10 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.records import (
     UnwatchedDrop,
-    drop_text,
-    drop_words,
     unwatched_drop_story,
     unwatched_drop_text,
 )
+from ragmetrics.text import drop_text, drop_words
 
 NUMBERS = st.floats(-1, 1)
 

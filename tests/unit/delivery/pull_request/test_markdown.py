@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.delivery import comparison_result, drop_conclusion, gate_result
-from ragmetrics.delivery.pull_request.markdown import COMMENT_LIMIT, code
+from ragmetrics.delivery.pull_request.markdown import COMMENT_LIMIT
+from ragmetrics.messages.formats.pull_request import quoted as code
 from ragmetrics.records import (
     ComparedSide,
     Comparison,

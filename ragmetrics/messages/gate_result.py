@@ -1,0 +1,85 @@
+"""The whole result of a gate, for a run page and a pull request, and parts of such reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ragmetrics.messages.blocks import (
+    Block,
+    Bullets,
+    Header,
+    Note,
+    Quote,
+    Text,
+    bullets,
+    links,
+    table,
+)
+from ragmetrics.records import Gate, JudgeInfo, LostPassages, MetricVerdict
+from ragmetrics.text import NO_VALUE, clean, drop_words, number
+
+SIGNS = {"promote": "✅", "hold": "❌", "inconclusive": "⚠️", "passed": "✅", "failed": "❌"}
+"""Signs of verdicts and conclusions."""
+_MOST_METRICS, _MOST_LINES, _MOST_QUESTIONS = 50, 20, 5
+_ROOM = 20_000
+"""Most characters of a list."""
+_HEADERS = ("metric", "verdict", "before", "after", "drop", "limit", "questions")
+
+
+def gate_report(gate: Gate, place: str, link: str) -> list[Block]:
+    """Verdict, reasons, a line for each metric, lost passages, questions, and a link to a place."""
+    against = (" compared with ", Quote(clean(gate.serving, 100))) if gate.serving else ()
+    build = Quote(clean(gate.build, 100))
+    return [
+        Header((f"{SIGNS[gate.verdict]} Index build ", build, *against, f": {gate.verdict}")),
+        *quotes("", gate.reasons),
+        *table("", _HEADERS, map(_row, gate.metrics[:_MOST_METRICS]), (0, 1)),
+        *lost_sentence(gate.lost_passages),
+        *fell_most(
+            question(one.user_input, one.metric, one.before, one.after) for one in gate.fallen
+        ),
+        *quotes("Problems", gate.problems),
+        Note((f"{gate.source.rows:,} rows. Judge: ", *judge_words(gate.judge))),
+        *links([(place, link)]),
+    ]
+
+
+def quoted(text: str, limit: int = 300) -> tuple[str, ...]:
+    """A line, or a cell, that is one text of a log."""
+    return (Quote(clean(text, limit)),)
+
+
+def quotes(title: str, texts: Iterable[str]) -> list[Block]:
+    """A list of texts of a log."""
+    return bullets(title, (quoted(one, 500) for one in texts), most=_MOST_LINES, room=_ROOM)
+
+
+def question(text: str, metric: str, before: float, after: float) -> tuple[str, ...]:
+    """A question whose value changed."""
+    change = f" {number(before)} → {number(after)}"
+    return Quote(clean(text, 200)), ": ", Quote(clean(metric, 80)), change
+
+
+def fell_most(lines: Iterable[Text]) -> list[Block]:
+    """The questions that fell most, each once."""
+    shown = tuple(dict.fromkeys(lines))[:_MOST_QUESTIONS]
+    return [Bullets("Questions that fell most", shown, folded=True)] if shown else []
+
+
+def lost_sentence(lost: LostPassages | None) -> list[Block]:
+    """What became of lost passages; nothing where none is significant."""
+    return quotes("Lost passages", [lost.sentence] if lost and lost.sentence else [])
+
+
+def judge_words(judge: JudgeInfo) -> tuple[str, ...]:
+    """A judge's name and what to know of it."""
+    note = (" - ", Quote(clean(judge.note, 400))) if judge.note else ()
+    return (Quote(clean(judge.name, 80)), *note)
+
+
+def _row(one: MetricVerdict) -> tuple[Text, ...]:
+    drop = NO_VALUE
+    if one.drop is not None:
+        drop = " ".join(drop_words(one.drop, one.low, one.high)).rstrip()
+    numbers = number(one.before), number(one.after), drop
+    return quoted(one.metric, 80), one.verdict, *numbers, f"{one.max_drop:g}", f"{one.questions:,}"
