@@ -74,7 +74,7 @@ def night_summary(files: Files, day: date) -> bytes:
         newest = f"; the newest is {known[-1].date}" if known else ""
         raise InputError(f"{files.uri()}: there is no night {day}{newest}")
     last = in_full(files, outlines(files, last=1))
-    hide = any(one.redacts for one in [found, *last])
+    hide = any(night.redacts for night in [found, *last])
     shown = redacted(with_silences(found, silences(files)), hide)
     return summary_page(shown, _before(files, day))
 
@@ -113,7 +113,7 @@ def calibration_markdown(
     found: Sequence[Calibration], drifts: Sequence[Drift | None], dashboard: str
 ) -> str:
     """What drifted, one table line per judge, set and metric, and a link to the dashboard."""
-    drifted = [one for one in drifts if one and one.drifted]
+    drifted = [drift for drift in drifts if drift and drift.drifted]
     lines = [
         _calibration_row(one, measured, drift)
         for one, drift in zip(found, drifts, strict=True)
@@ -144,7 +144,7 @@ def night_blocks(
 ) -> list[Block]:
     """What happened and why, the metrics, where they are lowest, and what the night is based on."""
     shown = cards(manifest, earlier)
-    scored = any(one.scored for one in manifest.metrics)
+    scored = any(metric.scored for metric in manifest.metrics)
     left = len(shown) - _MOST_METRICS
     low = lowest_segments(manifest)[:_MOST_LOW]
     if not scored:
@@ -192,7 +192,7 @@ def _links(manifest: Manifest) -> dict[str, str]:
 
 def _messages(state: NightStatus) -> list[Text]:
     """What happened, and why."""
-    return [clean(one, _LONGEST) for one in (*state.messages, *state.notes)]
+    return [clean(line, _LONGEST) for line in (*state.messages, *state.notes)]
 
 
 def _card_row(card: Card) -> tuple[Text, ...]:

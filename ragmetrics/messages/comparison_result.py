@@ -22,7 +22,7 @@ _HEADERS = ("", "metric", "A", "B", "B - A [95%]", "p", "questions")
 
 
 def comparison_report(
-    found: Comparison,
+    comparison: Comparison,
     title: str,
     said: str,
     conclusions: Mapping[str, str],
@@ -33,49 +33,56 @@ def comparison_report(
 
     `conclusions` are those of each metric, `worse` the changes that failed the comparison.
     """
-    lower_is_better = {one.metric for one in found.metrics if not one.higher_is_better}
+    lower_is_better = {
+        change.metric for change in comparison.metrics if not change.higher_is_better
+    }
     return [
         Header(title),
         Section(lines=(quoted(said),)),
         *links([("whole comparison", link)]),
-        Section(lines=(_sides(found),)),
-        *table("", _HEADERS, [_row(one, conclusions[one.metric]) for one in found.metrics], (0, 1)),
-        *lost_sentence(found.lost_passages),
+        Section(lines=(_sides(comparison),)),
+        *table(
+            "",
+            _HEADERS,
+            [_row(change, conclusions[change.metric]) for change in comparison.metrics],
+            (0, 1),
+        ),
+        *lost_sentence(comparison.lost_passages),
         *bullets("Where it fell", _segments(worse)),
         *fell_most(
-            question(one.user_input, one.metric, one.value_a, one.value_b)
-            for one in found.moved
-            if (one.value_b < one.value_a) == (one.metric not in lower_is_better)
+            question(moved.user_input, moved.metric, moved.value_a, moved.value_b)
+            for moved in comparison.moved
+            if (moved.value_b < moved.value_a) == (moved.metric not in lower_is_better)
         ),
-        *quotes("Notices", (*found.problems, *found.notices)),
-        Note(("Judge: ", *judge_words(found.b.judge), ". p is adjusted for all changes.")),
+        *quotes("Notices", (*comparison.problems, *comparison.notices)),
+        Note(("Judge: ", *judge_words(comparison.b.judge), ". p is adjusted for all changes.")),
     ]
 
 
-def _sides(found: Comparison) -> Text:
+def _sides(comparison: Comparison) -> Text:
     """The logs that are compared."""
-    a, b = quoted(found.a.name), quoted(found.b.name)
-    return ("A: ", *a, f", {found.a.rows:,} rows · B: ", *b, f", {found.b.rows:,} rows")
+    a, b = quoted(comparison.a.name), quoted(comparison.b.name)
+    return ("A: ", *a, f", {comparison.a.rows:,} rows · B: ", *b, f", {comparison.b.rows:,} rows")
 
 
-def _row(one: MetricChange, conclusion: str) -> tuple[Text, ...]:
-    metric = quoted(one.metric, 80)
-    if one.difference is None:
-        why = ("not compared: ", *quoted(one.reason))
+def _row(change: MetricChange, conclusion: str) -> tuple[Text, ...]:
+    metric = quoted(change.metric, 80)
+    if change.difference is None:
+        why = ("not compared: ", *quoted(change.reason))
         sign = SIGNS["inconclusive"]
         return sign, metric, NO_VALUE, NO_VALUE, why, NO_VALUE, NO_VALUE
-    means = number(one.mean_a), number(one.mean_b)
-    p, questions = chance(one.p_adjusted), f"{one.questions:,}"
-    return SIGNS[conclusion], metric, *means, _change(one), p, questions
+    means = number(change.mean_a), number(change.mean_b)
+    p, questions = chance(change.p_adjusted), f"{change.questions:,}"
+    return SIGNS[conclusion], metric, *means, _change(change), p, questions
 
 
-def _change(one: MetricChange) -> str:
-    return f"{signed(one.difference)} {signed_interval(one.low, one.high)}".rstrip()
+def _change(change: MetricChange) -> str:
+    return f"{signed(change.difference)} {signed_interval(change.low, change.high)}".rstrip()
 
 
 def _segments(worse: Sequence[MetricChange]) -> list[Text]:
-    fell = [one for one in worse if one.segment][:_MOST_SEGMENTS]
+    fell = [change for change in worse if change.segment][:_MOST_SEGMENTS]
     return [
-        (*quoted(str(one.segment)), ": ", *quoted(one.metric, 80), f" {_change(one)}")
-        for one in fell
+        (*quoted(str(change.segment)), ": ", *quoted(change.metric, 80), f" {_change(change)}")
+        for change in fell
     ]

@@ -30,13 +30,14 @@ def _neutral(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield _section(block)
         case "actions":
             targets = [
-                (_text(part.get("text")), part.get("url")) for part in _parts(block, "elements")
+                (_text(element.get("text")), element.get("url"))
+                for element in _parts(block, "elements")
             ]
             names = [(name.removeprefix("Open the "), str(url)) for name, url in targets]
             yield {"kind": "links", "targets": names}
         case "context":
-            for one in _parts(block, "elements"):
-                yield {"kind": "note", "text": _text(one)}
+            for element in _parts(block, "elements"):
+                yield {"kind": "note", "text": _text(element)}
 
 
 def _section(block: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,14 +51,15 @@ def _section(block: Mapping[str, Any]) -> dict[str, Any]:
         page, left = (more[1] or "", int(more[2])) if more else ("", 0)
         listed = [line.removeprefix("• ") for line in (lines[:-1] if more else lines)]
         return {"kind": "bullets", "title": named, "lines": listed, "more": left, "page": page}
-    facts = [_text(part).replace("*", "").partition("\n")[::2] for part in _parts(block, "fields")]
+    facts = [
+        _text(field).replace("*", "").partition("\n")[::2] for field in _parts(block, "fields")
+    ]
     lines = lines if title else [first, *lines]
     return {"kind": "section", "title": named, "beside": beside, "lines": lines, "facts": facts}
 
 
 def _text(text: Any) -> str:
-    found = text.get("text", "") if isinstance(text, dict) else ""
-    return unescape(str(found))
+    return unescape(str(text.get("text", ""))) if isinstance(text, dict) else ""
 
 
 def _parts(block: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:

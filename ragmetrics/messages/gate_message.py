@@ -35,8 +35,8 @@ def compose_gate(
     row ids in place of questions, and hashes of what reasons may quote.
     """
     hidden = _hidden(gate) if redact else {}
-    held = [one for one in gate.metrics if one.verdict == "hold"]
-    others = [one for one in gate.metrics if one.verdict != "hold"]
+    held = [metric for metric in gate.metrics if metric.verdict == "hold"]
+    others = [metric for metric in gate.metrics if metric.verdict != "hold"]
     sign, state = _HELD if gate.verdict == "hold" else _NOT_COMPARED
     title = f"{sign}: index build {clean(gate.build, 100)} {state}"
     numbers = f": {held[0].metric} {_change(held[0])} {_over(held[0])}" if held else ""
@@ -47,7 +47,7 @@ def compose_gate(
         *map(_section, held[:SHOWN]),
         *bullets("Also significantly worse", map(_line, held[SHOWN:])),
         *bullets("Lost passages", lost_passage_lines(gate.lost_passages, redact=redact)),
-        *bullets("Why", (clean(redact_quotes(one, hidden), 250) for one in gate.reasons)),
+        *bullets("Why", (clean(redact_quotes(reason, hidden), 250) for reason in gate.reasons)),
         *bullets("Other metrics", map(_line, others)),
         *bullets(
             "Rows that got worse" if redact else "Questions that got worse",

@@ -36,7 +36,8 @@ def gate_report(gate: Gate, place: str, link: str) -> list[Block]:
         *table("", _HEADERS, map(_row, gate.metrics[:_MOST_METRICS]), (0, 1)),
         *lost_sentence(gate.lost_passages),
         *fell_most(
-            question(one.user_input, one.metric, one.before, one.after) for one in gate.fallen
+            question(fallen.user_input, fallen.metric, fallen.before, fallen.after)
+            for fallen in gate.fallen
         ),
         *quotes("Problems", gate.problems),
         Note((f"{gate.source.rows:,} rows. Judge: ", *judge_words(gate.judge))),
@@ -51,7 +52,7 @@ def quoted(text: str, limit: int = 300) -> tuple[str, ...]:
 
 def quotes(title: str, texts: Iterable[str]) -> list[Block]:
     """A list of texts of a log."""
-    return bullets(title, (quoted(one, 500) for one in texts), most=_MOST_LINES, room=_ROOM)
+    return bullets(title, (quoted(text, 500) for text in texts), most=_MOST_LINES, room=_ROOM)
 
 
 def question(text: str, metric: str, before: float, after: float) -> tuple[str, ...]:

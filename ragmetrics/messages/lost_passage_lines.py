@@ -6,12 +6,12 @@ from ragmetrics.records import LostPassage, LostPassages, stage_words
 from ragmetrics.text import clean
 
 
-def lost_passage_lines(found: LostPassages | None, *, redact: bool) -> list[str]:
+def lost_passage_lines(lost: LostPassages | None, *, redact: bool) -> list[str]:
     """Two lines; none where no stage is significant. `redact` leaves out the texts."""
-    if found is None or not found.sentence:
+    if lost is None or not lost.sentence:
         return []
-    first = clean(f"{found.sentence[:1].upper()}{found.sentence[1:]}", 400)
-    return [first, *(_example(passage, redact=redact) for passage in found.passages[:1])]
+    first = clean(f"{lost.sentence[:1].upper()}{lost.sentence[1:]}", 400)
+    return [first, *(_example(passage, redact=redact) for passage in lost.passages[:1])]
 
 
 def _example(one: LostPassage, *, redact: bool) -> str:

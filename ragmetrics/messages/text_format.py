@@ -119,7 +119,7 @@ class TextFormat:
         """A list below its title."""
         if block.title:
             yield self.bold(block.title)
-        yield from (f"{self.bullet}{self.line(one)}" for one in block.lines)
+        yield from (f"{self.bullet}{self.line(line)}" for line in block.lines)
         if block.more:
             yield self.more(f"and {block.more} more", block.page)
 

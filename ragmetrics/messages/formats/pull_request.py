@@ -31,7 +31,8 @@ class PullRequest(Markdown):
         """A line with texts of logs as code."""
         pieces = (text,) if isinstance(text, str) else text
         return "".join(
-            quoted(one) if isinstance(one, Quote) else self._with_spaces(one) for one in pieces
+            quoted(piece) if isinstance(piece, Quote) else self._with_spaces(piece)
+            for piece in pieces
         )
 
     def _with_spaces(self, text: str) -> str:
@@ -48,7 +49,7 @@ class PullRequest(Markdown):
         if not block.folded:
             yield from super().list(block)
             return
-        lines = "\n".join(f"- {self.line(one)}" for one in block.lines)
+        lines = "\n".join(f"- {self.line(line)}" for line in block.lines)
         yield f"<details><summary>{self.line(block.title)}</summary>\n\n{lines}\n\n</details>"
 
 
@@ -58,7 +59,7 @@ def quoted(text: str) -> str:
     An empty comment follows each `@`: GitHub makes links of e-mail addresses in HTML code too.
     """
     line = clean(text, _LONGEST)
-    safe = (one if one.isalnum() or one == " " else f"&#{ord(one)};" for one in line)
+    safe = (sign if sign.isalnum() or sign == " " else f"&#{ord(sign)};" for sign in line)
     shown = "".join(safe).replace(_AT, f"{_AT}<!---->")
     return f"<code>{shown}</code>" if line else ""
 

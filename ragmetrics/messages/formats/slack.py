@@ -48,7 +48,7 @@ class Slack:
 
     def render(self, blocks: Sequence[Block], room: int | None = None) -> list[Json]:
         """The blocks as Slack takes them, at most `room` of them."""
-        return [one for block in blocks for one in self._of(block)][: room or MOST_BLOCKS]
+        return [made for block in blocks for made in self._of(block)][: room or MOST_BLOCKS]
 
     def escape(self, text: Text, limit: int = LONGEST) -> str:
         """A line for mrkdwn of at most `limit` characters, without anything that acts."""
@@ -122,7 +122,7 @@ class Slack:
 
 def _as_list(block: Table) -> Bullets:
     """A table as a list: Slack has none. Its lines are those of the plain text."""
-    lines = [one.removeprefix(plain.bullet) for one in plain.table(block)]
+    lines = [line.removeprefix(plain.bullet) for line in plain.table(block)]
     return Bullets(block.title, tuple(lines[1:] if block.title else lines))
 
 

@@ -1,0 +1,39 @@
+"""Messages that earlier versions left in the outbox, as Slack's Block Kit."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from ragmetrics.delivery import sample_messages
+from ragmetrics.messages import Message
+from tests.fakes.formats import slack_blocks, slack_text
+
+STORED = TypeAdapter(Message)
+
+
+@pytest.mark.parametrize(("title", "message"), sample_messages())
+def test_a_stored_message_is_sent_as_it_was(title: str, message: Message) -> None:
+    """Block for block: what was escaped for Slack is read and escaped again."""
+    stored = {"text": slack_text(message), "blocks": slack_blocks(message), "about": ["a"]}
+    read = STORED.validate_python(stored)
+    assert slack_blocks(read) == stored["blocks"], title
+    assert (slack_text(read), read.about) == (stored["text"], ("a",))
+
+
+@pytest.mark.parametrize(("title", "message"), sample_messages())
+def test_a_message_of_today_is_read_as_it_is(title: str, message: Message) -> None:
+    """Also by a version that knows the earlier ones."""
+    assert STORED.validate_json(STORED.dump_json(message)) == message, title
+
+
+@pytest.mark.parametrize(
+    "blocks", [[{"type": 3}], [{"type": "section"}], [{"type": "context", "elements": 3}], [], "x"]
+)
+def test_a_damaged_message_is_read_or_refused(blocks: Any) -> None:
+    """By the one error that readers of the outbox know."""
+    with suppress(ValidationError):
+        STORED.validate_python({"text": "t", "blocks": blocks})
