@@ -76,7 +76,6 @@ check: $(BIN)/.dev-installed docs-check ## lint, formatting, types, imports, dec
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/package_map.py
 	$(BIN)/python -m scripts.limits
-	$(BIN)/python -m scripts.kind_names
 	$(BIN)/python -m scripts.kinds_by_name
 	$(BIN)/python -m scripts.trace_row | tail -3
 	$(BIN)/deptry ragmetrics flows tasks packages/pysbd-fast/src
