@@ -12,13 +12,14 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from benchmarks import false_alarms, judge_movement
 from research import (
     active_sampling,
     all_year,
     cascade,
     coverage,
+    false_alarms,
     gate_holds,
+    judge_movement,
     learned_judge,
     lost_passages,
     people_labels,

@@ -22,7 +22,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.moving_world import data_folder
+from research.moving_world import data_folder
 from ragmetrics.config import SampleSettings
 from ragmetrics.judges import (
     Corpus,

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.all_year_world import (
+from research.all_year_world import (
     WOBBLE,
     Fall,
     Found,
@@ -24,7 +24,7 @@ from benchmarks.all_year_world import (
     drops,
     years,
 )
-from benchmarks.night_rows import Flags, Numbers
+from research.night_rows import Flags, Numbers
 from research.weekday_world import World, draw, made_sections, real_sections, shares
 from ragmetrics.config import AlertSettings
 from ragmetrics.rules.decline_test import (night_levels)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.moving_world import data_folder
+from research.moving_world import data_folder
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Corpus, LexicalJudge
 from ragmetrics.people.calibration.labelled_sets import LabelledSet, read_sets, targets

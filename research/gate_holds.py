@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from benchmarks.moving_world import Values, real_scores
+from research.moving_world import Values, real_scores
 from ragmetrics.comparison.gate.verdict import VerdictEvidence, conclude, measure, weigh
 from ragmetrics.stats import ALPHA, FEWEST_FOR_T, adjust_p_values
 from ragmetrics.stats.t_test import paired_contrast

@@ -36,7 +36,7 @@ from research.active_sampling import (
     measure,
     resampled,
 )
-from benchmarks.moving_world import data_folder
+from research.moving_world import data_folder
 from ragmetrics.config import make_settings
 from ragmetrics.judges import (
     Corpus,

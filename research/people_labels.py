@@ -26,7 +26,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.moving_world import data_folder
+from research.moving_world import data_folder
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_overlap import TUNING, Overlap

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.all_year_world import Fall, years
 from research.all_year import (
     BUDGETS,
     SLOW,
@@ -18,6 +17,7 @@ from research.all_year import (
     slow_declines,
     sudden_drops,
 )
+from research.all_year_world import Fall, years
 
 
 def test_a_budget_holds_in_quiet_years() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.false_alarms import (
+from research.false_alarms import (
     LOSING,
     WORLDS,
     detection,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.judge_movement import power_after, unchanged_alarms
+from research.judge_movement import power_after, unchanged_alarms
 
 
 @pytest.mark.parametrize(

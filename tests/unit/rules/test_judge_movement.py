@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.judge_movement import fired
-from benchmarks.moving_world import METRICS, Golden, World
 from ragmetrics.cli.gate import print_gate
 from ragmetrics.cli.table import make_console
 from ragmetrics.comparison import compare_with_night_before
@@ -28,6 +26,8 @@ from ragmetrics.rules.judge_movement import find_movement
 from ragmetrics.stats import LevelError
 from ragmetrics.storage import Files, save_manifest
 from ragmetrics.storage.run_index import outline
+from research.judge_movement import fired
+from research.moving_world import METRICS, Golden, World
 from tests.fakes.gated import gate, metric_verdict
 from tests.fakes.nights import night
 

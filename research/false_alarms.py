@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.alarm_world import (
+from research.alarm_world import (
     FALSE_ALARMS,
     KINDS,
     LIMIT,
@@ -28,8 +28,8 @@ from benchmarks.alarm_world import (
     unchanged_golden,
     unchanged_traffic,
 )
-from benchmarks.all_year_world import drops
-from benchmarks.unchanged_worlds import default_metrics
+from research.all_year_world import drops
+from research.unchanged_worlds import default_metrics
 from ragmetrics.records import Segment
 from ragmetrics.rules.rules import DEFAULT_RULES
 

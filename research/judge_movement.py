@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.all_year_world import Fall, drops
-from benchmarks.moving_world import LIMIT, METRICS, Golden, Values, World, real_scores
-from benchmarks.night_rows import Flags, Numbers
-from benchmarks.unchanged_worlds import WORLDS, batches
+from research.all_year_world import Fall, drops
+from research.moving_world import LIMIT, METRICS, Golden, Values, World, real_scores
+from research.night_rows import Flags, Numbers
+from research.unchanged_worlds import WORLDS, batches
 from ragmetrics.records import Manifest
 
 LEVELS = (0.0, 0.01, 0.02)

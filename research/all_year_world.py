@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from benchmarks.night_rows import Flags, Movement, Numbers, Rows, like_for_like, paired, together
+from research.night_rows import Flags, Movement, Numbers, Rows, like_for_like, paired, together
 from ragmetrics.rules.checks.slow_decline import DAYS
 from ragmetrics.rules.decline_test import find_decline, night_levels
 from ragmetrics.rules.dependent_tests import chance_of_any, rule_links

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from scipy import special
 
-from benchmarks.all_year_world import MISSING, Fall, Years, years
-from benchmarks.night_rows import Codes, Numbers
+from research.all_year_world import MISSING, Fall, Years, years
+from research.night_rows import Codes, Numbers
 
 METRICS, POPULATION, CHANGING, CHANGE = 2, 600, 0.15, 0.133
 _BATCH, _BATCH_OF_QUESTIONS = 1_000, 20
