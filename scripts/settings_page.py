@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ragmetrics.config import settings_schema
+from ragmetrics.rules import Limit, used_checks
 from scripts.pages import cell, read_parts, table
 from scripts.pages.kinds import Schema, choices, kind
 
@@ -30,6 +31,7 @@ def page() -> str:
             )
             parts += [text] if text else []
         parts.append(_table(place.replace(": ", "-"), model))
+        parts += [_checks()] if place == "alerts" else []
     if lost := [name for name in texts if name[0].islower()]:
         raise KeyError(f"scripts/pages/settings.md: no such section: {lost[0]}")
     parts += [f"## {title}\n\n{text}" for title, text in texts.items()]
@@ -74,6 +76,22 @@ def _table(place: str, model: Schema) -> str:
             for key, value in model["properties"].items()
         ],
     )
+
+
+def _checks() -> str:
+    """The checks of the night, by the names that `alerts: checks` may give a limit."""
+    rows = [
+        (f"`{check.name}`", cell(check.definition), *_limit(check.limit)) for check in used_checks()
+    ]
+    return "The checks of the night:\n\n" + table(("check", "finds", "limit", "default"), rows)
+
+
+def _limit(limit: Limit | None) -> tuple[str, str]:
+    """The bounds of a limit, and its default or the key that has it."""
+    if limit is None:
+        return "none", ""
+    default = f"that of `{limit.setting}`" if limit.setting else f"{limit.default:g}"
+    return f"{limit.least:g} to {limit.most:g}", default
 
 
 def _key(key: str, value: Schema, above: str) -> str:
