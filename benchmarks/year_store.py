@@ -13,8 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragmetrics.config import Settings, load_settings
-from ragmetrics.delivery import AlertStore
-from ragmetrics.delivery.state_store import save_state
 from ragmetrics.pipeline import NIGHTS, publish_night, show_night, stage_night, unpack_demo
 from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.scoring import Staged, list_parts, score_parts
@@ -78,7 +76,6 @@ def fill(night: Night, files: Files, nights: int) -> None:
         list(pool.map(lambda one: _copy(night, files, *one), enumerate(_before(night, nights))))
     for info in [*night.files.below("rows"), *night.files.below("scores")]:
         files.write(info.path, night.files.read(info.path))
-    save_state(files, AlertStore(night=TONIGHT - timedelta(days=1)))
     unpublish(night, files)
 
 

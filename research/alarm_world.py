@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStore, advance_states, notifications
+from ragmetrics.delivery import AlertStore, advance_states
 from ragmetrics.records import (
     Finding,
     JudgeInfo,
@@ -95,7 +95,7 @@ class World:
             scores,
             self.nights[-_REMEMBERED:],
             lambda one, metric: self.scores[one.date][metric],
-            notified=notifications(self.book, manifest.date),
+            notified=self.book.notified,
         )
         settings = AlertSettings(rules=rules(self.versus, self.for_))
         with patch("ragmetrics.rules.rules.summarise", _summary):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ragmetrics.delivery.alert_store import AlertStore, Undelivered
+from ragmetrics.delivery.outbox import MessageBatch
 from ragmetrics.delivery.slack_threads import Threads
 from ragmetrics.delivery.write_back.outbox import WaitingNight
 from ragmetrics.judges.batch_lifecycle import BatchRecord
@@ -62,11 +62,15 @@ FILES: tuple[tuple[str, type[Record] | str, str], ...] = (
     ),
     ("batches/judge=FINGERPRINT/NONCE.json", BatchRecord, "a [batch](../how-to/batch.md) at work"),
     (f"quarantine/{_RUN}.jsonl", "", "rows that could not be read: file, line, reason"),
-    ("alerts/state.json", AlertStore, "the state of all alerts"),
     (
-        "alerts/outbox/2026-11-19.ID.json",
-        Undelivered,
-        "a message that its channel has not confirmed",
+        "alerts/outbox/2026-11-19.0.json",
+        MessageBatch,
+        "messages of a night that their channels have not confirmed",
+    ),
+    (
+        "alerts/delivered/2026-11-19.0.json",
+        MessageBatch,
+        "what was told of a night, and by which channels",
     ),
     ("alerts/silences/TIME.ID.json", Silence, "an alert that was acknowledged or snoozed"),
     ("alerts/threads.json", Threads, "where a Slack bot first posted each alert"),

@@ -66,12 +66,15 @@ def list_alerts(
         all_alerts,
         given_up,
         load_alerts,
+        load_batches,
         open_alerts,
     )
     from ragmetrics.rules import silences
 
     files = _store(settings_here(settings), store)
     book = load_alerts(files)
+    batches = load_batches(files, date.max).waiting.values()
+    waiting = [one.night for one in batches for _ in one.waiting]
     alerts = all_alerts(book, silences(files))
     shown = alerts if everything else open_alerts(alerts)
     abandoned = given_up(files)
@@ -79,13 +82,13 @@ def list_alerts(
         record = {
             "store": files.uri(),
             "night": book.night.isoformat() if book.night else None,
-            "undelivered": len(book.outbox),
+            "undelivered": len(waiting),
             "given_up": abandoned,
             "alerts": [one.as_json() for one in shown],
         }
         print_json(record)
     else:
-        print_alerts(out, book, shown, len(alerts))
+        print_alerts(out, book, shown, len(alerts), waiting)
         if abandoned:
             days, where = LONGEST_DAYS, files.uri(GIVEN_UP)
             _say(out, f"Given up after {days} nights: {abandoned} undelivered, in {where}.")
@@ -270,8 +273,16 @@ _LONGEST = 300
 _STYLES = {"firing": "red", "pending": "yellow"}
 
 
-def print_alerts(console: Console, book: AlertStore, shown: Sequence[Alert], known: int) -> None:
-    """Print a line per alert, the number of alerts that are ok, and undelivered messages."""
+def print_alerts(
+    console: Console,
+    book: AlertStore,
+    shown: Sequence[Alert],
+    known: int,
+    waiting: Sequence[date] = (),
+) -> None:
+    """Print a line per alert, the number of alerts that are ok, and undelivered messages: `waiting`
+    has their nights.
+    """
     if shown:
         headers = ("id", "state", "since", "notified", "alert")
         styles = [_STYLES.get(one.state.state) if not one.silence else None for one in shown]
@@ -281,8 +292,8 @@ def print_alerts(console: Console, book: AlertStore, shown: Sequence[Alert], kno
     else:
         rest = f"{len(shown):,} of {known:,} alerts shown" if shown else f"{known:,} alerts are ok"
         console.print(f"After the night of {book.night}: {rest}.")
-    if book.outbox:
-        nights = ", ".join(dict.fromkeys(str(one.night) for one in book.outbox))
+    if waiting:
+        nights = ", ".join(dict.fromkeys(map(str, waiting)))
         console.print(
             f"Not delivered yet: the messages of {nights}; the next run sends them.",
             style="yellow",

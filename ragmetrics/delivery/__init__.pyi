@@ -19,7 +19,7 @@ from .gate_notifications import (
 )
 from .state import (
     advance_states as advance_states,
-    notifications as notifications,
+    judge_findings as judge_findings,
     NO_SILENCES as NO_SILENCES,
 )
 from .delivery import (
@@ -30,15 +30,13 @@ from .delivery import (
     page_link as page_link,
     message_composer as message_composer,
 )
-from .state_store import (
-    load_alerts as load_alerts,
-    repair_state as repair_state,
-)
 from .state_fold import (
-    fold_states as fold_states,
-)
-from .late_nights import (
-    is_late as is_late,
+    as_if_told as as_if_told,
+    folded_from as folded_from,
+    load_alerts as load_alerts,
+    newest_told as newest_told,
+    recorded as recorded,
+    states_after as states_after,
 )
 from .alert_list import (
     Alert as Alert,
@@ -48,7 +46,6 @@ from .alert_list import (
 )
 from .alert_store import (
     AlertStore as AlertStore,
-    Undelivered as Undelivered,
 )
 from .slack_threads import (
     Threads as Threads,
@@ -59,9 +56,6 @@ from .dashboard_failure import (
 from .message_samples import (
     sample_messages as sample_messages,
 )
-from .missed_nights import (
-    with_missed_nights as with_missed_nights,
-)
 from .channel import (
     ChannelKind as ChannelKind,
 )
@@ -69,6 +63,9 @@ from .notification_channels import (
     channels as channels,
 )
 from .outbox import (
+    Batches as Batches,
+    MessageBatch as MessageBatch,
+    load_batches as load_batches,
     given_up as given_up,
     GIVEN_UP as GIVEN_UP,
     LONGEST_DAYS as LONGEST_DAYS,

@@ -1,69 +1,129 @@
-"""The outbox: messages that their channels have not confirmed yet, each in its own file.
+"""The outbox: what a run tells about its night, and which channels have it.
 
-alerts/outbox/2026-11-19.DIGEST.json
-alerts/given-up/2026-11-05.DIGEST.json   waited too long: stored for people, not sent
+alerts/outbox/2026-11-19.0.json      a batch of which some message is not delivered yet
+alerts/delivered/2026-11-19.0.json   a batch without such messages: what was told, and to whom
+alerts/given-up/2026-11-05.0.ID.json a message that waited too long: stored for people, not sent
 
-A run stores its messages before it stores the states of their alerts. So the outbox has the
-messages to send even where the run died before it wrote the states.
-
-If two runs write the state of the alerts at the same time, one state may be lost. No message is
-lost, because files with one name have the same content.
+A batch is one file, so it is queued as a whole or not at all. From then on its alerts count as
+told. A rerun of the night replaces a batch that no channel has yet, and adds one otherwise. Two
+runs that tell the same write the same file.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
-from ragmetrics.delivery.alert_store import AlertStore, Undelivered
-from ragmetrics.errors import RagmetricsError
+from pydantic import Field, model_validator
+
 from ragmetrics.messages import Message
-from ragmetrics.records import AlertState
-from ragmetrics.storage import Files, find_record, remove_file, save_record
+from ragmetrics.records import Record, Told
+from ragmetrics.storage import FileInfo, Files, find_record, remove_file, save_record, side_by_side
 
 FOLDER = "alerts/outbox"
+DELIVERED = "alerts/delivered"
 GIVEN_UP = "alerts/given-up"
 LONGEST_DAYS = 14
 """Longest wait of a message. An alert that still fires then gets a reminder anyway."""
 
 
-def waiting_messages(files: Files) -> tuple[Undelivered, ...]:
-    """The waiting messages in the order of queueing. Other files are logged and ignored."""
-    found = (message for _, message in _found(files))
-    return tuple(sorted(found, key=lambda one: (one.night, one.turn)))
+class Waiting(Record):
+    """A message that its channel has not confirmed yet."""
+
+    message: Message
+    channel: str = "slack"
 
 
-def add_messages(files: Files, messages: Iterable[Undelivered]) -> None:
-    """Store messages before they are sent."""
-    for one in messages:
-        save_record(files, _path(one), one)
+class MessageBatch(Record):
+    """The messages of one run about its night."""
+
+    night: date
+    number: int = 0
+    """Number of the night's batches before it that some channel has."""
+    told: list[Told] = Field(default_factory=list)
+    """What people are told. A late night also tells how its alerts stand in newer nights."""
+    waiting: list[Waiting] = Field(default_factory=list)
+    """The messages that are not delivered yet, in the order of sending."""
+    delivered: list[str] = Field(default_factory=list)
+    """The channel of each delivered message."""
+
+    queued: date | None = None
+    """The newest night when the messages of a late night were queued; None: their own night."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _upgrade(cls, data: Any) -> Any:
+        """Read a file of an earlier version: it had one message, and said nothing of its alerts."""
+        if isinstance(data, dict) and "message" in data:
+            one = {name: data[name] for name in ("message", "channel") if name in data}
+            same = {name: data[name] for name in ("night", "queued") if name in data}
+            return {**same, "number": data.get("turn", 0), "waiting": [one]}
+        return data
+
+    @property
+    def name(self) -> str:
+        """Its file name."""
+        return f"{self.night.isoformat()}.{self.number}.json"
 
 
-def remove_messages(files: Files, messages: Iterable[Undelivered]) -> None:
-    """Remove messages that were delivered or withdrawn. Raises StoreError."""
-    gone = {_path(one) for one in messages}
-    if not gone:
-        return
-    # Compare contents: another version may have stored the same message under another name.
-    for path, one in _found(files):
-        if _path(one) in gone:
-            remove_file(files, path)
+@dataclass(frozen=True)
+class Batches:
+    """The batches of a store, in their order."""
+
+    waiting: dict[str, MessageBatch]
+    """Those of which some message is not delivered, by path; an earlier version named files
+    otherwise."""
+    done: list[MessageBatch]
+    stale: list[str]
+    """Paths in the outbox of batches that are done: their run died before it removed them."""
+
+    @property
+    def told(self) -> list[Told]:
+        """All that people were told or are about to be."""
+        known = sorted([*self.done, *self.waiting.values()], key=_order)
+        return [told for batch in known for told in batch.told]
+
+    def settled(self, night: date) -> list[MessageBatch]:
+        """The batches of a night that a rerun cannot take back, as some channel has them."""
+        partly = (batch for batch in self.waiting.values() if batch.delivered)
+        return sorted((one for one in (*self.done, *partly) if one.night == night), key=_order)
+
+    def told_tonight(self, night: date) -> list[Told]:
+        """What people know about a night before it is run again."""
+        others = (one for one in (*self.done, *self.waiting.values()) if one.night != night)
+        known = [*sorted(others, key=_order), *self.settled(night)]
+        return [told for batch in known for told in batch.told if told.night == night]
+
+    def replaced(self, night: date) -> dict[str, MessageBatch]:
+        """The batches of a night that a rerun replaces; not those of an earlier version."""
+        return {
+            path: batch
+            for path, batch in self.waiting.items()
+            if batch.night == night and batch.told and not batch.delivered
+        }
 
 
-def is_old(one: Undelivered, night: date) -> bool:
-    """Whether a message has waited too long, seen from the newest night. That of a late night waits
-    from the night on which it was queued, however old its own is.
+def load_batches(files: Files, since: date = date.min) -> Batches:
+    """The batches of a store; of the delivered ones those from a night on.
+
+    Other files are logged and ignored.
     """
-    return (night - (one.queued or one.night)).days >= LONGEST_DAYS
+    done = files.below(DELIVERED)
+    names = {_name(info) for info in done}
+    queued = [info for info in files.below(FOLDER) if info.size]
+    stale = [info.path for info in queued if _name(info) in names]
+    found = _read(files, [info for info in queued if info.path not in stale])
+    recent = [one for one in done if one.size and _name(one) >= since.isoformat()]
+    ordered = dict(sorted(found.items(), key=lambda one: _order(one[1])))
+    return Batches(ordered, sorted(_read(files, recent).values(), key=_order), stale)
 
 
-def give_up(files: Files, one: Undelivered) -> str:
-    """Move a message to the given-up folder; return its address."""
-    path = _path(one).replace(FOLDER, GIVEN_UP)
-    save_record(files, path, one)
-    remove_messages(files, [one])
-    return files.uri(path)
+def queue_batch(files: Files, batch: MessageBatch) -> None:
+    """Store a batch before it is sent; one without messages counts as delivered."""
+    save_record(files, f"{FOLDER if batch.waiting else DELIVERED}/{batch.name}", batch)
 
 
 def given_up(files: Files) -> int:
@@ -71,142 +131,76 @@ def given_up(files: Files) -> int:
     return len(files.below(GIVEN_UP))
 
 
-def _found(files: Files) -> Iterator[tuple[str, Undelivered]]:
-    for info in files.below(FOLDER):
-        if not info.size:  # cleared
-            continue
-        problem = "not a message and is ignored"
-        if message := find_record(files, info.path, Undelivered, problem):
-            yield info.path, message
+class Outbox:
+    """Batches while their messages are sent: each change is stored at once. Raises StoreError."""
+
+    def __init__(self, files: Files, batches: dict[str, MessageBatch]) -> None:
+        self._files = files
+        self._batches = dict(batches)
+
+    def messages(self) -> Iterator[tuple[str, Waiting]]:
+        """All waiting messages, oldest first, each with the path of its batch."""
+        for path, batch in sorted(self._batches.items(), key=lambda one: _order(one[1])):
+            for waiting in batch.waiting:
+                yield path, waiting
+
+    def night(self, path: str) -> date:
+        """The night of a batch."""
+        return self._batches[path].night
+
+    def is_old(self, path: str, night: date) -> bool:
+        """Whether a batch has waited too long, seen from the newest night."""
+        batch = self._batches[path]
+        return (night - (batch.queued or batch.night)).days >= LONGEST_DAYS
+
+    def confirm(self, path: str, waiting: Waiting) -> None:
+        """Note that a channel has a message."""
+        self._without(path, waiting, [waiting.channel])
+
+    def drop(self, path: str, waiting: Waiting) -> None:
+        """Remove a message that no channel will get."""
+        self._without(path, waiting, [])
+
+    def give_up(self, path: str, waiting: Waiting) -> str:
+        """Move a message to the given-up folder; return its address."""
+        digest = hashlib.blake2b(waiting.model_dump_json().encode(), digest_size=6).hexdigest()
+        batch = self._batches[path]
+        place = f"{GIVEN_UP}/{batch.night.isoformat()}.{batch.number}.{digest}.json"
+        save_record(self._files, place, MessageBatch(night=batch.night, waiting=[waiting]))
+        self.drop(path, waiting)
+        return self._files.uri(place)
+
+    def _without(self, path: str, waiting: Waiting, delivered: Sequence[str]) -> None:
+        batch = self._batches[path]
+        left = list(batch.waiting)
+        left.remove(waiting)
+        update = {"waiting": left, "delivered": [*batch.delivered, *delivered]}
+        self._batches[path] = batch = batch.model_copy(update=update)
+        if left:
+            save_record(self._files, path, batch)
+            return
+        if batch.told:
+            save_record(self._files, f"{DELIVERED}/{batch.name}", batch)
+        remove_file(self._files, path)
 
 
-def _path(one: Undelivered) -> str:
-    digest = hashlib.blake2b(one.model_dump_json().encode(), digest_size=6).hexdigest()
-    return f"{FOLDER}/{one.night.isoformat()}.{digest}.json"
+def remove_batches(files: Files, paths: Sequence[str]) -> None:
+    """Remove batches that were replaced. Raises StoreError."""
+    for path in paths:
+        remove_file(files, path)
 
 
-def withdraw(alerts: AlertStore, night: date) -> AlertStore:
-    """The alert store without this night's undelivered messages, with the states before them.
-
-    It is unchanged where some messages of the night were sent: they are not sent again, and the
-    others still wait.
-    """
-    turns = sorted({one.turn for one in alerts.outbox if one.night == night}, reverse=True)
-    for turn in turns:
-        back = [one for one in alerts.outbox if (one.night, one.turn) == (night, turn)]
-        if _is_short(back) and not _is_unwritten(alerts.states, back):
-            break  # this batch was partly sent, and it builds on the earlier batches
-        states = dict(alerts.states)
-        for one in back:
-            own = alerts.undo if alerts.night == night else {}
-            states |= own if one.undo is None else one.undo
-        alerts = _without(alerts, back).model_copy(update={"states": states})
-    return alerts
+def _order(batch: MessageBatch) -> tuple[date, int]:
+    return batch.night, batch.number
 
 
-def recover(alerts: AlertStore, night: date) -> AlertStore:
-    """The alert store with the states of waiting messages of earlier nights, before this night.
-
-    A run that died between outbox and state, and was not repeated, left the state without its
-    messages, and the next night would send the same again. If it died before all its messages were
-    stored, none of them is sent: the next night reports the current state. If it was a rerun, the
-    messages that it replaces still wait beside its own: only those that match the state are sent.
-    """
-    late = {
-        one.night
-        for one in alerts.outbox
-        if one.night < night and not (alerts.night and one.night < alerts.night)
-    }
-    for day in sorted(late):
-        alerts = _without(alerts, _replaced(alerts, day))
-        for turn in _turns(alerts, day):
-            if not _is_unwritten(alerts.states, turn):
-                continue
-            if _is_short(turn):
-                alerts = _without(alerts, turn)
-                continue
-            states = dict(alerts.states)
-            for key in turn[0].undo or {}:
-                states[key] = turn[0].redo.get(key, AlertState())
-            alerts = alerts.model_copy(update={"states": states})
-    return alerts
+def _name(info: FileInfo) -> str:
+    return info.path.rpartition("/")[2]
 
 
-def _turns(alerts: AlertStore, night: date) -> list[list[Undelivered]]:
-    """The waiting messages of a night by batch, oldest first."""
-    found: dict[int, list[Undelivered]] = {}
-    for one in alerts.outbox:
-        if one.night == night:
-            found.setdefault(one.turn, []).append(one)
-    return [found[number] for number in sorted(found)]
+def _read(files: Files, infos: Sequence[FileInfo]) -> dict[str, MessageBatch]:
+    def read(info: FileInfo) -> MessageBatch | None:
+        return find_record(files, info.path, MessageBatch, "not a message and is ignored")
 
-
-def _replaced(alerts: AlertStore, night: date) -> list[Undelivered]:
-    """The waiting messages of a night whose states were never written, or were overwritten.
-
-    Empty where no batch matches the state, as it is then unknown which one is valid.
-    """
-    states, known = dict(alerts.states), False
-    gone: list[Undelivered] = []
-    for turn in reversed(_turns(alerts, night)):
-        first = turn[0]
-        if first.undo is None:  # of an earlier version, which had no batches
-            continue
-        if _are(states, first.redo):
-            known = True
-            states |= first.undo
-        else:
-            gone += turn
-    return gone if known else []
-
-
-def _are(states: Mapping[str, AlertState], told: Mapping[str, AlertState]) -> bool:
-    """Whether the states of some alerts are those after a message."""
-    return bool(told) and all(states.get(key, AlertState()) == was for key, was in told.items())
-
-
-def _is_short(turn: Sequence[Undelivered]) -> bool:
-    """Whether some of a batch's messages are missing: sent, or never queued."""
-    return len(turn) < max(one.together for one in turn)
-
-
-def _is_unwritten(states: Mapping[str, AlertState], turn: Sequence[Undelivered]) -> bool:
-    """Whether the states are those before the messages: the run died before it wrote the state, so
-    it sent nothing.
-    """
-    return all(
-        one.undo and all(states.get(key, AlertState()) == was for key, was in one.undo.items())
-        for one in turn
-    )
-
-
-def _without(alerts: AlertStore, gone: Sequence[Undelivered]) -> AlertStore:
-    return alerts.model_copy(
-        update={"outbox": tuple(one for one in alerts.outbox if one not in gone)}
-    )
-
-
-def deliver(
-    alerts: AlertStore,
-    send: Callable[[Message], None],
-    sent: Callable[[Undelivered], None] = lambda _: None,
-) -> tuple[AlertStore, list[RagmetricsError]]:
-    """Send the outbox, oldest first; return the alert store without sent messages, and the errors.
-
-    A refused message stays, and the next one is tried. A transient error ends the round. `sent` is
-    called after each sent message, before the next one; its errors are raised.
-    """
-    unsent: list[Undelivered] = []
-    errors: list[RagmetricsError] = []
-    for waiting in alerts.outbox:
-        if errors and errors[-1].transient:
-            unsent.append(waiting)
-            continue
-        try:
-            send(waiting.message)
-        except RagmetricsError as error:
-            errors.append(error)
-            unsent.append(waiting)
-        else:
-            sent(waiting)
-    return alerts.model_copy(update={"outbox": tuple(unsent)}), errors
+    found = side_by_side(files, read, infos)
+    return {info.path: one for info, one in zip(infos, found, strict=True) if one}

@@ -1,66 +1,187 @@
-"""Alert states as a fold over manifests: what `alerts/state.json` should hold after some nights.
+"""Alert states are a fold over nights: nothing stores them but the manifests.
 
-    state of a night = advance_states(state of the night before, findings of its manifest)
+    states(night) = judge_findings(states(night before) + told(night), findings of its manifest)
 
-A manifest also says which messages its run was about to send: the transitions of its findings. The
-fold takes these as sent, and no others. So an alert that fired on a silent night counts as firing,
-and as not told yet.
+What people were told is in the batches of `outbox`. A finding whose transition is in no batch was
+never told, as its run died: the next night reports it. So reruns, backfills, missed nights and late
+nights are one case.
+
+Each manifest has the states before its night as a snapshot. The fold begins at that of some nights
+ago, so that it reads few files, and older manifests may be pruned. Manifests of an earlier version
+have none: the transitions in their findings count as told, or `alerts/state.json` says what was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import logging
+from collections.abc import Iterable, Sequence
+from datetime import date
 
+from ragmetrics.config import AlertSettings
 from ragmetrics.delivery.alert_store import AlertStore
+from ragmetrics.delivery.outbox import Batches, load_batches
 from ragmetrics.delivery.renamed_alerts import under_keys_of_today
-from ragmetrics.delivery.state import advance_states
-from ragmetrics.records import AlertState, Finding, Manifest, Notification
+from ragmetrics.delivery.state import advance_states, judge_findings, messages_of
+from ragmetrics.errors import StoreError
+from ragmetrics.records import Manifest, Silence, Told
+from ragmetrics.storage import Files, note_damage, outlines, require_record
+
+FOLDED_NIGHTS = 14
+"""Newest nights that are folded. A rerun or a late run of an older night moves no state."""
+EARLIER_NIGHTS = 90
+"""Nights of an earlier version that are folded, as they have no snapshot."""
+STATE_FILE = "alerts/state.json"
+"""The states that an earlier version stored."""
+REMIND_DAYS: int = AlertSettings.model_fields["remind_days"].default
+log = logging.getLogger(__name__)
+
+
+def load_alerts(files: Files, remind_days: int = REMIND_DAYS) -> AlertStore:
+    """The states of all alerts after the newest night."""
+    nights = outlines(files, last=EARLIER_NIGHTS)
+    return states_after(files, nights, load_batches(files, folded_from(nights)), remind_days)
+
+
+def newest_told(files: Files) -> date | None:
+    """The newest night that was published with messages; None where there is none."""
+    told = [one.date for one in outlines(files, last=EARLIER_NIGHTS) if not one.silent]
+    return told[-1] if told else None
+
+
+def folded_from(nights: Sequence[Manifest]) -> date:
+    """The first of the nights that are folded: batches before it are not read."""
+    return next((one.date for one in _folded(nights)), date.min)
+
+
+def _folded(nights: Sequence[Manifest]) -> Sequence[Manifest]:
+    """The nights that are folded: the newest ones from a snapshot on; all nights without one."""
+    recent = nights[-FOLDED_NIGHTS:]
+    known = (number for number, night in enumerate(recent) if night.alerts is not None)
+    first = next(known, None)
+    return nights if first is None else recent[first:]
+
+
+def states_after(
+    files: Files,
+    nights: Sequence[Manifest],
+    batches: Batches,
+    remind_days: int,
+    before: date = date.max,
+) -> AlertStore:
+    """The alert states after some nights, oldest first, all of them `before` a date."""
+    told = [one for one in batches.told if one.night < before]
+    nights = _folded(nights)
+    if nights and (snapshot := nights[0].alerts) is not None:
+        return fold_states(nights, told, remind_days, AlertStore(states=snapshot))
+    begin = _of_earlier_version(files, nights)
+    if begin.night is None:
+        told = [*(one for night in nights for one in recorded(night)), *told]
+    since = begin.night or date.min
+    return fold_states([one for one in nights if one.date > since], told, remind_days, begin)
+
+
+def _of_earlier_version(files: Files, nights: Sequence[Manifest]) -> AlertStore:
+    """The states that an earlier version stored, where they are not newer than the nights."""
+    if not nights:
+        return AlertStore()
+    try:
+        known = require_record(files, STATE_FILE, AlertStore, "is not a state of alerts")
+        problem = f"{files.uri(STATE_FILE)} names no night" if known and not known.night else ""
+    except StoreError as error:
+        known, problem = None, str(error)
+    if problem:
+        log.error("%s; the states of alerts follow from the manifests", problem)
+        note_damage(f"{problem}; the states of alerts follow from the manifests")
+    usable = known and known.night and known.night <= nights[-1].date
+    return known if known and usable else AlertStore()
 
 
 def fold_states(
     nights: Sequence[Manifest],
+    told: Iterable[Told],
     remind_days: int,
-    *,
     begin: AlertStore | None = None,
-    computed: Collection[str] = (),
 ) -> AlertStore:
-    """The alert states after some nights, oldest first, from the states at their `begin`.
-
-    Of the alerts `computed` the transitions count as the fold computes them, as if each had been
-    sent; of the others as the manifests have them.
-    """
+    """The alert states after some nights, oldest first, from those at their `begin`."""
+    first = nights[0].date if nights else date.min
+    if begin and begin.night:
+        first = max(first, begin.night)
+    by_night: dict[date, list[Told]] = {}
+    for one in told:
+        by_night.setdefault(one.night, []).append(one)
+    manifests = {one.date: one for one in nights}
     alerts = begin or AlertStore()
-    for night in nights:
-        before = under_keys_of_today(alerts.states, night.findings)
-        alerts, moved = advance_states(
-            alerts, night.findings, night.date, remind_days, run=night.run
-        )
-        said = {one.key: one for one in night.findings}
-        states = dict(alerts.states)
-        for finding in moved:
-            now, recorded = states.get(finding.key), said.get(finding.key)
-            if now and recorded and finding.key not in computed:
-                was = before.get(finding.key, AlertState())
-                states[finding.key] = _as_recorded(was, now, finding, recorded, night)
-        alerts = alerts.model_copy(update={"states": states})
+    for day in sorted({*manifests, *(day for day in by_night if day >= first)}):
+        said = by_night.get(day, [])
+        if night := manifests.get(day):
+            alerts = _after(alerts, night, said, remind_days)
+        else:  # its manifest could not be written, or cannot be read
+            alerts = alerts.heard(said).model_copy(update={"night": day})
     return alerts
 
 
-def _as_recorded(
-    was: AlertState, now: AlertState, computed: Finding, recorded: Finding, night: Manifest
-) -> AlertState:
-    """The state of an alert with the message that its manifest has, or with none."""
-    if bool(computed.transition) == bool(recorded.transition):
-        return now
-    if not recorded.transition:
-        silence = recorded.silence
-        held = silence is not None and silence.until is not None
-        kept = ("told", "notified", "last_sent", "unsilenced")
-        update = {name: getattr(was, name) for name in kept}
-        return now.model_copy(update={**update, "snoozed": held})
-    told = now.since if recorded.state == "firing" else None
-    numbers = Notification(
-        night=night.date, run=night.run, level=recorded.level, mean=recorded.mean
+def _after(
+    alerts: AlertStore, night: Manifest, said: Sequence[Told], remind_days: int
+) -> AlertStore:
+    """The states after a night whose messages said this."""
+    known = under_keys_of_today(alerts.states, night.findings)
+    keys = {one.renamed_from: one.key for one in night.findings if one.renamed_from}
+    said = [_under(one, keys.get(one.finding.key, one.finding.key)) for one in said]
+    before = alerts.model_copy(update={"states": known}).heard(said)
+    after, _ = judge_findings(
+        before, night.findings, night.date, remind_days, recorded_silences(night)
     )
-    update = {"told": told, "notified": numbers if told else None, "last_sent": night.date}
-    return now.model_copy(update={**update, "snoozed": False})
+    if night.silent:
+        return after
+    heard = {one.finding.key for one in said}
+    states = dict(after.states)
+    for finding in night.findings:
+        state = states.get(finding.key)
+        if finding.transition and finding.key not in heard and state and not state.told:
+            unheard = state.unheard or finding.since or night.date
+            states[finding.key] = state.model_copy(update={"unheard": unheard})
+    return after.model_copy(update={"states": states})
+
+
+def _under(told: Told, key: str) -> Told:
+    """The same of an alert whose key has changed."""
+    return told.model_copy(update={"finding": told.finding.model_copy(update={"key": key})})
+
+
+def as_if_told(nights: Iterable[Manifest], remind_days: int) -> AlertStore:
+    """The states after some nights as if every message had been delivered: a silent night shows
+    what it would have told.
+    """
+    alerts = AlertStore()
+    for night in nights:
+        alerts, _ = advance_states(alerts, night.findings, night.date, remind_days, run=night.run)
+    return alerts
+
+
+def recorded_silences(night: Manifest) -> dict[str, Silence]:
+    """The silences that were in force when a night was published."""
+    return {one.key: one.silence for one in night.findings if one.silence}
+
+
+def recorded(night: Manifest) -> list[Told]:
+    """What the transitions in a manifest of an earlier version say that people were told."""
+    if night.alerts is not None:
+        return []
+    return messages_of(AlertStore(night=night.date), night.findings, night.run)
+
+
+def implied(
+    alerts: AlertStore, told: Sequence[Told], newer: Sequence[Manifest], remind_days: int
+) -> list[Told]:
+    """What the message of a late night says about its alerts in newer nights: how they stand now.
+
+    `alerts` are the states after the late night.
+    """
+    keys, found = {one.finding.key for one in told}, list[Told]()
+    for night in newer:
+        alerts, findings = advance_states(
+            alerts, night.findings, night.date, remind_days, recorded_silences(night), night.run
+        )
+        said = [one for one in findings if one.key in keys]
+        found += messages_of(alerts, said, night.run)
+    return found

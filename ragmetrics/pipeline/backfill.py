@@ -19,7 +19,7 @@ from typing import Literal, Protocol, TypeVar
 from ragmetrics.config import Settings, log_files_of_day, night_before
 from ragmetrics.dashboard import is_shown, refresh_dashboard
 from ragmetrics.deadline import Deadline, deadline_at, use_deadline
-from ragmetrics.delivery import Delivery, load_alerts
+from ragmetrics.delivery import Delivery, newest_told
 from ragmetrics.errors import (
     InputError,
     JudgePending,
@@ -288,8 +288,8 @@ class _Scheduler:
         return shown and complete and not (self._alerts and self._is_unsent(day))
 
     def _is_unsent(self, day: date) -> bool:
-        """True when no message was sent for this night or a newer one."""
-        newest = load_alerts(self._files).night
+        """True when neither this night nor a newer one was published with messages."""
+        newest = newest_told(self._files)
         return newest is None or day > newest
 
     def _end(self, day: date, begun: _Begun | PastNight) -> PastNight:
@@ -317,7 +317,7 @@ class _Scheduler:
     def _publish(self, staged: Staged, problems: Sequence[str]) -> list[str]:
         """Publish a night, and send its alerts if wanted. Returns what is missing."""
         day = staged.ref.date
-        newest = load_alerts(self._files).night if self._alerts else None
+        newest = newest_told(self._files) if self._alerts else None
         silent = not self._alerts or (newest is not None and day < newest)
         manifest = self._steps.publish(staged, problems, silent=silent)
         delivery = _NOT_SENT if silent else self._steps.alert(manifest)

@@ -18,14 +18,14 @@ from ragmetrics.config import Settings
 from ragmetrics.delivery import (
     NO_SILENCES,
     AlertStore,
-    advance_states,
-    fold_states,
-    is_late,
-    load_alerts,
-    notifications,
-    repair_state,
+    Batches,
+    as_if_told,
+    folded_from,
+    judge_findings,
+    load_batches,
+    recorded,
+    states_after,
     with_keys_of_today,
-    with_missed_nights,
 )
 from ragmetrics.errors import StoreError
 from ragmetrics.passages import IdReader, topics_of_night
@@ -51,8 +51,8 @@ from ragmetrics.storage import (
     collecting_damage,
     find_manifest,
     in_full,
+    later_nights,
     named_run,
-    note_damage,
     open_store,
     outlines,
     ref_of,
@@ -84,15 +84,12 @@ def publish_run(
     The manifest contains `now` as the end of the run, `flow_run` as its address in Prefect, and
     `problems` as the reasons why parts are missing. Rows of a missing part are `judge_failed`.
     A night sends no message if `silent`, or if it is older than the newest one and was published
-    before; its alert states then follow from the nights before it. The first run of an older
-    night is `late` and sends its message. Damaged alert states are computed again, which is a
-    problem of the night. If the manifest cannot be written, that is logged, alerts are sent all the
-    same, and `show` writes it.
+    before. The first run of an older night is `late` and sends its message. Alert states follow
+    from the nights before it. If the manifest cannot be written, that is logged, alerts are sent
+    all the same, and `show` writes it.
     """
     files = open_store(settings)
     with collecting_damage() as damaged:
-        if problem := repair_state(files, settings.alerts.remind_days):
-            note_damage(problem)
         manifest = _manifest(settings, files, staged, now, problems, silent=silent)
     manifest = manifest.model_copy(update={"flow_run": flow_run, "damaged": damaged})
     try:
@@ -118,28 +115,29 @@ def _manifest(
     manifest = for_later_nights(settings.alerts, manifest, scores)
     manifest, superseded = superseding(files, manifest)
     index, history = RunIndex(files), load_history(files)
-    alerts = load_alerts(files, settings.alerts.remind_days)
-    if alerts.night is not None and manifest.date < alerts.night:
-        runs = runs_of(files, manifest.date)
-        late = not silent and is_late(alerts, manifest.date, runs)
-        manifest, silent = manifest.model_copy(update={"late": late}), not late
     past = with_keys_of_today(
         settings.alerts.rules,
         outlines(files, before=manifest.date, last=NEEDED_NIGHTS, months=index),
     )
+    batches = load_batches(files, folded_from(past))
+    manifest = _told_or_silent(files, manifest, batches, index, silent=silent)
+    published = find_manifest(files, staged.ref)
+    before = states_after(files, past, batches, settings.alerts.remind_days, manifest.date)
+    for one in (superseded, published):  # a run of an earlier version has no batch
+        before = before.heard(recorded(one) if one else ())
+    manifest = manifest.model_copy(update={"alerts": before.snapshot})
     earlier = _compared(settings, files, past, manifest.date)
-    if silent:
-        alerts = _replayed(earlier, settings.alerts.remind_days)
-    elif manifest.late:
-        alerts = fold_states(earlier, settings.alerts.remind_days)
+    alerts = before.heard(batches.told_tonight(manifest.date))
+    if manifest.silent:
+        alerts = as_if_told(earlier, settings.alerts.remind_days)
     manifest = with_people(settings, files, manifest, earlier, history.calibrations)
     night = _night(settings, files, history, manifest, scores, earlier, alerts)
     night = replace(night, history=past)
-    findings = _findings(settings, files, night, alerts, silent=silent)
+    findings = _findings(settings, files, night, alerts)
     manifest = manifest.model_copy(update={"metrics": with_movements(night)})
     return manifest.model_copy(
         update={
-            "findings": _as_notified(findings, superseded, find_manifest(files, staged.ref)),
+            "findings": _as_notified(findings, superseded, published),
             "falls": find_unwatched_drops(settings.alerts, night, findings),
             "moves": find_moves(manifest, night.earlier, night.load),
             "lost_passages": lost_passages_of(
@@ -148,7 +146,7 @@ def _manifest(
                 manifest,
                 night.earlier,
                 findings,
-                ask=not (silent or manifest.late),
+                ask=not (manifest.silent or manifest.late),
             ),
             "topics": try_topic_changes(
                 settings.alerts,
@@ -186,7 +184,7 @@ def _night(
         history.newest_drifts(manifest.judge),
         fixed_sets=fixed_sets(settings, files, history.calibrations),
         ids=IdReader(files),
-        notified=notifications(alerts, manifest.date),
+        notified=alerts.notified,
         mix_tags=settings.alerts.mix_tags,
         find_run=cache(partial(named_run, files)),
         serving=cache(partial(find_serving, files, manifest.dataset, manifest.date)),
@@ -205,28 +203,36 @@ def _compared(
     return [*found[: len(found) - len(recent)], *whole]
 
 
+def _told_or_silent(
+    files: Files, manifest: Manifest, batches: Batches, index: RunIndex, *, silent: bool
+) -> Manifest:
+    """The manifest with a note whether it is silent, or late."""
+    newer = later_nights(files, manifest.date, index)
+    if silent or all(one.silent for one in newer):
+        return manifest.model_copy(update={"silent": silent})
+    runs = runs_of(files, manifest.date)
+    queued = [*batches.settled(manifest.date), *batches.replaced(manifest.date)]
+    untold = any(not one.silent and one.alerts is not None and _has_message(one) for one in runs)
+    late = not queued and (untold or not runs)
+    return manifest.model_copy(update={"late": late, "silent": not late})
+
+
+def _has_message(night: Manifest) -> bool:
+    return any(one.transition for one in night.findings)
+
+
 def _findings(
-    settings: Settings, files: Files, night: NightContext, alerts: AlertStore, *, silent: bool
+    settings: Settings, files: Files, night: NightContext, alerts: AlertStore
 ) -> list[Finding]:
     """The findings of the night, given the alert states; without transitions if silent."""
-    days, manifest = settings.alerts.remind_days, night.manifest
-    today = evaluate_rules(settings.alerts, night)
-    if not silent:
-        alerts = with_missed_nights(alerts, night.earlier, today, days)
-    quiet = NO_SILENCES if silent else silences(files)
-    _, findings = advance_states(alerts, today, manifest.date, days, quiet, manifest.run)
+    today, manifest = evaluate_rules(settings.alerts, night), night.manifest
+    quiet = NO_SILENCES if manifest.silent else silences(files)
+    days = settings.alerts.remind_days
+    _, findings = judge_findings(alerts, today, manifest.date, days, quiet)
     findings = explain_root_cause(night, findings)
-    if not silent:
+    if not manifest.silent:
         return findings
     return [one.model_copy(update={"transition": None}) for one in findings]
-
-
-def _replayed(earlier: Sequence[Manifest], remind_days: int) -> AlertStore:
-    """The alert states after some nights, computed from their findings alone."""
-    alerts = AlertStore()
-    for night in earlier:
-        alerts, _ = advance_states(alerts, night.findings, night.date, remind_days, run=night.run)
-    return alerts
 
 
 def _as_notified(findings: Sequence[Finding], *before: Manifest | None) -> list[Finding]:

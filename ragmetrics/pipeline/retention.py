@@ -38,7 +38,8 @@ LEAST_ROWS = timedelta(days=14)
 UNFINISHED = "unfinished runs"
 
 _OF_DAY = re.compile(
-    r"(?:dashboard/|calibrations/replies/dt=|whatif/dt=|write-back/sent/dt=)(?P<day>[0-9-]{10})(?:/|\.json$)"
+    r"(?:dashboard/|calibrations/replies/dt=|whatif/dt=|write-back/sent/dt=|alerts/delivered/)"
+    r"(?P<day>[0-9-]{10})(?:/|(?:\.\d+)?\.json$)"
 )
 # Manifests first: a run without one does not exist, so nothing reads the rest.
 _ORDER = ("runs", "scores", "rows", "quarantine")

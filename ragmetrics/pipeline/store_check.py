@@ -11,7 +11,7 @@ from json import JSONDecodeError, loads
 
 from pydantic import ValidationError
 
-from ragmetrics.delivery import AlertStore, Threads, Undelivered, WaitingNight
+from ragmetrics.delivery import AlertStore, MessageBatch, Threads, WaitingNight
 from ragmetrics.errors import StoreError
 from ragmetrics.pipeline.store_references import run_key
 from ragmetrics.records import (
@@ -43,7 +43,7 @@ _RECORDS: tuple[tuple[str, type[Record]], ...] = (
     (r"(?:gates/)?rows/.*/sample\.json", SamplePlan),
     (r"alerts/state\.json", AlertStore),
     (r"alerts/threads\.json", Threads),
-    (r"alerts/outbox/.*\.json", Undelivered),
+    (r"alerts/(?:outbox|delivered)/.*\.json", MessageBatch),
     (r"alerts/silences/.*\.json", Silence),
     (r"calibrations/set=.*\.json", Calibration),
     (r"calibrations/drift/.*\.json", Drift),
@@ -58,7 +58,7 @@ _RECORDS: tuple[tuple[str, type[Record]], ...] = (
 _JSON = re.compile(r"(?:history|batches)/.*\.json")
 _PARQUET = re.compile(r"(?:gates/)?(?:rows|scores|judgements|calibrations)/.*\.parquet")
 _EMPTY_IS_REMOVED = re.compile(
-    r"(?:alerts|write-back)/outbox/|alerts/silences/|gates/(?!rows/|scores/)"
+    r"(?:alerts|write-back)/outbox/|alerts/delivered/|alerts/silences/|gates/(?!rows/|scores/)"
 )
 
 

@@ -87,9 +87,7 @@ from .manifest import (
     EMBEDDINGS as EMBEDDINGS,
     Usage as Usage,
 )
-from .base import (
-    Record as Record,
-)
+from .base import Record as Record
 from .calibration import (
     Agreement as Agreement,
     AttackName as AttackName,
@@ -202,5 +200,7 @@ from .learned import (
 )
 from .alert import (
     AlertState as AlertState,
+    Told as Told,
     alert_id as alert_id,
+    without_numbers as without_numbers,
 )

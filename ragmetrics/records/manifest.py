@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import Field
 
+from ragmetrics.records.alert import AlertState
 from ragmetrics.records.base import Record
 from ragmetrics.records.changes import Move, UnwatchedDrop
 from ragmetrics.records.finding import Finding
@@ -302,6 +303,11 @@ class Manifest(Record):
     """Files of the store that could not be read, and what was done without them."""
     late: bool = False
     """Whether it was first published after a newer night, so that its message says so."""
+    silent: bool = False
+    """Whether it was published without messages: by a backfill, or again after a newer night."""
+    alerts: dict[str, AlertState] | None = None
+    """The states of alerts before this night, without those that are ok and were never reported;
+    None: of an earlier version."""
     flow_run: str = ""
     """URL of the run in Prefect; empty without Prefect or its server."""
     splits: dict[str, int] = Field(default_factory=dict)

@@ -40,6 +40,7 @@ from .shards import (
 from .history import (
     find_manifest as find_manifest,
     in_full as in_full,
+    later_nights as later_nights,
     named_run as named_run,
     nights as nights,
     outlines as outlines,

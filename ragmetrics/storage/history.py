@@ -65,6 +65,13 @@ def outlines(
     return _current(known.outlines([info for own in chosen for info in own]))
 
 
+def later_nights(files: Files, day: date, months: RunIndex | None = None) -> list[Manifest]:
+    """Outlines of the nights after a date, oldest first; `months` as in `outlines`."""
+    known = months or RunIndex(files)
+    later = [one for night, own in by_date(known.listed()).items() if night > day for one in own]
+    return _current(known.outlines(later))
+
+
 def in_full(files: Files, found: Sequence[Manifest]) -> list[Manifest]:
     """The full manifests of outlines. If a manifest is gone, its outline is returned."""
     whole = read_manifests(files, [path_of(ref_of(one)) for one in found])

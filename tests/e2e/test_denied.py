@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.delivery import load_alerts
+from ragmetrics.delivery import load_alerts, load_batches
 from ragmetrics.storage import Files, nights
 from tests.fakes import s3 as fake_s3
 from tests.fakes.clients import Bucket, JudgeServer
@@ -189,7 +189,7 @@ def test_nothing_needs_to_be_removed(
     assert "Resolved" in resolved
     assert is_whole(s3_strict, BAD)
     assert is_whole(s3_strict, NEXT)
-    assert load_alerts(store(s3_strict)).outbox == ()
+    assert load_batches(store(s3_strict)).waiting == {}
     judge_server.reset()
     assert run(settings, NEXT).manifest.problems == []
     assert judge_server.stats()["requests"] == 0

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStore, advance_states, notifications
+from ragmetrics.delivery import AlertStore, advance_states
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Status
 from ragmetrics.records.manifest import Usage
 from ragmetrics.rules import NightContext, evaluate_rules, explain_root_cause
@@ -108,7 +108,7 @@ def view(
         lambda one, metric: known[one.date, one.run].scores[metric],
         find_run={run: one.manifest for (_, run), one in known.items()}.get,
         serving=lambda: serving,
-        notified=notifications(book, tonight.manifest.date) if book else {},
+        notified=book.notified if book else {},
         mix_tags=mix_tags,
     )
 

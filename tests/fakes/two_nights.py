@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.config import load_settings
+from ragmetrics.delivery import load_alerts
 from ragmetrics.pipeline import run_night
+from ragmetrics.storage import Files
 from tests.fakes.logs import make_rows, write_jsonl
 
 NIGHTS = (date(2026, 11, 18), date(2026, 11, 19))
@@ -56,6 +58,6 @@ def results(store: Path) -> dict[str, Any]:
             {key: value for key, value in one.items() if key not in _OF_THE_CLOCK}
             for one in manifests
         ],
-        "alerts": json.loads((store / "alerts/state.json").read_text()),
+        "alerts": load_alerts(Files(str(store))).model_dump(mode="json"),
         "pages": sorted(str(page.relative_to(dashboard)) for page in dashboard.rglob("*.html")),
     }

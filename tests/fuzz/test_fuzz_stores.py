@@ -18,9 +18,9 @@ from ragmetrics.comparison import (
     load_failed_gates,
     load_gates,
 )
-from ragmetrics.delivery import AlertStore, load_alerts
+from ragmetrics.delivery import AlertStore, MessageBatch, load_alerts
 from ragmetrics.delivery.slack_threads import Threads, load_threads
-from ragmetrics.delivery.state_store import STATE_FILE
+from ragmetrics.delivery.state_fold import STATE_FILE
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus, ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
@@ -156,6 +156,7 @@ RECORDS: dict[str, tuple[BaseModel, Read]] = {
     "alerts/threads.json": (Threads(), load_threads),
     "alerts/silences/a.json": (NIGHT, silences),
     "alerts/outbox/a.json": (NIGHT, load_alerts),
+    "alerts/delivered/2026-11-19.0.json": (MessageBatch(night=NIGHT.date), load_alerts),
     "gates/b2.json": (NIGHT, lambda files: (list(load_gates(files)), load_compared(files, "b2"))),
     "gates/undecided/b2.json": (NIGHT, lambda files: list(load_failed_gates(files))),
     "calibrations/set=a/judge=f/20261119T000000.000000Z.json": (NIGHT, load_history),

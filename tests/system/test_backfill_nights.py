@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 import yaml
 
 from ragmetrics.config import load_settings
+from ragmetrics.delivery import load_alerts
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, nights
@@ -168,10 +168,10 @@ def test_with_alerts_it_is_as_if_the_nights_had_run_one_by_one(
     assert len(slack_server.delivered) == 3
     for mine, its in zip(manifests(tmp_path / "past"), manifests(tmp_path / "lived"), strict=True):
         assert findings(mine) == findings(its)
-    state = "ragmetrics-store/alerts/state.json"
-    mine, its = (json.loads((tmp_path / name / state).read_text()) for name in ("past", "lived"))
-    assert mine["states"].keys() == its["states"].keys()
-    assert mine["night"] == its["night"] == str(DAYS[-1])
+    stores = (Files(str(tmp_path / name / "ragmetrics-store")) for name in ("past", "lived"))
+    mine, its = map(load_alerts, stores)
+    assert mine.states.keys() == its.states.keys()
+    assert mine.night == its.night == DAYS[-1]
 
 
 def test_prefect_shows_which_nights_were_done(

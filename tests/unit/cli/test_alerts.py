@@ -12,24 +12,18 @@ import pytest
 import yaml
 
 from ragmetrics.config import make_settings
-from ragmetrics.delivery import (
-    advance_states,
-    delivery as deliver,
-    load_alerts,
-    notify_channels,
-    outbox,
-)
-from ragmetrics.delivery.alert_store import Undelivered
-from ragmetrics.delivery.state_store import STATE_FILE
+from ragmetrics.delivery import delivery as deliver, load_alerts, notify_channels, outbox
+from ragmetrics.delivery.outbox import MessageBatch, Outbox, Waiting
 from ragmetrics.errors import StoreError
 from ragmetrics.messages import Message
 from ragmetrics.records import Finding, alert_id
 from ragmetrics.rules import silences
 from ragmetrics.rules.silence_store import FOLDER
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Ended, Run
 from tests.fakes.nights import FIRST, finding, night
+from tests.fakes.published import published
 from tests.fakes.slack import SlackServer
 
 SETTINGS = make_settings({"alerts": {"remind_days": 2}})
@@ -63,12 +57,8 @@ def found(recall: str = "breach", billing: str = "ok", relevance: str = "suspect
 
 def tell(files: Files, number: int, findings: list[Finding] | None = None) -> None:
     """A night, so many days after the first, is published and told."""
-    day, raw = FIRST + timedelta(number), found() if findings is None else findings
-    _, known = advance_states(
-        load_alerts(files), raw, day, SETTINGS.alerts.remind_days, silences(files)
-    )
-    manifest = night(number, findings=known)
-    save_manifest(files, manifest)
+    raw = found() if findings is None else findings
+    manifest = published(files, night(number, findings=raw), SETTINGS.alerts.remind_days)
     notify_channels(SETTINGS, files, manifest)
 
 
@@ -275,11 +265,9 @@ def test_a_night_that_ends_meanwhile_and_a_silence_keep_each_other(
         assert alerts(run, files, "ack", RECALL).code == 0
         return compose(*given, **more)
 
-    before = files.read(STATE_FILE)
     monkeypatch.setattr(deliver, "compose", composed)
     tell(files, 1)
     assert load_alerts(files).night == FIRST + timedelta(1)
-    assert files.read(STATE_FILE) != before
     tell(files, 3)
     assert slack_server.delivered == []
     assert listed(run, files)[RECALL]["silence"]["by"] == "ada"
@@ -357,8 +345,9 @@ def test_messages_that_were_given_up_are_counted(run: Run, files: Files) -> None
     """With the place where they can be read."""
     assert json.loads(alerts(run, files, "list", "--json").out)["given_up"] == 0
     assert "Given up" not in alerts(run, files, "list").out
-    old = Undelivered(night=FIRST, message=Message("hello", []))
-    where = outbox.give_up(files, old)
+    waiting = Waiting(message=Message("hello", []))
+    old = MessageBatch(night=FIRST, waiting=[waiting])
+    where = Outbox(files, {old.name: old}).give_up(old.name, waiting)
     assert json.loads(alerts(run, files, "list", "--json").out)["given_up"] == 1
     shown = alerts(run, files, "list").out
     assert f"Given up after 14 nights: 1 undelivered, in {files.uri(outbox.GIVEN_UP)}." in shown

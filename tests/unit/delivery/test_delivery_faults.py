@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,23 @@ from ragmetrics.delivery import (
     Unconfirmed,
     delivery as deliver,
     load_alerts,
+    load_batches,
     notification_channels as channels,
     notify_channels,
     outbox,
     timeouts as sending,
     webhook,
 )
-from ragmetrics.delivery.alert_store import Undelivered
 from ragmetrics.delivery.notification_channels import Service
+from ragmetrics.delivery.outbox import MessageBatch, Waiting
 from ragmetrics.delivery.slack_bot import API
-from ragmetrics.delivery.state_store import STATE_FILE
 from ragmetrics.delivery.timeouts import redact_secrets, with_timeout
 from ragmetrics.messages import Message, Note
 from ragmetrics.records import Manifest
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files
 from tests.fakes.hooks import Hook
 from tests.fakes.nights import FIRST, finding, night
+from tests.fakes.published import published
 from tests.fakes.slack import TOKEN, SlackServer
 
 TEAM = make_settings({"alerts": {"channels": [{"url_env": "TEAM_URL"}]}})
@@ -64,23 +64,22 @@ def of(number: int, level: str = "breach") -> Manifest:
 
 def told(files: Files, manifest: Manifest, chosen: Settings = TEAM) -> deliver.Delivery:
     """The night, published and told."""
-    save_manifest(files, manifest)
-    return notify_channels(chosen, files, manifest)
+    return notify_channels(chosen, files, published(files, manifest))
 
 
 def died(
     files: Files, monkeypatch: pytest.MonkeyPatch, manifest: Manifest, chosen: Settings = TEAM
 ) -> None:
-    """The night's run, dead between the outbox and the state."""
+    """The night's run, dead after the outbox and before any channel."""
     with monkeypatch.context() as dying, pytest.raises(Killed):
-        dying.setattr(deliver, "_save_state", raising(Killed()))
+        dying.setattr(deliver, "_send_all", raising(Killed()))
         told(files, manifest, chosen)
 
 
 def raising(error: BaseException) -> Callable[..., None]:
     """What raises this, whatever it is given."""
 
-    def act(*_: object) -> None:
+    def act(*_: object, **__: object) -> None:
         raise error
 
     return act
@@ -98,7 +97,7 @@ def heard(slack: SlackServer) -> list[str]:
 def test_the_night_after_a_run_that_died_follows_upon_what_it_told(
     files: Files, team: Hook, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
-    """It died between the outbox and the state and nobody ran it again: its `fired` goes out, and
+    """It died after the outbox and nobody ran it again: its `fired` goes out, and
     the next night neither fires again nor forgets to resolve."""
     died(files, monkeypatch, of(0))
     told(files, of(1, then))
@@ -120,25 +119,18 @@ def test_a_rerun_that_died_is_followed_upon_too(
 
 
 @pytest.mark.parametrize("rerun", [False, True])
-def test_a_run_that_died_while_it_wrote_its_messages_told_nobody(
+def test_a_run_that_died_before_its_messages_were_queued_told_nobody(
     files: Files,
     team: Hook,
     slack_server: SlackServer,
     monkeypatch: pytest.MonkeyPatch,
     rerun: bool,
 ) -> None:
-    """Slack's was in the outbox, the team's was not: its rerun, or the next night, tells both."""
-    write = Files.write
-
-    def dying(self: Files, path: str, data: bytes) -> None:
-        if path.startswith(outbox.FOLDER) and files.below(outbox.FOLDER):
-            raise Killed
-        write(self, path, data)
-
+    """The messages of all channels are queued at once: its rerun, or the next night, tells both."""
     with monkeypatch.context() as death, pytest.raises(Killed):
-        death.setattr(Files, "write", dying)
+        death.setattr(deliver, "queue_batch", raising(Killed()))
         told(files, of(0))
-    assert [one.channel for one in load_alerts(files).outbox] == ["slack"]
+    assert files.below(outbox.FOLDER) == []
     for number in range(0 if rerun else 1, 3):
         assert told(files, of(number)).errors == ()
     assert heard(slack_server) == ["🔴"]
@@ -171,9 +163,9 @@ def test_a_channel_that_missed_the_first_turn_hears_both_in_order(
     slack_server.fail("500")
     for _ in range(2):
         told(files, of(0, "ok"))
-    assert [(one.channel, one.turn) for one in load_alerts(files).outbox if one.turn == 0] == [
-        ("TEAM_URL", 0)
-    ]
+    first, second = load_batches(files).waiting.values()
+    assert [one.channel for one in first.waiting] == ["TEAM_URL"]
+    assert [one.channel for one in second.waiting] == ["slack", "TEAM_URL"]
     team.status = 200
     slack_server.fail(None)
     assert told(files, of(0, "ok")).errors == ()
@@ -203,12 +195,10 @@ def test_what_a_service_refuses_lets_the_next_message_try(
     """An answer of 4xx is about the message or the address; of 5xx, the service is out."""
     for status, tries in ((400, 2), (413, 2), (503, 1), (429, 1), (408, 1)):
         waits = [
-            Undelivered(
-                night=FIRST, message=Message(str(number), [Note("low")]), channel="TEAM_URL"
-            )
+            Waiting(message=Message(str(number), [Note("low")]), channel="TEAM_URL")
             for number in (status, status + 1_000)
         ]
-        outbox.add_messages(files, waits)
+        outbox.queue_batch(files, MessageBatch(night=FIRST, waiting=waits))
         team.status, sent = status, list[str]()
         send = Service.send
 
@@ -220,7 +210,7 @@ def test_what_a_service_refuses_lets_the_next_message_try(
             noted.setattr(Service, "send", noting)
             assert len(told(files, of(1, "ok")).errors) == 1
         assert len(sent) == tries, status
-        outbox.remove_messages(files, waits)
+        outbox.remove_batches(files, [info.path for info in files.below(outbox.FOLDER)])
 
 
 # What can never be delivered
@@ -242,7 +232,7 @@ def test_a_message_that_waited_too_long_is_put_aside_and_named(
     assert len(errors[15]) == 1
     assert outbox.given_up(files) == 1
     (info,) = files.below(outbox.GIVEN_UP)
-    kept_message = Undelivered.model_validate_json(files.read(info.path))
+    (kept_message,) = MessageBatch.model_validate_json(files.read(info.path)).waiting
     assert kept_message.message.text.startswith("🔴")
     slack_server.fail(None)
     assert told(files, of(16)).errors == ()
@@ -308,7 +298,8 @@ def test_a_channel_that_hangs_is_left_to_itself(
         assert error.startswith("Slack message kept for the next run: no answer within")
     assert len(tries) == 2
     assert len(team.received) == 2
-    assert [one.channel for one in load_alerts(files).outbox] == ["slack", "slack"]
+    waiting = load_batches(files).waiting.values()
+    assert [one.channel for batch in waiting for one in batch.waiting] == ["slack", "slack"]
     never.set()
 
 
@@ -358,6 +349,5 @@ def test_no_record_or_channel_shows_its_address(
     stored = b"".join(files.read(info.path) for info in files.below()).decode()
     for secret in (slack_server.url, team.url, "xoxb-secret-token", "hook-secret-1234"):
         assert secret not in repr(every) + str(every) + stored
-    assert files.exists(STATE_FILE)
     assert sending.CHANNEL_TIMEOUT > 2 * webhook.LONGEST_WAIT, "time for a rate limit and a repeat"
-    assert load_alerts(files).outbox[0].night == FIRST + timedelta(0)
+    assert [one.night for one in load_batches(files).waiting.values()] == [FIRST]

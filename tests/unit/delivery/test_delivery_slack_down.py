@@ -97,14 +97,14 @@ def test_a_run_killed_while_it_tells_is_followed_by_one_that_tells_it(
 
 
 @contextmanager
-def dying_before_the_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What runs in here dies when it would write the state of the alerts."""
+def dying_after_the_outbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What runs in here dies when its messages are in the outbox."""
 
-    def dying(*_: object) -> None:
+    def dying(*_: object, **__: object) -> None:
         raise Killed
 
     with monkeypatch.context() as death, pytest.raises(Killed):
-        death.setattr(deliver, "_save_state", dying)
+        death.setattr(deliver, "_send_all", dying)
         yield
 
 
@@ -117,18 +117,18 @@ def test_what_nobody_heard_of_is_not_resolved_aloud_after_a_run_that_died(
         run_night(settings, NIGHT)
     write_jsonl(tmp_path / f"logs/dt={NIGHT}/a.jsonl", make_rows(30, night=NIGHT))
     slack_server.fail(None)
-    with dying_before_the_state(monkeypatch):
+    with dying_after_the_outbox(monkeypatch):
         run_night(settings, NIGHT)
     run_night(settings, NIGHT)
     assert slack_server.delivered == []
     assert Files(settings.store).below(outbox.FOLDER) == []
 
 
-def test_a_run_killed_before_it_wrote_the_state_is_told_by_its_rerun(
+def test_a_run_killed_before_it_sent_anything_is_told_by_its_rerun(
     settings: Settings, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its message is in the outbox by then; the rerun takes it back and tells it anew, once."""
-    with dying_before_the_state(monkeypatch):
+    with dying_after_the_outbox(monkeypatch):
         run_night(settings, NIGHT)
     assert len(Files(settings.store).below(outbox.FOLDER)) == 1
     for night in (NIGHT, NIGHT, NEXT):

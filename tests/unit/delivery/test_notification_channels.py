@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 from ragmetrics.config import ChannelSettings, Settings, make_settings
 from ragmetrics.delivery import (
     delivery as deliver,
-    load_alerts,
+    load_batches,
     notify_channels,
     outbox,
 )
@@ -22,9 +22,10 @@ from ragmetrics.errors import RagmetricsError, SettingsError
 from ragmetrics.messages import FORMATS, Header, Message, Note, Section, links
 from ragmetrics.messages.blocks import bullets
 from ragmetrics.records import Manifest
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files
 from tests.fakes.hooks import SECRET, Hook
 from tests.fakes.nights import HOSTILE, finding, night
+from tests.fakes.published import published
 from tests.fakes.slack import SlackServer
 
 BOTH = {"channels": [{"url_env": "TEAM_URL"}, {"url_env": "PAGER_URL", "severity": "critical"}]}
@@ -63,8 +64,7 @@ def settings(**alerts: Any) -> Settings:
 
 def told(files: Files, manifest: Manifest, chosen: Settings | None = None) -> deliver.Delivery:
     """The night, published and told."""
-    save_manifest(files, manifest)
-    return notify_channels(chosen or settings(), files, manifest)
+    return notify_channels(chosen or settings(), files, published(files, manifest))
 
 
 def bad(number: int = 0, metric: str = "context_recall", **change: Any) -> Manifest:
@@ -132,8 +132,8 @@ def test_a_channel_that_fails_repeats_none_of_the_others(
     team.status = 500
     (error,) = told(files, bad()).errors
     assert error.startswith("message kept for the next run: TEAM_URL did not take the message: ")
-    (waiting,) = load_alerts(files).outbox
-    assert waiting.channel == "TEAM_URL"
+    (batch,) = load_batches(files).waiting.values()
+    assert [one.channel for one in batch.waiting] == ["TEAM_URL"]
     assert told(files, bad()).errors
     team.status = 200
     assert told(files, bad(1)).errors == ()
@@ -183,15 +183,15 @@ def test_a_crash_repeats_at_most_one_message(
     noted: int,
 ) -> None:
     """Of three channels, the one whose message was just taken, and not noted as sent."""
-    notes, drop = iter(range(noted)), outbox.remove_messages
+    notes, confirm = iter(range(noted)), outbox.Outbox.confirm
 
-    def dropped(kept: Files, messages: Any) -> None:
-        if messages and next(notes, None) is None:
+    def confirmed(self: outbox.Outbox, path: str, waiting: outbox.Waiting) -> None:
+        if next(notes, None) is None:
             raise Killed
-        drop(kept, messages)
+        confirm(self, path, waiting)
 
     with monkeypatch.context() as dying:
-        dying.setattr(outbox, "remove_messages", dropped)
+        dying.setattr(outbox.Outbox, "confirm", confirmed)
         with pytest.raises(Killed):
             told(files, bad())
     assert told(files, bad()).errors == ()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +13,25 @@ import pytest
 
 from ragmetrics.config import make_settings
 from ragmetrics.delivery import (
-    AlertStore,
     delivery as deliver,
     load_alerts,
+    load_batches,
     notify_channels,
     outbox,
 )
-from ragmetrics.delivery.alert_store import Undelivered
-from ragmetrics.delivery.state_store import STATE_FILE
+from ragmetrics.delivery.outbox import MessageBatch, Waiting
 from ragmetrics.errors import StoreError
 from ragmetrics.messages import Message, Note
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.nights import FIRST, finding, night
+from tests.fakes.published import published
 from tests.fakes.slack import SlackServer
 
 SETTINGS = make_settings({})
-HELLO = Undelivered(night=FIRST, message=Message(text="hello", blocks=[Note("a line")]))
+HELLO = MessageBatch(
+    night=FIRST, waiting=[Waiting(message=Message(text="hello", blocks=[Note("a line")]))]
+)
 
 
 class Killed(BaseException):
@@ -48,8 +51,12 @@ def bad(number: int = 0, metric: str = "context_recall", **change: Any) -> Manif
 
 def told(files: Files, manifest: Manifest) -> deliver.Delivery:
     """The night, published and told."""
-    save_manifest(files, manifest)
-    return notify_channels(SETTINGS, files, manifest)
+    return notify_channels(SETTINGS, files, published(files, manifest))
+
+
+def waiting(files: Files) -> list[date]:
+    """The nights of the batches that wait."""
+    return [one.night for one in load_batches(files).waiting.values()]
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
@@ -69,7 +76,7 @@ def test_what_was_delivered_leaves_nothing_behind(files: Files, slack_server: Sl
     assert told(files, bad()).sent
     assert len(slack_server.delivered) == 1
     assert files.below(outbox.FOLDER) == []
-    assert load_alerts(files).outbox == ()
+    assert waiting(files) == []
 
 
 def test_what_slack_refused_waits_in_a_file_of_its_own(
@@ -99,7 +106,7 @@ def test_a_rerun_without_a_webhook_loses_no_message(
     with monkeypatch.context() as by_hand:
         by_hand.delenv("SLACK_WEBHOOK_URL")
         told(files, bad())
-    assert len(load_alerts(files).outbox) == 1
+    assert len(waiting(files)) == 1
     assert told(files, bad(1)).message is None
     assert len(slack_server.delivered) == 1
 
@@ -113,7 +120,7 @@ def test_a_rerun_without_a_webhook_loses_no_message(
 
 def test_a_message_under_another_name_is_sent_once(files: Files, slack_server: SlackServer) -> None:
     """Another version may have written and named it otherwise: it does not stay for ever."""
-    outbox.add_messages(files, [HELLO])
+    outbox.queue_batch(files, HELLO)
     (info,) = files.below(outbox.FOLDER)
     files.write(f"{outbox.FOLDER}/other.json", files.read(info.path).replace(b"{", b'{"v": 2,', 1))
     files.remove(info.path)
@@ -132,8 +139,7 @@ def test_two_nights_that_end_at_once_lose_no_message(
     save_manifest(files, bad(0))
     meanwhile(monkeypatch, lambda: told(files, bad(1, "context_relevance")))
     notify_channels(SETTINGS, files, bad(0))
-    waits = [one.night for one in load_alerts(files).outbox]
-    assert waits == [FIRST, FIRST + timedelta(1)]
+    assert waiting(files) == [FIRST, FIRST + timedelta(1)]
     assert load_alerts(files).night == FIRST + timedelta(1)
 
 
@@ -180,14 +186,14 @@ def test_a_run_that_died_before_it_wrote_the_state_is_repeated(
     told(files, bad(0))
     before = load_alerts(files)
 
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise Killed
 
     with monkeypatch.context() as dying:
-        dying.setattr(deliver, "deliver", die)
+        dying.setattr(deliver, "_send_all", die)
         with pytest.raises(Killed):
             told(files, bad(1, "context_relevance"))
-    assert [one.night for one in load_alerts(files).outbox] == [FIRST + timedelta(1)]
+    assert waiting(files) == [FIRST + timedelta(1)]
     told(files, bad(1, "context_relevance"))
     assert len(slack_server.delivered) == 2
     assert load_alerts(files).states[finding("context_recall").key].since == FIRST
@@ -249,7 +255,8 @@ def two_wait(files: Files) -> None:
     """Messages of two earlier nights wait in the outbox."""
     for number in (0, 1):
         message = Message(text=f"of night {number}", blocks=[])
-        outbox.add_messages(files, [Undelivered(night=FIRST + timedelta(number), message=message)])
+        batch = MessageBatch(night=FIRST + timedelta(number), waiting=[Waiting(message=message)])
+        outbox.queue_batch(files, batch)
 
 
 def after(
@@ -265,24 +272,24 @@ def after(
     return acting
 
 
-def test_messages_of_an_earlier_version_are_sent(files: Files, slack_server: SlackServer) -> None:
-    """They stand in the state itself; where Slack is down, they get a file each."""
-    files.write(STATE_FILE, AlertStore(night=FIRST, outbox=(HELLO,)).model_dump_json().encode())
+def test_a_message_of_an_earlier_version_is_sent(files: Files, slack_server: SlackServer) -> None:
+    """It has a file to itself, with states of its alerts; where Slack is down, it stays."""
+    old = {"night": str(FIRST), "message": {"text": "hello", "blocks": []}, "turn": 1, "redo": {}}
+    files.write(f"{outbox.FOLDER}/{FIRST}.1a2b3c.json", json.dumps(old).encode())
     slack_server.fail("500")
-    told(files, night(1))
-    assert [one.message.text for one in outbox.waiting_messages(files)] == ["hello"]
-    assert load_alerts(files).outbox == (HELLO,)
+    told(files, night(0, findings=[finding("context_recall", level="ok")]))
+    assert waiting(files) == [FIRST]
     slack_server.fail(None)
     told(files, night(2))
     assert [message["text"] for message in slack_server.delivered] == ["hello"]
-    assert load_alerts(files).outbox == ()
+    assert files.below(outbox.FOLDER) == []
 
 
 def test_what_is_no_message_is_left_aside(
     files: Files, slack_server: SlackServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And named; the others go."""
-    outbox.add_messages(files, [HELLO])
+    outbox.queue_batch(files, HELLO)
     files.write(f"{outbox.FOLDER}/2026-11-10.broken.json", b"{")
     told(files, night(1))
     assert [message["text"] for message in slack_server.delivered] == ["hello"]
@@ -294,37 +301,31 @@ def test_a_run_that_was_overtaken_sends_what_waits(files: Files, slack_server: S
     """It tells nothing of its own night, and changes no state."""
     overtaken = bad(0, run="slow", seen_at=night(0).started_at)
     save_manifest(files, night(0, run="quick", seen_at=night(0).finished_at))
-    outbox.add_messages(files, [HELLO])
+    outbox.queue_batch(files, HELLO)
     delivery = told(files, overtaken)
     assert delivery.message is None
     assert [message["text"] for message in slack_server.delivered] == ["hello"]
-    assert not files.exists(STATE_FILE)
     assert files.below(outbox.FOLDER) == []
 
 
-@pytest.mark.parametrize("where", ["before the state", "after the state"])
-def test_a_rerun_that_dies_repeats_nothing_of_the_run_before_it(
-    files: Files, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch, where: str
+def test_a_rerun_that_dies_replaces_what_waits(
+    files: Files, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first run's message waits, a rerun dies before or after it writes the state, and nobody
-    runs that night again: the next night sends one of the two, and follows upon that one.
+    """The first run's message waits, a rerun dies once its own is in the outbox, and nobody runs
+    that night again: the next night sends that one, and follows upon it.
     """
     slack_server.fail("500")
     told(files, bad(0))
-    with monkeypatch.context() as dying:
-        if where == "before the state":
-            dying.setattr(deliver, "_save_state", killed)
-        else:
-            dying.setattr(outbox, "remove_messages", killed)
-        with pytest.raises(Killed):
-            told(files, night(0, findings=[finding(level="breach"), finding("b", level="breach")]))
-    assert len(files.below(outbox.FOLDER)) == 2
+    both = [finding(level="breach"), finding("b", level="breach")]
+    with monkeypatch.context() as dying, pytest.raises(Killed):
+        dying.setattr(deliver, "_send_all", killed)
+        told(files, night(0, findings=both))
+    assert len(files.below(outbox.FOLDER)) == 1
     slack_server.fail(None)
     told(files, night(1, findings=[finding(level="ok"), finding("b", level="ok")]))
-    texts = [message["text"] for message in slack_server.delivered]
-    assert len(texts) == 2
-    assert ("b" in texts[0].split()) == (where == "after the state")
-    assert "Resolved" in texts[1]
+    first, second = (message["text"] for message in slack_server.delivered)
+    assert "b" in first.split()
+    assert "Resolved" in second
     assert files.below(outbox.FOLDER) == []
 
 

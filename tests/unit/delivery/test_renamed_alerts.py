@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Rule, Settings, make_settings
-from ragmetrics.delivery import fold_states, load_alerts
+from ragmetrics.delivery import load_alerts, recorded
 from ragmetrics.delivery.renamed_alerts import with_keys_of_today
+from ragmetrics.delivery.state_fold import fold_states
 from ragmetrics.errors import SettingsError
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Finding, Manifest, Silence
@@ -101,13 +102,16 @@ def test_a_rule_that_says_previous_keeps_its_alert(tmp_path: Path) -> None:
     assert moved.findings[0].renamed_from == finding.key
 
 
-def test_states_that_are_computed_again_know_what_was_told_under_the_old_key() -> None:
+def test_states_know_what_was_told_under_the_old_key() -> None:
     """Also where the first night under the new key sent no reminder, as in a snooze."""
-    told = finding(level="breach", key="a versus previous", transition="fired", since=night(0).date)
-    now = finding(level="breach", key="a versus trailing:7", renamed_from=told.key)
-    nights = [night(0, findings=[told]), night(8, findings=[now])]
-    (state,) = fold_states(nights, 7).states.values()
+    was = finding(level="breach", key="a versus previous", transition="fired", since=night(0).date)
+    now = finding(level="breach", key="a versus trailing:7", renamed_from=was.key)
+    nights = [night(0, findings=[was]), night(8, findings=[now])]
+    told = recorded(nights[0])
+    (state,) = fold_states(nights, told, 7).states.values()
     assert state.told == night(0).date
+    moved = with_keys_of_today((Rule.model_validate(DROP),), nights[:1])
+    assert fold_states([*moved, nights[1]], told, 7).states == {now.key: state}
 
 
 def test_settings_that_named_the_default_beside_none_are_still_read() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -20,23 +20,22 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ragmetrics.config import make_settings
 from ragmetrics.config.alerts import STEP
 from ragmetrics.delivery import (
-    AlertStore,
-    advance_states,
     delivery as deliver,
     load_alerts,
-    notifications,
+    load_batches,
     notify_channels,
     outbox,
     webhook,
 )
-from ragmetrics.delivery.alert_store import Undelivered
-from ragmetrics.delivery.state_store import STATE_FILE
+from ragmetrics.delivery.outbox import Outbox, Waiting
 from ragmetrics.delivery.webhook import SlackError
 from ragmetrics.messages import Message, Section
 from ragmetrics.records import AlertState, Escalation, Finding, Manifest, Notification, Silence
 from ragmetrics.rules import silence, silences, unsilence
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files
+from tests.fakes.alert_book import Book, advance
 from tests.fakes.nights import FIRST, night
+from tests.fakes.published import known, published
 
 SETTINGS = make_settings({"alerts": {"remind_days": 3}})
 KEYS = st.sampled_from("ab")
@@ -46,7 +45,7 @@ LEVELS = st.dictionaries(
 """Levels with the mean, 0.5 where there is none."""
 SEVERITIES = st.sampled_from(["warning", "critical"])
 SLACK = st.sampled_from(["up", "up", "down", "refuses"])
-DEATHS = st.sampled_from(["before Slack has it", "after Slack has it", "before the state"])
+DEATHS = st.sampled_from(["before Slack has it", "after Slack has it", "before the outbox"])
 
 
 class Killed(BaseException):
@@ -64,11 +63,13 @@ def findings_of(levels: dict[str, Any], severity: Any = "critical") -> list[Find
     return found
 
 
-def as_rules_say(findings: Sequence[Finding], book: AlertStore, day: date) -> list[Finding]:
+def as_rules_say(
+    findings: Sequence[Finding], notified: Mapping[str, Notification]
+) -> list[Finding]:
     """The findings with their escalations, by the means alone."""
-    known = notifications(book, day)
     return [
-        one.model_copy(update={"escalation": further(known.get(one.key), one)}) for one in findings
+        one.model_copy(update={"escalation": further(notified.get(one.key), one)})
+        for one in findings
     ]
 
 
@@ -82,12 +83,12 @@ def further(last: Notification | None, finding: Finding) -> Escalation | None:
     return found if found.drop > STEP else None
 
 
-def bare(book: AlertStore) -> dict[str, Any]:
+def bare(states: Mapping[str, AlertState]) -> dict[str, Any]:
     """The states without what names the run that they are of."""
-    parts = {"finding", "notified", "previous"}
+    parts = {"finding", "notified"}
     return {
         key: (one.model_dump(exclude=parts), one.notified and one.notified.mean)
-        for key, one in book.states.items()
+        for key, one in states.items()
     }
 
 
@@ -128,27 +129,27 @@ class Nights(RuleBasedStateMachine):
         write = Files.write
 
         def written(files: Files, path: str, data: bytes) -> None:
-            if path == STATE_FILE and self.slack == "before the state":
+            if path.startswith(outbox.FOLDER) and self.slack == "before the outbox":
                 raise Killed
             write(files, path, data)
 
         self.patch.setattr(Files, "write", written)
-        give_up = outbox.give_up
+        give_up = Outbox.give_up
 
-        def given_up(files: Files, one: Undelivered) -> str:
+        def given_up(outbox: Outbox, path: str, waiting: Waiting) -> str:
             """After two weeks: people read in the failed run what no channel took."""
-            self.heard += [(block.title, block.beside) for block in one.message.blocks]
-            return give_up(files, one)
+            self.heard += [(block.title, block.beside) for block in waiting.message.blocks]
+            return give_up(outbox, path, waiting)
 
-        self.patch.setattr(outbox, "give_up", given_up)
+        self.patch.setattr(Outbox, "give_up", given_up)
 
     def teardown(self) -> None:
         """Slack is well at last: then people know how it is."""
         self.run(self.day + timedelta(400), [])
-        book = load_alerts(self.files)
+        book = load_alerts(self.files, 3)
         for key in "ab":
             assert story(self.heard, key) == (book.states.get(key, AlertState()).told is not None)
-        assert book.outbox == ()
+        assert load_batches(self.files).waiting == {}
         self.patch.undo()
         self.folder.cleanup()
 
@@ -179,17 +180,19 @@ class Nights(RuleBasedStateMachine):
             raise Killed
 
     def run(self, day: date, findings: list[Finding], slack: str = "up") -> None:
-        """One run, which speaks for its night."""
+        """One run, which speaks for its night; of a night of the past it is silent."""
         self.runs, self.slack = self.runs + 1, slack
         seen = datetime(2026, 12, 1, tzinfo=UTC) + timedelta(minutes=self.runs)
         offset = (day - FIRST).days
-        said = as_rules_say(findings, load_alerts(self.files), day)
-        manifest = night(offset, findings=said, run=f"run-{self.runs}", seen_at=seen)
-        save_manifest(self.files, manifest)
-        notify_channels(SETTINGS, self.files, manifest)
+        values: dict[str, Any] = {"run": f"run-{self.runs}", "seen_at": seen}
+        manifest = night(offset, silent=self.begun and day < self.day, **values)
+        states = known(self.files, manifest, 3)
+        said = as_rules_say(findings, states.notified)
+        manifest = published(self.files, manifest.model_copy(update={"findings": said}), 3)
         self.begun = True
         if day >= self.day:
             self.day, self.newest, self.unheard_silence = day, findings, False
+        notify_channels(SETTINGS, self.files, manifest)
 
     @rule(days=st.integers(1, 5), levels=LEVELS, severity=SEVERITIES, slack=SLACK)
     def a_night_follows(self, days: int, levels: Any, severity: Any, slack: str) -> None:
@@ -205,20 +208,21 @@ class Nights(RuleBasedStateMachine):
     @rule(slack=SLACK)
     def the_newest_night_is_run_again(self, slack: str) -> None:
         """The same findings: no state changes, and only what waits is told."""
-        before = load_alerts(self.files)
-        waiting = [block for one in before.outbox for block in one.message.blocks]
+        before = load_alerts(self.files, 3)
+        batches = load_batches(self.files).waiting.values()
+        waiting = [block for one in batches for block in one.waiting[0].message.blocks]
         heard = len(self.heard)
         self.run(self.day, self.newest, slack)
-        assert bare(load_alerts(self.files)) == bare(before)
+        assert bare(load_alerts(self.files, 3).states) == bare(before.states)
         assert len(self.heard) - heard in (0, len(waiting))
 
     @precondition(lambda self: self.begun)
     @rule(days=st.integers(1, 9), levels=LEVELS, slack=SLACK)
     def a_night_of_the_past_is_told(self, days: int, levels: Any, slack: str) -> None:
-        """A backfill moves no alert."""
-        before = load_alerts(self.files)
+        """A backfill tells nothing; what waits is sent."""
+        before = load_batches(self.files)
         self.run(self.day - timedelta(days), findings_of(levels), slack)
-        assert load_alerts(self.files).states == before.states
+        assert load_batches(self.files).told == before.told
 
     @rule(days=st.integers(0, 5), levels=LEVELS, death=DEATHS)
     def a_run_dies_and_is_started_again(self, days: int, levels: Any, death: str) -> None:
@@ -245,7 +249,7 @@ class Nights(RuleBasedStateMachine):
     @rule(key=KEYS, severity=SEVERITIES)
     def somebody_acknowledges(self, key: str, severity: Any) -> None:
         """Where it fires."""
-        state = load_alerts(self.files).states.get(key)
+        state = load_alerts(self.files, 3).states.get(key)
         if state and state.state == "firing":
             self.say(Silence(key=key, at=self.now(), since=state.since, severity=severity))
 
@@ -290,7 +294,7 @@ steps = st.lists(
 )
 
 
-def quieted(book: AlertStore, night: date, said: dict[str, int | None]) -> dict[str, Silence]:
+def quieted(book: Book, night: date, said: dict[str, int | None]) -> dict[str, Silence]:
     """Snoozes of so many days, and acknowledgements of what fires."""
     found = {}
     for key, days in said.items():
@@ -304,16 +308,16 @@ def quieted(book: AlertStore, night: date, said: dict[str, int | None]) -> dict[
 @settings(max_examples=200, deadline=None)
 def test_whoever_is_told_of_everything_hears_a_sound_story(sequence: Any, remind: int) -> None:
     """Of the states alone, all messages delivered: many more sequences, with all silences."""
-    book, day, heard = AlertStore(), FIRST, list[tuple[str, str]]()
+    book, day, heard = Book(), FIRST, list[tuple[str, str]]()
     for days, levels, severity, said in sequence:
         day += timedelta(days)
         quiet = quieted(book, day, said)
-        found = as_rules_say(findings_of(levels, severity), book, day)
-        book, told = advance_states(book, found, day, remind, quiet)
+        found = as_rules_say(findings_of(levels, severity), book.known(day).notified)
+        book, told = advance(book, found, day, remind, quiet)
         heard += [(one.key, one.transition) for one in told if one.transition]
-        for twice in (found, as_rules_say(findings_of(levels, severity), book, day)):
-            again, retold = advance_states(book, twice, day, remind, quiet)
-            assert bare(again) == bare(book)
+        for twice in (found, as_rules_say(findings_of(levels, severity), book.known(day).notified)):
+            again, retold = advance(book, twice, day, remind, quiet)
+            assert bare(again.states) == bare(book.states)
             assert not any(one.transition for one in retold)
     for key in "ab":
         assert story(heard, key) == (book.states.get(key, AlertState()).told is not None)
@@ -326,12 +330,12 @@ def test_no_fall_below_what_was_last_told_stays_untold(sequence: Any, remind: in
 
     An escalation leaves no silence in force, and the same silence does not come back.
     """
-    book, day, known = AlertStore(), FIRST, dict[str, float]()
+    book, day, known = Book(), FIRST, dict[str, float]()
     for days, levels, severity, said in sequence:
         day += timedelta(abs(days))
         quiet = quieted(book, day, said)
-        found = as_rules_say(findings_of(levels, severity), book, day)
-        book, told = advance_states(book, found, day, remind, quiet)
+        found = as_rules_say(findings_of(levels, severity), book.known(day).notified)
+        book, told = advance(book, found, day, remind, quiet)
         for one in told:
             if one.transition == "resolved":
                 known.pop(one.key, None)
@@ -339,9 +343,9 @@ def test_no_fall_below_what_was_last_told_stays_untold(sequence: Any, remind: in
                 known[one.key] = one.mean
             if one.transition == "escalated":
                 assert (one.state, one.silence) == ("firing", None)
-                over = advance_states(
-                    book, findings_of(levels, severity), day + timedelta(1), 99, quiet
-                )[1]
+                over = advance(book, findings_of(levels, severity), day + timedelta(1), 99, quiet)[
+                    1
+                ]
                 assert all(late.silence is None for late in over if late.key == one.key)
             if one.state == "firing" and one.mean is not None and one.key in known:
                 assert known[one.key] - one.mean <= STEP
@@ -351,22 +355,22 @@ def test_no_fall_below_what_was_last_told_stays_untold(sequence: Any, remind: in
 @settings(max_examples=100, deadline=None)
 def test_noise_around_what_was_last_told_escalates_nothing(nights: Any) -> None:
     """A level that goes up and down by less than the step is told once, and reminded of."""
-    book = AlertStore()
+    book = Book()
     for place, (level, noise) in enumerate(nights):
         day = FIRST + timedelta(place)
         found = findings_of({"a": f"{level} {0.4 + noise}"})
-        book, (told,) = advance_states(book, as_rules_say(found, book, day), day, 3)
+        book, (told,) = advance(book, as_rules_say(found, book.known(day).notified), day, 3)
         assert told.transition != "escalated"
 
 
 @given(steps)
 @settings(max_examples=100, deadline=None)
 def test_without_silences_people_know_how_it_is(sequence: Any) -> None:
-    """What they were told and what is are apart only while somebody snoozes."""
-    book, day = AlertStore(), FIRST
+    """What they were told and what is are apart only by a snooze, or a backfill."""
+    book, day = Book(), FIRST
     for days, levels, severity, _ in sequence:
-        day += timedelta(days)
-        book, _ = advance_states(book, findings_of(levels, severity), day, 3)
+        day += timedelta(abs(days))
+        book, _ = advance(book, findings_of(levels, severity), day, 3)
         for state in book.states.values():
             assert state.told == (state.since if state.state == "firing" else None)
 
@@ -375,7 +379,7 @@ def test_without_silences_people_know_how_it_is(sequence: Any) -> None:
 @settings(max_examples=100, deadline=None)
 def test_a_silence_that_is_over_changes_nothing(sequence: Any) -> None:
     """As if it had never been."""
-    book, day = AlertStore(), FIRST
+    book, day = Book(), FIRST
     for days, levels, severity, said in sequence:
         day += timedelta(days)
         over = {
@@ -383,8 +387,8 @@ def test_a_silence_that_is_over_changes_nothing(sequence: Any) -> None:
             for key, one in quieted(book, day, said).items()
         }
         given_findings = findings_of(levels, severity)
-        with_them = advance_states(book, given_findings, day, 3, over)
-        assert with_them == advance_states(book, given_findings, day, 3)
+        with_them = advance(book, given_findings, day, 3, over)
+        assert with_them == advance(book, given_findings, day, 3)
         book = with_them[0]
 
 

@@ -18,10 +18,10 @@ import pytest
 import yaml
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.delivery import Delivery
+from ragmetrics.delivery import Delivery, load_batches
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError, StoreError
 from ragmetrics.pipeline import Backfill, BackfillShort, fill, nightly as night, run_backfill
-from ragmetrics.records import Manifest
+from ragmetrics.records import Manifest, Told
 from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import JudgeServer
@@ -77,9 +77,9 @@ def told(manifest: Manifest, *without: str) -> list[dict[str, Any]]:
     return [one.model_dump(exclude=set(without)) for one in manifest.findings]
 
 
-def state(settings: Settings) -> bytes | None:
-    """The state of the alerts as it lies in the store."""
-    return open_store(settings).find("alerts/state.json")
+def told_of(settings: Settings) -> list[Told]:
+    """What was told, as it lies in the store."""
+    return load_batches(open_store(settings)).told
 
 
 def test_nights_are_published_in_order_and_those_without_logs_are_named(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_findings_are_those_of_nights_run_one_by_one(
     past, lived = dataset(write_logs(tmp_path), "past"), dataset(tmp_path, "lived")
     run_backfill(past, DAYS[0], DAYS[-1])
     assert slack_server.received == []
-    assert state(past) is None
+    assert told_of(past) == []
     one_by_one(lived)
     assert len(slack_server.delivered) > 0
     assert "firing" in {finding.state for one in manifests(past) for finding in one.findings}
@@ -130,7 +130,7 @@ def test_with_alerts_people_are_told_as_if_each_night_were_tonight(
     slack_server.delivered.clear()
     run_backfill(past, DAYS[0], DAYS[-1], alerts=True)
     assert [_plain(message, "past") for message in slack_server.delivered] == expected
-    assert state(past) == state(lived)
+    assert told_of(past) == told_of(lived)
     for mine, its in zip(manifests(past), manifests(lived), strict=True):
         assert told(mine) == told(its)
 
@@ -160,9 +160,9 @@ def test_tonight_is_not_disturbed(tmp_path: Path, slack_server: SlackServer, ale
     alerts were asked for or not."""
     settings = dataset(write_logs(tmp_path))
     night.run_night(settings, DAYS[-1])
-    before, messages = state(settings), len(slack_server.received)
+    before, messages = told_of(settings), len(slack_server.received)
     run_backfill(settings, DAYS[0], DAYS[-2], alerts=alerts)
-    assert state(settings) == before
+    assert told_of(settings) == before
     assert len(slack_server.received) == messages
     assert [one.date for one in manifests(settings)] == LOGGED
 

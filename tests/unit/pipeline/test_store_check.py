@@ -11,7 +11,7 @@ import pytest
 
 from ragmetrics.config import make_settings
 from ragmetrics.delivery import load_alerts
-from ragmetrics.delivery.state_store import STATE_FILE
+from ragmetrics.delivery.state_fold import STATE_FILE
 from ragmetrics.pipeline import examine
 from ragmetrics.pipeline.store_check import check_store, problem_of
 from ragmetrics.records import Manifest
@@ -139,17 +139,28 @@ def whole(scored: ScoredNight) -> Whole:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_damaged_alert_states_are_computed_again(
+def test_damaged_alert_states_of_an_earlier_version_change_nothing(
     night: ScoredNight, whole: Whole, slack_server: SlackServer, way: str
 ) -> None:
-    """With the message of a whole store, and the states as they were; the night says so."""
+    """The message is that of a whole store, and so are the states; the night says so."""
     expected, texts, states = whole
     manifest, _ = night.run_damaged(STATE_FILE, way)
     assert [one["text"] for one in slack_server.delivered] == texts
-    if way != "a folder":  # nothing can be written there
-        assert meaning(night) == states
-    assert "the states of alerts were computed again from 12 nights" in manifest.damaged[0]
+    assert meaning(night) == states
+    assert "the states of alerts follow from the manifests" in manifest.damaged[0]
     assert [one.state for one in manifest.findings] == [one.state for one in expected.findings]
+
+
+def test_alert_states_of_an_earlier_version_may_be_removed(
+    night: ScoredNight, whole: Whole, slack_server: SlackServer
+) -> None:
+    """No message is repeated, none is missing."""
+    _, texts, states = whole
+    night.restore()
+    (night.store / STATE_FILE).unlink()
+    manifest, _ = run(night.settings, night.day)
+    assert [one["text"] for one in slack_server.delivered] == texts
+    assert (meaning(night), manifest.damaged) == (states, [])
 
 
 def meaning(night: ScoredNight) -> dict[str, tuple[object, ...]]:
@@ -158,10 +169,10 @@ def meaning(night: ScoredNight) -> dict[str, tuple[object, ...]]:
     return {key: (one.state, one.since, one.told, one.nights) for key, one in found.items()}
 
 
-def test_a_repeated_night_sends_nothing_again_from_computed_states(
+def test_a_repeated_night_sends_nothing_again_without_alert_states(
     night: ScoredNight, slack_server: SlackServer
 ) -> None:
-    """Its own manifest says what was sent."""
+    """What was delivered says so."""
     run(night.settings, night.day)
     slack_server.delivered.clear()
     damage(night.store / STATE_FILE, "garbage")

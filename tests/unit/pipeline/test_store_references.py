@@ -22,7 +22,7 @@ from ragmetrics.pipeline import find_prunable, prune, removal, store_references
 from ragmetrics.pipeline.retention import Retention
 from ragmetrics.records import AlertState, Notification
 from ragmetrics.scoring.reuse import ReusableRun, Reuse
-from ragmetrics.storage import Files, RunRef, save_learned, save_manifest, save_record
+from ragmetrics.storage import Files, RunRef, outlines, save_learned, save_manifest, save_record
 from tests.fakes.aged_store import AgedStore, aged_store, morning_after
 from tests.fakes.gated import promoted
 from tests.fakes.learned import learned
@@ -142,7 +142,8 @@ def test_a_run_that_the_newest_night_pinned_stays_without_its_settings(
 def test_a_run_from_which_an_escalation_is_measured_keeps_its_scores(store: AgedStore) -> None:
     """While its alert fires."""
     state = AlertState(state="firing", notified=Notification(night=OLD, run="first"))
-    save_record(store.files, "alerts/state.json", AlertStore(night=OLD, states={"a": state}))
+    newest = outlines(store.files, last=1)[0].date
+    save_record(store.files, "alerts/state.json", AlertStore(night=newest, states={"a": state}))
     assert {path.split("/")[0] for path in removable(store, "first")} == {"rows"}
 
 
@@ -269,12 +270,14 @@ class Pruned(RuleBasedStateMachine):
     @rule(data=st.data())
     def fire(self, data: st.DataObject) -> None:
         """An alert's last message is of a run."""
-        if run := self.some(data):
+        known = outlines(self.store.files, last=1)
+        if (run := self.some(data)) and known:
             found = self.store.files.find("alerts/state.json")
             alerts = AlertStore.model_validate_json(found) if found else AlertStore()
             told = AlertState(notified=Notification(night=self.runs[run], run=run))
             states = {**alerts.states, f"alert {run}": told}
-            save_record(self.store.files, "alerts/state.json", AlertStore(states=states))
+            alerts = AlertStore(night=known[0].date, states=states)
+            save_record(self.store.files, "alerts/state.json", alerts)
             self.need(run, rows=run in self.needed and self._has_rows(run))
 
     def _has_rows(self, run: str) -> bool:

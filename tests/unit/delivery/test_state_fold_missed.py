@@ -12,8 +12,9 @@ from ragmetrics.config import make_settings
 from ragmetrics.delivery import delivery as deliver, load_alerts, notify_channels
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files
 from tests.fakes.nights import finding, night
+from tests.fakes.published import published
 from tests.fakes.slack import SlackServer
 
 SETTINGS = make_settings({"logs": "logs/{date}/"})
@@ -26,16 +27,14 @@ def files(tmp_path: Path) -> Files:
     return Files(str(tmp_path))
 
 
-def held(number: int, level: str, transition: str | None = None) -> Manifest:
-    """A night as it was published: what its metric came to, and what its run was about to tell."""
-    one = finding("context_recall", level=level).model_copy(update={"transition": transition})
-    return night(number, findings=[one])
+def held(number: int, level: str) -> Manifest:
+    """A night with what its metric came to."""
+    return night(number, findings=[finding("context_recall", level=level)])
 
 
 def told(files: Files, manifest: Manifest) -> deliver.Delivery:
     """The night, published and told."""
-    save_manifest(files, manifest)
-    return notify_channels(SETTINGS, files, manifest)
+    return notify_channels(SETTINGS, files, published(files, manifest))
 
 
 def said(slack: SlackServer) -> list[str]:
@@ -50,7 +49,7 @@ def test_a_good_night_tells_of_the_bad_one_before_it(
     """Also where it is the first night that writes the state of the alerts."""
     if not first:
         told(files, held(0, "ok"))
-    save_manifest(files, held(1, "breach", "fired"))
+    published(files, held(1, "breach"))
     told(files, held(2, "ok"))
     assert said(slack_server) == ["🟢 Resolved"]
     assert str(night(1).date) in json.dumps(slack_server.delivered)
@@ -64,7 +63,7 @@ def test_a_bad_night_fires_with_the_night_that_it_began(
 ) -> None:
     """It is told as new, since nobody knows whether it was, and it is reminded of from then on."""
     told(files, held(0, "ok"))
-    save_manifest(files, held(1, "breach", "fired"))
+    published(files, held(1, "breach"))
     told(files, held(2, "breach"))
     assert said(slack_server) == ["🔴 Critical"]
     state = load_alerts(files).states[RECALL]
@@ -79,8 +78,8 @@ def test_what_fired_and_resolved_in_between_is_told(
 ) -> None:
     """Both were missed: that it is well again is told once."""
     told(files, held(0, "ok"))
-    save_manifest(files, held(1, "breach", "fired"))
-    save_manifest(files, held(2, "ok", "resolved"))
+    published(files, held(1, "breach"))
+    published(files, held(2, "ok"))
     told(files, held(3, "ok"))
     assert said(slack_server) == ["🟢 Resolved"]
 
@@ -88,7 +87,7 @@ def test_what_fired_and_resolved_in_between_is_told(
 def test_a_resolution_that_was_missed_is_told(files: Files, slack_server: SlackServer) -> None:
     """People knew that it fires."""
     told(files, held(0, "breach"))
-    save_manifest(files, held(1, "ok", "resolved"))
+    published(files, held(1, "ok"))
     told(files, held(2, "ok"))
     assert said(slack_server) == ["🔴 Critical", "🟢 Resolved"]
 
@@ -96,7 +95,7 @@ def test_a_resolution_that_was_missed_is_told(files: Files, slack_server: SlackS
 def test_a_silent_night_in_between_tells_nothing(files: Files, slack_server: SlackServer) -> None:
     """A backfill tells nobody by request, and records that it was about to tell nothing."""
     told(files, held(0, "ok"))
-    save_manifest(files, held(1, "breach"))
+    published(files, held(1, "breach").model_copy(update={"silent": True}))
     told(files, held(2, "ok"))
     assert said(slack_server) == []
 
@@ -115,7 +114,7 @@ def denied(*folders: str) -> Any:
 
 @pytest.mark.parametrize(
     ("folder", "again"),
-    [("alerts/outbox", []), ("alerts/state.json", ["🔴 Critical"]), ("alerts", ["🔴 Critical"])],
+    [("alerts/outbox", []), ("alerts/delivered", ["🔴 Critical"]), ("alerts", ["🔴 Critical"])],
 )
 def test_what_cannot_be_noted_is_sent_all_the_same(
     files: Files,
@@ -129,7 +128,7 @@ def test_what_cannot_be_noted_is_sent_all_the_same(
     told(files, held(0, "ok"))
     with monkeypatch.context() as policy:
         policy.setattr(Files, "write", denied(folder))
-        delivery = told(files, held(1, "breach", "fired"))
+        delivery = told(files, held(1, "breach"))
     assert said(slack_server) == ["🔴 Critical"]
     assert not delivery.sent
     assert "the alerts cannot be stored" in delivery.errors[0]
@@ -148,7 +147,7 @@ def test_nobody_heard_and_nothing_is_noted(
     slack_server.fail("500")
     with monkeypatch.context() as policy:
         policy.setattr(Files, "write", denied("alerts/outbox"))
-        delivery = told(files, held(1, "breach", "fired"))
+        delivery = told(files, held(1, "breach"))
     assert "left to the next night" in delivery.errors[1]
     slack_server.fail(None)
     told(files, held(2, "ok"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.delivery import delivery, load_alerts
+from ragmetrics.delivery import delivery, load_alerts, load_batches
 from ragmetrics.pipeline import CoverageShort, run_backfill, run_night
 from ragmetrics.records import AlertState
 from ragmetrics.storage import open_store
@@ -63,7 +63,7 @@ def states(settings: Settings) -> dict[str, AlertState]:
     """The states of metric alerts, by what they mean for the next night. That a night was missed
     is an alert of its own.
     """
-    bare = {"finding": None, "previous": None}
+    bare = {"finding": None}
     found = load_alerts(open_store(settings)).states.items()
     metric = {key: one for key, one in found if one.finding and one.finding.kind == "metric"}
     return {key: one.model_copy(update=bare) for key, one in metric.items()}
@@ -122,16 +122,16 @@ def test_a_late_night_that_died_before_its_message_is_told_by_its_rerun(
 def test_a_late_night_that_died_after_its_message_was_queued_is_told_once(
     logs: Path, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message is in the outbox, the states are not written: the rerun replaces it."""
+    """The message is in the outbox, no channel has it: the rerun sends it."""
     settings = run_all(dataset(logs), [SIXTEENTH, EIGHTEENTH])
     with monkeypatch.context() as patch:
-        patch.setattr("ragmetrics.delivery.delivery.save_state", _die)
+        patch.setattr("ragmetrics.delivery.delivery._send_all", _die)
         with pytest.raises(KeyboardInterrupt):
             run_night(settings, SEVENTEENTH)
-    assert load_alerts(open_store(settings)).outbox
+    assert load_batches(open_store(settings)).waiting
     run_night(settings, SEVENTEENTH)
     assert len(said(slack_server, BAD)) == 1
-    assert load_alerts(open_store(settings)).outbox == ()
+    assert load_batches(open_store(settings)).waiting == {}
 
 
 def test_the_message_of_a_night_that_is_weeks_late_waits_as_others_do(
@@ -149,28 +149,28 @@ def test_the_message_of_a_night_that_is_weeks_late_waits_as_others_do(
     slack_server.fail(None)
     run_night(settings, far + timedelta(days=1))
     assert len(said(slack_server, BAD)) == 1
-    assert load_alerts(open_store(settings)).outbox == ()
+    assert load_batches(open_store(settings)).waiting == {}
 
 
 def test_a_late_night_that_another_run_overwrites_is_told_once(
     logs: Path, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A newer night writes the states between the message and the states of this one."""
+    """A newer night is told between the decision of this one and its message."""
     settings = run_all(dataset(logs), [SIXTEENTH, EIGHTEENTH])
-    add_messages = delivery.outbox.add_messages
+    queue_batch = delivery.queue_batch
 
     def overtaken(*queued: Any) -> None:
-        monkeypatch.setattr(delivery.outbox, "add_messages", add_messages)
+        monkeypatch.setattr(delivery, "queue_batch", queue_batch)
         run_night(settings, NINETEENTH)
-        add_messages(*queued)
+        queue_batch(*queued)
 
-    monkeypatch.setattr(delivery.outbox, "add_messages", overtaken)
+    monkeypatch.setattr(delivery, "queue_batch", overtaken)
     run_all(settings, [SEVENTEENTH, SEVENTEENTH])
     assert len(said(slack_server, BAD)) == 1
     assert load_alerts(open_store(settings)).night == NINETEENTH
 
 
-def _die(*_: object) -> None:
+def _die(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 

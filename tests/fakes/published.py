@@ -1,0 +1,39 @@
+"""Nights as `publish` leaves them in a store, for tests of what is told about them."""
+
+from __future__ import annotations
+
+from ragmetrics.delivery import (
+    AlertStore,
+    Batches,
+    folded_from,
+    judge_findings,
+    load_batches,
+    states_after,
+)
+from ragmetrics.records import Manifest
+from ragmetrics.rules import silences
+from ragmetrics.storage import Files, outlines, save_manifest
+
+
+def known(files: Files, manifest: Manifest, remind_days: int = 7) -> AlertStore:
+    """The alert states before a night, with what people know about it."""
+    before, batches = _before(files, manifest, remind_days)
+    return before.heard(batches.told_tonight(manifest.date))
+
+
+def published(files: Files, manifest: Manifest, remind_days: int = 7) -> Manifest:
+    """The manifest of a night with its states, stored."""
+    before, batches = _before(files, manifest, remind_days)
+    states, day = before.heard(batches.told_tonight(manifest.date)), manifest.date
+    _, found = judge_findings(states, manifest.findings, day, remind_days, silences(files))
+    if manifest.silent:
+        found = [one.model_copy(update={"transition": None}) for one in found]
+    manifest = manifest.model_copy(update={"findings": found, "alerts": before.snapshot})
+    save_manifest(files, manifest)
+    return manifest
+
+
+def _before(files: Files, manifest: Manifest, remind_days: int) -> tuple[AlertStore, Batches]:
+    past = outlines(files, before=manifest.date)
+    batches = load_batches(files, folded_from(past))
+    return states_after(files, past, batches, remind_days, manifest.date), batches
