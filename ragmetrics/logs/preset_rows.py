@@ -13,9 +13,11 @@ from datetime import UTC, datetime
 from reprlib import Repr
 from typing import Any
 
+from ragmetrics.config import PRESETS
 from ragmetrics.logs.field_mapping import override
 from ragmetrics.logs.preset import Place, Preset, Skipped, Span
 from ragmetrics.records import EXCERPT, REQUIRED, BadRow, Rejected
+from ragmetrics.text import shorten
 
 # A record may be large and contain many bad spans, so excerpts are abbreviated.
 _BRIEF = Repr()
@@ -67,6 +69,10 @@ def _parts(preset: Preset, record: Any) -> Iterator[Span | Skipped | BadRow]:
             yield _shown(part, record) if isinstance(part, BadRow) else part
     except BadRow as error:
         yield _shown(error, record)
+    except Exception as error:
+        if preset.name in PRESETS.bundled_names:
+            raise
+        yield _shown(BadRow(f"preset {preset.name}: {shorten(repr(error))}"), record)
 
 
 def _without_source(span: Span, columns: Mapping[str, str]) -> Span:

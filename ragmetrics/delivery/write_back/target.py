@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 from ragmetrics.config import SettingsModel
 from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult
 from ragmetrics.errors import RagmetricsError
+from ragmetrics.text import shorten
+
+Done = TypeVar("Done")
 
 
 class TargetError(RagmetricsError):
@@ -67,6 +71,35 @@ class Target(Protocol):
     def close(self) -> None:
         """Close the connections."""
         ...
+
+
+class ForeignTarget:
+    """A target of another package: whatever its code raises costs only its own scores."""
+
+    def __init__(self, name: str, make: Callable[[], Target]) -> None:
+        self.name = name
+        self._target = self._run(make)
+        self.key, self.documents = self._target.key, self._target.documents
+
+    def unfit(self, result: EvaluationResult) -> str:
+        """Why a result cannot be sent there; empty if it can."""
+        return self._run(partial(self._target.unfit, result))
+
+    def send(self, batch: Sequence[EvaluationResult]) -> Outcome:
+        """Send a batch. Raises TargetError in place of any other error than BatchRefused."""
+        return self._run(partial(self._target.send, batch))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._run(self._target.close)
+
+    def _run(self, work: Callable[[], Done]) -> Done:
+        try:
+            return work()
+        except RagmetricsError:
+            raise
+        except Exception as error:
+            raise TargetError(f"the target {self.name} failed: {shorten(repr(error))}") from error
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from ragmetrics.delivery import target_problems
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.pipeline import evaluate
+from ragmetrics.records import LogRow, Rejected
 from ragmetrics.testing import check_judge
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.plugins import plugin_site
@@ -141,3 +142,33 @@ def test_a_broken_judge_is_named(install: Callable[..., None]) -> None:
         make_settings({"judge": "house"})
     assert make_settings({"judge": "embedded"}).judge.kind.lexical
     assert len(JUDGES.problems(())) == 2
+
+
+def test_a_judge_that_raises_costs_its_rows(install: Callable[..., None]) -> None:
+    """They have no verdict, with the reason; the run ends as with any judge that fails."""
+    source = JUDGE.replace("return Reply(text='{\"grade\": 2}')", "return 1 / 0")
+    assert source != JUDGE
+    install(JUDGES.group, "house", source, "house")
+    result = evaluate(make_rows(3), ["context_relevance"], "house")
+    (summary,) = result.manifest.metrics
+    assert summary.status == {"judge_failed": 3}
+
+
+def test_a_preset_that_raises_costs_its_records(
+    install: Callable[..., None], tmp_path: Path
+) -> None:
+    """They are in quarantine with the reason."""
+    install("ragmetrics.presets", "house", PRESET, "house")
+    path = write_jsonl(tmp_path / "log.jsonl", [{"c": "That."}, {"q": "What?", "c": "That."}])
+    bad, good = LogSet(*find_logs(str(path)), preset="house").read()
+    assert isinstance(bad, Rejected)
+    assert bad.reason == "preset house: KeyError('q')"
+    assert isinstance(good, LogRow)
+
+
+def test_a_target_that_raises_waits(install: Callable[..., None]) -> None:
+    """Its `make` is no function here: nothing is raised but said."""
+    install(TARGETS.group, "house", TARGET, "house")
+    settings = make_settings({"write_back": {"house": {"street": "x"}}})
+    (problem,) = target_problems(settings, {}).values()
+    assert problem.startswith("the target house failed: TypeError")
