@@ -272,7 +272,7 @@ def too_wide(report: SampleReport, summaries: Sequence[Summary]) -> str:
 
 
 def _gain(one: Summary) -> float | None:
-    """By which share the interval is narrower than that of the judged rows alone."""
+    """Share by which the interval is narrower than that of the judged rows alone."""
     if one.sample is None:
         return None
     whole, alone = _half_width(one.low, one.high), _half_width(one.sample.low, one.sample.high)

@@ -132,7 +132,7 @@ class BatchJudge:
             self._begin(self._remove_record(job))
 
     def evidence(self, request: Ask) -> None:
-        """None: it gives a verdict alone."""
+        """Always None: the judge gives a verdict alone."""
 
     async def close(self) -> None:
         """Close the connections. Batches in progress continue, on record for the next run."""

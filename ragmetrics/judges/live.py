@@ -85,7 +85,7 @@ class LiveJudge:
             return replace(reply, failures=dict(failures)) if failures else reply
 
     def evidence(self, request: Ask) -> None:
-        """None: it gives a verdict alone."""
+        """Always None: the judge gives a verdict alone."""
 
     async def close(self) -> None:
         """Close the connections."""

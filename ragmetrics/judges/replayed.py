@@ -48,7 +48,7 @@ class RecordedJudge:
         return Reply(verdict=_verdict(request, reply)) if as_is else Reply(text=reply)
 
     def evidence(self, request: Ask) -> None:
-        """None: it gives a verdict alone."""
+        """Always None: the judge gives a verdict alone."""
 
     async def close(self) -> None:
         """Nothing to close."""

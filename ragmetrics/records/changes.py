@@ -48,7 +48,7 @@ class ContributorShare(Record):
     tag: str
     """`index_build` for index builds."""
     value: str | None
-    """None: the rows without the tag."""
+    """None for the rows without the tag."""
     share: float
     """Share of the drop; above 1 where the other rows got better."""
     questions: int

@@ -162,7 +162,7 @@ class Gate(Record):
     dataset: str
     build: str
     serving: str | None
-    """None: the serving build is not known."""
+    """None if the serving build is not known."""
     verdict: Verdict
     reasons: list[str]
     """Reasons of the verdict, one sentence each."""

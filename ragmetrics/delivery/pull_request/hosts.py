@@ -64,7 +64,7 @@ class GitHub:
     api: HostApi
     repository: str
     number: int | None
-    """None: the event has no pull request, and there is no comment."""
+    """None if the event has no pull request; there is then no comment."""
     commit: str
 
     def comment(self, result: CheckResult, name: str) -> None:

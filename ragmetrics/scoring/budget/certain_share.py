@@ -1,4 +1,4 @@
-"""Of how many verdicts the judges of a cascade will be certain, by the last nights.
+"""Share of verdicts of which a cascade's judges are certain, estimated from the last nights.
 
     share = verdicts that the judge was certain of / verdicts that it was asked for
 
