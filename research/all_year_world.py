@@ -22,7 +22,13 @@ from ragmetrics.rules.decline_test import find_decline, night_levels
 from ragmetrics.rules.dependent_tests import chance_of_any, rule_links
 from ragmetrics.rules.judge_movement import NIGHTS as NIGHTS_OF_MOVES
 from ragmetrics.rules.level_series import EARLY, SPREAD_DAYS, movement_of
-from ragmetrics.stats import LevelError, NightStep, degrees_of_freedom, estimate_movement
+from ragmetrics.stats import (
+    LevelError,
+    NightStep,
+    degrees_of_freedom,
+    estimate_movement,
+    likely_movement,
+)
 from ragmetrics.stats.night_movement import FEWEST_QUESTIONS
 
 Found: TypeAlias = tuple[Numbers, Numbers]
@@ -229,7 +235,8 @@ def _movement(simulated: Years, night: int, wanted: Flags, *, in_time: bool) -> 
         levels, errors = _levels(simulated, (year, metric, own))
         level = movement_of(simulated.days[own], levels, errors, in_time=in_time)
         if simulated.recurs:
-            level = _of_pairs(_by_moves(simulated, (year, metric, own)), level)
+            error = float(errors.mean())
+            level = _of_pairs(_by_moves(simulated, (year, metric, own)), level, error)
         if level is not None:
             found[year, metric], freedom[year, metric] = level.error, level.freedom
     return Movement(found, freedom)
@@ -266,9 +273,13 @@ def _by_moves(simulated: Years, which: tuple[Any, ...]) -> LevelError | None:
     return None if sd is None else LevelError(sd, degrees_of_freedom(len(steps)))
 
 
-def _of_pairs(judge: LevelError | None, nights: LevelError | None) -> LevelError | None:
+def _of_pairs(
+    judge: LevelError | None, nights: LevelError | None, error: float
+) -> LevelError | None:
     """As `level_error_between`, for a paired drop."""
-    if judge and (nights is None or not nights.is_seen or judge.error >= nights.error):
+    if nights is None or not nights.is_seen:
+        nights = None if judge else likely_movement([], error, 0.0)
+    if judge and (nights is None or judge.error >= nights.error):
         return judge if judge.error else None
     return nights
 

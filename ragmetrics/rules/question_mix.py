@@ -36,6 +36,7 @@ from ragmetrics.stats import (
     compare_nights,
     hardest_mix,
     like_for_like,
+    likely_movement,
     residuals,
     same_level_chance,
     with_movement,
@@ -250,8 +251,9 @@ def level_error_between(
     """The error that movement of the level adds to a drop: the judge's, or that of the nights where
     it is larger.
 
-    What is likely of the nights without being seen counts by the verdicts that are new, and not
-    where the questions that recur have shown how far the judge moves.
+    What is likely of the nights without being seen counts by the verdicts that are new. Where
+    questions recur, they show how far the judge moves; until they have, what is usual counts, since
+    levels of the same questions vary by less than their errors say.
     """
     judge = level_between(night, metric, before, now)
     if metric not in night.spreads:
@@ -261,8 +263,10 @@ def level_error_between(
         return judge
     share = math.sqrt(1 / len(before) + 1 / len(now))
     if not spread.is_seen:
-        if drop.paired and moves and moves.sd is not None:
-            return judge
         share = carried_movement(metric, before, now)
+        if not share or (drop.paired and moves and moves.sd is not None):
+            return judge
+        if drop.paired:
+            spread = likely_movement([], drop.error / share, 0.0, max(1.0, abs(drop.before)))
     nights = replace(spread, error=spread.error * share)
     return nights if judge is None or nights.error > judge.error else judge

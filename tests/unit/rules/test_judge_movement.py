@@ -57,6 +57,16 @@ def store(sd: float, nights: int, *, knows: bool = True) -> tuple[World, Golden]
     return world, made
 
 
+# Before it is known
+
+
+def test_the_first_nights_of_a_remote_judge_fire_on_large_drops_alone() -> None:
+    """A fall of 0.05 over the same questions may be the judge's; one of 0.3 is not."""
+    world, made = store(0.0, 3)
+    assert not fired(world.would_be(made.night(0.1)))
+    assert fired(world.would_be(made.night(0.6))) == set(METRICS)
+
+
 # Whose verdicts carry it
 
 
