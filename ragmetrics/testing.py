@@ -99,7 +99,7 @@ def check_metric(metric: Metric, rows: Iterable[LogRow] = ()) -> None:
         _check_score(metric, _scored(metric, row, lost=1))
     if metric.prompts and metric.fits([name for name in FIELDS if getattr(ROW, name)]):
         score = _scored(metric, ROW, lost=1_000)
-        _hold(score.value is None, f"a row without any answer has no value, not {score.value}")
+        _hold(score.status is Status.JUDGE_FAILED, f"a row without answers has none: {score}")
     for request in _asked(metric, ROW):
         _check_replies(request)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import pkgutil
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +21,7 @@ from ragmetrics.metrics import (
     metrics,
     select,
 )
-from ragmetrics.records import FIELDS, LogRow, Prompt, Score, Steps
+from ragmetrics.records import LogRow, Prompt, Score, Steps
 from tests.fakes.plugins import forget_plugins
 
 ALL = list(metrics().values())
@@ -61,23 +59,6 @@ def test_every_module_is_a_metric_of_its_name() -> None:
 def test_the_default_metrics_exist() -> None:
     """What the settings choose by default can be chosen."""
     assert {one.name for one in select(DEFAULT_METRICS)} == set(DEFAULT_METRICS)
-
-
-@pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
-def test_every_metric_describes_itself(one: Metric) -> None:
-    """A title of one sentence, its range and source, what it costs, and which fields it needs."""
-    text = inspect.getdoc(one.steps) or ""
-    assert one.title.endswith(".")
-    assert "Range [" in text
-    assert "Source: " in text
-    assert one.calls
-    assert set(re.split(r" \| | \+ ", " | ".join(one.needs))) <= set(FIELDS)
-
-
-@pytest.mark.parametrize("one", ALL, ids=lambda one: one.name)
-def test_every_prompt_has_a_baseline(one: Metric) -> None:
-    """So the embedded judge can answer every bundled metric."""
-    assert all(prompt.baseline for prompt in one.prompts)
 
 
 @pytest.fixture

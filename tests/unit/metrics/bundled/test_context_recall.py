@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.errors import Unanswered, UnreadableReply
+from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics import SUPPORT, Support
 from ragmetrics.metrics.bundled.context_recall import context_recall
 from ragmetrics.records import Ask, LogRow, Score, Status, Steps
@@ -93,14 +93,6 @@ def test_an_empty_question_is_scored_all_the_same() -> None:
     next(steps)
     assert end(steps, 1, 1, 1).value == 1.0
     assert context_recall.needs == ("retrieved_contexts", "reference")
-
-
-def test_no_verdict_leaves_the_row_unanswered() -> None:
-    """Unanswered goes up to the driver, which makes it a status."""
-    steps = context_recall.play(a_row("context"))
-    next(steps)
-    with pytest.raises(Unanswered, match="1 verdicts for 3"):
-        steps.send([Unanswered(Status.UNREADABLE, "1 verdicts for 3")])
 
 
 # Replies

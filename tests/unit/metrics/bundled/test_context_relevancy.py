@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.errors import Unanswered, UnreadableReply
+from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics import NEEDED
 from ragmetrics.metrics.bundled.context_relevancy import Needed, context_relevancy
 from ragmetrics.records import Ask, LogRow, Score, Status, Steps
@@ -109,14 +109,6 @@ def test_a_blank_context_has_no_numbers() -> None:
     """Blank contexts keep their place in the request and hold no sentence."""
     (request,) = next(context_relevancy.play(a_row(LOUVRE, " ", LOUVRE)))
     assert [list(context) for context in request.data["contexts"]] == [["1"], [], ["2"]]
-
-
-def test_no_verdict_leaves_the_row_unanswered() -> None:
-    """Unanswered goes up to the driver, which makes it a status."""
-    steps = context_relevancy.play(a_row(TOWER))
-    next(steps)
-    with pytest.raises(Unanswered, match="no verdict"):
-        steps.send([Unanswered(Status.UNREADABLE, "no verdict")])
 
 
 # Replies

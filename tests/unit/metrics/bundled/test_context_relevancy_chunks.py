@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.errors import Unanswered
 from ragmetrics.metrics.bundled.context_relevancy import Needed, context_relevancy
 from ragmetrics.metrics.bundled.context_relevancy_chunks import context_relevancy_chunks
 from ragmetrics.records import LogRow, Score, Status, Steps
@@ -89,14 +88,6 @@ def test_a_blank_context_counts_as_one_without_use() -> None:
     steps = context_relevancy_chunks.play(a_row(SMALL, " "))
     next(steps)
     assert end(steps, 1).value == 0.5
-
-
-def test_no_verdict_leaves_the_row_unanswered() -> None:
-    """Unanswered goes up to the driver, which makes it a status."""
-    steps = context_relevancy_chunks.play(a_row(SMALL))
-    next(steps)
-    with pytest.raises(Unanswered, match="timed out"):
-        steps.send([Unanswered(Status.JUDGE_FAILED, "timed out")])
 
 
 # Properties
