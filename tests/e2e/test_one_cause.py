@@ -90,7 +90,7 @@ class Site:
         return {
             "slack": terminal_text(message) if message else "",
             "terminal": out.getvalue(),
-            "artifact": night_markdown(files, manifest, "https://example.com/"),
+            "artifact": night_markdown(files, manifest, "https://example.com/").replace("\\", ""),
             "e-mail": text(night_summary(files, manifest.date).decode()),
             "error": error,
             **{name: text(hero) for name, hero in heroes.items()},
