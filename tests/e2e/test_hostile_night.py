@@ -268,7 +268,12 @@ def test_artifacts_have_no_markup_of_a_log(nights: dict[str, Night]) -> None:
         runs = [one for day in NIGHTS if (one := run_of(files, day))]
         texts = [night_markdown(files, run, "https://dash.example") for run in runs]
         texts.append(gate_markdown(night.told.gate, "https://dash.example"))
-        reader = MarkdownIt("commonmark", {"html": True}).enable("table")
-        html = "".join(map(reader.render, texts))
-        found[name] = sorted(re.findall(r"<\w+(?: href=[^>]*)?", html))
+        # The hostile night has other alerts and a held build, so other numbers of lines.
+        found[name] = set(_elements("\n".join(texts)))
     assert found["hostile"] == found["plain"]
+
+
+def _elements(markdown: str) -> list[str]:
+    """The elements of the HTML that a text of Markdown becomes, with the targets of links."""
+    reader = MarkdownIt("commonmark", {"html": True}).enable("table")
+    return sorted(re.findall(r"<\w+(?: href=[^>]*)?", reader.render(markdown)))
