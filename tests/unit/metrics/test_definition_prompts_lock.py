@@ -2,7 +2,7 @@
 
 After raising a prompt's version, or adding a prompt:
 
-    .venv/bin/python tests/unit/metrics/test_prompts_lock.py
+    .venv/bin/python tests/unit/metrics/test_definition_prompts_lock.py
 
 which adds what is new to prompts.lock.json and never touches what stands there.
 """
