@@ -30,7 +30,6 @@ from .request import (
     ask_times as ask_times,
     embed as embed,
     embed_each as embed_each,
-    strict_schema as strict_schema,
 )
 from .score import (
     Score as Score,

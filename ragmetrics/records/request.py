@@ -85,7 +85,7 @@ class Prompt(Generic[V]):
         """JSON schema of the verdict, in the strict form that OpenAI's servers require."""
         schema = self.verdict.model_json_schema()
         schema.pop("description", None)
-        return strict_schema(schema)
+        return _strict_schema(schema)
 
     @cached_property
     def system(self) -> str:
@@ -240,18 +240,18 @@ def _expect(kind: type[T], answer: Answer) -> T:
     return answer
 
 
-def strict_schema(schema: Schema) -> dict[str, Any]:
+def _strict_schema(schema: Schema) -> dict[str, Any]:
     """The schema with all keys required and no other keys, in every object with named keys."""
     found = {key: value for key, value in schema.items() if key not in ("default", "discriminator")}
     for key in _OF_NAMES:
         if key in found:
-            found[key] = {name: strict_schema(inner) for name, inner in found[key].items()}
+            found[key] = {name: _strict_schema(inner) for name, inner in found[key].items()}
     for key in _OF_LISTS:
         if key in found:
-            found[key] = [strict_schema(inner) for inner in found[key]]
+            found[key] = [_strict_schema(inner) for inner in found[key]]
     for key in _OF_ONE:
         if isinstance(found.get(key), Mapping):
-            found[key] = strict_schema(found[key])
+            found[key] = _strict_schema(found[key])
     if "properties" in found:
         found |= {"additionalProperties": False, "required": list(found["properties"])}
     return found
