@@ -181,11 +181,13 @@ def _compared(
     gone = lost_from_index(detailed.lost_passages if detailed else None)
     verdict, further = conclude(verdicts, obstacles, gone)
     why = reasons(verdict, verdicts, obstacles, compared.missing_why, settings.gate, gone)
+    # What decided stands first: unchanged retrieval decides nothing where something was in the way.
+    because = [*same, *why] if verdict == "promote" else [*why, *same]
     failed = dict.fromkeys([*problems, *before.problems, *after.problems])
     gate = _undecided(settings, staged).model_copy(
         update={
             "verdict": verdict,
-            "reasons": [*same, *why, *cleaned(not_compared(golden, before, compared))],
+            "reasons": [*because, *cleaned(not_compared(golden, before, compared))],
             "further": further,
             "metrics": verdicts,
             "fallen": find_fallen(open_store(run), metrics, before, after),
