@@ -77,7 +77,7 @@ check: $(BIN)/.dev-installed docs-check ## lint, formatting, types, imports, dec
 	$(BIN)/python scripts/package_map.py
 	$(BIN)/python -m scripts.limits
 	$(BIN)/python -m scripts.kinds_by_name
-	$(BIN)/python -m scripts.trace_row | tail -3
+	$(BIN)/python -m scripts.trace_row
 	$(BIN)/deptry ragmetrics flows tasks packages/pysbd-fast/src
 
 reference: $(BIN)/.dev-installed ## write the pages of docs/reference that are made from the code
