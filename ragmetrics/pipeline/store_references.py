@@ -118,7 +118,7 @@ def find_references(
     found.add(map(_key_of, known[-NEEDED_NIGHTS:]), "rules compare with it", rows=False)
     told = [
         state.notified
-        for state in load_alerts(files).states.values()
+        for state in load_alerts(files, settings.alerts.remind_days).states.values()
         if state.notified and state.notified.level != "no_data"
     ]
     found.add((_key(one.night, one.run) for one in told), "an alert refers to it", rows=False)

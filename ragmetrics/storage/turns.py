@@ -50,6 +50,19 @@ def taking_turns(files: Files, work: str, what: str) -> Iterator[None]:
     finally:
         if handle is not None:
             os.close(handle)
+            _remove_unused(files, work)
+
+
+def _remove_unused(files: Files, work: str) -> None:
+    """Remove a store's folder that holds nothing but the lock: the work wrote nothing."""
+    folder = files.local
+    if folder and [path.name for path in folder.iterdir()] == [_file(work)]:
+        (folder / _file(work)).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def _file(work: str) -> str:
+    return f".{work}.lock"
 
 
 def _open(files: Files, work: str) -> int | None:
@@ -58,7 +71,7 @@ def _open(files: Files, work: str) -> int | None:
         return None
     try:
         files.local.mkdir(parents=True, exist_ok=True)
-        return os.open(files.local / f".{work}.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        return os.open(files.local / _file(work), os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:  # whatever is written next says so as an error
         log.warning("%s cannot be locked for one %s at a time: %s", files.uri(), work, error)
         return None

@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 import ragmetrics
 from ragmetrics.config import make_settings
 from ragmetrics.dashboard import redacted
+from ragmetrics.messages import FORMATS, bullets
 from ragmetrics.messages.lost_passage_lines import lost_passage_lines
 from ragmetrics.passages import try_lost_passages
 from ragmetrics.passages.diagnosis.passage_texts import passages_and_identities
@@ -495,17 +496,19 @@ def test_a_corpus_without_texts_is_a_note(
 
 
 def test_a_message_has_two_lines_without_markup(nights: RetrievalNights) -> None:
-    """Names from logs are escaped, and with redaction no question is in the message."""
+    """Slack shows names from logs as text, and with redaction no question is in the message."""
     name = "<!channel> *bold*"
     rows = [asked(f"<@U123> {number}", name, golden=[name]) for number in range(12)]
     nights.add(rows)
     nights.add([asked(f"<@U123> {number}", "x", golden=[name]) for number in range(12)])
     lines = lost_passage_lines(nights.lost(), redact=False)
     assert len(lines) == 2
-    assert "<!channel>" not in lines[1]
-    assert "<@U123>" not in lines[1]
+    shown = json.dumps(FORMATS.find("slack").render(bullets("Lost passages", lines)))
+    assert "channel" in shown
+    assert "<!channel>" not in shown
+    assert "<@U123>" not in shown
     hidden = lost_passage_lines(nights.lost(), redact=True)
-    assert "U123" not in hidden[1]
+    assert "U123" not in str(hidden[1])
 
 
 def test_redaction_hides_texts_and_questions(nights: RetrievalNights) -> None:

@@ -31,6 +31,7 @@ from tests.fakes.nights import FIRST, finding, night
 
 MODEL = learned()
 RETENTION = Retention(timedelta(days=60), timedelta(days=14))
+FOR_EVER = 100_000
 OLD = FIRST
 NOW = morning_after(FIRST + timedelta(days=400))
 
@@ -202,7 +203,8 @@ class Pruned(RuleBasedStateMachine):
     def begin(self) -> None:
         """An empty store."""
         self.folder = tempfile.TemporaryDirectory()
-        self.store = aged_store(Path(self.folder.name))
+        # Nights here have no findings: an alert stays open for ever without them.
+        self.store = aged_store(Path(self.folder.name), alerts={"remind_days": FOR_EVER})
         self.day, self.count = FIRST, 0
         self.runs: dict[str, date] = {}
         self.open: dict[str, datetime] = {}
@@ -255,7 +257,8 @@ class Pruned(RuleBasedStateMachine):
                 {"metric": "context_recall", "max_drop": 0.1, "versus": one}
                 for one in dict.fromkeys(rules)
             ]
-            self.store = aged_store(Path(self.folder.name), alerts={"rules": known})
+            alerts = {"rules": known, "remind_days": FOR_EVER}
+            self.store = aged_store(Path(self.folder.name), alerts=alerts)
             self.need(run)
 
     @rule(data=st.data())
@@ -274,7 +277,15 @@ class Pruned(RuleBasedStateMachine):
         if (run := self.some(data)) and known:
             found = self.store.files.find("alerts/state.json")
             alerts = AlertStore.model_validate_json(found) if found else AlertStore()
-            told = AlertState(notified=Notification(night=self.runs[run], run=run))
+            day = known[0].date
+            told = AlertState(
+                state="firing",
+                since=day,
+                told=day,
+                last_night=day,
+                finding=finding(key=f"alert {run}"),
+                notified=Notification(night=self.runs[run], run=run),
+            )
             states = {**alerts.states, f"alert {run}": told}
             alerts = AlertStore(night=known[0].date, states=states)
             save_record(self.store.files, "alerts/state.json", alerts)

@@ -70,14 +70,6 @@ def test_a_small_night_is_one_shard(tmp_path: Path) -> None:
         assert shards_for(settings(judge=judge), []) == 1
 
 
-def test_a_new_kind_of_judge_counts_as_one_that_computes_little() -> None:
-    """Whoever adds a judge need not enter it here."""
-    known = settings(judge="embedded")
-    new = known.model_copy(update={"judge": known.judge.model_copy(update={"name": "new"})})
-    size = Extent(1_000, 1e6)
-    assert compute_seconds(new, size) == compute_seconds(known, size)
-
-
 @given(rows=st.floats(0, 1e12), length=st.floats(0, 1e5), metrics=st.integers(1, 6))
 def test_a_night_has_a_few_hundred_tasks_at_most(rows: float, length: float, metrics: int) -> None:
     """Families of metrics times shards are never more; below that, a part is of a good length."""
