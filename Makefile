@@ -129,7 +129,7 @@ dist: $(BIN)/.dev-installed ## build the wheel and the source distribution, and 
 
 # The files that tests read beside the code are those that a source distribution can lack.
 FILES = tests/unit/scripts/test_docs.py tests/unit/flows/test_deploying_files.py tests/unit/scripts/test_release_files.py \
-	tests/unit/logs/presets/test_interpreter.py tests/unit/root/test_public_api.py
+	tests/unit/logs/test_preset_rows.py tests/unit/root/test_public_api.py
 
 test-dist: dist ## install the wheel in an empty environment, run its commands, and tests of the source distribution
 	$(PYTHON) -m venv --clear $(DIST_VENV)
