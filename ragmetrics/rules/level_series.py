@@ -42,6 +42,9 @@ SPANS = (3, 4, 5, 6, 7)
 _ALL_SPANS = range(1, 8)
 _INDEPENDENT = 0.85
 """Degrees of freedom of such bounded steps per night less the estimated means."""
+_CLEARLY = 1.25
+"""How much larger the estimate is where the prior of `likely_movement` counts no more: chosen by
+simulation, so that movement of up to 0.02 costs no power by it."""
 _WEEK = 7
 
 
@@ -125,12 +128,14 @@ def _in_incident(night: Manifest, metric: str) -> bool:
 def movement_of(
     days: Codes, levels: Numbers, errors: Numbers, *, in_time: bool
 ) -> LevelError | None:
-    """The movement of some levels: what is likely (`stats.likely_movement`). For a budget of false
-    alarms `in_time` the estimate, where there is one.
+    """The movement of some levels: what is likely (`stats.likely_movement`), or the estimate where
+    that is clearly larger: levels that move much more than is usual. For a budget of false alarms
+    `in_time` the estimate, where there is one.
     """
     sd = estimate_movement(steps := level_steps(days, levels, errors))
+    estimate = LevelError(sd, degrees_of_freedom(len(steps))) if sd else None
     if in_time:
-        return LevelError(sd, degrees_of_freedom(len(steps))) if sd else None
+        return estimate
     if not len(levels):
         return None
     left, means = _without_weekdays(days, levels)
@@ -139,7 +144,8 @@ def movement_of(
     error = float(np.sqrt(np.square(errors).mean()))
     freedom = _INDEPENDENT * (len(levels) - means)
     scale = max(1.0, float(np.abs(levels).max()))
-    return replace(likely_movement(steps, error, freedom, scale), is_seen=bool(sd))
+    likely = replace(likely_movement(steps, error, freedom, scale), is_seen=bool(sd))
+    return estimate if estimate and estimate.error > _CLEARLY * likely.error else likely
 
 
 def level_steps(days: Codes, levels: Numbers, errors: Numbers) -> list[NightStep]:
