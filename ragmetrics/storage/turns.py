@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from ragmetrics.storage.files import Files
@@ -24,13 +24,20 @@ log = logging.getLogger(__name__)
 
 def lock(handle: int) -> bool:
     """Lock an open file; False if another process holds it, or if there are no locks."""
+    with suppress(OSError):
+        return _lock(handle)
+    return False
+
+
+def _lock(handle: int) -> bool:
+    """Lock an open file; False if another process holds it. Raises OSError if it has no locks."""
     if sys.platform == "win32":
-        return False
+        raise OSError("no locks")
     import fcntl
 
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
     return True
 
@@ -49,8 +56,9 @@ def taking_turns(files: Files, work: str, what: str) -> Iterator[None]:
         yield
     finally:
         if handle is not None:
+            with suppress(OSError):  # the next one to take its turn may have removed it
+                _remove_unused(files, work)
             os.close(handle)
-            _remove_unused(files, work)
 
 
 def _remove_unused(files: Files, work: str) -> None:
@@ -80,7 +88,7 @@ def _open(files: Files, work: str) -> int | None:
 def _wait(handle: int, store: str, what: str) -> None:
     """Lock the file, and write into it who holds it."""
     told = False
-    while not lock(handle):
+    while not _is_ours(handle, store, what):
         if not told:
             holder = clean(os.pread(handle, _LONGEST, 0).decode("utf-8", "replace"), _LONGEST)
             log.warning("%s waits for %s, which runs in %s", what, holder or "another one", store)
@@ -90,3 +98,12 @@ def _wait(handle: int, store: str, what: str) -> None:
     host = os.uname().nodename if sys.platform != "win32" else ""
     now = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
     os.pwrite(handle, f"{what} (process {os.getpid()} on {host}, since {now})".encode(), 0)
+
+
+def _is_ours(handle: int, store: str, what: str) -> bool:
+    """Whether this process has the lock, or can have none."""
+    try:
+        return _lock(handle)
+    except OSError as error:
+        log.warning("%s has no locks, so %s does not wait for others: %s", store, what, error)
+        return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import logging
 import threading
 from pathlib import Path
@@ -51,3 +53,32 @@ def test_other_work_and_other_stores_wait_for_nothing(tmp_path: Path) -> None:
         taking_turns(Files("memory://turns"), "backfill", "six"),
     ):
         assert files.below() == []
+
+
+def test_a_folder_without_locks_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on some network file systems: the work runs at once, and says that it does."""
+
+    def refused(handle: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    with taking_turns(Files(str(tmp_path / "a")), "backfill", "the backfill of May"):
+        pass
+    assert "has no locks, so the backfill of May does not wait" in caplog.text
+
+
+def test_work_that_wrote_nothing_leaves_no_folder(tmp_path: Path) -> None:
+    """Two that run one in the other, as far as the first knows; the error of the work is told."""
+    files = Files(str(tmp_path / "store"))
+    with pytest.raises(ValueError, match="no log"), taking_turns(files, "backfill", "one"):
+        with taking_turns(files, "other", "two"):
+            pass
+        (tmp_path / "store" / ".backfill.lock").unlink()
+        (tmp_path / "store" / ".other.lock").unlink()
+        (tmp_path / "store").rmdir()
+        raise ValueError("no log")
+    with taking_turns(files, "backfill", "one"):
+        pass
+    assert not (tmp_path / "store").exists()
