@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -27,7 +27,6 @@ from ragmetrics.config.prompt_layout import (
     caches_from_1024_tokens,
     needs_breakpoints,
 )
-from ragmetrics.config.retired import without_retired
 from ragmetrics.errors import SettingsError
 from ragmetrics.plugins import UnknownPlugin
 from ragmetrics.records import explain_validation_error
@@ -37,13 +36,6 @@ class SettingsModel(BaseModel):
     """Base class of all sections of the settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-    _retired: ClassVar[Mapping[str, str]] = {}
-    """Keys that were removed, and what serves in place of each."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_retired(cls, values: object) -> object:
-        return without_retired(values, cls._retired)
 
 
 S = TypeVar("S", bound=SettingsModel)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.plugins import Kind, UnknownPlugin
+from ragmetrics.plugins import Kind, UnknownPlugin, UnusablePlugin
 
 if TYPE_CHECKING:
     from ragmetrics.config.judge import JudgeSettings
@@ -84,7 +84,14 @@ class JudgeKind:
         return self.stored or self.name
 
 
-JUDGES: Kind[JudgeKind] = Kind("ragmetrics.judges", "ragmetrics.judges.kinds", JudgeKind, "judge")
+def _refusal(kind: JudgeKind) -> str:
+    """Why a judge of another package cannot be used: it would not be found by its stored name."""
+    return "only a bundled judge may have stored" if kind.stored else ""
+
+
+JUDGES: Kind[JudgeKind] = Kind(
+    "ragmetrics.judges", "ragmetrics.judges.kinds", JudgeKind, "judge", _refusal
+)
 
 
 def judge_kind(name: str) -> JudgeKind:
@@ -115,7 +122,7 @@ def is_lexical(name: str) -> bool:
     """Whether the judge of a stored name answers by the overlap of words, and is no model."""
     try:
         return judge_kind(name).lexical
-    except UnknownPlugin:
+    except (UnknownPlugin, UnusablePlugin):
         return False
 
 

@@ -43,7 +43,7 @@ def find_movement(night: NightContext, metric: str) -> JudgeMovement | None:
 
 def _find(night: NightContext, metric: str) -> JudgeMovement | None:
     nights = night.comparable(metric)[-NIGHTS:]
-    if not any(may_move(night, metric) for night in (*nights, night.manifest)):
+    if not any(may_move(manifest, metric) for manifest in (*nights, night.manifest)):
         return None
     by_day: dict[date, list[NightStep]] = defaultdict(list)
     for day, step in _steps(night, metric, nights):
@@ -75,7 +75,7 @@ def _steps(
     night: NightContext, metric: str, nights: Sequence[Manifest]
 ) -> Iterator[tuple[date, NightStep]]:
     """The steps of both sources with their later night. Nights judged on one day give no step."""
-    known = {(night.date, night.run): night for night in nights}
+    known = {(manifest.date, manifest.run): manifest for manifest in nights}
     for one in nights:
         for move in one.moves:
             before = known.get((move.since, move.run))

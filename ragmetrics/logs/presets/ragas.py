@@ -3,7 +3,9 @@ r"""Ragas data sets, 0.1 to 0.4.
 A retrieval is each sample of a single turn.
 
 A data set of 0.2 to 0.4 needs no preset. It also reads the columns of 0.1 (`question`, `contexts`, `answer`,
-`ground_truth`, and the first of `ground_truths`). ```python
+`ground_truth`, and the first of `ground_truths`).
+
+```python
 dataset.to_jsonl("samples.jsonl")  # a ragas EvaluationDataset
 ```
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.config import JUDGES, TARGETS, judge_kind, make_settings
+from ragmetrics.config import JUDGES, TARGETS, is_lexical, judge_kind, make_settings
 from ragmetrics.delivery import target_problems
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.logs import LogSet, find_logs
@@ -142,6 +142,20 @@ def test_a_broken_judge_is_named(install: Callable[..., None]) -> None:
         make_settings({"judge": "house"})
     assert make_settings({"judge": "embedded"}).judge.kind.lexical
     assert len(JUDGES.problems(())) == 2
+
+
+def test_a_stored_name_is_for_bundled_judges(install: Callable[..., None]) -> None:
+    """By it the kind of a night's judge could not be found again."""
+    source = JUDGE.replace("sample={}", 'stored="maison"')
+    install(JUDGES.group, "house", source, "house")
+    with pytest.raises(InputError, match="only a bundled judge may have stored"):
+        make_settings({"judge": "house"})
+
+
+def test_a_judge_that_cannot_be_loaded_is_not_lexical(install: Callable[..., None]) -> None:
+    """A store that it judged is read all the same."""
+    install(JUDGES.group, "bad", "raise SystemExit(1)\n", "house")
+    assert not is_lexical("house")
 
 
 def test_a_judge_that_raises_costs_its_rows(install: Callable[..., None]) -> None:
