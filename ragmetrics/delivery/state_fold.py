@@ -7,7 +7,8 @@ never told, as its run died: the next night reports it. So reruns, backfills, mi
 nights are one case.
 
 Each manifest has the states before its night as a snapshot. The fold begins at that of some nights
-ago, so that it reads few files, and older manifests may be pruned. Manifests of an earlier version
+ago, so that it reads few files, and older manifests may be pruned. A snapshot that is older than a
+late night or a rerun before it is not used. Manifests of an earlier version
 have none: the transitions in their findings count as told, or `alerts/state.json` says what was.
 """
 
@@ -54,11 +55,22 @@ def folded_from(nights: Sequence[Manifest]) -> date:
 
 
 def _folded(nights: Sequence[Manifest]) -> Sequence[Manifest]:
-    """The nights that are folded: the newest ones from a snapshot on; all nights without one."""
-    recent = nights[-FOLDED_NIGHTS:]
-    known = (number for number, night in enumerate(recent) if night.alerts is not None)
-    first = next(known, None)
-    return nights if first is None else recent[first:]
+    """The nights that are folded: the newest ones from a valid snapshot on; before them, from the
+    newest valid snapshot on; all nights without one.
+    """
+    usable = [number for number in range(len(nights)) if _is_valid_snapshot(nights, number)]
+    window = len(nights) - FOLDED_NIGHTS
+    recent = (number for number in usable if number >= window)
+    return nights[next(recent, usable[-1] if usable else 0) :]
+
+
+def _is_valid_snapshot(nights: Sequence[Manifest], number: int) -> bool:
+    """Whether a night has a snapshot that counts all nights before it: one that was published after
+    it is not in there. Those that are too old to move a state do not matter.
+    """
+    night, earlier = nights[number], nights[max(0, number - FOLDED_NIGHTS) : number]
+    known = night.alerts is not None
+    return known and all(one.finished_at < night.finished_at for one in earlier)
 
 
 def states_after(

@@ -13,6 +13,7 @@ from ragmetrics.config import make_settings
 from ragmetrics.delivery import (
     AlertStore,
     advance_states,
+    folded_from,
     load_alerts,
     notify_channels,
     outbox,
@@ -21,6 +22,7 @@ from ragmetrics.delivery import (
 from ragmetrics.delivery.outbox import Batches
 from ragmetrics.delivery.state_fold import FOLDED_NIGHTS, STATE_FILE
 from ragmetrics.records import AlertState, Finding, Manifest, Silence
+from ragmetrics.rules import silence
 from ragmetrics.storage import Files, outlines
 from tests.fakes.alert_book import Book, advance
 from tests.fakes.nights import FIRST, finding, night
@@ -160,3 +162,46 @@ def test_what_is_read_of_messages_does_not_grow_with_the_nights(
         counts.append(len(read))
     assert len(slack_server.delivered) > FOLDED_NIGHTS
     assert max(counts[FOLDED_NIGHTS + 2 :]) <= max(counts[: FOLDED_NIGHTS + 2])
+
+
+def test_a_snapshot_from_before_a_late_night_is_not_used(
+    files: Files, slack_server: SlackServer
+) -> None:
+    """The newer night was published first. When it is the first of the folded nights, its snapshot
+    lacks what people were told about the late one, and their acknowledgement.
+    """
+    tell(files, 0, "ok")
+    tell(files, 2, "suspect")
+    late = {"late": True, "finished_at": night(2).finished_at + timedelta(hours=5)}
+    breach = [finding(level="breach", for_nights=2)]
+    notify_channels(SETTINGS, files, published(files, night(1, findings=breach, **late)))
+    (state,) = load_alerts(files).states.values()
+    acknowledged = Silence(
+        key=breach[0].key, at=night(2).finished_at, since=state.since, severity="critical"
+    )
+    silence(files, acknowledged)
+    for number in range(3, FOLDED_NIGHTS + 6):
+        tell(files, number, "suspect")
+        (state,) = load_alerts(files).states.values()
+        assert (state.since, state.told) == (night(1).date, night(1).date)
+    assert [one["text"].partition(":")[0] for one in slack_server.delivered] == [
+        "Late night of 2026-11-11"
+    ]
+
+
+def test_nights_before_a_repeated_one_are_folded_until_a_newer_snapshot() -> None:
+    """All of the newest nights were published before the repetition."""
+    nights = [night(number, alerts={}) for number in range(3 * FOLDED_NIGHTS)]
+    repeated = len(nights) - FOLDED_NIGHTS - 1
+    newest = nights[-1].finished_at
+    nights[repeated] = night(repeated, alerts={}, finished_at=newest + timedelta(hours=1))
+    assert folded_from(nights) == nights[repeated].date
+    nights.append(night(len(nights), alerts={}, finished_at=newest + timedelta(hours=2)))
+    assert folded_from(nights) == nights[-1].date
+
+
+def test_a_repetition_of_a_very_old_night_moves_no_state() -> None:
+    """The snapshots of the newest nights stay valid."""
+    nights = [night(number, alerts={}) for number in range(3 * FOLDED_NIGHTS)]
+    nights[0] = night(0, alerts={}, finished_at=nights[-1].finished_at + timedelta(hours=1))
+    assert folded_from(nights) == nights[-FOLDED_NIGHTS].date
