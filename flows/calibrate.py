@@ -53,7 +53,7 @@ def calibrate(
         if drift and drift.drifted:
             log.warning("%s drifted on %s since %s", drift.judge, drift.name, drift.earlier)
     unshown = failures(publish(chosen, found, drifts, return_state=True))
-    if missing := [*shortfalls(found, chosen.alerts.max_judge_failures), *unshown]:
+    if missing := [*shortfalls(found, chosen.alerts.limit("judge_failures")), *unshown]:
         raise CalibrationShort("; ".join(missing))
     return list(zip(found, drifts, strict=True))
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ragmetrics.config import settings_schema
-from ragmetrics.rules import Limit, used_checks
+from ragmetrics.config import LIMIT_KEYS, settings_schema
+from ragmetrics.rules import Check, used_checks
 from scripts.pages import cell, read_parts, table
 from scripts.pages.kinds import Schema, choices, kind
 
@@ -80,17 +80,15 @@ def _table(place: str, model: Schema) -> str:
 
 def _checks() -> str:
     """The checks of the night, by the names that `alerts: checks` may give a limit."""
-    rows = [
-        (f"`{check.name}`", cell(check.definition), *_limit(check.limit)) for check in used_checks()
-    ]
+    rows = [(f"`{check.name}`", cell(check.definition), *_limit(check)) for check in used_checks()]
     return "The checks of the night:\n\n" + table(("check", "finds", "limit", "default"), rows)
 
 
-def _limit(limit: Limit | None) -> tuple[str, str]:
-    """The bounds of a limit, and its default or the key that has it."""
-    if limit is None:
+def _limit(check: Check) -> tuple[str, str]:
+    """The bounds of a check's limit, and its default or the key that has it."""
+    if (limit := check.limit) is None:
         return "none", ""
-    default = f"that of `{limit.setting}`" if limit.setting else f"{limit.default:g}"
+    default = f"that of `{key}`" if (key := LIMIT_KEYS.get(check.name)) else f"{limit.default:g}"
     return f"{limit.least:g} to {limit.most:g}", default
 
 

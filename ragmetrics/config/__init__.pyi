@@ -47,6 +47,7 @@ from .judge import (
 )
 from .alerts import (
     CHANNELS as CHANNELS,
+    LIMIT_KEYS as LIMIT_KEYS,
     AlertSettings as AlertSettings,
     ChannelSettings as ChannelSettings,
     Rule as Rule,

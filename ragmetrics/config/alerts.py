@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
-from ragmetrics.config.judge import SettingsModel, repeated
+from ragmetrics.config.judge import SettingsModel, not_bool, repeated
 from ragmetrics.plugins import Kind, UnusablePlugin
 
 DECLINE_SHARE = 0.25
@@ -163,6 +163,16 @@ def _of_kind(value: object) -> object:
     return model.model_validate(value)
 
 
+LIMIT_KEYS = {
+    "quarantine": "max_quarantined",
+    "judge_failures": "max_judge_failures",
+    "stale_log": "max_outside",
+    "stale_labels": "max_stale",
+    "slow_decline": "slow_decline",
+}
+"""The keys of `alerts` that have the limit of a check where `checks` does not."""
+
+
 class AlertSettings(SettingsModel):
     """When to alert, and where to send the messages."""
 
@@ -170,7 +180,9 @@ class AlertSettings(SettingsModel):
     """None: a drop of more than 0.05 in context_relevance and context_recall, of more than 0.1 in
     the other default metrics, or of a quarter of the mean where that is less, compared with the
     seven nights before. A metric that the logs do not allow to be scored has no rule."""
-    checks: dict[str, float | None] = Field(default_factory=dict)
+    checks: dict[str, Annotated[float | None, BeforeValidator(not_bool)]] = Field(
+        default_factory=dict
+    )
     """Limits of checks of the night by name: `checks: {quarantine: 0.1}`. It comes before the limit
     that another setting has. A check of another package is loaded only if it is named here; null:
     its default limit."""
@@ -229,6 +241,13 @@ class AlertSettings(SettingsModel):
         if not 0 < _share_of_nights(value) < 1:
             raise ValueError("should be above 0, and below one false alarm a night")
         return value
+
+    def limit(self, check: str, default: float = 0.0) -> Any:
+        """The limit of a check, by the settings that have it before its default. None: it is not
+        watched."""
+        if (chosen := self.checks.get(check)) is not None:
+            return chosen
+        return getattr(self, LIMIT_KEYS[check]) if check in LIMIT_KEYS else default
 
     @property
     def per_time(self) -> bool:

@@ -229,7 +229,7 @@ def _first_rows(settings: Settings, logs: LogSet, counts: ReadCounts) -> str:
         reason, count = reasons.most_common(1)[0]
         text += f", most often: {reason} ({count:,})"
     note = f"\n{counts.note}" if counts.note else ""
-    if sum(reasons.values()) > settings.alerts.max_quarantined * len(some) or not rows:
+    if sum(reasons.values()) > settings.alerts.limit("quarantine") * len(some) or not rows:
         raise InputError(text + note)
     filled = {name for row in rows for name in FIELDS if getattr(row, name) not in (None, "")}
     if "timestamp" not in filled:

@@ -11,7 +11,7 @@ from datetime import date
 from statistics import fmean
 
 from ragmetrics.comparison import find_serving
-from ragmetrics.config import Rule, Settings
+from ragmetrics.config import LIMIT_KEYS, Rule, Settings
 from ragmetrics.dashboard import plural
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.records import Manifest
@@ -19,8 +19,8 @@ from ragmetrics.rules import DEFAULT_RULES, Known, blind_texts, why_it_cannot_fi
 from ragmetrics.storage import Files, in_full, named_run, open_store, outlines
 
 _NIGHTS = 7
-_SHARES = ("max_quarantined", "max_judge_failures", "max_stale", "max_unseen")
-"""Limits on a share of the rows."""
+_SHARES = ("quarantine", "judge_failures", "stale_labels")
+"""Checks whose limit is a share of the rows."""
 
 
 class DoctorWarning(RagmetricsError):
@@ -55,7 +55,8 @@ def lacking_tags(settings: Settings, tags: Collection[str]) -> list[str]:
 
 def _dead_checks(settings: Settings) -> list[str]:
     """The limits on a share of the rows that no share exceeds."""
-    values = {name: getattr(settings.alerts, name) for name in _SHARES}
+    values = {LIMIT_KEYS[name]: settings.alerts.limit(name) for name in _SHARES}
+    values["max_unseen"] = settings.alerts.max_unseen
     return [f"{name}: {value:g} cannot fire" for name, value in values.items() if value >= 1]
 
 

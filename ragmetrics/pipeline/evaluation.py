@@ -234,7 +234,7 @@ class RowsLost(UserWarning):
 def too_many_quarantined(settings: Settings, source: Source) -> str:
     """A sentence where the share of quarantined rows is above `alerts: max_quarantined`."""
     share = source.quarantined_share
-    if share <= settings.alerts.max_quarantined:
+    if share <= settings.alerts.limit("quarantine"):
         return ""
     reason, count = next(iter(source.reasons.items()), ("", 0))
     rows = source.rows + source.quarantined

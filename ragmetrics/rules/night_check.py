@@ -41,8 +41,6 @@ class Limit:
     default: float = 0.0
     least: float = 0.0
     most: float = 1.0
-    setting: str = ""
-    """The key of `alerts` that has the limit where `alerts: checks` does not; empty: none."""
 
 
 @dataclass(frozen=True)
@@ -161,12 +159,7 @@ class Check:
 
     def limit_of(self, settings: AlertSettings) -> float | None:
         """Its limit in the settings; None: it has none, or is not watched."""
-        if self.limit is None:
-            return None
-        if (chosen := settings.checks.get(self.name)) is not None:
-            return chosen
-        named = self.limit.setting
-        return getattr(settings, named) if named else self.limit.default
+        return settings.limit(self.name, self.limit.default) if self.limit else None
 
 
 check = Check
@@ -270,6 +263,11 @@ def suppresses_rules(finding: Finding) -> bool:
     return finding.level == "no_data" and check_of(finding).halts
 
 
+def suppresses_metric(finding: Finding) -> bool:
+    """Whether no rule on its metric is checked because of a finding of a bundled check."""
+    return finding.level == "breach" and finding.kind in CHECKS.bundled_names
+
+
 def evaluate_checks(
     stage: Stage,
     settings: AlertSettings,
@@ -290,6 +288,8 @@ def evaluate_checks(
 def check_limits(settings: AlertSettings) -> None:
     """Raise InputError for a limit in `alerts: checks` that no check has, or that is beyond it."""
     for name, value in settings.checks.items():
+        if Check(name).finding("", "ok", "", "").is_rule:
+            raise InputError(f"alerts: checks: {name}: findings of rules have this name")
         try:
             limit = CHECKS.find(name).limit
         except UnusablePlugin:
@@ -338,6 +338,8 @@ def _of_others(tonight: Tonight, step: Evaluate) -> Sequence[Finding]:
         return [_failed(tonight, f"failed: {shorten(repr(error))}")]
     if not all(tonight.check.made(finding, tonight.manifest) for finding in findings):
         return [_failed(tonight, "returned something else than findings of its name")]
+    if len({finding.key for finding in findings}) < len(findings):
+        return [_failed(tonight, "returned two findings of one key")]
     return findings
 
 
@@ -358,6 +360,7 @@ __all__ = [
     "check_limits",
     "check_of",
     "evaluate_checks",
+    "suppresses_metric",
     "suppresses_rules",
     "used_checks",
 ]

@@ -21,6 +21,7 @@ from ragmetrics.rules.night_check import (
     check_limits,
     check_of,
     evaluate_checks,
+    suppresses_metric,
     suppresses_rules,
 )
 from ragmetrics.rules.rule_check import RuleCheck, decide
@@ -62,7 +63,7 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     if any(map(suppresses_rules, health)):
         return [_clean(finding) for finding in health]
     health += evaluate_checks("scores", settings, night)
-    silenced = {finding.metric for finding in health if finding.level == "breach"}
+    silenced = {finding.metric for finding in health if suppresses_metric(finding)}
     rules = settings.rules if settings.rules is not None else _applicable(night)
     rules = [rule for rule in rules if rule.metric not in silenced]
     night.spreads.update(
@@ -153,7 +154,7 @@ def for_later_nights(
     settings: AlertSettings, manifest: Manifest, scores: Mapping[str, MetricScores]
 ) -> Manifest:
     """The manifest with what later nights need to find slow declines."""
-    if settings.slow_decline is None:
+    if settings.limit("slow_decline") is None:
         return manifest
     rules = settings.rules if settings.rules is not None else DEFAULT_RULES
     watched = list(dict.fromkeys(rule.metric for rule in rules))

@@ -75,7 +75,7 @@ def summarise_run(
         for name in scores
     ]
     told = [*staged.problems, *costs.problems()]
-    failures = costs.unanswered.problems(summaries, settings.alerts.max_judge_failures, told)
+    failures = costs.unanswered.problems(summaries, settings.alerts.limit("judge_failures"), told)
     by_metric = costs.by_metric_without(free)
     manifest = Manifest(
         dataset=settings.dataset,

@@ -37,7 +37,7 @@ def _title(finding: Finding, metrics: int) -> str:
     _title,
     order=30,
     severity="critical",
-    limit=Limit(setting="max_judge_failures"),
+    limit=Limit(),
     lasting=False,
     lacks="scores",
     several="judge {judge} failed in {metrics} metrics",

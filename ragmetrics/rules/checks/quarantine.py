@@ -29,7 +29,7 @@ def _title(finding: Finding, _: int) -> str:
     cause_order=10,
     severity="critical",
     needs_rows=False,
-    limit=Limit(setting="max_quarantined"),
+    limit=Limit(),
     lasting=False,
     lacks="rows",
     explains=_explains,

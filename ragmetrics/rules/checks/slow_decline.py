@@ -40,7 +40,7 @@ MAX_SHARE = 0.25
     lambda finding, _: f"slow decline of {finding.metric}",
     stage="rules",
     order=110,
-    limit=Limit(setting="slow_decline"),
+    limit=Limit(),
     sample=Sample(
         "Slow decline",
         "context_recall: slow decline of more than 0.03",

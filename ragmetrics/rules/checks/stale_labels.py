@@ -76,7 +76,7 @@ class StaleShare:
     "stale_labels",
     stage="scores",
     order=70,
-    limit=Limit(setting="max_stale"),
+    limit=Limit(),
     sample=Sample(
         "Labels gone stale",
         _RULE,

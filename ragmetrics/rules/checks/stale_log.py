@@ -23,7 +23,7 @@ _NEW_OF = 7
     order=50,
     severity="critical",
     halts=True,
-    limit=Limit(setting="max_outside"),
+    limit=Limit(),
     explains=is_for_lack_of_logs,
     sample=Sample(
         "The log of an earlier night",

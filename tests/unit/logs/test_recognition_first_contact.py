@@ -473,9 +473,10 @@ def test_evaluate_warns_of_lost_rows(tmp_path: Path) -> None:
     assert result.quarantined == 2
 
 
-def test_the_share_that_warns_is_a_setting(tmp_path: Path) -> None:
+@pytest.mark.parametrize("alerts", [{"max_quarantined": 0.5}, {"checks": {"quarantine": 0.5}}])
+def test_the_share_that_warns_is_a_setting(tmp_path: Path, alerts: dict[str, Any]) -> None:
     """The one at which an alert fires at night."""
-    settings = make_settings({"alerts": {"max_quarantined": 0.5}})
+    settings = make_settings({"alerts": alerts})
     with warnings.catch_warnings(action="error"):
         ragmetrics.evaluate(half_bad(tmp_path), "context_relevance", settings=settings)
 

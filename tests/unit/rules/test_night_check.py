@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragmetrics.config import AlertSettings, make_settings
 from ragmetrics.delivery.message_samples import sample_messages
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.rules import CHECKS, check_of, check_rules
@@ -50,14 +51,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 def evaluate(tmp_path: Path) -> Evaluate:
     """The manifest of a night of twelve rows, by some checks in the settings."""
 
-    def run(**checks: float | None) -> Manifest:
+    def run(rules: Sequence[Mapping[str, Any]] = (), **checks: float | None) -> Manifest:
         write_jsonl(tmp_path / f"logs/dt={NIGHT}/log.jsonl", make_rows(12))
         values = {
             "dataset": "demo",
             "logs": f"{tmp_path}/logs/dt={{date}}/",
             "store": str(tmp_path / "store"),
             "metrics": ["context_relevance"],
-            "alerts": {"checks": checks, "rules": []},
+            "alerts": {"checks": checks, "rules": rules},
             "shards": 1,
         }
         return run_night(make_settings(values), NIGHT).manifest
@@ -101,9 +102,10 @@ def test_the_settings_change_its_limit(install: Callable[..., None], evaluate: E
         (HOUSE.replace("rows = tonight", "rows = yesterday"), "failed: NameError"),
         (HOUSE.replace("yield tonight.finding(level", "yield str(level"), "failed: TypeError"),
         (HOUSE.replace("yield tonight.finding", "yield "), "something else than findings"),
+        (f'{HOUSE}    yield tonight.finding("ok", "", "")', "returned two findings of one key"),
         (HOUSE.replace('"few rows",', "halts=True,"), "only a bundled check may have halts"),
     ],
-    ids=["import", "error", "call", "no finding", "too much"],
+    ids=["import", "error", "call", "no finding", "twice", "too much"],
 )
 def test_a_broken_one_costs_itself_alone(
     install: Callable[..., None], evaluate: Evaluate, source: str, reason: str
@@ -116,6 +118,31 @@ def test_a_broken_one_costs_itself_alone(
     assert (finding.severity, finding.state) == ("warning", "firing")
     assert manifest.metrics[0].scored == 12
     assert of_kind(manifest, "quarantine")
+
+
+def test_a_finding_about_a_metric_leaves_its_rules(
+    install: Callable[..., None], evaluate: Evaluate
+) -> None:
+    """Only a bundled check says that a metric cannot be trusted tonight."""
+    source = HOUSE.replace('f"{rows} rows")', 'f"{rows} rows", metric="context_relevance")')
+    install("ragmetrics.checks", "house", source, "few_rows")
+    manifest = evaluate(rules=[{"metric": "context_relevance", "min": 0.1}], few_rows=None)
+    assert of_kind(manifest, "few_rows")[0].metric == "context_relevance"
+    assert of_kind(manifest, "metric")
+
+
+def test_no_check_has_the_name_of_rules(install: Callable[..., None]) -> None:
+    """Its findings would count as those of rules."""
+    install("ragmetrics.checks", "house", HOUSE.replace("few_rows", "metric"), "metric")
+    settings = make_settings({"alerts": {"checks": {"metric": None}, "rules": []}})
+    with pytest.raises(InputError, match="checks: metric: findings of rules have this name"):
+        check_rules(settings)
+
+
+def test_a_switch_is_no_limit() -> None:
+    """`quarantine: true` would be a limit of 100%, which never fires."""
+    with pytest.raises(SettingsError, match=r"alerts\.checks\.quarantine: should be a number"):
+        make_settings({"alerts": {"checks": {"quarantine": True}}})
 
 
 def test_an_unknown_name_is_an_error_of_the_settings() -> None:
@@ -137,7 +164,9 @@ def test_the_limit_of_a_bundled_check_has_two_keys() -> None:
     quarantine = CHECKS.find("quarantine")
     assert quarantine.limit_of(AlertSettings(max_quarantined=0.2)) == 0.2
     both = AlertSettings(max_quarantined=0.2, checks={"quarantine": 0.3})
-    assert quarantine.limit_of(both) == 0.3
+    assert quarantine.limit_of(both) == both.limit("quarantine") == 0.3
+    declines = AlertSettings(slow_decline=None)
+    assert (declines.limit("slow_decline"), declines.limit("few_rows", 30)) == (None, 30)
 
 
 def test_a_kind_that_this_version_does_not_know_is_read_and_named() -> None:

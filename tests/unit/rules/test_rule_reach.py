@@ -161,7 +161,7 @@ def test_doctor_knows_what_is_missing_for_good(tmp_path: Path) -> None:
         {"metric": RECALL, "min": 0.5, "min_rows": 500},
     ]
     chosen = settings(tmp_path, *rules)
-    alerts = chosen.alerts.model_copy(update={"max_quarantined": 1.0})
+    alerts = chosen.alerts.model_copy(update={"max_stale": 1.0, "checks": {"quarantine": 1.0}})
     found = list(examine(chosen.model_copy(update={"alerts": alerts}), NIGHT))
     text = " ".join(one.text for one in found if one.state == "warning")
     for reason in (
@@ -170,6 +170,7 @@ def test_doctor_knows_what_is_missing_for_good(tmp_path: Path) -> None:
         "no row has the tag section",
         "it needs 500 scored rows, and no night had more than 60",
         "max_quarantined: 1 cannot fire",
+        "max_stale: 1 cannot fire",
     ):
         assert reason in text
 

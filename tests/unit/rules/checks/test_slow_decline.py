@@ -228,6 +228,9 @@ def test_without_the_setting_or_a_rule_nothing_is_watched() -> None:
     levels = [0.8] * 45
     assert not any(nights(levels, AlertSettings(rules=RULES, slow_decline=None)))
     assert not any(nights(levels, AlertSettings(rules=())))
+    assert any(
+        nights(levels, AlertSettings(rules=RULES, slow_decline=None, checks={"slow_decline": 0.03}))
+    )
     assert any(nights(levels, AlertSettings(rules=(Rule(metric="context_recall", min=0.1),))))
 
 
