@@ -207,18 +207,23 @@ def _told_or_silent(
     files: Files, manifest: Manifest, batches: Batches, index: RunIndex, *, silent: bool
 ) -> Manifest:
     """The manifest with a note whether it is silent, or late."""
-    newer = later_nights(files, manifest.date, index)
-    if silent or all(one.silent for one in newer):
-        return manifest.model_copy(update={"silent": silent})
+    if silent:
+        return manifest.model_copy(update={"silent": True})
+    told = [one for one in later_nights(files, manifest.date, index) if not one.silent]
+    if not told:
+        return manifest.model_copy(update={"silent": False})
     runs = runs_of(files, manifest.date)
     queued = [*batches.settled(manifest.date), *batches.replaced(manifest.date)]
-    untold = any(not one.silent and one.alerts is not None and _has_message(one) for one in runs)
+    newest = max(one.finished_at for one in told)  # it told what runs before it had not
+    untold = any(_has_message(one) and one.finished_at >= newest for one in runs)
     late = not queued and (untold or not runs)
     return manifest.model_copy(update={"late": late, "silent": not late})
 
 
 def _has_message(night: Manifest) -> bool:
-    return any(one.transition for one in night.findings)
+    """Whether a run of this version has anything to tell."""
+    telling = not night.silent and night.alerts is not None
+    return telling and any(one.transition for one in night.findings)
 
 
 def _findings(

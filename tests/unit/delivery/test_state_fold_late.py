@@ -119,6 +119,20 @@ def test_a_late_night_that_died_before_its_message_is_told_by_its_rerun(
     assert len(said(slack_server, BAD)) == 1
 
 
+def test_a_night_that_died_and_was_told_by_the_next_is_not_told_by_its_rerun(
+    logs: Path, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next night said that it fires since then."""
+    write_jsonl(logs / "logs" / f"{EIGHTEENTH}.jsonl", make_rows(40, good=0.3, night=EIGHTEENTH))
+    settings = run_all(dataset(logs), [SIXTEENTH])
+    with monkeypatch.context() as patch:
+        patch.setattr("ragmetrics.pipeline.nightly.notify_channels", _die)
+        with pytest.raises(KeyboardInterrupt):
+            run_night(settings, SEVENTEENTH)
+    run_all(settings, [EIGHTEENTH, SEVENTEENTH])
+    assert len(slack_server.delivered) == len(said(slack_server, EIGHTEENTH)) == 1
+
+
 def test_a_late_night_that_died_after_its_message_was_queued_is_told_once(
     logs: Path, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
