@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from ragmetrics.cli.options import (
+    BY_DEFAULT,
     JsonFlag,
     SettingsFlag,
     StoreFlag,
@@ -72,7 +73,7 @@ def list_alerts(
     from ragmetrics.rules import silences
 
     files = _store(settings_here(settings), store)
-    book = load_alerts(files)
+    book = load_alerts(files, _remind_days(settings))
     batches = load_batches(files, date.max).waiting.values()
     waiting = [one.night for one in batches for _ in one.waiting]
     alerts = all_alerts(book, silences(files))
@@ -216,13 +217,19 @@ def _store(settings: Settings, store: str | None) -> Files:
     return files
 
 
+def _remind_days(path: Path | None) -> int | None:
+    """`remind_days` of the settings; None without a settings file: that of the newest night."""
+    given = path or BY_DEFAULT.exists()
+    return settings_here(path).alerts.remind_days if given else None
+
+
 def _find(settings: Path | None, store: str | None, key: str) -> tuple[Files, AlertStore, Alert]:
     """The alert that a key names, with its store and the states of all alerts."""
     from ragmetrics.delivery import all_alerts, find_alert, load_alerts
     from ragmetrics.rules import silences
 
     files = _store(settings_here(settings), store)
-    book = load_alerts(files)
+    book = load_alerts(files, _remind_days(settings))
     return files, book, find_alert(all_alerts(book, silences(files)), key)
 
 

@@ -25,7 +25,7 @@ from ragmetrics.delivery.renamed_alerts import under_keys_of_today
 from ragmetrics.delivery.state import advance_states, judge_findings, messages_of
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest, Silence, Told
-from ragmetrics.storage import Files, note_damage, outlines, require_record
+from ragmetrics.storage import Files, in_full, note_damage, outlines, require_record
 
 FOLDED_NIGHTS = 14
 """Newest nights that are folded. A rerun or a late run of an older night moves no state."""
@@ -37,10 +37,18 @@ REMIND_DAYS: int = AlertSettings.model_fields["remind_days"].default
 log = logging.getLogger(__name__)
 
 
-def load_alerts(files: Files, remind_days: int = REMIND_DAYS) -> AlertStore:
-    """The states of all alerts after the newest night."""
+def load_alerts(files: Files, remind_days: int | None = None) -> AlertStore:
+    """The states of all alerts after the newest night; None: by `remind_days` of its settings."""
     nights = outlines(files, last=EARLIER_NIGHTS)
-    return states_after(files, nights, load_batches(files, folded_from(nights)), remind_days)
+    days = remind_days or _remind_days_of(files, nights[-1:])
+    return states_after(files, nights, load_batches(files, folded_from(nights)), days)
+
+
+def _remind_days_of(files: Files, newest: Sequence[Manifest]) -> int:
+    """The `remind_days` with which a night ran; the default without a night."""
+    chosen = [one.settings.get("alerts") for one in in_full(files, newest)]
+    days = [one.get("remind_days") for one in chosen if isinstance(one, dict)]
+    return next((one for one in days if isinstance(one, int)), REMIND_DAYS)
 
 
 def newest_told(files: Files) -> date | None:

@@ -139,6 +139,27 @@ def test_an_acknowledged_alert_is_not_reminded_of(
     assert "Resolved" in slack_server.delivered[-1]["text"]
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_an_alert_that_nothing_checks_is_listed_as_long_as_the_settings_say(
+    run: Run, files: Files, tmp_path: Path, given: bool
+) -> None:
+    """By the settings; without a file of them, by those of the newest night: not by the default."""
+    tell(files, 1)
+    alerts(run, files, "ack", RECALL)
+    for number in range(2, 12):
+        others = found()[1:]
+        chosen = {} if given else {"alerts": {"remind_days": 30}}
+        manifest = published(files, night(number, findings=others, settings=chosen), 30)
+        assert RECALL in {one.key for one in manifest.findings}
+    path = tmp_path / "other.yaml"
+    path.write_text(yaml.safe_dump({"alerts": {"remind_days": 30}}))
+    words = ["--settings", str(path)] if given else []
+    assert listed(run, files, *words)[RECALL]["state"] == "firing"
+    assert alerts(run, files, "snooze", BILLING, "--days", "1", *words).code == 0
+    assert silences(files).keys() == {RECALL, BILLING}
+    assert alerts(run, files, "ack", RECALL, *words).code == 0
+
+
 def test_the_dashboard_says_who_acknowledged(run: Run, files: Files) -> None:
     """At once, on the newest night's page and on the overview; nothing of it acts as markup."""
     alerts(run, files, "ack", RECALL, "--by", "<b>Bob", "--note", "<script>x</script> \x1b[31m")
