@@ -68,7 +68,7 @@ def notify_channels(
     the current run of its night, sends nothing about it.
     """
     days = EARLIER_NIGHTS if manifest.alerts is None else FOLDED_NIGHTS
-    batches = load_batches(files, manifest.date - timedelta(days=days))
+    batches = load_batches(files, manifest.date - timedelta(days=days), manifest.date)
     reached = channels(settings.alerts, files)
     message, batch, gone = None, None, list(batches.stale)
     if not manifest.silent and is_current(files, manifest):

@@ -106,19 +106,25 @@ class Batches:
         }
 
 
-def load_batches(files: Files, since: date = date.min) -> Batches:
-    """The batches of a store; of the delivered ones those from a night on.
+def load_batches(files: Files, since: date = date.min, until: date = date.max) -> Batches:
+    """The batches of a store; of the delivered ones those of the nights `since` to `until`.
 
-    Other files are logged and ignored.
+    Other files are logged and ignored. A damaged delivered batch is as if it were not there.
     """
-    done = files.below(DELIVERED)
-    names = {_name(info) for info in done}
     queued = [info for info in files.below(FOLDER) if info.size]
-    stale = [info.path for info in queued if _name(info) in names]
+    names = {_name(info) for info in queued}
+    nights = (since.isoformat(), until.isoformat())
+    wanted = [
+        info
+        for info in files.below(DELIVERED)
+        if info.size and (_name(info) in names or nights[0] <= _name(info)[:10] <= nights[1])
+    ]
+    done = _read(files, wanted)
+    delivered = {path.rpartition("/")[2] for path in done}
+    stale = [info.path for info in queued if _name(info) in delivered]
     found = _read(files, [info for info in queued if info.path not in stale])
-    recent = [one for one in done if one.size and _name(one) >= since.isoformat()]
     ordered = dict(sorted(found.items(), key=lambda one: _order(one[1])))
-    return Batches(ordered, sorted(_read(files, recent).values(), key=_order), stale)
+    return Batches(ordered, sorted(done.values(), key=_order), stale)
 
 
 def queue_batch(files: Files, batch: MessageBatch) -> None:

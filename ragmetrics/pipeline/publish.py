@@ -119,7 +119,7 @@ def _manifest(
         settings.alerts.rules,
         outlines(files, before=manifest.date, last=NEEDED_NIGHTS, months=index),
     )
-    batches = load_batches(files, folded_from(past))
+    batches = load_batches(files, folded_from(past), manifest.date)
     manifest = _told_or_silent(files, manifest, batches, index, silent=silent)
     published = find_manifest(files, staged.ref)
     before = states_after(files, past, batches, settings.alerts.remind_days, manifest.date)

@@ -332,3 +332,43 @@ def test_a_rerun_that_dies_replaces_what_waits(
 def killed(*_: object, **__: object) -> None:
     """The machine goes away."""
     raise Killed
+
+
+def test_a_rerun_waits_beside_a_damaged_batch_that_was_delivered(
+    files: Files, slack_server: SlackServer
+) -> None:
+    """It has the same name. The rerun tells again, as what was told is not known; while Slack is
+    down, its message waits, and no run takes it for delivered.
+    """
+    told(files, bad())
+    (info,) = files.below(outbox.DELIVERED)
+    files.write(info.path, b"{broken")
+    slack_server.delivered.clear()
+    slack_server.fail("500")
+    told(files, bad())
+    assert waiting(files) == [FIRST]
+    slack_server.fail(None)
+    told(files, bad(1))
+    assert len(slack_server.delivered) == 1
+    assert files.below(outbox.FOLDER) == []
+    assert [one.night for one in load_batches(files).done] == [FIRST]
+
+
+def test_a_rerun_of_an_old_night_reads_no_newer_batches(
+    files: Files, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backfill of a year reads of each night what was told until then."""
+    for number in range(6):
+        told(files, bad(number) if number % 2 else night(number, findings=[finding(level="ok")]))
+    read: list[str] = []
+    really = Files.find
+
+    def noted(self: Files, path: str) -> Any:
+        read.append(path)
+        return really(self, path)
+
+    monkeypatch.setattr(Files, "find", noted)
+    notify_channels(SETTINGS, files, bad(1, silent=True, alerts={}))
+    assert [one for one in read if one.startswith(outbox.DELIVERED)] == [
+        f"{outbox.DELIVERED}/2026-11-11.0.json"
+    ]
