@@ -36,6 +36,7 @@ from .state_fold import (
     load_alerts as load_alerts,
     newest_told as newest_told,
     recorded as recorded,
+    recorded_silences as recorded_silences,
     states_after as states_after,
 )
 from .alert_list import (

@@ -16,7 +16,6 @@ from ragmetrics.comparison import (
 )
 from ragmetrics.config import Settings
 from ragmetrics.delivery import (
-    NO_SILENCES,
     AlertStore,
     Batches,
     as_if_told,
@@ -24,6 +23,7 @@ from ragmetrics.delivery import (
     judge_findings,
     load_batches,
     recorded,
+    recorded_silences,
     states_after,
     with_keys_of_today,
 )
@@ -133,7 +133,7 @@ def _manifest(
     manifest = with_people(settings, files, manifest, earlier, history.calibrations)
     night = _night(settings, files, history, manifest, scores, earlier, alerts)
     night = replace(night, history=past)
-    findings = _findings(settings, files, night, alerts)
+    findings = _findings(settings, files, night, alerts, superseded, published)
     manifest = manifest.model_copy(update={"metrics": with_movements(night)})
     return manifest.model_copy(
         update={
@@ -227,11 +227,19 @@ def _has_message(night: Manifest) -> bool:
 
 
 def _findings(
-    settings: Settings, files: Files, night: NightContext, alerts: AlertStore
+    settings: Settings,
+    files: Files,
+    night: NightContext,
+    alerts: AlertStore,
+    *replaced: Manifest | None,
 ) -> list[Finding]:
-    """The findings of the night, given the alert states; without transitions if silent."""
+    """The findings of the night, given the alert states; if silent without transitions, and with
+    the silences of the runs that it replaces: they say that a snooze was in force.
+    """
     today, manifest = evaluate_rules(settings.alerts, night), night.manifest
-    quiet = NO_SILENCES if manifest.silent else silences(files)
+    quiet = {} if manifest.silent else silences(files)
+    for one in replaced if manifest.silent else ():
+        quiet |= recorded_silences(one) if one else {}
     days = settings.alerts.remind_days
     _, findings = judge_findings(alerts, today, manifest.date, days, quiet)
     findings = explain_root_cause(night, findings)

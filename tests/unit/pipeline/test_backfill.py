@@ -21,7 +21,8 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.delivery import Delivery, load_batches
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError, StoreError
 from ragmetrics.pipeline import Backfill, BackfillShort, fill, nightly as night, run_backfill
-from ragmetrics.records import Manifest, Told
+from ragmetrics.records import Manifest, Silence, Told
+from ragmetrics.rules import silence
 from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import JudgeServer
@@ -165,6 +166,35 @@ def test_tonight_is_not_disturbed(tmp_path: Path, slack_server: SlackServer, ale
     assert told_of(settings) == before
     assert len(slack_server.received) == messages
     assert [one.date for one in manifests(settings)] == LOGGED
+
+
+def test_the_end_of_a_snooze_is_told_after_a_silent_repetition(
+    tmp_path: Path, slack_server: SlackServer
+) -> None:
+    """The last snoozed night is published anew: the next one still reports that it fires."""
+    rules = {"rules": [{"metric": "context_recall", "min": 0.8}]}
+    settings = dataset(write_logs(tmp_path, [0.5] * len(GOODS)), alerts=rules)
+    night.run_night(settings, DAYS[0])
+    (alert,) = (one for one in manifests(settings)[0].findings if one.state == "firing")
+    snoozed = Silence(key=alert.key, at=datetime.now(UTC), until=DAYS[3])
+    silence(open_store(settings), snoozed)
+    for day in DAYS[1:3]:
+        night.run_night(settings, day)
+    assert len(slack_server.delivered) == 1
+    run_backfill(settings, DAYS[2], DAYS[2], again=True)
+    assert manifests(settings)[2].silent
+    night.run_night(settings, DAYS[3])
+    assert [one["text"][:10] for one in slack_server.delivered[1:]] == ["🔔 Reminder"]
+
+
+def test_a_silent_night_reads_no_newer_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backfill of a year would read a year of them for each night."""
+    settings = dataset(write_logs(tmp_path))
+    night.run_night(settings, DAYS[-1])
+    monkeypatch.delattr("ragmetrics.pipeline.publish.later_nights")
+    assert run_backfill(settings, DAYS[0], DAYS[0]).dates("published") == [DAYS[0]]
 
 
 def test_what_is_done_is_kept(tmp_path: Path) -> None:
