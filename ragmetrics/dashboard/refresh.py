@@ -61,7 +61,7 @@ from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.errors import StoreError
 from ragmetrics.people import History, load_history
 from ragmetrics.records import Gate, Manifest, WhatIf
-from ragmetrics.rules import silences, with_silences
+from ragmetrics.rules import known_silences, with_silences
 from ragmetrics.scoring import load_scores
 from ragmetrics.storage import (
     FileInfo,
@@ -297,7 +297,7 @@ def _write(
 def _nights_now(files: Files, index: RunIndex, now: StoreSnapshot) -> list[Manifest]:
     """All nights in outline; the newest in full, with the silences that people have set since."""
     nights = outlines(files, months=index, runs=now.runs)
-    newest = [with_silences(one, silences(files)) for one in in_full(files, nights[-1:])]
+    newest = [with_silences(one, known_silences(files)) for one in in_full(files, nights[-1:])]
     hide = any(one.redacts for one in newest)
     return [redacted(night, hide or night.redacts) for night in (*nights[:-1], *newest)]
 

@@ -35,7 +35,7 @@ from ragmetrics.messages import (
     table,
 )
 from ragmetrics.records import Calibration, Drift, Gate, Manifest, MetricCalibration, Summary
-from ragmetrics.rules import silences, with_silences
+from ragmetrics.rules import known_silences, with_silences
 from ragmetrics.storage import Files, in_full, outlines, run_of
 from ragmetrics.text import NO_VALUE, clean
 
@@ -75,7 +75,7 @@ def night_summary(files: Files, day: date) -> bytes:
         raise InputError(f"{files.uri()}: there is no night {day}{newest}")
     last = in_full(files, outlines(files, last=1))
     hide = any(night.redacts for night in [found, *last])
-    shown = redacted(with_silences(found, silences(files)), hide)
+    shown = redacted(with_silences(found, known_silences(files)), hide)
     return summary_page(shown, _before(files, day))
 
 

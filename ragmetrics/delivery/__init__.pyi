@@ -66,6 +66,7 @@ from .notification_channels import (
 from .outbox import (
     Batches as Batches,
     MessageBatch as MessageBatch,
+    known_batches as known_batches,
     load_batches as load_batches,
     given_up as given_up,
     GIVEN_UP as GIVEN_UP,

@@ -28,7 +28,7 @@ from ragmetrics.delivery.outbox import (
     MessageBatch,
     Outbox,
     Waiting,
-    load_batches,
+    known_batches,
     queue_batch,
     remove_batches,
 )
@@ -39,7 +39,7 @@ from ragmetrics.delivery.timeouts import CHANNEL_TIMEOUT, with_timeout
 from ragmetrics.errors import RagmetricsError, StoreError
 from ragmetrics.messages import Message, compose
 from ragmetrics.records import Finding, Manifest, Told
-from ragmetrics.rules import silences
+from ragmetrics.rules import known_silences
 from ragmetrics.storage import Files, is_current, later_nights, outlines
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def notify_channels(
     the current run of its night, sends nothing about it.
     """
     days = EARLIER_NIGHTS if manifest.alerts is None else FOLDED_NIGHTS
-    batches = load_batches(files, manifest.date - timedelta(days=days), manifest.date)
+    batches = known_batches(files, manifest.date - timedelta(days=days), manifest.date)
     reached = channels(settings.alerts, files)
     message, batch, gone = None, None, list(batches.stale)
     if not manifest.silent and is_current(files, manifest):
@@ -128,7 +128,9 @@ def _changes(
     days = settings.alerts.remind_days
     before = _states_before(settings, files, batches, night)
     before = before.heard(batches.told_tonight(night.date))
-    after, findings = judge_findings(before, night.findings, night.date, days, silences(files))
+    after, findings = judge_findings(
+        before, night.findings, night.date, days, known_silences(files)
+    )
     told = messages_of(after, findings, night.run)
     return findings, [*told, *implied(after.heard(told), told, newer, days)]
 

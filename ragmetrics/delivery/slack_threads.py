@@ -6,19 +6,16 @@ the channel instead of its thread; no message is lost.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from ragmetrics.records import Record
-from ragmetrics.storage import Files
+from ragmetrics.storage import Files, find_record
 
 THREADS = "alerts/threads.json"
 _MOST = 2_000
 """Most alerts with a stored thread: the newest ones."""
-
-log = logging.getLogger(__name__)
 
 
 class Thread(Record):
@@ -36,12 +33,8 @@ class Threads(Record):
 
 def load_threads(files: Files) -> Threads:
     """The stored threads; empty where the file cannot be read, which is logged."""
-    data = files.find(THREADS)
-    try:
-        return Threads() if data is None else Threads.model_validate_json(data)
-    except ValidationError:
-        log.error("%s: not a record of threads, updates go to the channel", files.uri(THREADS))
-        return Threads()
+    problem = "not a record of threads, updates go to the channel"
+    return find_record(files, THREADS, Threads, problem) or Threads()
 
 
 def find_thread(files: Files, alerts: Sequence[str]) -> Thread | None:

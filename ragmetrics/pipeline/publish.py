@@ -21,7 +21,7 @@ from ragmetrics.delivery import (
     as_if_told,
     folded_from,
     judge_findings,
-    load_batches,
+    known_batches,
     recorded,
     recorded_silences,
     states_after,
@@ -40,7 +40,7 @@ from ragmetrics.rules import (
     explain_root_cause,
     find_unwatched_drops,
     for_later_nights,
-    silences,
+    known_silences,
     try_topic_changes,
     with_movements,
 )
@@ -119,7 +119,7 @@ def _manifest(
         settings.alerts.rules,
         outlines(files, before=manifest.date, last=NEEDED_NIGHTS, months=index),
     )
-    batches = load_batches(files, folded_from(past), manifest.date)
+    batches = known_batches(files, folded_from(past), manifest.date)
     manifest = _told_or_silent(files, manifest, batches, index, silent=silent)
     published = find_manifest(files, staged.ref)
     before = states_after(files, past, batches, settings.alerts.remind_days, manifest.date)
@@ -237,7 +237,7 @@ def _findings(
     the silences of the runs that it replaces: they say that a snooze was in force.
     """
     today, manifest = evaluate_rules(settings.alerts, night), night.manifest
-    quiet = {} if manifest.silent else silences(files)
+    quiet = {} if manifest.silent else known_silences(files)
     for one in replaced if manifest.silent else ():
         quiet |= recorded_silences(one) if one else {}
     days = settings.alerts.remind_days

@@ -10,6 +10,7 @@ from .rules import (
 )
 from .silence_store import (
     silence as silence,
+    known_silences as known_silences,
     silences as silences,
     remove_expired_silences as remove_expired_silences,
     unsilence as unsilence,

@@ -1,16 +1,17 @@
 """The silences of alerts: one file each, `alerts/silences/2026-11-20T071502.104233Z.ID.json`.
 
-Commands write and remove silences, nights read them and remove expired ones. The newest silence of
-an alert counts.
+Commands write silences and remove those that are expired. Nights read them, and move that of an
+alert whose key has changed. The newest silence of an alert counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date
+from functools import partial
 
 from ragmetrics.records import AlertState, Finding, Manifest, Severity, Silence, alert_id
-from ragmetrics.storage import Files, find_record, remove_file
+from ragmetrics.storage import Files, find_record, remove_file, unless_refused
 
 FOLDER = "alerts/silences"
 
@@ -21,6 +22,11 @@ def silences(files: Files) -> dict[str, Silence]:
     Other files are logged and ignored. Raises StoreError where the store cannot be read.
     """
     return _newest(one for _, one in _found(files))
+
+
+def known_silences(files: Files) -> dict[str, Silence]:
+    """Like `silences`, for a night: it has none where the store refuses to list them."""
+    return unless_refused(partial(silences, files), {}, "no alert counts as silenced")
 
 
 def silence(files: Files, one: Silence) -> None:

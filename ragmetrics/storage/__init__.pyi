@@ -69,6 +69,7 @@ from .unpacking import (
 from .damage import (
     collecting_damage as collecting_damage,
     note_damage as note_damage,
+    unless_refused as unless_refused,
 )
 from .json_records import (
     find_record as find_record,

@@ -7,10 +7,16 @@ found                                   ["s3://b/store/topics/model-2026-11-19.j
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
+from ragmetrics.errors import StoreError
+
+_Read = TypeVar("_Read")
+log = logging.getLogger(__name__)
 _collected: ContextVar[list[str] | None] = ContextVar("damage", default=None)
 
 
@@ -30,3 +36,18 @@ def note_damage(text: str) -> None:
     found = _collected.get()
     if found is not None and text not in found:
         found.append(text)
+
+
+def unless_refused(read: Callable[[], _Read], otherwise: _Read, consequence: str) -> _Read:
+    """What is read; `otherwise` where the store refuses it, which is logged and noted.
+
+    Raises StoreError for a store that is down.
+    """
+    try:
+        return read()
+    except StoreError as error:
+        if error.transient:
+            raise
+        log.error("%s: %s", error, consequence)
+        note_damage(f"{error}: {consequence}")
+        return otherwise

@@ -7,11 +7,11 @@ from ragmetrics.delivery import (
     Batches,
     folded_from,
     judge_findings,
-    load_batches,
+    known_batches,
     states_after,
 )
 from ragmetrics.records import Manifest
-from ragmetrics.rules import silences
+from ragmetrics.rules import known_silences
 from ragmetrics.storage import Files, outlines, save_manifest
 
 
@@ -25,7 +25,7 @@ def published(files: Files, manifest: Manifest, remind_days: int = 7) -> Manifes
     """The manifest of a night with its states, stored."""
     before, batches = _before(files, manifest, remind_days)
     states, day = before.heard(batches.told_tonight(manifest.date)), manifest.date
-    _, found = judge_findings(states, manifest.findings, day, remind_days, silences(files))
+    _, found = judge_findings(states, manifest.findings, day, remind_days, known_silences(files))
     if manifest.silent:
         found = [one.model_copy(update={"transition": None}) for one in found]
     manifest = manifest.model_copy(update={"findings": found, "alerts": before.snapshot})
@@ -35,5 +35,5 @@ def published(files: Files, manifest: Manifest, remind_days: int = 7) -> Manifes
 
 def _before(files: Files, manifest: Manifest, remind_days: int) -> tuple[AlertStore, Batches]:
     past = outlines(files, before=manifest.date)
-    batches = load_batches(files, folded_from(past))
+    batches = known_batches(files, folded_from(past), manifest.date)
     return states_after(files, past, batches, remind_days, manifest.date), batches

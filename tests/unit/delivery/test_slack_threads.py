@@ -246,3 +246,20 @@ def test_a_store_that_is_down_keeps_no_build_untold(
     assert notify_failed_gate(broken, "build: not there", "{}", "e-1").told
     assert "got no verdict" in slack.posted[0]["text"]
     assert "may be sent twice" in caplog.text
+
+
+def test_threads_that_may_not_be_read_keep_no_update_back(
+    files: Files, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bucket that may not be listed refuses a file that is not there: it goes to the channel."""
+    told(files, of(0, recall="breach"))
+    really = Files.find
+
+    def refused(self: Files, path: str) -> bytes | None:
+        if path == THREADS:
+            raise StoreError(f"reading {path}: access denied (403)")
+        return really(self, path)
+
+    monkeypatch.setattr(Files, "find", refused)
+    assert told(files, of(1, recall="ok")).errors == ()
+    assert [thread for _, thread, _ in told_in(slack)] == [None, None]

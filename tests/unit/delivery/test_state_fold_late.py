@@ -11,9 +11,10 @@ import pytest
 
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.delivery import delivery, load_alerts, load_batches
+from ragmetrics.errors import StoreError
 from ragmetrics.pipeline import CoverageShort, run_backfill, run_night
 from ragmetrics.records import AlertState
-from ragmetrics.storage import open_store
+from ragmetrics.storage import FileInfo, Files, open_store
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
 
@@ -198,4 +199,29 @@ def test_a_late_night_whose_alert_still_fires_tells_of_both(
     firing = [one for one in states(settings).values() if one.state == "firing"]
     assert {one.since for one in firing} == {BAD}
     run_night(settings, NINETEENTH)
+    assert "🟢 Resolved" in slack_server.delivered[-1]["text"]
+
+
+def test_a_refused_listing_of_the_alerts_keeps_nobody_from_being_told(
+    logs: Path, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a policy of a bucket. What was told is not known, so it is told again; the night has
+    its pages and names the folder.
+    """
+    settings = run_all(dataset(logs), [SIXTEENTH, SEVENTEENTH])
+    really = Files.below
+
+    def refused(self: Files, folder: str = "") -> list[FileInfo]:
+        if folder.startswith("alerts"):
+            raise StoreError(f"listing {folder}: access denied (403)")
+        return really(self, folder)
+
+    with monkeypatch.context() as policy:
+        policy.setattr(Files, "below", refused)
+        run_night(settings, SEVENTEENTH)
+    assert len(said(slack_server, BAD)) == 2
+    page = open_store(settings).read(f"dashboard/{BAD}/index.html").decode()
+    assert "listing alerts/outbox: access denied (403): messages may be sent twice" in page
+    assert "no alert counts as silenced" in page
+    run_night(settings, EIGHTEENTH)
     assert "🟢 Resolved" in slack_server.delivered[-1]["text"]
