@@ -6,7 +6,6 @@ other judges of the panel continue.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -14,8 +13,9 @@ from collections.abc import Sequence
 from pydantic import SecretStr
 
 from ragmetrics.config import JUDGES, JudgeSettings, Settings, api_key
-from ragmetrics.errors import JudgeError, JudgeRefused, RagmetricsError
+from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Embedder, Judge, JudgeParts, KnowsLayout, Reply, only_of
+from ragmetrics.judges.foreign_judge import UnmadeJudge, make_foreign
 from ragmetrics.judges.learned_judge import CODE_VERSION, LearnedJudge
 from ragmetrics.judges.local import (
     MODEL as LOCAL_MODEL,
@@ -28,9 +28,7 @@ from ragmetrics.judges.transport import find_access
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.records import Ask, LearnedModel, Lexicon, Vector
 from ragmetrics.storage import Files, newest_learned, open_store
-from ragmetrics.text import shorten
 
-log = logging.getLogger(__name__)
 _NO_KEY = SecretStr("none")  # of judges that send no request
 
 
@@ -72,11 +70,13 @@ def names_of(judges: Sequence[Judge]) -> list[str]:
 
 
 def make_member(judge: JudgeSettings, corpus: Corpus, files: Files | None = None) -> Judge:
-    """One judge of a panel; an UnavailableJudge if it lacks its key."""
+    """One judge of a panel; an UnavailableJudge if it lacks its key, or if one of another package
+    cannot be made.
+    """
     try:
         return make_judge(judge, corpus, files)
     except JudgeRefused as error:
-        if not judge.remote:
+        if not (judge.remote or _is_foreign(judge)):
             raise
         return UnavailableJudge(_never_asked(judge, files), error)
 
@@ -91,20 +91,26 @@ def make_judge(judge: JudgeSettings, corpus: Corpus, files: Files | None = None)
 
 
 def _made(judge: JudgeSettings, parts: JudgeParts) -> Judge:
-    if judge.kind.name in JUDGES.bundled_names:
-        made: Judge = judge.kind.make(judge, parts)
-        return made
-    try:
-        return ForeignJudge(judge.kind.make(judge, parts))
-    except RagmetricsError:
-        raise
-    except Exception as error:
-        raise JudgeRefused(f"the judge {judge.name} failed: {shorten(repr(error))}") from error
+    if _is_foreign(judge):
+        return make_foreign(judge, parts)
+    made: Judge = judge.kind.make(judge, parts)
+    return made
 
 
 def _never_asked(judge: JudgeSettings, files: Files | None = None) -> Judge:
-    """A judge that is made without its key, for its name and its fingerprint."""
-    return _made(judge, JudgeParts(Corpus(), files, _NO_KEY))
+    """A judge that is made without its key, for its name and its fingerprint. One of another
+    package that cannot be made has only a name.
+    """
+    try:
+        return _made(judge, JudgeParts(Corpus(), files, _NO_KEY))
+    except JudgeRefused:
+        if not _is_foreign(judge):
+            raise
+        return UnmadeJudge(judge.name)
+
+
+def _is_foreign(judge: JudgeSettings) -> bool:
+    return judge.kind.name not in JUDGES.bundled_names
 
 
 def layout_of(chosen: JudgeSettings, made: Judge | None = None) -> RowFirst | None:
@@ -167,40 +173,6 @@ def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
             raise
         never_asked = OpenAIEmbedder(find_access(judge, base_url, _NO_KEY), model, judge)
         return UnavailableEmbedder(never_asked, error)
-
-
-class ForeignJudge:
-    """A judge of another package: whatever its code raises costs only the request."""
-
-    def __init__(self, judge: Judge) -> None:
-        self.name, self.note = judge.name, judge.note
-        self.fingerprint, self.cacheable = judge.fingerprint, judge.cacheable
-        self.concurrency, self.only = judge.concurrency, only_of(judge)
-        self._judge = judge
-
-    async def reply(self, request: Ask, attempt: int) -> Reply:
-        """Its reply. Raises JudgeError in place of any other error."""
-        try:
-            reply = await self._judge.reply(request, attempt)
-        except JudgeError:
-            raise
-        except Exception as error:
-            raise JudgeError(f"the judge {self.name} failed: {shorten(repr(error))}") from error
-        if not isinstance(reply, Reply):
-            raise JudgeError(f"the judge {self.name} gave {type(reply).__name__} and no Reply")
-        return reply
-
-    def evidence(self, request: Ask) -> Sequence[float] | None:
-        """Its confidence in each item of the verdict; None where its code fails."""
-        try:
-            return self._judge.evidence(request)
-        except Exception as error:
-            log.warning("the evidence of the judge %s failed: %r", self.name, error)
-            return None
-
-    async def close(self) -> None:
-        """Close its connections."""
-        await self._judge.close()
 
 
 class UnavailableJudge:

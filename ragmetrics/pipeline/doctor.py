@@ -32,6 +32,7 @@ from ragmetrics.judges import (
     Corpus,
     Embedder,
     check_judges,
+    expect_some,
     files_for,
     make_embedder,
     make_member,
@@ -331,6 +332,7 @@ def _judge(settings: Settings, judge: JudgeSettings, ask: bool) -> str:
         row_first = judge.begins_with_row
         return f"{found}; prompts begin with the row (prompt_layout)" if row_first else found
     made = make_member(judge, Corpus(), files_for(settings, judge, None))
+    expect_some([made])
     return f"{made.name} runs on this machine"
 
 

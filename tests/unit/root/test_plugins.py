@@ -1,4 +1,6 @@
-"""Plugins of other packages: one that is broken costs only itself, whatever its kind."""
+"""Plugins of other packages: one that is broken costs only itself. A judge that cannot be loaded
+refuses the settings that name it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import pytest
 
 from ragmetrics.config import JUDGES, TARGETS, is_lexical, judge_kind, make_settings
 from ragmetrics.delivery import target_problems
-from ragmetrics.errors import InputError, SettingsError
+from ragmetrics.errors import InputError, JudgeRefused, SettingsError
 from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.pipeline import evaluate
 from ragmetrics.records import LogRow, Rejected
@@ -43,6 +45,9 @@ house = TargetKind("house", House, None, {"street": "High Street"})
 '''
 
 JUDGE = '''"""A judge that likes everything."""
+import asyncio
+import threading
+
 from ragmetrics import JudgeKind, JudgeSettings, Reply
 
 
@@ -71,6 +76,7 @@ class House:
 
 house = JudgeKind("house", lambda judge, parts: House(judge.mood), HouseSettings, sample={})
 '''
+GOOD_REPLY = "return Reply(text='{\"grade\": 2}')"
 
 
 @pytest.fixture
@@ -158,14 +164,69 @@ def test_a_judge_that_cannot_be_loaded_is_not_lexical(install: Callable[..., Non
     assert not is_lexical("house")
 
 
-def test_a_judge_that_raises_costs_its_rows(install: Callable[..., None]) -> None:
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("return 1 / 0", "ZeroDivisionError"),
+        ("return None", "gave NoneType and no Reply"),
+        ("return Reply(text=None)", "gave a malformed Reply: text: should be"),
+        ("return Reply(text='x', prompt_tokens=None)", "malformed Reply: prompt_tokens: should be"),
+        ("await asyncio.Event().wait()", "gave no reply in 0.2 s"),
+        ("raise asyncio.CancelledError", "cancelled its request"),
+        ("raise SystemExit(1)", "SystemExit"),
+    ],
+)
+def test_a_judge_that_fails_costs_its_rows(
+    install: Callable[..., None], reply: str, reason: str
+) -> None:
     """They have no verdict, with the reason; the run ends as with any judge that fails."""
-    source = JUDGE.replace("return Reply(text='{\"grade\": 2}')", "return 1 / 0")
-    assert source != JUDGE
-    install(JUDGES.group, "house", source, "house")
-    result = evaluate(make_rows(3), ["context_relevance"], "house")
+    _install_judge(install, GOOD_REPLY, reply)
+    settings = make_settings({"judge": {"name": "house", "deadline_seconds": 0.2}, "shards": 1})
+    result = evaluate(make_rows(3), ["context_relevance"], settings=settings)
     (summary,) = result.manifest.metrics
     assert summary.status == {"judge_failed": 3}
+    assert reason in next(iter(summary.unanswered))
+
+
+@pytest.mark.parametrize("close", ["1 / 0", "await asyncio.Event().wait()"])
+def test_a_judge_that_does_not_close_ends_no_run(
+    install: Callable[..., None], caplog: pytest.LogCaptureFixture, close: str
+) -> None:
+    """Its rows are scored then; a warning says what went wrong."""
+    _install_judge(install, "pass", close)
+    settings = make_settings({"judge": {"name": "house", "deadline_seconds": 0.2}, "shards": 1})
+    result = evaluate(make_rows(3), ["context_relevance"], settings=settings)
+    assert result.manifest.metrics[0].scored == 3
+    assert "the judge house cannot be closed" in caplog.text
+
+
+@pytest.mark.parametrize("remote", ["", ", remote=True"])
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [("1 / 0", "ZeroDivisionError"), ("threading.Event().wait()", "took over 0.2 s")],
+)
+def test_a_judge_that_cannot_be_made_costs_itself(
+    install: Callable[..., None], make: str, reason: str, remote: str
+) -> None:
+    """The others of a panel judge; alone it is refused with the reason."""
+    _install_judge(install, "House(judge.mood)", make, "sample={}", f"sample={{}}{remote}")
+    house = {"name": "house", "deadline_seconds": 0.2}
+    panel = make_settings({"judges": [house, "embedded"], "shards": 1})
+    result = evaluate(make_rows(3), ["context_relevance"], settings=panel)
+    (summary,) = result.manifest.metrics
+    assert summary.scored == 3
+    assert any(reason in problem for problem in result.manifest.problems)
+    with pytest.raises(JudgeRefused, match=reason):
+        evaluate(make_rows(3), ["context_relevance"], settings=make_settings({"judge": house}))
+
+
+def _install_judge(install: Callable[..., None], *parts: str) -> None:
+    """Install the judge of a house with pairs of an old and a new part of its source."""
+    source = JUDGE
+    for old, new in zip(parts[::2], parts[1::2], strict=True):
+        assert old in source
+        source = source.replace(old, new)
+    install(JUDGES.group, "house", source, "house")
 
 
 def test_a_preset_that_raises_costs_its_records(
