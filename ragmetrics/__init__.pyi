@@ -36,6 +36,7 @@ from .records import Ask as Ask
 from .config import SettingsModel as SettingsModel
 from .delivery import TargetKind as TargetKind, TargetClient as TargetClient
 from .delivery import EvaluationResult as EvaluationResult, Outcome as Outcome
+from .delivery import TargetError as TargetError, BatchRefused as BatchRefused
 
 # Run the steps of the product in a flow of one's own.
 from .pipeline import run_night as run_night, NightResult as NightResult

@@ -221,11 +221,11 @@ def check_target(kind: TargetKind) -> None:
             _hold(error.transient is (status == 503), f"{status} is transient only if it is 503")
 
 
-def check_channel(kind: ChannelKind) -> None:
+def check_channel(kind: ChannelKind, **keys: Any) -> None:
     """Raise AssertionError unless a channel confirms nothing that its service did not, tells what a
-    repetition may change, and shows nothing of the address.
+    repetition may change, and shows nothing of the address. `keys` are further keys of its entry.
     """
-    settings = kind.settings.model_validate({"kind": kind.name, "url_env": "TEAM_URL"})
+    settings = kind.settings.model_validate({"kind": kind.name, "url_env": "TEAM_URL", **keys})
     _hold("secret" in kind.sample, "the address of its sample has `secret` in its path")
     for status in (401, 503):
         with _server(status, b"", []) as url:
@@ -348,9 +348,11 @@ def _server(status: int, body: bytes, secrets: Sequence[str]) -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def _load(*_: object) -> NoReturn:

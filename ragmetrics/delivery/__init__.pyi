@@ -59,6 +59,7 @@ from .message_samples import (
 )
 from .channel import (
     ChannelKind as ChannelKind,
+    ChannelSettings as ChannelSettings,
 )
 from .notification_channels import (
     channels as channels,
@@ -88,6 +89,7 @@ from .write_back.evaluation_results import (
     EvaluationResult as EvaluationResult,
 )
 from .write_back.target import (
+    BatchRefused as BatchRefused,
     Outcome as Outcome,
     TargetError as TargetError,
     TargetKind as TargetKind,

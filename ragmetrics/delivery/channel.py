@@ -29,3 +29,6 @@ class ChannelKind:
     """An address that can be used, with `{host}` for a server's host and port."""
     settings: type[ChannelSettings] = ChannelSettings
     """The entry of `alerts: channels`, where it has more keys."""
+
+
+__all__ = ["ChannelKind", "ChannelSettings"]

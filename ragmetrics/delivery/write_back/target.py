@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +14,7 @@ from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.text import shorten
 
+log = logging.getLogger(__name__)
 Done = TypeVar("Done")
 
 
@@ -79,7 +81,7 @@ class ForeignTarget:
     def __init__(self, name: str, make: Callable[[], Target]) -> None:
         self.name = name
         self._target = self._run(make)
-        self.key, self.documents = self._target.key, self._target.documents
+        self.key, self.documents = self._run(lambda: (self._target.key, self._target.documents))
 
     def unfit(self, result: EvaluationResult) -> str:
         """Why a result cannot be sent there; empty if it can."""
@@ -87,11 +89,17 @@ class ForeignTarget:
 
     def send(self, batch: Sequence[EvaluationResult]) -> Outcome:
         """Send a batch. Raises TargetError in place of any other error than BatchRefused."""
-        return self._run(partial(self._target.send, batch))
+        outcome = self._run(partial(self._target.send, batch))
+        if not isinstance(outcome, Outcome):
+            raise TargetError(f"the target {self.name} gave {type(outcome).__name__}, no Outcome")
+        return outcome
 
     def close(self) -> None:
-        """Close the connections."""
-        self._run(self._target.close)
+        """Close the connections; where that fails, a warning says so."""
+        try:
+            self._target.close()
+        except Exception as error:
+            log.warning("the target %s cannot be closed: %r", self.name, error)
 
     def _run(self, work: Callable[[], Done]) -> Done:
         try:

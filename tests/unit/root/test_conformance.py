@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
-from ragmetrics.config import CHANNELS, JUDGES, PRESETS, TARGETS
+from ragmetrics.config import CHANNELS, JUDGES, PRESETS, TARGETS, ChannelSettings
+from ragmetrics.delivery import ChannelKind
 from ragmetrics.metrics import METRICS
 from ragmetrics.rules import CHECKS
 from ragmetrics.testing import (
@@ -56,3 +59,23 @@ def test_judges(name: str) -> None:
 def test_channels(name: str) -> None:
     """A channel is one file, which confirms only what its service did."""
     check_channel(CHANNELS.find(name))
+
+
+def _confirms(*_: object) -> None:
+    """A channel that does not look whether its message arrived."""
+
+
+class _Room(ChannelSettings):
+    """A channel with a key that its entry needs."""
+
+    room: str
+
+
+@pytest.mark.process
+def test_a_check_that_fails_leaves_no_server() -> None:
+    """Its thread would use a core until the tests end. The channel's settings are given."""
+    kind = ChannelKind("house", _confirms, lambda *_: "", "http://{host}/secret", _Room)
+    before = threading.active_count()
+    with pytest.raises(AssertionError, match="an error of the service is no confirmation"):
+        check_channel(kind, room="12")
+    assert threading.active_count() == before

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ragmetrics.config import JUDGES, TARGETS, is_lexical, judge_kind, make_settings
 from ragmetrics.delivery import target_problems
+from ragmetrics.delivery.write_back.target import ForeignTarget, TargetError
 from ragmetrics.errors import InputError, JudgeRefused, SettingsError
 from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.pipeline import evaluate
@@ -247,3 +250,24 @@ def test_a_target_that_raises_waits(install: Callable[..., None]) -> None:
     settings = make_settings({"write_back": {"house": {"street": "x"}}})
     (problem,) = target_problems(settings, {}).values()
     assert problem.startswith("the target house failed: TypeError")
+
+
+def test_a_target_that_is_none_waits(install: Callable[..., None]) -> None:
+    """`make` forgot to return it."""
+    source = TARGET.replace("House, None,", "House, lambda *_: None,")
+    install(TARGETS.group, "house", source, "house")
+    settings = make_settings({"write_back": {"house": {"street": "x"}}})
+    (problem,) = target_problems(settings, {}).values()
+    assert problem.startswith("the target house failed: AttributeError")
+
+
+def test_a_target_without_outcome_confirms_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """And one that does not close ends no run."""
+    made: Any = SimpleNamespace(
+        key="house-1", documents=False, send=lambda batch: None, close=lambda: 1 / 0
+    )
+    target = ForeignTarget("house", lambda: made)
+    with pytest.raises(TargetError, match="the target house gave NoneType, no Outcome"):
+        target.send([])
+    target.close()
+    assert "the target house cannot be closed: ZeroDivisionError" in caplog.text
