@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -249,7 +250,24 @@ def judge_settings(value: object) -> object:
         if key not in own and value.get(key) is not None:
             raise ValueError(f"{key}: has an effect on the judge {owner} only")
     unused = {key for key, _ in others if key not in own}
-    return model.model_validate({key: value[key] for key in value if key not in unused})
+    return model.model_validate(
+        {key: _from_json(key, value[key], model) for key in value if key not in unused}
+    )
+
+
+def _from_json(key: str, value: object, model: type[JudgeSettings]) -> object:
+    """The value of a key; that of an environment variable is JSON where the kind has the key alone,
+    and it is no text.
+    """
+    own = {one.alias or name: one for name, one in model.model_fields.items()}
+    if key in JudgeSettings.model_fields or not (isinstance(value, str) and key in own):
+        return value
+    if value[:1] not in ("[", "{") or str in (own[key].annotation, *get_args(own[key].annotation)):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 JudgeChoice = Annotated[SerializeAsAny[JudgeSettings], BeforeValidator(judge_settings)]

@@ -7,6 +7,7 @@ sections have modules of their own.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from datetime import timedelta
@@ -36,7 +37,7 @@ from ragmetrics.config.judge import (
 from ragmetrics.config.nights import ZoneName, check_template
 from ragmetrics.config.presets import PresetName
 from ragmetrics.config.prometheus import PushSettings
-from ragmetrics.config.retired import without_retired
+from ragmetrics.config.retired import retired_variables, without_retired
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.runner import RunnerSettings
 from ragmetrics.config.sampling import SampleSettings
@@ -90,7 +91,7 @@ class Settings(BaseSettings):
         env_prefix="RAGMETRICS_",
         env_nested_delimiter="__",
     )
-    _retired: ClassVar[Mapping[str, str]] = {
+    retired: ClassVar[Mapping[str, str]] = {
         "fuse": "with `prompt_layout: row_first`, requests begin with the row, which the endpoint "
         "caches; it costs less too, and its verdicts do not influence each other"
     }
@@ -177,7 +178,7 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _without_retired(cls, values: object) -> object:
-        return without_retired(values, cls._retired)
+        return without_retired(values, cls.retired)
 
     @field_validator("logs")
     @classmethod
@@ -321,8 +322,9 @@ def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settin
         for name in ("judge", "embeddings", "runner")
         if name in values
     }
+    removed = retired_variables(Settings.retired, os.environ)
     try:
-        return Settings(**{**values, **named})
+        return Settings(**{**removed, **values, **named})
     except ValidationError as error:
         raise SettingsError(f"{origin}: {explain_settings_error(error, Settings)}") from None
     except UnreadVariable as error:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -87,19 +87,13 @@ class ForeignJudge:
             log.warning("the judge %s cannot be closed: %r", self.name, error)
 
 
-@dataclass
 class UnmadeJudge:
     """In place of a judge that cannot be made: nothing of it is known but its name."""
 
-    name: str
-    note: str = ""
-    cacheable: bool = False
-    concurrency: int = 1
-
-    @property
-    def fingerprint(self) -> str:
-        """That of no judge that can be made."""
-        return fingerprint("unmade", self.name)
+    def __init__(self, name: str) -> None:
+        self.name, self.note = name, ""
+        self.fingerprint, self.cacheable = fingerprint("unmade", name), False
+        self.concurrency = 1
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """Raises JudgeRefused."""
@@ -134,7 +128,7 @@ async def _awaited(work: Awaitable[Result], seconds: float) -> Result:
     return task.result()
 
 
-async def _without_exit(work: Awaitable[Any]) -> Any:
+async def _without_exit(work: Awaitable[Result]) -> Result:
     try:
         return await work
     except SystemExit as error:

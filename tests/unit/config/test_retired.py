@@ -22,6 +22,16 @@ def test_a_removed_key_is_read_with_a_warning(
     assert load_settings(file) == settings
 
 
+def test_a_removed_variable_is_read_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As the key of a file is."""
+    monkeypatch.setenv("RAGMETRICS_FUSE", "row")
+    make_settings({})
+    (line,) = caplog.messages
+    assert "`fuse` was removed" in line
+
+
 def test_a_removed_key_without_a_value_is_read_in_silence(caplog: pytest.LogCaptureFixture) -> None:
     """`fuse: null` was the default."""
     make_settings({"fuse": None})

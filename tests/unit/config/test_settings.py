@@ -139,6 +139,19 @@ def test_the_environment_adds_to_a_name(
     assert (chosen.name, chosen.model) == ("openai", "local-model")
 
 
+def test_the_environment_has_keys_of_single_judges_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As all keys that are no text."""
+    monkeypatch.setenv("RAGMETRICS_JUDGE__THRESHOLDS", "[0.2, 0.6]")
+    judge = load(tmp_path, "judge: {name: rerank, base_url: http://127.0.0.1:9}").judge
+    assert judge.model_dump()["thresholds"] == (0.2, 0.6)
+    monkeypatch.delenv("RAGMETRICS_JUDGE__THRESHOLDS")
+    monkeypatch.setenv("RAGMETRICS_JUDGE__FROM", '{"name": "openai", "model": "gpt-x"}')
+    teacher = load(tmp_path, "judge: learned").judge.teacher
+    assert teacher and (teacher.name, teacher.model) == ("openai", "gpt-x")
+
+
 def test_settings_do_not_change() -> None:
     """Settings are built at the edge and passed down; nobody changes them on the way."""
     with pytest.raises(ValueError, match="frozen"):
