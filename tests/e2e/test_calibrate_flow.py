@@ -75,7 +75,7 @@ def test_sets_of_the_settings_are_calibrated_kept_and_shown(
         Artifact.aget(key="ragmetrics-towers-calibration")
     )  # `get` leaves its client open
     assert artifact is not None
-    assert "| towers | openai:fake | context_recall |" in str(artifact.data)
+    assert "| towers | openai:fake | context\\_recall |" in str(artifact.data)
     assert "https://dash.example/calibration.html" in str(artifact.data)
 
 

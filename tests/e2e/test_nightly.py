@@ -294,5 +294,5 @@ def test_the_night_is_summarised_in_a_prefect_artifact(
     # `get` leaves its client open.
     artifact = asyncio.run(Artifact.aget(key="ragmetrics-towers-2"))
     assert artifact is not None
-    assert "context_recall" in str(artifact.data)
+    assert "context\\_recall" in str(artifact.data)
     assert f"https://dash.example/towers/{NIGHT}/index.html" in str(artifact.data)

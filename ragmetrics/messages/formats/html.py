@@ -10,6 +10,8 @@ from ragmetrics.messages.blocks import Table, Text
 from ragmetrics.messages.text_format import TextFormat
 
 _TABLE = '<table cellpadding="6" rules="rows" style="border-collapse:collapse;text-align:left">'
+_NAMES = ' style="overflow-wrap:anywhere"'
+"""A long name breaks, so that a narrow screen shows all columns."""
 
 
 class Html(TextFormat):
@@ -48,7 +50,7 @@ class Html(TextFormat):
         yield f"{_TABLE}<tr>{head}</tr>{rows}</table>"
 
     def _cell(self, tag: str, at: int, text: Text, block: Table) -> str:
-        align = "" if at in block.names else ' align="right"'
+        align = _NAMES if at in block.names else ' align="right"'
         scope = ' scope="col"' if tag == "th" else ""
         return f"<{tag}{scope}{align}>{self.line(text)}</{tag}>"
 

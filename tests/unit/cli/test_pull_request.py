@@ -175,7 +175,7 @@ def test_a_gate_is_shown_by_its_verdict(run: Run, github: CodeHost, tmp_path: Pa
     assert ended.code == 1, ended.err
     body = github.comments[0]["body"]
     assert (tmp_path / "r.md").read_text("utf-8") in body
-    assert "❌ Gate: hold" in body
+    assert "❌ Index build <code>b2</code> compared with <code>b1</code>: hold" in body
     assert "Questions that fell most" in body
     assert github.checks[0]["output"]["title"] == "Index build b2 against b1: hold"
 
