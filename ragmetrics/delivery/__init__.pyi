@@ -20,7 +20,6 @@ from .gate_notifications import (
 from .state import (
     advance_states as advance_states,
     judge_findings as judge_findings,
-    NO_SILENCES as NO_SILENCES,
 )
 from .delivery import (
     Delivery as Delivery,
