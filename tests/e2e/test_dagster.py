@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,16 @@ def run_job(home: Path, settings: Path) -> subprocess.CompletedProcess[str]:
     return dagster(home).run(*shlex.split(line)[1:])
 
 
+def finished_steps(home: Path) -> set[str]:
+    """The steps that Dagster's own record of the run counts as done."""
+    [record] = (home / "history" / "runs").glob("*-*.db")
+    with closing(sqlite3.connect(record)) as database:
+        rows = database.execute(
+            "SELECT step_key FROM event_logs WHERE dagster_event_type = 'STEP_SUCCESS'"
+        ).fetchall()
+    return {step for (step,) in rows}
+
+
 def test_the_job_gives_what_run_night_gives(tmp_path: Path) -> None:
     """The night on which the alert fires: manifest, alert states and pages are equal, with one
     mapped op for each part of the scoring.
@@ -47,7 +59,7 @@ def test_the_job_gives_what_run_night_gives(tmp_path: Path) -> None:
     run_night(settings, NIGHTS[0])
     done = run_job(tmp_path, file)
     assert done.returncode == 0, done.stdout
-    assert 'Finished execution of step "score[1]"' in done.stdout
+    assert {"score[0]", "score[1]"} <= finished_steps(tmp_path), done.stdout
     assert results(Path(settings.store)) == expected
 
 

@@ -95,15 +95,17 @@ class SlackServer:
         self.api = ""
         self.retry_after = "0"
         """Seconds that a 429 asks for."""
+        self._about = ""
         self._failures: list[Failure] = []
         self._always: Failure | None = None
         self._stopped = threading.Event()
 
-    def fail(self, how: Failure | None, times: int | None = None) -> None:
+    def fail(self, how: Failure | None, times: int | None = None, about: str = "") -> None:
         """Fail the next posts: so many `times`, or until told otherwise (`None`: be well).
 
-        `blocks`: those that have any.
+        `blocks`: those that have any. Messages that do not hold the text `about` are taken.
         """
+        self._about = about
         self._always = how if times is None else None
         self._failures = [how] * times if how and times else []
 
@@ -134,6 +136,8 @@ class SlackServer:
         return _OK
 
     def _failure_of(self, message: dict[str, Any]) -> Failure | None:
+        if self._about not in json.dumps(message):
+            return None
         failure = self._failures.pop(0) if self._failures else self._always
         if failure == "hang":
             self._stopped.wait()

@@ -186,7 +186,7 @@ def test_a_failure_that_the_run_told_itself_is_not_told_again(
 
 def test_slack_down_for_a_moment_loses_no_message(live: Live, slack: SlackServer) -> None:
     """The server posts again what Slack answered with a 500, and stops when it has got through."""
-    slack.fail("500", times=2)
+    slack.fail("500", times=2, about="two-failures")
     run = start(live, deploy(live, "unlucky"), "night-of-two-failures")
     go(live, run, "FAILED", "and Slack is down")
     live.wait_for(lambda: told(slack, "night-of-two-failures"), seconds=120)
