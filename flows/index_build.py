@@ -17,9 +17,8 @@ from flows.run_state import bound_starts, failed_state, leaving, run_again, run_
 from flows.scoring import ScoredParts, score_all
 from ragmetrics.comparison import StagedGate, gate_parts, gate_run_settings
 from ragmetrics.config import Settings, load_settings
-from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError
-from ragmetrics.records import Gate, IndexBuild, make_index_build
+from ragmetrics.records import Gate, IndexBuild, deadline_at, make_index_build, use_deadline
 from ragmetrics.storage import RunRef
 from ragmetrics.text import clean
 from tasks import index_build as gate_tasks

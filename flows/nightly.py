@@ -33,7 +33,6 @@ from flows.scoring import score_all
 from flows.temporary_server import without_heartbeat
 from ragmetrics.config import Settings, check_not_future, load_settings, night_before
 from ragmetrics.dashboard import LABELS, by_state, rule_state
-from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.delivery import dashboard_link
 from ragmetrics.errors import JudgePending
 from ragmetrics.pipeline import (
@@ -43,7 +42,7 @@ from ragmetrics.pipeline import (
     learns,
     shortfalls,
 )
-from ragmetrics.records import Manifest
+from ragmetrics.records import Manifest, deadline_at, use_deadline
 from ragmetrics.rules import incidents
 from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store

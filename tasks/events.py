@@ -11,8 +11,8 @@ from prefect.client.orchestration import PrefectClient
 from prefect.events.related import related_resources_from_run_context
 from prefect.exceptions import PrefectException
 
-from ragmetrics import event_loop as loop
 from ragmetrics.errors import RagmetricsError
+from ragmetrics.http import run_coroutine
 from ragmetrics.text import clean
 
 
@@ -27,7 +27,7 @@ def emit(events: Sequence[dict[str, Any]]) -> None:
     none of them.
     """
     try:
-        loop.run(_post(events))
+        run_coroutine(_post(events))
     except (httpx.HTTPError, PrefectException) as error:
         names = ", ".join(event["event"] for event in events)
         reason = clean(str(error), 500) or type(error).__name__

@@ -15,7 +15,6 @@ from prefect.runtime import flow_run
 from ragmetrics.comparison import StagedGate, decide_gate, load_gates, replay_missing, stage_gate
 from ragmetrics.config import Settings
 from ragmetrics.dashboard import gate_markdown, redacted, refresh_builds
-from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.delivery import builds_link, notify_failed_gate, notify_gate
 from ragmetrics.records import (
     HELD,
@@ -26,6 +25,8 @@ from ragmetrics.records import (
     IndexBuild,
     ReplayReport,
     Verdict,
+    deadline_at,
+    use_deadline,
 )
 from ragmetrics.storage import open_store
 from ragmetrics.text import clean

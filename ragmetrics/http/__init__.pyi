@@ -24,3 +24,7 @@ from .redactor import (
     Redactor as Redactor,
     environment_redactor as environment_redactor,
 )
+from .event_loop import (
+    PerLoop as PerLoop,
+    run_coroutine as run_coroutine,
+)

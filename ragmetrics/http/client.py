@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from ragmetrics import event_loop
 from ragmetrics.errors import HttpError, InputError
 from ragmetrics.http.answer import Answer, read_answer
 from ragmetrics.http.bodies import ENCODINGS, BodyReader, TooLarge
@@ -23,6 +22,7 @@ from ragmetrics.http.connection import (
     open_session,
     translate_connection_errors,
 )
+from ragmetrics.http.event_loop import run_coroutine
 from ragmetrics.http.redactor import Redactor
 from ragmetrics.text import shorten
 from ragmetrics.version import __version__
@@ -111,7 +111,7 @@ class HttpClient:
         Raises HttpError for every other answer, and for none.
         """
         try:
-            answer = event_loop.run(self._in_time(method, path, body, params))
+            answer = run_coroutine(self._in_time(method, path, body, params))
         except Unreachable as error:
             # Nothing was sent. A wrong address may be the name server's fault, for a moment.
             raise self._failed(f"no connection: {error}", sent=False) from None
@@ -146,7 +146,7 @@ class HttpClient:
     def close(self) -> None:
         """`aclose` from any thread but the loop's."""
         if self._session:
-            event_loop.run(self.aclose())
+            run_coroutine(self.aclose())
         self._closed = True
 
     async def _in_time(self, method: str, path: str, body: bytes | None, params: Params) -> Answer:

@@ -12,7 +12,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ragmetrics.deadline import before_deadline, check_deadline
 from ragmetrics.errors import JudgeError, Unanswered, UnreadableReply
 from ragmetrics.judges.base import Judge, RepliesAtOnce, Reply, TracksRequests
 from ragmetrics.judges.bills import MeteredJudge
@@ -26,7 +25,7 @@ from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.row_first import is_cacheable
-from ragmetrics.records import Answer, Ask, Embed, Request, Status
+from ragmetrics.records import Answer, Ask, Embed, Request, Status, before_deadline, check_deadline
 from ragmetrics.text import is_refusal, shorten
 
 _REFUSALS = 2

@@ -20,13 +20,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 
 from ragmetrics.config import EmbeddingSettings
-from ragmetrics.deadline import (
-    Deadline,
-    before_deadline,
-    check_deadline,
-    deadline_in_use,
-    use_deadline,
-)
 from ragmetrics.errors import (
     JudgeError,
     JudgeRefused,
@@ -52,7 +45,17 @@ from ragmetrics.judges.run_limits import (
     budget_in_use,
     use_budget,
 )
-from ragmetrics.records import Answer, Embed, Status, Vector
+from ragmetrics.records import (
+    Answer,
+    Deadline,
+    Embed,
+    Status,
+    Vector,
+    before_deadline,
+    check_deadline,
+    deadline_in_use,
+    use_deadline,
+)
 from ragmetrics.text import shorten
 
 if TYPE_CHECKING:

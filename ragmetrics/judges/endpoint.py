@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ragmetrics.deadline import seconds_left
 from ragmetrics.errors import JudgeError, JudgeRefused, OverBudget
 from ragmetrics.http import Answer, Dropped, TooLarge, Unreachable, error_of, retry_after
 from ragmetrics.judges.base import HEDGED
@@ -43,6 +42,7 @@ from ragmetrics.judges.responses import (
 )
 from ragmetrics.judges.run_limits import take_attempt
 from ragmetrics.judges.transport import Transport
+from ragmetrics.records import seconds_left
 from ragmetrics.text import shorten
 
 if TYPE_CHECKING:

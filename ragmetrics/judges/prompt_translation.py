@@ -16,9 +16,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ragmetrics import event_loop as loop
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import InputError, SettingsError, Unanswered, UnreadableReply
+from ragmetrics.http import run_coroutine
 from ragmetrics.judges.client import JudgeClient
 from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.factory import make_embedder, make_judge
@@ -100,7 +100,7 @@ def translate(
         )
     longer = judge.model_copy(update={"max_tokens": max(judge.max_tokens, _LEAST_TOKENS)})
     asks = [_ask(prompt, language) for prompt in prompts]
-    answers = loop.run(_answers(settings, longer, asks))
+    answers = run_coroutine(_answers(settings, longer, asks))
     return [
         _translated(prompt, language, answer.translated)
         if isinstance(answer, Translation)

@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ragmetrics.deadline import Deadline, deadline_in_use, use_deadline
 from ragmetrics.errors import JudgeError, SettingsError
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.bills import Bill, bill_in_use, shared_bill
@@ -33,7 +32,7 @@ from ragmetrics.judges.kinds.rerank import RerankSettings
 from ragmetrics.judges.responses import Oversized, RequestRejected, count, mapping
 from ragmetrics.judges.run_limits import SpendLimiter, budget_in_use, use_budget
 from ragmetrics.metrics import GRADE
-from ragmetrics.records import Ask, dump_json
+from ragmetrics.records import Ask, Deadline, deadline_in_use, dump_json, use_deadline
 from ragmetrics.text import SizedCache, neutralise
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from typing import Literal, Protocol, TypeVar
 
 from ragmetrics.config import Settings, log_files_of_day, night_before
 from ragmetrics.dashboard import is_shown, refresh_dashboard
-from ragmetrics.deadline import Deadline, deadline_at, use_deadline
 from ragmetrics.delivery import Delivery, newest_told
 from ragmetrics.errors import (
     InputError,
@@ -29,7 +28,7 @@ from ragmetrics.errors import (
 )
 from ragmetrics.logs import find_logs
 from ragmetrics.pipeline import nightly as night
-from ragmetrics.records import Manifest
+from ragmetrics.records import Deadline, Manifest, deadline_at, use_deadline
 from ragmetrics.scoring import Staged, list_parts, score_parts
 from ragmetrics.storage import open_store, run_of, taking_turns
 

@@ -15,7 +15,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
-from ragmetrics import event_loop as loop
 from ragmetrics.config import (
     BUILD,
     JUDGES,
@@ -28,6 +27,7 @@ from ragmetrics.config import (
 from ragmetrics.dashboard import plural
 from ragmetrics.delivery import channels, target_problems, waiting
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
+from ragmetrics.http import run_coroutine
 from ragmetrics.judges import (
     Corpus,
     Embedder,
@@ -328,7 +328,7 @@ def _check_missing(files: Files) -> None:
 
 def _judge(settings: Settings, judge: JudgeSettings, ask: bool) -> str:
     if judge.remote:
-        found = loop.run(probe_judge(judge, ask=ask))
+        found = run_coroutine(probe_judge(judge, ask=ask))
         row_first = judge.begins_with_row
         return f"{found}; prompts begin with the row (prompt_layout)" if row_first else found
     made = make_member(judge, Corpus(), files_for(settings, judge, None))
@@ -349,7 +349,7 @@ def _embeddings(settings: Settings, ask: bool) -> str:
     made = make_embedder(settings.model_copy(update={"judges": judges}), Corpus())
     if made.cacheable and not ask:  # only vectors of a network are cached
         return f"{made.name}; it was not asked (--ask)"
-    return f"{made.name} gave a vector of {loop.run(_embed(made)):,} numbers"
+    return f"{made.name} gave a vector of {run_coroutine(_embed(made)):,} numbers"
 
 
 async def _embed(embedder: Embedder) -> int:

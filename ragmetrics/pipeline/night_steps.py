@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from pydantic import AwareDatetime, ValidationError
 
 from ragmetrics.config import Settings, check_not_future
-from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.pipeline.nightly import (
     NightResult,
@@ -26,7 +25,7 @@ from ragmetrics.pipeline.nightly import (
     publish_night,
     stage_night,
 )
-from ragmetrics.records import Manifest, Record, explain_validation_error
+from ragmetrics.records import Manifest, Record, deadline_at, explain_validation_error, use_deadline
 from ragmetrics.scoring import Staged, find_staged, list_parts, score_part
 from ragmetrics.storage import RunRef, find_manifest, open_store
 

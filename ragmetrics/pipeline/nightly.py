@@ -18,7 +18,6 @@ from functools import partial
 
 from ragmetrics.config import Rule, Settings, check_night
 from ragmetrics.dashboard import redacted
-from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.delivery import (
     Delivery,
     WriteBackReport,
@@ -38,7 +37,14 @@ from ragmetrics.passages import topics_of_night
 from ragmetrics.people import REFIT_AFTER, judge_drift_set, learn
 from ragmetrics.pipeline.publish import publish_run
 from ragmetrics.pipeline.show import show_run
-from ragmetrics.records import JudgeInfo, LearnedModel, Manifest, TopicModel
+from ragmetrics.records import (
+    JudgeInfo,
+    LearnedModel,
+    Manifest,
+    TopicModel,
+    deadline_at,
+    use_deadline,
+)
 from ragmetrics.rules import check_of, check_rules, incidents
 from ragmetrics.scoring import (
     BudgetPlan,

@@ -19,8 +19,8 @@ from uuid import uuid4
 
 from pydantic import SecretStr
 
-from ragmetrics import event_loop as loop
 from ragmetrics.errors import InputError, RagmetricsError
+from ragmetrics.http import run_coroutine
 from ragmetrics.records import BUILT, IndexBuild
 from ragmetrics.text import clean
 
@@ -129,12 +129,12 @@ def post_event(event: Mapping[str, Any], api: EventsApi, *, pause: float = _PAUS
     after the time that the server requests. The server recognises a repeated event by its id.
     Raises EventError if that fails. The error contains no key.
     """
-    loop.run(_post_event(event, api, pause))
+    run_coroutine(_post_event(event, api, pause))
 
 
 def check_api(api: EventsApi) -> str:
     """Ask the server whether it is healthy. Returns what was found; raises EventError."""
-    loop.run(_check_health(api))
+    run_coroutine(_check_health(api))
     return f"{api.url} is healthy"
 
 

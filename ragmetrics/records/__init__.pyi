@@ -1,3 +1,12 @@
+from .deadline import (
+    Deadline as Deadline,
+    before_deadline as before_deadline,
+    check_deadline as check_deadline,
+    deadline_at as deadline_at,
+    deadline_in_use as deadline_in_use,
+    seconds_left as seconds_left,
+    use_deadline as use_deadline,
+)
 from .row import (
     BadRow as BadRow,
     LogRow as LogRow,

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from ragmetrics import event_loop as loop
 from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.errors import InputError, RagmetricsError
+from ragmetrics.http import run_coroutine
 from ragmetrics.records import LogRow
 from ragmetrics.retriever.id_lookup import open_look_up
 from ragmetrics.retriever.python_retriever import said_by
@@ -70,7 +70,7 @@ def ask_retriever(
             return f"the answer cannot be read: {type(error).__name__}: {said_by(error)}"
 
     work = _all(answer, asks, retriever.concurrency, seconds, client.close)
-    rows: list[LogRow | str | None] = loop.run(work)
+    rows: list[LogRow | str | None] = run_coroutine(work)
     return Answered([_NO_TIME if row is None else row for row in rows], begun)
 
 
@@ -93,7 +93,7 @@ def look_up(
             return f"no answer within {retriever.timeout_seconds:g} s"
 
     work = _all(find, ids, retriever.concurrency, seconds, lookup.close)
-    found: list[bool | str | None] = loop.run(work)
+    found: list[bool | str | None] = run_coroutine(work)
     return [_NO_TIME if one is None else one for one in found]
 
 

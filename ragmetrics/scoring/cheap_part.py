@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from ragmetrics import event_loop as loop
 from ragmetrics.config import Settings
+from ragmetrics.http import run_coroutine
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.part import stream_rows
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges
@@ -27,7 +27,7 @@ class CheapRunScorer:
 
     def score(self, names: Sequence[str], shard: int) -> int:
         """The cheap scores of one part. Returns the number of rows, 0 if they were stored."""
-        return loop.run(self._score(names, shard))
+        return run_coroutine(self._score(names, shard))
 
     async def _score(self, names: Sequence[str], shard: int) -> int:
         files, ref = open_store(self.settings), self.ref

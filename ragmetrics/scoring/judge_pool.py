@@ -20,7 +20,7 @@ from functools import reduce
 from typing import Generic, TypeVar
 
 from ragmetrics.config import JudgeSettings, Settings, api_key
-from ragmetrics.event_loop import PerLoop
+from ragmetrics.http import PerLoop
 from ragmetrics.judges import (
     Corpus,
     Embedder,

@@ -12,10 +12,9 @@ from itertools import compress
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ragmetrics import event_loop as loop
 from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
-from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.errors import InputError, RagmetricsError
+from ragmetrics.http import run_coroutine
 from ragmetrics.judges import (
     EMBEDDING,
     Corpus,
@@ -33,7 +32,7 @@ from ragmetrics.judges import (
     use_budget,
 )
 from ragmetrics.metrics import Metric
-from ragmetrics.records import EMBEDDINGS, UNSETTLED, LogRow, Usage
+from ragmetrics.records import EMBEDDINGS, UNSETTLED, LogRow, Usage, deadline_at, use_deadline
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open, open_budget_pool
@@ -125,7 +124,7 @@ class RunScorer:
         when no request can succeed.
         """
         with use_deadline(deadline_at(self.until)):
-            return loop.run(self._score(names, shard))
+            return run_coroutine(self._score(names, shard))
 
     def score_together(
         self,
@@ -137,7 +136,7 @@ class RunScorer:
         Returns the errors of parts that could not be scored; the others are written all the same.
         """
         with use_deadline(deadline_at(self.until)):
-            return loop.run(self._score_together(todo, done))
+            return run_coroutine(self._score_together(todo, done))
 
     async def _score_together(
         self,

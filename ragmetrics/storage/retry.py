@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ragmetrics.deadline import seconds_left
 from ragmetrics.errors import StoreError
+from ragmetrics.records import seconds_left
 
 RETRY_POLICY = 60.0
 """Default time budget for retries, in seconds."""

@@ -48,10 +48,18 @@ from ragmetrics.comparison.nights import ROWS, shown_tags
 from ragmetrics.comparison.replay.run import Progress
 from ragmetrics.comparison.sides import ScoredSide, read_nights, scored_side
 from ragmetrics.config import Settings
-from ragmetrics.deadline import deadline_at, use_deadline
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError, StoreError
 from ragmetrics.logs import GoldenSet, golden_set
-from ragmetrics.records import Comparison, Gate, IndexBuild, JudgeMovement, Source, Stage
+from ragmetrics.records import (
+    Comparison,
+    Gate,
+    IndexBuild,
+    JudgeMovement,
+    Source,
+    Stage,
+    deadline_at,
+    use_deadline,
+)
 from ragmetrics.scoring import Part, judge_info, metric_fingerprints, score_families, score_parts
 from ragmetrics.storage import RunRef, open_store
 

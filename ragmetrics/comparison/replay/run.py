@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
-from ragmetrics import event_loop as loop
 from ragmetrics.comparison.replay.checkpoint import ReplayCheckpoint, target_of
 from ragmetrics.config import RetrieverSettings, Settings
-from ragmetrics.deadline import before_deadline
 from ragmetrics.errors import InputError, OverDeadline
-from ragmetrics.records import ReplayIncomplete, ReplayReport, is_name
+from ragmetrics.http import run_coroutine
+from ragmetrics.records import ReplayIncomplete, ReplayReport, before_deadline, is_name
 from ragmetrics.retriever import (
     NoAnswer,
     Question,
@@ -94,7 +93,7 @@ def run_replay(
         answers = ReplayCheckpoint(target, digest, questions.asked, folder)
         answers.load()
         run = _Run(settings, retriever, build, questions.asked, client, answers, progress)
-        loop.run(run.ask_all())
+        run_coroutine(run.ask_all())
         replayed = run.report(target.uri, questions.unreadable, time.monotonic() - started)
         if run.too_many_failed():
             raise ReplayIncomplete(replayed, retriever.max_failed)

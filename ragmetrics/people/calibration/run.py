@@ -11,9 +11,9 @@ import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ragmetrics import event_loop as loop
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgeError, StoreError
+from ragmetrics.http import run_coroutine
 from ragmetrics.judges import Corpus, make_judges
 from ragmetrics.metrics import find_metric, label_targets, metrics
 from ragmetrics.people.calibration.attacks import METRIC as ATTACKED_METRIC
@@ -69,7 +69,9 @@ def calibrate(
     found = []
     for one in read_sets(settings, paths, limit, files):
         hostile = attacks if metrics is None or ATTACKED_METRIC in metrics else 0
-        for judged in loop.run(judge_set(settings, one, metrics, at, files, progress, hostile)):
+        for judged in run_coroutine(
+            judge_set(settings, one, metrics, at, files, progress, hostile)
+        ):
             found.append(record(one, judged, at, metrics, redact=settings.redact))
             if files and not judged.refused:
                 save_calibration(files, found[-1], judged.units)

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics import event_loop as loop
 from ragmetrics.config import Settings
+from ragmetrics.http import run_coroutine
 from ragmetrics.records import SpendLimits, Usage, question_key
 from ragmetrics.scoring.budget.dry_run import DryRun, DryRunCache
 from ragmetrics.scoring.budget.plan import (
@@ -119,7 +119,7 @@ def estimate_run(
     """
     check_prices(settings)
     sample = None if whole else load_sample(files, ref)
-    return loop.run(_estimate(settings, files, kept or files, ref, sample))
+    return run_coroutine(_estimate(settings, files, kept or files, ref, sample))
 
 
 async def _estimate(

@@ -11,9 +11,8 @@ from threading import Event
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics import event_loop
 from ragmetrics.errors import HttpError, InputError
-from ragmetrics.http import Backoff, HttpClient, Redactor, TooLarge
+from ragmetrics.http import Backoff, HttpClient, Redactor, TooLarge, run_coroutine
 from tests.fakes.http_server import Handler, free_port, serving
 
 SECRET = "sk-live/4711+abcdef"
@@ -102,7 +101,7 @@ def test_a_body_is_read_up_to_a_limit(packed: bool) -> None:
             await client.aclose()
 
     with server.running() as url, pytest.raises(TooLarge, match="2,097,152"):
-        event_loop.run(ask(url))
+        run_coroutine(ask(url))
 
 
 @pytest.mark.process

@@ -12,16 +12,25 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from ragmetrics import event_loop as loop
 from ragmetrics.comparison import run_replay
 from ragmetrics.config import JudgeSettings, Settings, make_settings
-from ragmetrics.deadline import Deadline, before_deadline, deadline_at, seconds_left, use_deadline
 from ragmetrics.errors import JudgeError, JudgeRefused, OverDeadline
+from ragmetrics.http import run_coroutine
 from ragmetrics.judges import find_access
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.metrics import select
 from ragmetrics.pipeline import CoverageShort, run_night
-from ragmetrics.records import Ask, LogRow, ReplayIncomplete, Status
+from ragmetrics.records import (
+    Ask,
+    Deadline,
+    LogRow,
+    ReplayIncomplete,
+    Status,
+    before_deadline,
+    deadline_at,
+    seconds_left,
+    use_deadline,
+)
 from ragmetrics.scoring.driver import drive
 from ragmetrics.storage import ScoredRow, open_store, run_of
 from tests.fakes.clients import JudgeServer
@@ -101,7 +110,7 @@ def test_a_deadline_is_the_same_in_every_thread_and_process() -> None:
         async def there() -> float:
             return seconds_left()
 
-        assert 3_590 < loop.run(there()) <= 3_600
+        assert 3_590 < run_coroutine(there()) <= 3_600
     assert seconds_left() == float("inf")
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics import evaluate, event_loop as loop
+from ragmetrics import evaluate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget, StoreError
+from ragmetrics.http import run_coroutine
 from ragmetrics.judges import Spend, SpendLimiter
 from ragmetrics.judges.run_limits import Expectation, Forecast
 from ragmetrics.pipeline import run_night, stage_night
@@ -49,7 +50,7 @@ def left(settings: Settings, staged: Staged, *several: int) -> float:
             await funds.add_parts([todo[number] for number in several])
             return funds.limiter.requests
 
-    return loop.run(brought())
+    return run_coroutine(brought())
 
 
 def test_parts_put_their_portions_together(judge_server: JudgeServer, tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_a_part_whose_store_fails_for_a_moment_has_its_portion_when_it_is_retrie
 
     plan = load_plan(open_store(settings), staged.ref)
     assert plan is not None
-    assert loop.run(retried()) == plan.parts["context_relevance/0"].requests
+    assert run_coroutine(retried()) == plan.parts["context_relevance/0"].requests
 
 
 @pytest.mark.parametrize("name", ["budget", "sample"])

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ragmetrics import event_loop as loop
-from ragmetrics.event_loop import PerLoop
+from ragmetrics.http import PerLoop, run_coroutine
 from tests.fakes.processes import ROOT
 
 
@@ -27,12 +26,14 @@ async def thread() -> int:
 def test_all_threads_share_one_loop() -> None:
     """Whoever runs something, it runs beside what others run."""
     found: list[int] = []
-    threads = [threading.Thread(target=lambda: found.append(loop.run(thread()))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: found.append(run_coroutine(thread()))) for _ in range(4)
+    ]
     for one in threads:
         one.start()
     for one in threads:
         one.join()
-    assert set(found) == {loop.run(thread())}
+    assert set(found) == {run_coroutine(thread())}
     assert found[0] != threading.get_ident()
 
 
@@ -43,14 +44,14 @@ def test_what_the_work_raises_comes_up() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError, match="x"):
-        loop.run(fail())
+        run_coroutine(fail())
 
 
 def test_it_may_be_used_under_another_loop() -> None:
     """As in a notebook's cell, or a Prefect flow that is a coroutine."""
 
     async def cell() -> int:
-        return loop.run(thread())
+        return run_coroutine(thread())
 
     assert asyncio.run(cell()) != threading.get_ident()
 
@@ -59,15 +60,15 @@ def test_running_from_the_loop_itself_is_an_error_and_no_deadlock() -> None:
     """It would wait for itself for ever."""
 
     async def nested() -> int:
-        return loop.run(thread())
+        return run_coroutine(thread())
 
     with pytest.raises(RuntimeError, match="is awaited, not run"):
-        loop.run(nested())
+        run_coroutine(nested())
 
 
 INTERRUPTED = """
 import asyncio
-from ragmetrics import event_loop as loop
+from ragmetrics.http import PerLoop, run_coroutine
 
 async def work():
     try:
@@ -78,7 +79,7 @@ async def work():
         print("in order", flush=True)
 
 try:
-    loop.run(work())
+    run_coroutine(work())
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
@@ -102,7 +103,7 @@ def threads():
     print([one.name for one in threading.enumerate() if one.name == "ragmetrics"], flush=True)
 
 atexit.register(threads)  # what is registered last runs first
-from ragmetrics import event_loop as loop
+from ragmetrics.http import PerLoop, run_coroutine
 
 kept = []
 
@@ -116,7 +117,7 @@ async def begin():
     kept.append(asyncio.ensure_future(linger()))
     await asyncio.sleep(0.01)
 
-loop.run(begin())
+run_coroutine(begin())
 threads()
 """
 
@@ -133,12 +134,12 @@ def test_the_loop_ends_before_the_interpreter() -> None:
 
 FORKED = """
 import asyncio, multiprocessing, threading
-from ragmetrics import event_loop as loop
+from ragmetrics.http import PerLoop, run_coroutine
 
 async def close(thing):
     print(f"{thing} closed", flush=True)
 
-shared = loop.PerLoop(close)
+shared = PerLoop(close)
 held, done = threading.Event(), threading.Event()
 
 async def hold():
@@ -150,10 +151,10 @@ async def own():
     async with shared.hold("key", lambda: "the child's"):
         pass
 
-holder = threading.Thread(target=lambda: loop.run(hold()))
+holder = threading.Thread(target=lambda: run_coroutine(hold()))
 holder.start()
 held.wait()
-child = multiprocessing.get_context("fork").Process(target=lambda: loop.run(own()))
+child = multiprocessing.get_context("fork").Process(target=lambda: run_coroutine(own()))
 child.start()
 child.join(20)
 print(child.exitcode, flush=True)

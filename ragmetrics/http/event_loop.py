@@ -63,7 +63,7 @@ _lock = threading.Lock()
 _background: _Background | None = None
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the loop of this process, from any other thread, and wait for it.
 
     If the waiting thread is interrupted, as by Ctrl-C, the work is cancelled. Raises what the work
