@@ -9,7 +9,7 @@ from .base import (
     fingerprint as fingerprint,
     only_of as only_of,
 )
-from .bills import (
+from .spending import (
     MeteredJudge as MeteredJudge,
 )
 from .batch_api import (
@@ -74,13 +74,13 @@ from .responses import (
 from .row_first import (
     RowFirst as RowFirst,
 )
-from .run_limits import (
+from .spending import (
     Spend as Spend,
     SpendLimiter as SpendLimiter,
     budget_in_use as budget_in_use,
     use_budget as use_budget,
 )
-from .transport import find_access as find_access
+from .factory import find_access as find_access
 from .word_frequencies import Corpus as Corpus
 from .reply_files import outdated_replies as outdated_replies
 from .reply_tables import CachedReply as CachedReply

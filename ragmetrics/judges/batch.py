@@ -39,9 +39,8 @@ from ragmetrics.judges.batch_lifecycle import (
     ProgressDeadline,
 )
 from ragmetrics.judges.live import FORMATS, chat_fingerprint, request_body
-from ragmetrics.judges.request_parameters import REPLACEMENTS, RequestParameters
-from ragmetrics.judges.responses import no_model
-from ragmetrics.judges.run_limits import SpendLimiter, budget_in_use
+from ragmetrics.judges.responses import REPLACEMENTS, RequestParameters, no_model
+from ragmetrics.judges.spending import SpendLimiter, budget_in_use
 from ragmetrics.records import Ask
 from ragmetrics.storage import temporary_file
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.batch_lifecycle import BatchRecord
-    from ragmetrics.judges.transport import Access
+    from ragmetrics.judges.factory import Access
 
 NONCE = "ragmetrics"
 """Metadata key of a batch that holds its nonce."""

@@ -15,8 +15,13 @@ from typing import Any, BinaryIO
 from ragmetrics.http import Redactor
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.live import PATH, read_reply
-from ragmetrics.judges.request_parameters import REPLACEMENTS, refused_parameter
-from ragmetrics.judges.responses import UNREADABLE, is_filter, mapping
+from ragmetrics.judges.responses import (
+    REPLACEMENTS,
+    UNREADABLE,
+    is_filter,
+    mapping,
+    refused_parameter,
+)
 from ragmetrics.text import shorten
 
 ENDPOINT = f"/v1{PATH}"

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import JudgeError, Unanswered, UnreadableReply
 from ragmetrics.judges.base import Judge, RepliesAtOnce, Reply, TracksRequests
-from ragmetrics.judges.bills import MeteredJudge
 from ragmetrics.judges.client_base import (
     ClientBase,
     PendingAnswer,
@@ -25,6 +24,7 @@ from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.row_first import is_cacheable
+from ragmetrics.judges.spending import MeteredJudge
 from ragmetrics.records import Answer, Ask, Embed, Request, Status, before_deadline, check_deadline
 from ragmetrics.text import is_refusal, shorten
 

@@ -24,8 +24,8 @@ from ragmetrics.errors import (
     Unanswered,
 )
 from ragmetrics.judges.base import HEDGED, Embedded, Embedder, Judge, Reply
-from ragmetrics.judges.bills import Bill
 from ragmetrics.judges.reply_cache import ReplyCache
+from ragmetrics.judges.spending import Bill
 from ragmetrics.records import Answer, Status, Usage
 
 REMEMBERED = 4_096

@@ -26,7 +26,6 @@ from ragmetrics.errors import (
     Unanswered,
 )
 from ragmetrics.judges.base import Embedded, Embedder, EmbedsAtOnce, Metered, fingerprint
-from ragmetrics.judges.bills import Bill, bill_in_use, shared_bill
 from ragmetrics.judges.client_base import (
     ClientBase,
     PendingAnswer,
@@ -37,12 +36,15 @@ from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.reply_cache import EMBEDDING, ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.responses import UNREADABLE, Oversized, RequestRejected, count, mapping
-from ragmetrics.judges.run_limits import (
+from ragmetrics.judges.spending import (
+    Bill,
     Expectation,
     Forecast,
     Spend,
     SpendLimiter,
+    bill_in_use,
     budget_in_use,
+    shared_bill,
     use_budget,
 )
 from ragmetrics.records import (
@@ -60,7 +62,7 @@ from ragmetrics.text import shorten
 
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
-    from ragmetrics.judges.transport import Access
+    from ragmetrics.judges.factory import Access
 
 _Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded], Bill]
 _Run: TypeAlias = tuple[SpendLimiter | None, Deadline | None]

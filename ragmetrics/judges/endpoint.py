@@ -22,14 +22,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ragmetrics.errors import JudgeError, JudgeRefused, OverBudget
-from ragmetrics.http import Answer, Dropped, TooLarge, Unreachable, error_of, retry_after
+from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.http import (
+    Answer,
+    HttpClient,
+    TooLarge,
+    error_of,
+)
+from ragmetrics.judges.attempts import Attempts
 from ragmetrics.judges.base import HEDGED
-from ragmetrics.judges.bills import Bill, bill_in_use
-from ragmetrics.judges.hedging import Hedge, Hedges
-from ragmetrics.judges.in_flight import RequestInFlight
 from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter
-from ragmetrics.judges.request_durations import timed
 from ragmetrics.judges.responses import (
     UNREADABLE,
     Oversized,
@@ -38,24 +40,20 @@ from ragmetrics.judges.responses import (
     error_from_response,
     incompatible,
     tokens_of,
-    used_up,
 )
-from ragmetrics.judges.run_limits import take_attempt
-from ragmetrics.judges.transport import Transport
+from ragmetrics.judges.spending import bill_in_use, take_attempt
 from ragmetrics.records import seconds_left
 from ragmetrics.text import shorten
 
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
-    from ragmetrics.judges.transport import Access
+    from ragmetrics.judges.factory import Access
 
 T = TypeVar("T")
 
 _CHANCE = random.SystemRandom()  # forked processes that shared a state would retry at once
 _FIRST_PAUSE = 0.25  # seconds
 _LONGEST_PAUSE = 20.0
-_CONNECT_TRIES = 2  # to connect, before the server was ever reached
-_ANSWER_LOST = (502, 504, 524)  # of a proxy that has lost the endpoint's answer
 _FORBIDDEN = 20  # answers 403 in a row that mean that the key is refused
 
 
@@ -81,25 +79,27 @@ class Endpoint:
         settings: JudgeSettings,
         model: str,
         *,
-        transport: Transport | None = None,
         limiter: RateLimiter | None = None,
+        client: HttpClient | None = None,
     ) -> None:
         self.address = access.address
-        self._transport = transport or Transport(access, settings.max_reply_bytes)
+        self._client = client or HttpClient(
+            access.address,
+            access.headers,
+            secrets=[access.key],  # replies are stored and shown
+            most_bytes=settings.max_reply_bytes,
+        )
         self._settings, self._model = settings, model
         self._key = (self.address, model, access.key)
         self._limiter = limiter
         self._breaker: Breaker | None = None
-        self._reached = False
-        """Whether a server was reached at the address."""
         self._proven = False
         """Whether it has sent a usable reply."""
         self._replied_at = 0.0  # time of the last usable reply, on the limiter's clock
         self._forbidden = 0  # answers 403 since the last usable reply
         self._refusal: JudgeRefused | None = None
         """Why no request can succeed. Requests that wait for a slot are then not sent."""
-        self._in_flight: set[RequestInFlight] = set()
-        self._hedges = Hedges()
+        self._attempts = Attempts(self._client, model, settings)
         self._completion = 0.0  # tokens of a typical answer
 
     async def ask(self, call: Call[T]) -> tuple[T, Counter[str]]:
@@ -136,8 +136,10 @@ class Endpoint:
                 limiter.lost()
                 raise self._out_of_time("the judge had no free slot for a request")
             try:
-                answer = await self._hedged(limiter, call, sent, deadline, failures)
+                answer = await self._attempts.send(limiter, call, tokens, sent, deadline, failures)
                 return self._read(limiter, call, answer, tokens)
+            except TooLarge as error:
+                raise self._note_given_up(_oversized(error, failures)) from None
             except RetryableError as failure:
                 failures[failure.kind] += 1
                 pause = self._pause(limiter, failure, failures)
@@ -160,7 +162,7 @@ class Endpoint:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._transport.close()
+        await self._client.aclose()
 
     def _make_limiter(self) -> RateLimiter:
         settings = self._settings
@@ -174,124 +176,6 @@ class Endpoint:
             self._key, self.address, request_timeout, self._settings.timeout_seconds
         )
         return self._breaker
-
-    async def _hedged(
-        self,
-        limiter: RateLimiter,
-        call: Call[T],
-        sent: float,
-        deadline: float,
-        failures: Counter[str],
-    ) -> Answer:
-        """Send the request, and a second time if it takes long."""
-        flight = self._flight(call, sent, deadline - sent, failures)
-        if not self._settings.hedge or failures[HEDGED]:
-            return await self._attempt(limiter, call, flight, failures)
-
-        async def again() -> Answer:
-            now = await limiter.enter(len(call.body) / 4 + self._completion, again=True)
-            try:  # the first request may have ended meanwhile, so the slot comes first
-                await bill_in_use().set_aside()
-                take_attempt(embeds=call.kind == "embedding")
-            except OverBudget:
-                limiter.lost()
-                raise
-            self._hedges.send()
-            failures[HEDGED] += 1
-            second = self._flight(call, now, deadline - now, failures)
-            return await self._attempt(limiter, call, second, failures)
-
-        flight.hedge = Hedge(self._hedges, again, self._in_flight.__len__, flight.give_up)
-        try:
-            return await self._attempt(limiter, call, flight, failures)
-        except RetryableError:
-            if answer := await flight.hedge.answer_of_second():
-                return answer
-            raise
-        finally:
-            flight.hedge.close()
-
-    def _flight(
-        self, call: Call[T], sent: float, left: float, failures: Counter[str]
-    ) -> RequestInFlight:
-        limit = min(self._settings.timeout_seconds, max(left, 1.0))
-        return RequestInFlight(call.kind, sent, limit, 2 ** failures["timeout"])
-
-    async def _attempt(
-        self, limiter: RateLimiter, call: Call[T], flight: RequestInFlight, failures: Counter[str]
-    ) -> Answer:
-        """Send the request once, and report the outcome to the limiter."""
-        sent, bill = flight.sent, bill_in_use()
-        try:
-            async with asyncio.timeout(flight.seconds(limiter)) as flight.scope:
-                self._in_flight.add(flight)
-                flight.plan_hedge(limiter)
-                try:
-                    with timed(self._model, self.address, call.path):
-                        answer = await self._post(call, bill)
-                finally:
-                    self._in_flight.discard(flight)
-                    flight.scope = None
-        except TimeoutError as error:
-            if flight.is_given_up:
-                limiter.lost()
-            else:
-                limiter.late(sent)
-            message = f"the judge did not answer in time ({limiter.clock() - sent:.3g} s)"
-            raise RetryableError("timeout", message) from error
-        except Unreachable as error:
-            limiter.lost()
-            raise self._unreachable(error, failures) from error
-        except Dropped as error:
-            limiter.lost()
-            self._reached = True
-            raise RetryableError(
-                "dropped", f"the connection to the judge broke: {error}"
-            ) from error
-        except TooLarge as error:
-            limiter.lost()
-            self._reached = True
-            raise self._note_given_up(_oversized(error, failures)) from None
-        except BaseException:
-            limiter.lost()
-            raise
-        self._reached = True
-        if answer.status == 200:
-            self._hedges.answered()
-            limiter.answered(sent, call.kind)
-            self._tighten_timeouts(limiter)
-        elif answer.status in (429, 503):
-            limiter.refused(sent, retry_after(answer.headers, datetime.now(UTC)))
-        else:
-            limiter.lost()
-        if wait := used_up(answer.headers):
-            limiter.pause(wait)
-        return answer
-
-    async def _post(self, call: Call[T], bill: Bill) -> Answer:
-        """Send the request once. An error by status costs nothing; a proxy's may hide an answer."""
-        bill.send()
-        try:
-            answer = await self._transport.post(call.path, call.body)
-        except Unreachable:
-            bill.free()
-            raise
-        except BaseException:
-            bill.lose()
-            raise
-        if answer.status in _ANSWER_LOST:
-            bill.lose()
-        elif answer.status != 200:
-            bill.free()
-        return answer
-
-    def _tighten_timeouts(self, limiter: RateLimiter) -> None:
-        """Apply the timeout of known latencies to requests that were sent before it was known."""
-        for one in [one for one in self._in_flight if not one.knows]:
-            seconds = one.seconds(limiter)
-            one.plan_hedge(limiter)
-            if one.knows and one.scope:
-                one.scope.reschedule(limiter.loop.time() + one.sent + seconds - limiter.clock())
 
     def _read(self, limiter: RateLimiter, call: Call[T], answer: Answer, estimated: float) -> T:
         if answer.status != 200:
@@ -340,17 +224,6 @@ class Endpoint:
         completion = min(said.completion, self._settings.max_tokens)
         limiter.correct_tokens(estimated, prompt + completion)
         self._completion += (completion - self._completion) / 16
-
-    def _unreachable(
-        self, error: Unreachable, failures: Counter[str]
-    ) -> RetryableError | JudgeRefused:
-        message = f"no connection to {self.address}: {error}"
-        may_retry = not error.permanent and failures["dropped"] + 1 < _CONNECT_TRIES
-        return (
-            RetryableError("dropped", message)
-            if self._reached or may_retry
-            else JudgeRefused(message)
-        )
 
     def _pause(
         self, limiter: RateLimiter, failure: RetryableError, failures: Counter[str]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pydantic import SecretStr
 
-from ragmetrics.config import JUDGES, JudgeSettings, Settings, api_key
+from ragmetrics.config import JUDGES, JudgeSettings, Settings, api_key, url_of_environment
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Embedder, Judge, JudgeParts, KnowsLayout, Reply, only_of
 from ragmetrics.judges.foreign_judge import UnmadeJudge, make_foreign
@@ -24,12 +25,50 @@ from ragmetrics.judges.local import (
     load_encoder,
 )
 from ragmetrics.judges.row_first import RowFirst
-from ragmetrics.judges.transport import find_access
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.records import Ask, LearnedModel, Lexicon, Vector
 from ragmetrics.storage import Files, newest_learned, open_store
 
+_OPENAI = "https://api.openai.com/v1"
+_NAMED = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
 _NO_KEY = SecretStr("none")  # of judges that send no request
+
+
+@dataclass(frozen=True)
+class Access:
+    """Address and key of an endpoint; local servers need no key."""
+
+    address: str
+    key: str = field(repr=False)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of each request."""
+        named = {header: value for name, header in _NAMED.items() if (value := os.getenv(name))}
+        return {
+            "Authorization": f"Bearer {self.key}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            **named,
+        }
+
+
+def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | None) -> Access:
+    """The access according to settings and environment.
+
+    Raises JudgeRefused for a key that is missing or malformed, SettingsError if OPENAI_BASE_URL is
+    not a URL.
+    """
+    base_url = base_url or url_of_environment()
+    if key is None and base_url is None:
+        raise JudgeRefused(
+            f"the judge openai needs a key: set {settings.api_key_env}, or `judge: base_url:` to a "
+            "server that needs none"
+        )
+    secret = key.get_secret_value() if key else "none"
+    if not (secret.isascii() and secret.isprintable()):
+        raise JudgeRefused(f"the key in {settings.api_key_env} holds characters that no key has")
+    return Access((base_url or _OPENAI).rstrip("/") + "/", secret)
 
 
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:

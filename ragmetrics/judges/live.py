@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.request_parameters import RequestParameters
-from ragmetrics.judges.responses import RequestRejected, tokens_of
+from ragmetrics.judges.responses import RequestParameters, RequestRejected, tokens_of
 from ragmetrics.judges.row_first import ROW_FIRST, RowFirstPrompt
 from ragmetrics.records import Ask, Prompt
 
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
-    from ragmetrics.judges.transport import Access
+    from ragmetrics.judges.factory import Access
 
 _REQUESTS_PER_SLOT = 4
 """Requests per slot: while one waits before a retry, another one uses its slot."""

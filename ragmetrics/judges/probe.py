@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from ragmetrics.config import JudgeSettings, api_key
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.batch_api import make_client
+from ragmetrics.judges.factory import Access, find_access
 from ragmetrics.judges.kinds.rerank import RerankSettings
-from ragmetrics.judges.request_parameters import RequestParameters, refused_parameter
-from ragmetrics.judges.responses import mapping
-from ragmetrics.judges.transport import Access, find_access
+from ragmetrics.judges.responses import RequestParameters, mapping, refused_parameter
 from ragmetrics.records import Ask
 from ragmetrics.text import clean
 

@@ -26,17 +26,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ragmetrics.errors import JudgeError, SettingsError
 from ragmetrics.judges.base import Reply, fingerprint
-from ragmetrics.judges.bills import Bill, bill_in_use, shared_bill
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.kinds.rerank import RerankSettings
 from ragmetrics.judges.responses import Oversized, RequestRejected, count, mapping
-from ragmetrics.judges.run_limits import SpendLimiter, budget_in_use, use_budget
+from ragmetrics.judges.spending import (
+    Bill,
+    SpendLimiter,
+    bill_in_use,
+    budget_in_use,
+    shared_bill,
+    use_budget,
+)
 from ragmetrics.metrics import GRADE
 from ragmetrics.records import Ask, Deadline, deadline_in_use, dump_json, use_deadline
 from ragmetrics.text import SizedCache, neutralise
 
 if TYPE_CHECKING:
-    from ragmetrics.judges.transport import Access
+    from ragmetrics.judges.factory import Access
 
 _ROWS_PER_SLOT = 8
 """Contexts per slot of the endpoint: those of a row share one."""

@@ -7,8 +7,8 @@ from ragmetrics.judges.base import Judge, JudgeParts
 
 
 def _make(judge: JudgeSettings, parts: JudgeParts) -> Judge:
+    from ragmetrics.judges.factory import find_access
     from ragmetrics.judges.live import LiveJudge
-    from ragmetrics.judges.transport import find_access
 
     return LiveJudge(find_access(judge, judge.base_url, parts.key), judge)
 

@@ -10,7 +10,7 @@ from ragmetrics.judges.kinds.openai import openai
 def _make(judge: JudgeSettings, parts: JudgeParts) -> Judge:
     from ragmetrics.judges.batch import BatchJudge
     from ragmetrics.judges.batch_api import make_client
-    from ragmetrics.judges.transport import find_access
+    from ragmetrics.judges.factory import find_access
 
     access = find_access(judge, judge.base_url, parts.key)
     return BatchJudge(make_client(access, judge), judge, parts.files)

@@ -31,8 +31,8 @@ class RerankSettings(JudgeSettings):
 
 
 def _make(judge: RerankSettings, parts: JudgeParts) -> Judge:
+    from ragmetrics.judges.factory import find_access
     from ragmetrics.judges.rerank import RerankJudge
-    from ragmetrics.judges.transport import find_access
 
     return RerankJudge(find_access(judge, judge.base_url, parts.key), judge)
 

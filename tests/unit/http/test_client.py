@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import string
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.errors import HttpError, InputError
-from ragmetrics.http import Backoff, HttpClient, Redactor, TooLarge, run_coroutine
+from ragmetrics.http import Backoff, HttpClient, Redactor, TooLarge, Unreachable, run_coroutine
 from tests.fakes.http_server import Handler, free_port, serving
 
 SECRET = "sk-live/4711+abcdef"
@@ -184,3 +185,20 @@ def test_limits_end_the_repetition(limits: dict[str, float], error: HttpError, c
     with pytest.raises(HttpError):
         Backoff(first=1e-9, sleep=lambda _: None, **limits).call(act)
     assert len(made) == calls
+
+
+@pytest.mark.parametrize("while_opening", [False, True])
+def test_a_late_request_opens_no_connection(while_opening: bool) -> None:
+    """One after `aclose`, or one whose connection is being opened meanwhile: nobody would close
+    it.
+    """
+
+    async def late() -> None:
+        client = HttpClient("http://127.0.0.1:9")
+        request = asyncio.ensure_future(client.send("GET")) if while_opening else None
+        await asyncio.sleep(0)
+        await client.aclose()
+        await (request or client.send("GET"))
+
+    with pytest.raises(Unreachable, match="the client is closed"):
+        asyncio.run(late())

@@ -23,7 +23,7 @@ from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch import BatchJudge
 from ragmetrics.judges.batch_files import Fault
 from ragmetrics.judges.batch_lifecycle import BatchRun
-from ragmetrics.judges.transport import Access
+from ragmetrics.judges.factory import Access
 from ragmetrics.storage import Files
 from tests.fakes import http_server
 from tests.fakes.batch_judging import answer, asks, grades, make_judge, run

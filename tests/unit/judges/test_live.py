@@ -307,7 +307,7 @@ def test_a_server_that_is_gone_later_is_waited_for(
         chosen = settings(server.base_url, retries=1)
         judge = LiveJudge(find_access(chosen, chosen.base_url, None), chosen)
         await judge.reply(make_ask(), 0)
-        judge._endpoint._transport._client.address = f"http://127.0.0.1:{closed_port()}/v1"
+        judge._endpoint._client.address = f"http://127.0.0.1:{closed_port()}/v1"
         with pytest.raises(JudgeError) as told:
             await judge.reply(make_ask(1), 0)
         await judge.close()

@@ -16,7 +16,7 @@ from ragmetrics import Result, evaluate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget, SettingsError
 from ragmetrics.judges import SpendLimiter, use_budget
-from ragmetrics.judges.run_limits import Expectation, Forecast, take_attempt
+from ragmetrics.judges.spending import Expectation, Forecast, take_attempt
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import SpendLimits, Status, question_key
 from ragmetrics.records.manifest import Usage

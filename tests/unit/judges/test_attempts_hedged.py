@@ -11,9 +11,10 @@ import pytest
 from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings
+from ragmetrics.http import HttpClient
 from ragmetrics.judges import SpendLimiter, find_access, use_budget
+from ragmetrics.judges.attempts import Attempts
 from ragmetrics.judges.base import HEDGED, Reply
-from ragmetrics.judges.hedging import Hedges
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import GRADE
 from ragmetrics.records import Ask
@@ -29,14 +30,25 @@ def make_ask(number: int) -> Ask:
     return Ask(GRADE, {"question": f"What is the height of tower {number}?", "context": context})
 
 
+def make_judge(server: JudgeServer, **more: Any) -> LiveJudge:
+    """A live judge of the server."""
+    chosen = JudgeSettings(name="openai", model="judge", base_url=server.base_url, **more)
+    return LiveJudge(find_access(chosen, server.base_url, SecretStr("testing")), chosen)
+
+
+def make_attempts() -> Attempts:
+    """Attempts that send nothing."""
+    chosen = JudgeSettings(name="openai")
+    return Attempts(HttpClient("http://judge.invalid"), chosen.model, chosen)
+
+
 def ask_late(
     server: JudgeServer, hanging: int = 1, budget: SpendLimiter | None = None, **more: Any
 ) -> tuple[list[Reply | BaseException], float]:
     """The replies to requests that hang at first, sent when latencies are known; and seconds."""
 
     async def put() -> tuple[list[Reply | BaseException], float]:
-        chosen = JudgeSettings(name="openai", model="judge", base_url=server.base_url, **more)
-        judge = LiveJudge(find_access(chosen, server.base_url, SecretStr("testing")), chosen)
+        judge = make_judge(server, **more)
         try:
             await asyncio.gather(*(judge.reply(make_ask(number), 0) for number in range(KNOWN)))
             server.faults(fail={"hang": 1.0}, fail_attempts=1)
@@ -97,30 +109,47 @@ def test_the_last_request_of_a_budget_is_not_doubled(judge_server: JudgeServer) 
 @pytest.mark.parametrize(("answered", "most"), [(0, 1), (100, 6), (1_000, 51)])
 def test_few_requests_are_sent_twice(answered: int, most: int) -> None:
     """One in twenty, and one more."""
-    hedges = Hedges()
-    for _ in range(answered):
-        hedges.answered()
-    sent = 0
-    while hedges.allowed(64) and sent < 2 * most:
-        hedges.send()
-        sent += 1
-    assert sent == most
+    attempts = make_attempts()
+    attempts.answered = answered
+    while attempts.may_hedge(1, 64) and attempts.hedged < 2 * most:
+        attempts.hedged += 1
+    assert attempts.hedged == most
 
 
 def test_requests_late_together_are_not_hedged() -> None:
     """More than three, and more than a tenth of those in flight."""
-    hedges = Hedges()
-    for _ in range(4):
-        hedges.begin()
-    assert hedges.allowed(64)
-    assert not hedges.allowed(30)
-    hedges.end()
-    assert hedges.allowed(1)
+    attempts = make_attempts()
+    assert attempts.may_hedge(4, 64)
+    assert not attempts.may_hedge(4, 30)
+    assert attempts.may_hedge(3, 1)
 
 
 def test_an_unlimited_budget_allows_hedging() -> None:
     """Only limits on tokens and money forbid it."""
     with use_budget(SpendLimiter(requests=5, tokens=math.inf)):
-        assert Hedges().allowed(1)
+        assert make_attempts().may_hedge(1, 1)
     with use_budget(SpendLimiter(usd=1.0)):
-        assert not Hedges().allowed(1)
+        assert not make_attempts().may_hedge(1, 1)
+
+
+def test_a_request_that_others_find_late_is_paid_from_its_budget(judge_server: JudgeServer) -> None:
+    """It was sent before latencies were known, and the answers to others set its timer."""
+    budget = SpendLimiter(requests=10)
+
+    async def put() -> Reply:
+        judge = make_judge(judge_server)
+        try:
+            await judge.reply(make_ask(0), 0)  # the first one of a run goes alone
+            judge_server.faults(fail={"hang": 1.0}, fail_attempts=1)
+            with use_budget(budget):
+                late = asyncio.create_task(judge.reply(make_ask(1), 0))
+            while judge_server.stats()["requests"] < 2:
+                await asyncio.sleep(0.01)
+            judge_server.faults(fail={})
+            await asyncio.gather(*(judge.reply(make_ask(number), 0) for number in range(2, KNOWN)))
+            return await late
+        finally:
+            await judge.close()
+
+    assert dict(asyncio.run(put()).failures) == {HEDGED: 1}
+    assert budget.requests == 8

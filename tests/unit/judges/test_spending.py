@@ -15,8 +15,7 @@ from ragmetrics import evaluate
 from ragmetrics.config import make_settings
 from ragmetrics.errors import OverBudget
 from ragmetrics.judges import Judge, MeteredJudge, Reply, SpendLimiter
-from ragmetrics.judges.bills import Bill, bill_in_use
-from ragmetrics.judges.run_limits import Expectation, Forecast
+from ragmetrics.judges.spending import Bill, Expectation, Forecast, bill_in_use
 from ragmetrics.metrics import GRADE
 from ragmetrics.pipeline import publish_night, stage_night
 from ragmetrics.records import Ask, Usage

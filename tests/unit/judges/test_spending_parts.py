@@ -13,7 +13,7 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget, StoreError
 from ragmetrics.http import run_coroutine
 from ragmetrics.judges import Spend, SpendLimiter
-from ragmetrics.judges.run_limits import Expectation, Forecast
+from ragmetrics.judges.spending import Expectation, Forecast
 from ragmetrics.pipeline import run_night, stage_night
 from ragmetrics.records import Status
 from ragmetrics.scoring import Staged, judge_pool, list_parts, score_part

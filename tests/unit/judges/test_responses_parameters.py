@@ -16,7 +16,7 @@ from ragmetrics.judges import find_access, make_client, probe_judge, translate
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch import BatchJudge
 from ragmetrics.judges.live import LiveJudge
-from ragmetrics.judges.request_parameters import (
+from ragmetrics.judges.responses import (
     REPLACEMENTS,
     RequestParameters,
     refused_parameter,
