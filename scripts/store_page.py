@@ -125,6 +125,11 @@ FILES: tuple[tuple[str, type[Record] | str, str], ...] = (
         "the files that [prune](#what-it-may-forget) removed, each with size and version",
     ),
     (
+        "turns/backfill/000001",
+        "",
+        "the [backfill](../how-to/backfill.md) that runs in this bucket; empty once it has ended",
+    ),
+    (
         "dashboard/...",
         "",
         "the pages, and `metrics.prom` for [Prometheus](../how-to/monitoring.md)",

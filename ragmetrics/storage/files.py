@@ -31,6 +31,7 @@ from ragmetrics.storage.listing import all_below, matching
 from ragmetrics.storage.retry import (
     RETRY_POLICY,
     RetryPolicy,
+    is_condition_refused,
     is_missing,
     translate_errors,
     was_replaced,
@@ -250,6 +251,24 @@ class Files:
                 fs.pipe_file(full, data, **self._headers(path))
 
         self._do("writing", path, act)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a whole file to a bucket of S3 unless it exists; False if it has other content.
+
+        Some servers ignore the condition and overwrite. A reply that was lost makes no difference.
+        """
+        fs, full = self._fs[0], self._full(path)
+
+        def act() -> bool:
+            try:
+                fs.pipe_file(full, data, mode="create")
+            except OSError as error:
+                if is_condition_refused(error):
+                    return False
+                raise
+            return True
+
+        return self._do("writing", path, act) or self.find(path) == data
 
     def check_writable(self, folder: str) -> None:
         """Raise StoreError if a test file cannot be written to a folder."""

@@ -126,13 +126,18 @@ def is_of_a_client(error: BaseException) -> bool:
 
 def lacks_bucket(error: BaseException) -> bool:
     """True when the bucket does not exist."""
-    response = _response(error)
-    return bool(response) and _code(response) == "NoSuchBucket"
+    return _code(_response(error)) == "NoSuchBucket"
 
 
 def is_missing(error: StoreError) -> bool:
     """True when the file does not exist."""
     return isinstance(error.__cause__, FileNotFoundError)
+
+
+def is_condition_refused(error: BaseException) -> bool:
+    """True when the file exists that was to be written only if it did not."""
+    # Another write of it was under way: "conflict".
+    return _code(_response(error)) in {"PreconditionFailed", "ConditionalRequestConflict"}
 
 
 def was_replaced(error: StoreError) -> bool:
@@ -152,7 +157,7 @@ def _response(error: BaseException | None) -> Mapping[str, Any]:
 
 
 def _code(response: Mapping[str, Any]) -> str:
-    return str(response["Error"].get("Code", ""))
+    return str(response.get("Error", {}).get("Code", ""))
 
 
 def _status(response: Mapping[str, Any]) -> int:

@@ -50,6 +50,8 @@ class Faults:
     """What is read below this path comes at a byte a second,"""
     drip_times: int = 1_000_000
     """for the first so many requests."""
+    unconditional: bool = False
+    """Conditions of a PUT are ignored, as some servers do."""
 
 
 @dataclass
@@ -170,7 +172,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _upstream(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
         connection = HTTPConnection(self.server.upstream, timeout=60)
-        headers = {name: value for name, value in self.headers.items() if name != "Expect"}
+        dropped = {"Expect", "If-None-Match"} if self.server.faults.unconditional else {"Expect"}
+        headers = {name: value for name, value in self.headers.items() if name not in dropped}
         connection.request(self.command, self.path, body, headers)
         response = connection.getresponse()
         found = dict(response.getheaders())

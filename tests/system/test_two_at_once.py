@@ -226,7 +226,7 @@ def wait_for(what: Callable[[], bool], process: Process) -> None:
 
 
 def test_three_backfills_at_once_pay_for_each_request_once(
-    tmp_path: Path, judge_server: JudgeServer
+    tmp_path: Path, place: str, judge_server: JudgeServer
 ) -> None:
     """By the judge's own count: they take turns, and the later ones find the replies."""
     days = [NIGHT - timedelta(days=ago) for ago in (2, 1, 0)]
@@ -234,10 +234,10 @@ def test_three_backfills_at_once_pay_for_each_request_once(
         rows = [
             {**row, "user_input": f"{row['user_input']} {day}"} for row in make_rows(20, night=day)
         ]
-        log(str(tmp_path), "a.jsonl", rows, day)
+        log(place, "a.jsonl", rows, day)
     values = {
-        "logs": f"{tmp_path}/logs/dt={{date}}/",
-        "store": f"{tmp_path}/store",
+        "logs": f"{place}/logs/dt={{date}}/",
+        "store": f"{place}/store",
         "metrics": ["context_recall"],
         "judge": {"name": "openai", "model": "fake", "base_url": judge_server.base_url},
     }

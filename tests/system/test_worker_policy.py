@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,8 +16,9 @@ from botocore.exceptions import ClientError
 
 from ragmetrics.comparison import run_gate
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.pipeline import examine, run_night
+from ragmetrics.pipeline import examine, run_backfill, run_night
 from ragmetrics.records import IndexBuild
+from ragmetrics.storage import Files
 from tests.fakes.ceph import WORKER, Ceph
 from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.processes import ROOT
@@ -84,6 +86,24 @@ def test_a_gate_replays_both_builds_and_compares_them(
     assert found.metrics[0].questions == 60
     listed = bucket.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="builds/")["Contents"]
     assert {item["Key"].split("/")[1] for item in listed} == {"b1", "b2"}
+
+
+@pytest.mark.usefixtures("bucket")
+def test_with_these_rights_one_of_many_makes_a_file_and_a_backfill_takes_its_turn(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """At the same moment: the gateway honours the condition of a PUT."""
+    files = Files(f"s3://{BUCKET}/ragmetrics")
+    texts = [str(number).encode() for number in range(8)]
+    with ThreadPoolExecutor(len(texts)) as pool:
+        created = list(pool.map(lambda text: files.create("turns/a", text), texts))
+    assert created.count(True) == 1
+    assert files.read("turns/a") == texts[created.index(True)]
+    for _ in range(2):
+        run_backfill(settings(), NIGHT, NIGHT)
+    turn = [(info.path, info.size) for info in files.below("turns/backfill")]
+    assert turn == [("turns/backfill/000002", 0)]
+    assert "has no turns" not in caplog.text
 
 
 DENIED: dict[str, tuple[str, dict[str, str]]] = {
