@@ -181,7 +181,7 @@ def drops(
             beyond, single = sides.chance(_STILL, recurs=simulated.recurs)
             if moving:
                 wanted = _counted(single, in_time=in_time) < level
-                moved = _movement(simulated, night, wanted, in_time=in_time)
+                moved = _movement(simulated, night, wanted)
                 beyond, single = sides.chance(moved, recurs=simulated.recurs)
             adjusted = _adjusted(_counted(single, in_time=in_time))
             best[:, night] = adjusted.min(axis=1)
@@ -227,13 +227,13 @@ class _Sides:
         return beyond, np.where(beyond, alone, 1.0)
 
 
-def _movement(simulated: Years, night: int, wanted: Flags, *, in_time: bool) -> Movement:
+def _movement(simulated: Years, night: int, wanted: Flags) -> Movement:
     """The movement of the nights before, for the wanted series; else 0."""
     found, freedom = np.zeros(wanted.shape), np.ones(wanted.shape)
     own = slice(int(np.searchsorted(simulated.days, simulated.days[night] - SPREAD_DAYS)), night)
     for year, metric in zip(*np.nonzero(wanted), strict=True):
         levels, errors = _levels(simulated, (year, metric, own))
-        level = movement_of(simulated.days[own], levels, errors, in_time=in_time)
+        level = movement_of(simulated.days[own], levels, errors)
         if simulated.recurs:
             error = float(errors.mean())
             level = _of_pairs(_by_moves(simulated, (year, metric, own)), level, error)

@@ -13,10 +13,9 @@ import numpy as np
 
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.rules.context import NightContext
-from ragmetrics.rules.decline_test import (
-    night_levels,
-)
+from ragmetrics.rules.decline_test import night_levels
 from ragmetrics.rules.tag_means import standardising_tag
+from ragmetrics.rules.weekly_cycle import SURE
 from ragmetrics.stats import (
     FEWEST_STEPS,
     Codes,
@@ -27,6 +26,7 @@ from ragmetrics.stats import (
     error_of,
     estimate_movement,
     likely_movement,
+    weekly_chance,
 )
 from ragmetrics.storage import trailing_nights
 
@@ -45,6 +45,8 @@ _INDEPENDENT = 0.85
 _CLEARLY = 1.25
 """How much larger the estimate is where the prior of `likely_movement` counts no more: chosen by
 simulation, so that movement of up to 0.02 costs no power by it."""
+_FEWEST_APART = 14
+"""Nights from which the steps of these lengths are enough."""
 _WEEK = 7
 
 
@@ -104,12 +106,12 @@ def _levels(summaries: Sequence[Summary], tag: str | None) -> Numbers:
     return night_levels(questions, means, EARLY)
 
 
-def spread_of_nights(night: NightContext, metric: str, *, in_time: bool) -> LevelError | None:
+def spread_of_nights(night: NightContext, metric: str) -> LevelError | None:
     """How far a night's level moves by more than its questions explain, from the nights of the 90
     days before; None without such a night.
 
-    It is estimated from steps over some nights, without the days of the week. Unlike the judge's
-    own movement it needs no question that recurs. Nights of an incident that lasts until tonight
+    It is estimated from steps over some nights. Unlike the judge's own movement it needs no
+    question that recurs. Nights of an incident that lasts until tonight
     are left out: its drop would explain itself, and a firing alert would resolve.
     """
     past = trailing_nights(night.history or night.earlier, night.manifest.date, SPREAD_DAYS)
@@ -117,7 +119,7 @@ def spread_of_nights(night: NightContext, metric: str, *, in_time: bool) -> Leve
     while past and _in_incident(past[-1], metric):
         past.pop()
     series = level_series(night, metric, past)
-    return movement_of(series.days, series.levels, series.errors, in_time=in_time)
+    return movement_of(series.days, series.levels, series.errors)
 
 
 def _in_incident(night: Manifest, metric: str) -> bool:
@@ -125,21 +127,16 @@ def _in_incident(night: Manifest, metric: str) -> bool:
     return bool({"pending", "firing"} & set(found)) or metric in {one.metric for one in night.falls}
 
 
-def movement_of(
-    days: Codes, levels: Numbers, errors: Numbers, *, in_time: bool
-) -> LevelError | None:
+def movement_of(days: Codes, levels: Numbers, errors: Numbers) -> LevelError | None:
     """The movement of some levels: what is likely (`stats.likely_movement`), or the estimate where
-    that is clearly larger: levels that move much more than is usual. For a budget of false alarms
-    `in_time` the estimate, where there is one.
+    that is clearly larger: levels that move much more than is usual.
     """
     sd = estimate_movement(steps := level_steps(days, levels, errors))
     estimate = LevelError(sd, degrees_of_freedom(len(steps))) if sd else None
-    if in_time:
-        return estimate
     if not len(levels):
         return None
     left, means = _without_weekdays(days, levels)
-    spans = SPANS if means > 1 else _ALL_SPANS
+    spans = SPANS if len(levels) >= _FEWEST_APART else _ALL_SPANS
     steps = [step for apart in spans for step in _steps(left, errors, apart)]
     error = float(np.sqrt(np.square(errors).mean()))
     freedom = _INDEPENDENT * (len(levels) - means)
@@ -155,12 +152,12 @@ def level_steps(days: Codes, levels: Numbers, errors: Numbers) -> list[NightStep
 
 
 def _without_weekdays(days: Codes, levels: Numbers) -> tuple[Numbers, int]:
-    """The levels without the mean of their day of the week, where the nights cover each day twice
-    or more, and the number of means: each takes a degree of freedom.
+    """The levels without the mean of their day of the week, where they depend on it, and the number
+    of means. Each takes a degree of freedom, so the error of a drop would grow without a cycle.
     """
     weekdays = np.unique(days % _WEEK, return_inverse=True)[1]
     count = int(weekdays.max(initial=-1)) + 1
-    if len(days) < 2 * max(count, 1):
+    if weekly_chance(weekdays, levels) >= SURE:
         return levels, 1
     sums = np.bincount(weekdays, weights=levels, minlength=count)
     means = sums / np.bincount(weekdays, minlength=count)

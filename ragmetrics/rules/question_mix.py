@@ -257,7 +257,7 @@ def level_error_between(
     """
     judge = level_between(night, metric, before, now)
     if metric not in night.spreads:
-        night.spreads[metric] = spread_of_nights(night, metric, in_time=False)
+        night.spreads[metric] = spread_of_nights(night, metric)
     spread, moves = night.spreads[metric], find_movement(night, metric)
     if spread is None:
         return judge

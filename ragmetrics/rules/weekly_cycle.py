@@ -24,11 +24,11 @@ def goes_by_weekday(past: Sequence[Manifest], metric: str, day: date) -> bool:
     Nights on which the alert fired count: a day that is lower every week may fire each time.
     """
     known = [
-        (night.date, summary.mean)
+        (night.date.weekday(), summary.mean)
         for night in trailing_nights(past, day, CYCLE_DAYS)
         if (summary := night.summary(metric)) and summary.mean is not None
     ]
-    return weekly_chance([night for night, _ in known], [mean for _, mean in known]) < SURE
+    return weekly_chance([day for day, _ in known], [mean for _, mean in known]) < SURE
 
 
 def may_show_cycle(past: Sequence[Manifest]) -> bool:

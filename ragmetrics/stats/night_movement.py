@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from ragmetrics.stats.comparisons import Drop, align
@@ -235,13 +235,13 @@ def _together(own: float, freedom: float, level: LevelError) -> tuple[float, flo
     return error, 1 / shares
 
 
-def weekly_chance(days: Sequence[date], levels: Sequence[float]) -> float:
-    """p against the hypothesis that the level does not depend on the day of the week.
+def weekly_chance(weekdays: ArrayLike, levels: ArrayLike) -> float:
+    """p against the hypothesis that the level does not depend on the day of the week, a number.
 
     1 if too few nights are known: less than two of some day of the week, on average.
     """
-    weekdays, values = np.array([day.weekday() for day in days]), np.array(levels, dtype=np.float64)
-    groups = [values[weekdays == day] for day in np.unique(weekdays)]
+    days, values = np.asarray(weekdays), np.asarray(levels, dtype=np.float64)
+    groups = [values[days == day] for day in np.unique(days)]
     return same_level_chance(groups) if len(values) >= _FEWEST * len(groups) else 1.0
 
 

@@ -22,7 +22,7 @@ def chances(sd: float, nights: int, draws: int) -> np.ndarray:
     for _ in range(draws):
         levels = 0.6 + rng.normal(0, np.hypot(sd, ERROR), nights + 1)
         past = levels[:-1]
-        moved = movement_of(np.arange(nights), past, np.full(nights, ERROR), in_time=False)
+        moved = movement_of(np.arange(nights), past, np.full(nights, ERROR))
         assert moved
         drop = past[-BEFORE:].mean() - levels[-1]
         error = np.hypot(ERROR, moved.error)
