@@ -67,8 +67,7 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     rules = settings.rules if settings.rules is not None else _applicable(night)
     rules = [rule for rule in rules if rule.metric not in silenced]
     night.spreads.update(
-        (metric, spread_of_nights(night, metric))
-        for metric in {rule.metric for rule in rules}
+        (metric, spread_of_nights(night, metric)) for metric in {rule.metric for rule in rules}
     )
     cases = [
         case
