@@ -1,8 +1,7 @@
 """Plugins: what one file adds, be it a module of this project or an entry point of another package.
 
 A bundled plugin is a module that has an object of its own name. One of another package is loaded
-only where it is named, in a thread with a time limit. One that cannot be loaded costs only itself;
-settings whose judge it would be are refused.
+only where it is named, in a thread with a time limit. One that cannot be loaded costs only itself.
 """
 
 from __future__ import annotations

@@ -250,6 +250,8 @@ def judge_settings(value: object) -> object:
         if key not in own and value.get(key) is not None:
             raise ValueError(f"{key}: has an effect on the judge {owner} only")
     unused = {key for key, _ in others if key not in own}
+    if kind and kind.problem:  # the keys of its own are not known
+        unused |= value.keys() - own
     return model.model_validate(
         {key: _from_json(key, value[key], model) for key in value if key not in unused}
     )

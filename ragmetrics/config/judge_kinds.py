@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ragmetrics.errors import JudgeRefused
 from ragmetrics.plugins import Kind, UnknownPlugin, UnusablePlugin
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class JudgeKind:
     """Raises SettingsError where other settings are in the way of a judge."""
     probe: Callable[..., Awaitable[str]] | None = None
     """Asks the endpoint of a remote one whether it answers; with `ask=True` for a small reply."""
-
+    problem: str = ""
+    """Why that of another package cannot be loaded, and none can be made."""
     sample: Mapping[str, Any] | None = None
     """Settings that it can be made from without extra or store, with `{url}` for an address."""
 
@@ -95,15 +97,28 @@ JUDGES: Kind[JudgeKind] = Kind(
 
 
 def judge_kind(name: str) -> JudgeKind:
-    """The kind of a judge by its name, such as `local:MODEL`.
+    """The kind of a judge by its name, such as `local:MODEL`. One of another package that cannot be
+    loaded is there, with the common settings: it is refused where it is made.
 
-    Raises UnknownPlugin without one, UnusablePlugin if that of another package cannot be loaded.
+    Raises UnknownPlugin without one.
     """
     head = name.partition(":")[0]
     for kind in JUDGES.bundled.values():
         if head in (kind.key, kind.name):
             return kind
-    return JUDGES.find(head)
+    try:
+        return JUDGES.find(head)
+    except UnusablePlugin as error:
+        return _unusable(head, str(error))
+
+
+def _unusable(name: str, problem: str) -> JudgeKind:
+    from ragmetrics.config.judge import JudgeSettings
+
+    def refuse(judge: Any, parts: Any) -> Any:
+        raise JudgeRefused(problem)
+
+    return JudgeKind(name, refuse, JudgeSettings, problem=problem)
 
 
 def known_judge(name: str) -> str:
@@ -122,7 +137,7 @@ def is_lexical(name: str) -> bool:
     """Whether the judge of a stored name answers by the overlap of words, and is no model."""
     try:
         return judge_kind(name).lexical
-    except (UnknownPlugin, UnusablePlugin):
+    except UnknownPlugin:
         return False
 
 

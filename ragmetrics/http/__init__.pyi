@@ -25,6 +25,7 @@ from .redactor import (
     environment_redactor as environment_redactor,
 )
 from .event_loop import (
+    LoopThread as LoopThread,
     PerLoop as PerLoop,
     run_coroutine as run_coroutine,
 )

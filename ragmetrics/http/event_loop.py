@@ -32,12 +32,12 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-class _Background:
-    """The loop and its thread."""
+class LoopThread:
+    """An event loop in a thread of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "ragmetrics") -> None:
         self.loop = _new_loop()
-        self.thread = threading.Thread(target=self._serve, name="ragmetrics", daemon=True)
+        self.thread = threading.Thread(target=self._serve, name=name, daemon=True)
         self.thread.start()
 
     def _serve(self) -> None:
@@ -60,7 +60,7 @@ class _Background:
 
 
 _lock = threading.Lock()
-_background: _Background | None = None
+_background: LoopThread | None = None
 
 
 def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
@@ -113,11 +113,11 @@ class _Watched(Generic[T]):
             self._task.cancel()
 
 
-def _running() -> _Background:
+def _running() -> LoopThread:
     global _background
     with _lock:
         if _background is None:
-            _background = _Background()
+            _background = LoopThread()
         return _background
 
 

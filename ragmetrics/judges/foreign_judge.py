@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import TypeVar
@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused, RagmetricsError
+from ragmetrics.http import LoopThread
 from ragmetrics.judges.base import Judge, JudgeParts, Reply, fingerprint, only_of
 from ragmetrics.plugins import TookTooLong, in_time
 from ragmetrics.records import Ask, explain_validation_error
@@ -20,6 +21,8 @@ from ragmetrics.text import shorten
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
+_TURN_SECONDS = 1.0
+"""Seconds in which a loop that is not blocked comes to each of its tasks."""
 
 
 def make_foreign(judge: JudgeSettings, parts: JudgeParts) -> Judge:
@@ -39,18 +42,27 @@ def make_foreign(judge: JudgeSettings, parts: JudgeParts) -> Judge:
 
 
 class ForeignJudge:
-    """A judge of another package, each of whose calls may take so many seconds."""
+    """A judge of another package, each of whose calls may take so many seconds.
+
+    It runs on an event loop of its own: code that blocks it holds up no other judge.
+    """
 
     def __init__(self, judge: Judge, seconds: float) -> None:
         self.name, self.note = judge.name, judge.note
         self.fingerprint, self.cacheable = judge.fingerprint, judge.cacheable
         self.concurrency, self.only = judge.concurrency, only_of(judge)
         self._judge, self._seconds = judge, seconds
+        self._thread: LoopThread | None = None
+        self._stuck = ""
+        """Why it is asked nothing more; empty while its loop goes on."""
+        self._is_mute = False
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
-        """Its reply. Raises JudgeError in place of any other error."""
+        """Its reply. Raises JudgeError in place of any other error, and JudgeRefused once its code
+        has blocked its loop.
+        """
         try:
-            reply = await _awaited(self._judge.reply(request, attempt), self._seconds)
+            reply = await self._call(lambda: self._judge.reply(request, attempt))
         except JudgeError:
             raise
         except TookTooLong:
@@ -72,19 +84,59 @@ class ForeignJudge:
             raise JudgeError(f"the judge {self.name} gave a malformed Reply: {reason}") from None
 
     def evidence(self, request: Ask) -> Sequence[float] | None:
-        """Its confidence in each item of the verdict; None where its code fails."""
+        """Its confidence in each item of the verdict; None where its code fails, and for good once
+        it took too long.
+        """
+        if self._is_mute:
+            return None
         try:
-            return self._judge.evidence(request)
+            return in_time(lambda: self._judge.evidence(request), self._seconds)
+        except TookTooLong:
+            self._is_mute = True
+            log.warning("the judge %s gave no evidence in %g s", self.name, self._seconds)
         except Exception as error:
             log.warning("the evidence of the judge %s failed: %r", self.name, error)
-            return None
+        return None
 
     async def close(self) -> None:
         """Close its connections; where that fails, a warning says so."""
         try:
-            await _awaited(self._judge.close(), self._seconds)
+            await self._call(self._judge.close)
         except Exception as error:
             log.warning("the judge %s cannot be closed: %r", self.name, error)
+        if self._thread:
+            await asyncio.to_thread(self._thread.stop)
+
+    async def _call(self, call: Callable[[], Awaitable[Result]]) -> Result:
+        """The result of its code.
+
+        Raises TookTooLong, JudgeRefused if it blocks its loop, and RuntimeError where it cancels
+        itself. Code that does not let itself be cancelled is left alone.
+        """
+        if self._stuck:
+            raise JudgeRefused(self._stuck)
+        self._thread = self._thread or LoopThread("ragmetrics-judge")
+        work = asyncio.run_coroutine_threadsafe(_without_exit(call), self._thread.loop)
+        result = asyncio.wrap_future(work)
+        try:
+            done, _ = await asyncio.wait({result}, timeout=self._seconds)
+        finally:
+            result.cancel()
+        if not done:
+            await self._check_loop(self._thread)
+            raise TookTooLong
+        if result.cancelled():
+            raise RuntimeError("it cancelled its request")
+        return result.result()
+
+    async def _check_loop(self, thread: LoopThread) -> None:
+        """Raise JudgeRefused if nothing else runs on its loop, as nothing ever may."""
+        turn = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_a_turn(), thread.loop))
+        done, _ = await asyncio.wait({turn}, timeout=_TURN_SECONDS)
+        if not done:
+            turn.cancel()
+            self._stuck = f"the judge {self.name} has blocked its event loop"
+            raise JudgeRefused(self._stuck)
 
 
 class UnmadeJudge:
@@ -111,25 +163,12 @@ def _replies() -> TypeAdapter[Reply]:
     return TypeAdapter(Reply)
 
 
-async def _awaited(work: Awaitable[Result], seconds: float) -> Result:
-    """The result of foreign code. Raises TookTooLong, and RuntimeError where it cancels itself.
-
-    Code that does not let itself be cancelled is left alone.
-    """
-    task = asyncio.ensure_future(_without_exit(work))
+async def _without_exit(call: Callable[[], Awaitable[Result]]) -> Result:
     try:
-        done, _ = await asyncio.wait({task}, timeout=seconds)
-    finally:
-        task.cancel()
-    if not done:
-        raise TookTooLong
-    if task.cancelled():
-        raise RuntimeError("it cancelled its request")
-    return task.result()
-
-
-async def _without_exit(work: Awaitable[Result]) -> Result:
-    try:
-        return await work
-    except SystemExit as error:
+        return await call()
+    except (SystemExit, KeyboardInterrupt) as error:
         raise RuntimeError(repr(error)) from None
+
+
+async def _a_turn() -> None:
+    """Nothing: it ends when the loop comes to it."""

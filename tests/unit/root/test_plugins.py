@@ -1,6 +1,4 @@
-"""Plugins of other packages: one that is broken costs only itself. A judge that cannot be loaded
-refuses the settings that name it.
-"""
+"""Plugins of other packages: one that is broken costs only itself."""
 
 from __future__ import annotations
 
@@ -15,9 +13,11 @@ from ragmetrics.config import JUDGES, TARGETS, is_lexical, judge_kind, make_sett
 from ragmetrics.delivery import target_problems
 from ragmetrics.delivery.write_back.target import ForeignTarget, TargetError
 from ragmetrics.errors import InputError, JudgeRefused, SettingsError
+from ragmetrics.judges import Corpus, make_judges
 from ragmetrics.logs import LogSet, find_logs
+from ragmetrics.metrics import GRADE
 from ragmetrics.pipeline import evaluate
-from ragmetrics.records import LogRow, Rejected
+from ragmetrics.records import Ask, LogRow, Rejected
 from ragmetrics.testing import check_judge
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.plugins import plugin_site
@@ -145,20 +145,28 @@ def test_a_judge_of_another_package_judges(install: Callable[..., None]) -> None
 
 
 def test_a_broken_judge_is_named(install: Callable[..., None]) -> None:
-    """Settings that name it cannot be used; all others can."""
+    """Its settings are read, and a run with no other judge is refused with the reason."""
     install(JUDGES.group, "bad", "raise SystemExit(1)\n", "house", "rerank", "lexical")
-    with pytest.raises(InputError, match="judge 'house' of bad cannot be imported"):
-        make_settings({"judge": "house"})
-    assert make_settings({"judge": "embedded"}).judge.kind.lexical
+    settings = make_settings({"judge": {"name": "house", "mood": "good"}, "shards": 1})
+    with pytest.raises(JudgeRefused, match="judge 'house' of bad cannot be imported"):
+        evaluate(make_rows(3), ["context_relevance"], settings=settings)
     assert len(JUDGES.problems(())) == 2
+
+
+def test_a_judge_that_cannot_be_imported_costs_itself(install: Callable[..., None]) -> None:
+    """The others of a panel judge, and the night says what is missing."""
+    install(JUDGES.group, "bad", "raise ImportError('no such library')\n", "house")
+    panel = make_settings({"judges": [{"name": "house", "mood": "good"}, "embedded"], "shards": 1})
+    result = evaluate(make_rows(3), ["context_relevance"], settings=panel)
+    assert result.manifest.metrics[0].scored == 3
+    assert any("no such library" in problem for problem in result.manifest.problems)
 
 
 def test_a_stored_name_is_for_bundled_judges(install: Callable[..., None]) -> None:
     """By it the kind of a night's judge could not be found again."""
     source = JUDGE.replace("sample={}", 'stored="maison"')
     install(JUDGES.group, "house", source, "house")
-    with pytest.raises(InputError, match="only a bundled judge may have stored"):
-        make_settings({"judge": "house"})
+    assert "only a bundled judge may have stored" in judge_kind("house").problem
 
 
 def test_a_judge_that_cannot_be_loaded_is_not_lexical(install: Callable[..., None]) -> None:
@@ -189,6 +197,30 @@ def test_a_judge_that_fails_costs_its_rows(
     (summary,) = result.manifest.metrics
     assert summary.status == {"judge_failed": 3}
     assert reason in next(iter(summary.unanswered))
+
+
+def test_a_judge_that_blocks_its_loop_costs_itself(install: Callable[..., None]) -> None:
+    """No coroutine can be interrupted there, so it is asked nothing more; the others judge."""
+    _install_judge(install, GOOD_REPLY, "threading.Event().wait()")
+    house = {"name": "house", "deadline_seconds": 0.2}
+    panel = make_settings({"judges": [house, "embedded"], "shards": 1})
+    result = evaluate(make_rows(3), ["context_relevance"], settings=panel)
+    assert result.manifest.metrics[0].scored == 3
+    assert any("has blocked its event loop" in text for text in result.manifest.problems)
+    with pytest.raises(JudgeRefused, match="has blocked its event loop"):
+        evaluate(make_rows(3), ["context_relevance"], settings=make_settings({"judge": house}))
+
+
+def test_a_judge_without_an_end_to_its_evidence_gives_none(
+    install: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is asked for evidence once."""
+    _install_judge(install, "return None", "threading.Event().wait()")
+    settings = make_settings({"judge": {"name": "house", "deadline_seconds": 0.2}})
+    (judge,) = make_judges(settings, Corpus())
+    request = Ask(GRADE, {"question": "What?", "context": "That."})
+    assert judge.evidence(request) is judge.evidence(request) is None
+    assert caplog.text.count("the judge house gave no evidence in 0.2 s") == 1
 
 
 @pytest.mark.parametrize("close", ["1 / 0", "await asyncio.Event().wait()"])
