@@ -225,7 +225,8 @@ def check_channel(kind: ChannelKind, **keys: Any) -> None:
     """Raise AssertionError unless a channel confirms nothing that its service did not, tells what a
     repetition may change, and shows nothing of the address. `keys` are further keys of its entry.
     """
-    settings = kind.settings.model_validate({"kind": kind.name, "url_env": "TEAM_URL", **keys})
+    entry = {"kind": kind.name, "url_env": "TEAM_URL", **kind.sample_keys, **keys}
+    settings = kind.settings.model_validate(entry)
     _hold("secret" in kind.sample, "the address of its sample has `secret` in its path")
     for status in (401, 503):
         with _server(status, b"", []) as url:

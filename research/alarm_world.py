@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.delivery import AlertStates, advance_states
 from ragmetrics.records import (
     Finding,
     JudgeInfo,
@@ -83,7 +83,7 @@ class World:
     for_: int = 2
     nights: list[Manifest] = field(default_factory=list)
     scores: dict[date, dict[str, MetricScores]] = field(default_factory=dict)
-    book: AlertStore = field(default_factory=AlertStore)
+    book: AlertStates = field(default_factory=AlertStates)
     notified: dict[str, Notification] = field(default_factory=dict)
     """What people were last told, of alerts that fire whatever their numbers are."""
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ragmetrics import evaluate
 from ragmetrics.comparison import find_moves
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.delivery import AlertStates, advance_states
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Status, Summary
 from ragmetrics.records.manifest import Usage
 from ragmetrics.rules import NightContext, evaluate_rules as hold_rules, with_movements
@@ -134,7 +134,7 @@ class World:
     """Nights before that are looked at."""
     nights: list[Manifest] = field(default_factory=list)
     scores: dict[date, dict[str, MetricScores]] = field(default_factory=dict)
-    book: AlertStore = field(default_factory=AlertStore)
+    book: AlertStates = field(default_factory=AlertStates)
 
     def add(self, values: Mapping[str, Values], *, ruled: bool = True) -> Manifest:
         """Another night, judged anew; its drop rules are held where it is `ruled`."""
@@ -149,7 +149,7 @@ class World:
 
     def _published(
         self, values: Mapping[str, Values], *, ruled: bool
-    ) -> tuple[Manifest, AlertStore]:
+    ) -> tuple[Manifest, AlertStates]:
         scores = {name: _table(name, own) for name, own in values.items()}
         manifest = self._manifest(scores)
         night = NightContext(manifest, scores, self.nights[-self.history :], self.load)

@@ -24,7 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics.config import AlertSettings
-from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.delivery import AlertStates, advance_states
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Segment, Source, Status, Summary
 from ragmetrics.records.manifest import Usage
 from ragmetrics.rules import NightContext, evaluate_rules, for_later_nights
@@ -143,7 +143,7 @@ class World:
     settings: AlertSettings = field(default_factory=AlertSettings)
     nights: list[Manifest] = field(default_factory=list)
     scores: dict[date, dict[str, MetricScores]] = field(default_factory=dict)
-    book: AlertStore = field(default_factory=AlertStore)
+    book: AlertStates = field(default_factory=AlertStates)
 
     def copy(self) -> World:
         """The same history, that may go on otherwise."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ragmetrics.delivery.outbox import MessageBatch
-from ragmetrics.delivery.slack_threads import Threads
+from ragmetrics.delivery.threads import Threads
 from ragmetrics.delivery.write_back.outbox import WaitingNight
 from ragmetrics.judges.batch_lifecycle import BatchRecord
 from ragmetrics.judges.reply_tables import SCHEMA as REPLY_SCHEMA

@@ -23,14 +23,14 @@ from ragmetrics.cli.options import (
 )
 from ragmetrics.cli.table import print_grid
 from ragmetrics.config import Settings
-from ragmetrics.delivery import Alert, AlertStore
+from ragmetrics.delivery import Alert, AlertStates
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.records import Silence
 from ragmetrics.storage import Files
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.delivery import Alert, AlertStore
+    from ragmetrics.delivery import Alert, AlertStates
 
 app = typer.Typer(
     help="List, acknowledge and snooze alerts, and preview messages.",
@@ -223,7 +223,7 @@ def _remind_days(path: Path | None) -> int | None:
     return settings_here(path).alerts.remind_days if given else None
 
 
-def _find(settings: Path | None, store: str | None, key: str) -> tuple[Files, AlertStore, Alert]:
+def _find(settings: Path | None, store: str | None, key: str) -> tuple[Files, AlertStates, Alert]:
     """The alert that a key names, with its store and the states of all alerts."""
     from ragmetrics.delivery import all_alerts, find_alert, load_alerts
     from ragmetrics.rules import silences
@@ -251,7 +251,7 @@ def _end_of_snooze(newest: date | None, days: int | None, until: date | None) ->
     return until
 
 
-def _store_silence(files: Files, book: AlertStore, one: Silence, alert: Alert) -> None:
+def _store_silence(files: Files, book: AlertStates, one: Silence, alert: Alert) -> None:
     from ragmetrics.rules import remove_expired_silences, silence
 
     remove_expired_silences(files, book.states, book.night)
@@ -282,7 +282,7 @@ _STYLES = {"firing": "red", "pending": "yellow"}
 
 def print_alerts(
     console: Console,
-    book: AlertStore,
+    book: AlertStates,
     shown: Sequence[Alert],
     known: int,
     waiting: Sequence[date] = (),

@@ -47,6 +47,7 @@ from .judge import (
 )
 from .alerts import (
     CHANNELS as CHANNELS,
+    DEFAULT_CHANNEL as DEFAULT_CHANNEL,
     LIMIT_KEYS as LIMIT_KEYS,
     AlertSettings as AlertSettings,
     ChannelSettings as ChannelSettings,

@@ -128,7 +128,7 @@ def drop_name(max_drop: float, versus: str) -> str:
 CHANNELS: Kind[Any] = Kind(
     "ragmetrics.channels",
     "ragmetrics.delivery.channel_kinds",
-    "ragmetrics.delivery.channel:ChannelKind",
+    "ragmetrics.delivery.channels:ChannelKind",
     "channel",
 )
 
@@ -138,12 +138,21 @@ class ChannelSettings(SettingsModel):
     environment variable that holds it."""
 
     kind: str = "apprise"
-    """`apprise` for any service that Apprise supports, `slack_webhook`, or a channel of another
-    package, which may have more keys."""
+    """`apprise` for any service that Apprise supports, `slack_webhook`, `slack_bot`, which needs a
+    `channel`, or a channel of another package, which may have more keys."""
     url_env: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
     """The environment variable that holds the address, such as mailtos://... or msteams://..."""
     severity: Literal["critical", "warning"] = "warning"
     """The lowest severity that is sent there."""
+
+    @property
+    def thread_place(self) -> str:
+        """The place whose threads are continued, in services that have threads."""
+        return self.url_env
+
+
+DEFAULT_CHANNEL = "slack"
+"""Name in the store of the channel that the keys `slack_...` describe."""
 
 
 def _of_kind(value: object) -> object:
@@ -219,7 +228,8 @@ class AlertSettings(SettingsModel):
     redact: bool = False
     """Keep questions out of messages."""
     slack_webhook_env: str = "SLACK_WEBHOOK_URL"
-    """The environment variable with the address of the webhook."""
+    """The environment variable with the address of the webhook. Slack is told where it is set; an
+    entry of `channels` is told always, and waits for its variable."""
     slack_channel: str | None = Field(None, min_length=1, max_length=100)
     """The channel in which a bot posts, in threads. It replaces the webhook when the bot's token is
     set."""
@@ -241,6 +251,16 @@ class AlertSettings(SettingsModel):
         if not 0 < _share_of_nights(value) < 1:
             raise ValueError("should be above 0, and below one false alarm a night")
         return value
+
+    def default_channel(self, environment: Mapping[str, str]) -> ChannelSettings:
+        """The channel of the keys `slack_...`: the bot where its token is set, else the webhook."""
+        if self.slack_channel and environment.get(self.slack_token_env, "").strip():
+            bot: Any = CHANNELS.find("slack_bot").settings
+            channel: ChannelSettings = bot.model_construct(
+                kind="slack_bot", url_env=self.slack_token_env, channel=self.slack_channel
+            )
+            return channel
+        return ChannelSettings.model_construct(kind="slack_webhook", url_env=self.slack_webhook_env)
 
     def limit(self, check: str, default: float = 0.0) -> Any:
         """The limit of a check, by the settings that have it before its default. None: it is not

@@ -18,6 +18,7 @@ from .gate_notifications import (
     notify_gate as notify_gate,
 )
 from .state import (
+    AlertStates as AlertStates,
     advance_states as advance_states,
     judge_findings as judge_findings,
 )
@@ -37,6 +38,7 @@ from .state_fold import (
     recorded as recorded,
     recorded_silences as recorded_silences,
     states_after as states_after,
+    with_keys_of_today as with_keys_of_today,
 )
 from .alert_list import (
     Alert as Alert,
@@ -44,10 +46,7 @@ from .alert_list import (
     find_alert as find_alert,
     open_alerts as open_alerts,
 )
-from .alert_store import (
-    AlertStore as AlertStore,
-)
-from .slack_threads import (
+from .threads import (
     Threads as Threads,
 )
 from .dashboard_failure import (
@@ -56,11 +55,10 @@ from .dashboard_failure import (
 from .message_samples import (
     sample_messages as sample_messages,
 )
-from .channel import (
+from .channels import (
     ChannelKind as ChannelKind,
     ChannelSettings as ChannelSettings,
-)
-from .notification_channels import (
+    Unconfirmed as Unconfirmed,
     channels as channels,
 )
 from .outbox import (
@@ -71,12 +69,6 @@ from .outbox import (
     given_up as given_up,
     GIVEN_UP as GIVEN_UP,
     LONGEST_DAYS as LONGEST_DAYS,
-)
-from .renamed_alerts import (
-    with_keys_of_today as with_keys_of_today,
-)
-from .timeouts import (
-    Unconfirmed as Unconfirmed,
 )
 from .write_back.delivery import (
     WriteBackReport as WriteBackReport,

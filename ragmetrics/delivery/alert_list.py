@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from ragmetrics.delivery.alert_store import AlertStore
+from ragmetrics.delivery.state import AlertStates
 from ragmetrics.errors import InputError
 from ragmetrics.records import AlertState, Finding, Silence, alert_id
 from ragmetrics.rules import is_in_force
@@ -64,7 +64,7 @@ class Alert:
         }
 
 
-def all_alerts(alerts: AlertStore, silences: Mapping[str, Silence]) -> list[Alert]:
+def all_alerts(alerts: AlertStates, silences: Mapping[str, Silence]) -> list[Alert]:
     """Every alert: firing alerts first, critical ones before warnings, then by key."""
     found = []
     for key, state in alerts.states.items():

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 
 from ragmetrics.config import Settings
-from ragmetrics.delivery.notification_channels import SLACK, channels
-from ragmetrics.delivery.timeouts import CHANNEL_TIMEOUT, Unconfirmed, with_timeout
+from ragmetrics.delivery.channels import Unconfirmed, channels
 from ragmetrics.messages import Header, Message, Note, Section, links
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files
@@ -19,7 +17,8 @@ log = logging.getLogger(__name__)
 def notify_dashboard_failure(
     settings: Settings, files: Files, manifest: Manifest, reason: str, run_url: str | None = None
 ) -> bool:
-    """Notify every channel that a night's pages failed; return whether Slack confirmed.
+    """Notify every channel that a night's pages failed; return whether the default channel
+    confirmed.
 
     Nothing is stored: where a channel does not confirm, only the failed run shows the problem.
     """
@@ -29,11 +28,11 @@ def notify_dashboard_failure(
         if channel.missing_variable or not channel.accepts("warning"):
             continue
         try:
-            with_timeout(CHANNEL_TIMEOUT, partial(channel.send, message))
+            channel.send(message)
         except Unconfirmed as error:
             log.error("%s: dashboard failure not delivered: %s", channel.name, error)
         else:
-            confirmed = confirmed or channel.name == SLACK
+            confirmed = confirmed or channel.is_default
     return confirmed
 
 

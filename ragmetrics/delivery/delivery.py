@@ -20,8 +20,7 @@ from functools import partial
 from time import monotonic
 
 from ragmetrics.config import Settings
-from ragmetrics.delivery.alert_store import AlertStore
-from ragmetrics.delivery.notification_channels import SLACK, Channel, ComposeMessage, channels
+from ragmetrics.delivery.channels import CHANNEL_TIMEOUT, Channel, ComposeMessage, channels
 from ragmetrics.delivery.outbox import (
     FOLDER,
     Batches,
@@ -32,10 +31,15 @@ from ragmetrics.delivery.outbox import (
     queue_batch,
     remove_batches,
 )
-from ragmetrics.delivery.renamed_alerts import move_silences_and_threads, with_keys_of_today
-from ragmetrics.delivery.state import judge_findings, messages_of
-from ragmetrics.delivery.state_fold import EARLIER_NIGHTS, FOLDED_NIGHTS, implied, states_after
-from ragmetrics.delivery.timeouts import CHANNEL_TIMEOUT, with_timeout
+from ragmetrics.delivery.state import AlertStates, judge_findings, messages_of
+from ragmetrics.delivery.state_fold import (
+    EARLIER_NIGHTS,
+    FOLDED_NIGHTS,
+    implied,
+    move_silences,
+    states_after,
+    with_keys_of_today,
+)
 from ragmetrics.errors import RagmetricsError, StoreError
 from ragmetrics.messages import Message, compose
 from ragmetrics.records import Finding, Manifest, Told
@@ -61,11 +65,11 @@ def notify_channels(
 ) -> Delivery:
     """Notify every channel of the changes of this night, and of missed nights before it.
 
-    Messages are sent even where the store cannot be written. Without a webhook or bot in the
-    environment nothing is sent to Slack, and its alerts count as told all the same. A waiting Slack
-    message keeps waiting, and is replaced where this run replaces its batch. Other channels are
-    configured explicitly, so their messages wait in the outbox. A silent run, and a run that is not
-    the current run of its night, sends nothing about it.
+    Messages are sent even where the store cannot be written. Without its variable in the
+    environment nothing is sent to the default channel, and its alerts count as told all the same.
+    A message that waits for it keeps waiting, and is replaced where this run replaces its batch.
+    Other channels are configured explicitly, so their messages wait in the outbox. A silent run,
+    and a run that is not the current run of its night, sends nothing about it.
     """
     days = EARLIER_NIGHTS if manifest.alerts is None else FOLDED_NIGHTS
     batches = known_batches(files, manifest.date - timedelta(days=days), manifest.date)
@@ -101,7 +105,7 @@ def _compose(
     newer = later_nights(files, manifest.date)
     late = manifest.late or any(not one.silent for one in newer)
     night = manifest.model_copy(update={"late": late})
-    move_silences_and_threads(files, manifest.findings)
+    move_silences(files, manifest.findings)
     findings, told = _changes(settings, files, batches, night, newer)
     compose_message = message_composer(settings, files, night, run_url)
     message = compose_message(findings)
@@ -137,10 +141,10 @@ def _changes(
 
 def _states_before(
     settings: Settings, files: Files, batches: Batches, night: Manifest
-) -> AlertStore:
+) -> AlertStates:
     """The alert states before a night: those of its manifest, which an earlier version lacks."""
     if night.alerts is not None:
-        return AlertStore(states=night.alerts)
+        return AlertStates(states=night.alerts)
     earlier = outlines(files, before=night.date, last=EARLIER_NIGHTS)
     earlier = [*with_keys_of_today(settings.alerts.rules, earlier)]
     return states_after(files, earlier, batches, settings.alerts.remind_days, night.date)
@@ -180,11 +184,13 @@ def alert_messages(
 
 
 def _configured(reached: Sequence[Channel], again: Collection[str]) -> list[Channel]:
-    """The channels to send to. Slack without an address counts only where `again` names it, which
-    replaces its withdrawn messages.
+    """The channels to send to. The default one without an address counts only where `again` names
+    it, which replaces its withdrawn messages.
     """
     return [
-        one for one in reached if not one.missing_variable or one.name != SLACK or one.name in again
+        channel
+        for channel in reached
+        if not (channel.missing_variable and channel.is_default) or channel.name in again
     ]
 
 
@@ -205,7 +211,7 @@ def _send_all(
         yield from unnoted
         left = [one for one in outbox.messages() if one[1].channel == channel.name]
         old = [one for one in left if outbox.is_old(one[0], newest)]
-        what = "Slack message" if channel.name == SLACK else "message"
+        what = channel.title
         if len(old) < len(left):
             state = "kept for the next run" if kept else "left to the next night"
             yield from (f"{what} {state}: {reason}" for reason in reasons)
@@ -232,13 +238,13 @@ def _send_to(outbox: Outbox, channel: Channel) -> tuple[list[str], list[str]]:
     """
     mine = [one for one in outbox.messages() if one[1].channel == channel.name]
     if channel.missing_variable:
-        asked = mine and channel.name != SLACK
+        asked = mine and not channel.is_default
         return [f"{channel.missing_variable} is not set"] if asked else [], []
     ends = monotonic() + CHANNEL_TIMEOUT
     failed, unnoted = list[RagmetricsError](), list[str]()
     for path, waiting in mine:
         try:
-            with_timeout(ends - monotonic(), partial(channel.send, waiting.message))
+            channel.send(waiting.message, ends - monotonic())
         except RagmetricsError as error:
             failed.append(error)
             if error.transient:

@@ -19,9 +19,8 @@ from ragmetrics.comparison import (
     save_gate,
 )
 from ragmetrics.config import Settings
+from ragmetrics.delivery.channels import Unconfirmed, channels
 from ragmetrics.delivery.delivery import page_link
-from ragmetrics.delivery.notification_channels import SLACK, channels
-from ragmetrics.delivery.timeouts import CHANNEL_TIMEOUT, Unconfirmed, with_timeout
 from ragmetrics.errors import StoreError
 from ragmetrics.messages import Message, compose_failed_gate, compose_gate
 from ragmetrics.records import FailedGate, Gate, Severity, hashed_quote
@@ -53,8 +52,8 @@ def gate_message(settings: Settings, gate: Gate, run_url: str | None = None) -> 
 def notify_gate(settings: Settings, gate: Gate, run_url: str | None = None) -> Gate:
     """Notify every channel of a gate that needs it and was not sent yet; return the updated gate.
 
-    Without a webhook or bot in the environment nothing is sent to Slack. Raises Unconfirmed where
-    a channel did not confirm, after the others were notified. A repeat notifies that channel.
+    The default channel gets nothing without its variable in the environment. Raises Unconfirmed
+    where a channel did not confirm, after the others were notified. A repeat notifies that channel.
     """
     files = open_store(settings)
     known = load_gate(files, gate.build)
@@ -123,15 +122,13 @@ def _notify(
         for channel in channels(settings.alerts, open_store(settings))
         if channel.name not in record.heard
         and channel.accepts(severity)
-        and not (channel.missing_variable and channel.name == SLACK)
+        and not (channel.missing_variable and channel.is_default)
     ]
     errors: list[Unconfirmed] = []
     unsaved: list[StoreError] = []
     for number, channel in enumerate(left, 1):
         try:
-            if channel.missing_variable:
-                raise Unconfirmed(f"{channel.missing_variable} is not set")
-            with_timeout(CHANNEL_TIMEOUT, partial(channel.send, message))
+            channel.send(message)
         except Unconfirmed as error:
             errors.append(error)
         else:

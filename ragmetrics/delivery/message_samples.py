@@ -12,8 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.delivery.alert_store import AlertStore
-from ragmetrics.delivery.state import NO_SILENCES, advance_states
+from ragmetrics.delivery.state import NO_SILENCES, AlertStates, advance_states
 from ragmetrics.messages import Message, compose, compose_failed_gate, compose_gate
 from ragmetrics.records import Finding, Gate, Manifest, Silence
 from ragmetrics.rules import Check, Sample, used_checks
@@ -65,7 +64,7 @@ def _check_message(data: Mapping[str, Any], check: Check, redact: bool) -> tuple
 def _compose(
     title: str, night: Manifest, history: Sequence[tuple[int, Sequence[Finding]]], redact: bool
 ) -> Message:
-    alerts, shown = AlertStore(), list[Finding]()
+    alerts, shown = AlertStates(), list[Finding]()
     for days_ago, findings in history:
         day = NIGHT - timedelta(days=days_ago)
         alerts, shown = advance_states(alerts, findings, day, _REMIND_DAYS, _silences(alerts))
@@ -76,7 +75,7 @@ def _compose(
     return message
 
 
-def _silences(alerts: AlertStore) -> Mapping[str, Silence]:
+def _silences(alerts: AlertStates) -> Mapping[str, Silence]:
     """Where there are three alerts, an acknowledgement of the second and a snooze of the third."""
     if len(alerts.states) != 3:
         return NO_SILENCES

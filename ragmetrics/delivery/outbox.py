@@ -20,6 +20,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from ragmetrics.config import DEFAULT_CHANNEL
 from ragmetrics.messages import Message
 from ragmetrics.records import Record, Told
 from ragmetrics.storage import (
@@ -43,7 +44,7 @@ class Waiting(Record):
     """A message that its channel has not confirmed yet."""
 
     message: Message
-    channel: str = "slack"
+    channel: str = DEFAULT_CHANNEL
 
 
 class MessageBatch(Record):

@@ -12,17 +12,19 @@ This module reads no file, clock or network. `state_fold` applies it to the nigh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
 
-from ragmetrics.delivery.alert_store import AlertStore
-from ragmetrics.delivery.renamed_alerts import under_keys_of_today
+from pydantic import Field
+
 from ragmetrics.records import (
     AlertState,
     Finding,
     Level,
     Notification,
+    Record,
     Severity,
     Silence,
     State,
@@ -36,28 +38,63 @@ from ragmetrics.rules import check_of, suppresses_rules
 UNJUDGED = 0
 """`for_nights` of findings that `judge_findings` adds without a check. No rule has 0."""
 NO_SILENCES: Mapping[str, Silence] = MappingProxyType({})
+_NEW = AlertState()
+_Kept = TypeVar("_Kept")
+_Change: TypeAlias = Mapping[str, Any]
+"""What the state machine changes in a finding."""
+
+
+class AlertStates(Record):
+    """The states of all alerts after a night."""
+
+    night: date | None = None
+    """The newest night of the states."""
+    states: dict[str, AlertState] = Field(default_factory=dict)
+    """By `Finding.key`."""
+
+    def heard(self, told: Iterable[Told]) -> AlertStates:
+        """The states after people were told, in this order."""
+        states = dict(self.states)
+        for said in told:
+            states[said.finding.key] = states.get(said.finding.key, _NEW).heard(said)
+        return self.model_copy(update={"states": states})
+
+    @property
+    def notified(self) -> Mapping[str, Notification]:
+        """The last notification of each firing alert."""
+        known = self.states.items()
+        return {key: one.notified for key, one in known if one.told and one.notified}
+
+    @property
+    def snapshot(self) -> dict[str, AlertState]:
+        """What later nights need of the states; findings without their numbers."""
+        known = {key: one for key, one in self.states.items() if one.is_known}
+        return {
+            key: one.model_copy(update={"finding": one.finding and without_numbers(one.finding)})
+            for key, one in known.items()
+        }
 
 
 def advance_states(
-    alerts: AlertStore,
+    alerts: AlertStates,
     findings: Sequence[Finding],
     night: date,
     remind_days: int,
     silences: Mapping[str, Silence] = NO_SILENCES,
     run: str = "",
-) -> tuple[AlertStore, list[Finding]]:
+) -> tuple[AlertStates, list[Finding]]:
     """Like `judge_findings`, with all its messages delivered."""
     judged, found = judge_findings(alerts, findings, night, remind_days, silences)
     return judged.heard(messages_of(judged, found, run)), found
 
 
 def judge_findings(
-    alerts: AlertStore,
+    alerts: AlertStates,
     findings: Sequence[Finding],
     night: date,
     remind_days: int,
     silences: Mapping[str, Silence] = NO_SILENCES,
-) -> tuple[AlertStore, list[Finding]]:
+) -> tuple[AlertStates, list[Finding]]:
     """Move every alert to `night` by the findings of a run; return the findings with state,
     transition and since. The states do not count the messages of these transitions.
 
@@ -82,34 +119,80 @@ def judge_findings(
 
     The `since` of a resolved finding is the first night of the incident that ended.
     """
-    known = under_keys_of_today(alerts.states, findings)
+    states, changes = changed_states(alerts.states, findings, night, remind_days, silences)
+    results = [finding.model_copy(update=change) for finding, change in changes]
+    return AlertStates(night=night, states=states), results
+
+
+def changed_states(
+    known: Mapping[str, AlertState],
+    findings: Sequence[Finding],
+    night: date,
+    remind_days: int,
+    silences: Mapping[str, Silence],
+) -> tuple[dict[str, AlertState], list[tuple[Finding, _Change]]]:
+    """The states of `judge_findings`, and its findings with what changes in them: a fold needs only
+    the states.
+    """
+    known = under_keys_of_today(known, findings)
     silences = under_keys_of_today(silences, findings)
     states: dict[str, AlertState] = {}
-    results: list[Finding] = []
+    changes: list[tuple[Finding, _Change]] = []
     judged = [finding for finding in findings if finding.for_nights != UNJUDGED]
-    health = (one for one in judged if not check_of(one).lasting or suppresses_rules(one))
-    healthy = all(one.level == "ok" for one in health)
     for finding in judged:
-        was, silence = known.get(finding.key, AlertState()), silences.get(finding.key)
-        states[finding.key], result = _judge(was, finding, night, remind_days, silence)
-        results.append(result)
-    for key, was in known.items():
-        if key in states or was.finding is None or was.last_night is None:
+        was, silence = known.get(finding.key, _NEW), silences.get(finding.key)
+        states[finding.key], change = _judge(was, finding, night, remind_days, silence)
+        changes.append((finding, change))
+    left = [(key, was) for key, was in known.items() if key not in states]
+    healthy = bool(left) and _is_healthy(judged)
+    for key, was in left:
+        if was.finding is None or was.last_night is None:
             continue
         stale = healthy and (night - was.last_night).days >= remind_days
         now, unchecked = _carry_over(was, was.finding, night, stale, silences.get(key))
         states |= {key: now} if now else {}
-        results += [unchecked] if unchecked else []
-    return AlertStore(night=night, states=states), results
+        changes += [(unchecked, {})] if unchecked else []
+    return states, changes
 
 
-def messages_of(alerts: AlertStore, findings: Sequence[Finding], run: str) -> list[Told]:
+def _is_healthy(judged: Sequence[Finding]) -> bool:
+    """Whether a night has no problem that may keep a rule from its verdict."""
+    return all(
+        finding.level == "ok"
+        for finding in judged
+        if not check_of(finding).lasting or suppresses_rules(finding)
+    )
+
+
+def moved_keys(known: Iterable[str], findings: Iterable[Finding]) -> dict[str, str]:
+    """For each known key of an earlier version, the alert's key of today."""
+    renamed = [finding for finding in findings if finding.renamed_from in known]
+    current = {finding.key for finding in findings} if renamed else set()
+    return {
+        finding.renamed_from: finding.key
+        for finding in renamed
+        if finding.renamed_from not in current
+    }
+
+
+def under_keys_of_today(
+    known: Mapping[str, _Kept], findings: Sequence[Finding]
+) -> Mapping[str, _Kept]:
+    """What is known by alert, under the keys of today. What is there under such a key stays."""
+    moved = moved_keys(known, findings)
+    if not moved:
+        return known
+    kept = {key: value for key, value in known.items() if key not in moved}
+    return {moved[key]: known[key] for key in moved} | kept
+
+
+def messages_of(alerts: AlertStates, findings: Sequence[Finding], run: str) -> list[Told]:
     """What people are told by the transitions of a night; `alerts` are the states after it."""
     night = alerts.night or date.min
     return [
         told
         for finding in findings
-        if (told := told_by(finding, alerts.states.get(finding.key, AlertState()), night, run))
+        if (told := told_by(finding, alerts.states.get(finding.key, _NEW), night, run))
     ]
 
 
@@ -135,7 +218,7 @@ def told_by(finding: Finding, state: AlertState, night: date, run: str) -> Told 
 
 def _judge(
     was: AlertState, finding: Finding, night: date, remind_days: int, silence: Silence | None
-) -> tuple[AlertState, Finding]:
+) -> tuple[AlertState, _Change]:
     state: State = "ok"
     since, nights = None, 0
     if finding.level != "ok":
@@ -157,7 +240,7 @@ def _judge(
         "snoozed": _snoozes(silence),
         "finding": finding,
     }
-    result = {
+    change = {
         "state": state,
         "transition": transition,
         "since": was.told or was.unheard if transition == "resolved" else since,
@@ -165,7 +248,7 @@ def _judge(
         "ended": ended,
         "unsilenced": ended.at if ended else was.unsilenced,
     }
-    return was.model_copy(update=update), finding.model_copy(update=result)
+    return was.model_copy(update=update), change
 
 
 def _transition(

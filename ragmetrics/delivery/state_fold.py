@@ -10,21 +10,31 @@ Each manifest has the states before its night as a snapshot. The fold begins at 
 ago, so that it reads few files, and older manifests may be pruned. A snapshot that is older than a
 late night or a rerun before it is not used. Manifests of an earlier version
 have none: the transitions in their findings count as told, or `alerts/state.json` says what was.
+
+In earlier versions a drop rule without `versus` compared with the previous night, and its key ended
+in `versus previous`. Such an alert goes on under its key of today, so that an open alert is neither
+lost nor told twice. A rule that says `versus: previous` keeps its alert.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
-from ragmetrics.config import AlertSettings
-from ragmetrics.delivery.alert_store import AlertStore
+from ragmetrics.config import AlertSettings, Rule, drop_name
 from ragmetrics.delivery.outbox import Batches, load_batches
-from ragmetrics.delivery.renamed_alerts import under_keys_of_today
-from ragmetrics.delivery.state import advance_states, judge_findings, messages_of
+from ragmetrics.delivery.state import (
+    AlertStates,
+    advance_states,
+    changed_states,
+    messages_of,
+    moved_keys,
+    under_keys_of_today,
+)
 from ragmetrics.errors import StoreError
-from ragmetrics.records import Manifest, Silence, Told
+from ragmetrics.records import Finding, Manifest, Silence, Told
+from ragmetrics.rules import silence, silences, unsilence
 from ragmetrics.storage import Files, in_full, note_damage, outlines, require_record
 
 FOLDED_NIGHTS = 14
@@ -37,7 +47,7 @@ REMIND_DAYS: int = AlertSettings.model_fields["remind_days"].default
 log = logging.getLogger(__name__)
 
 
-def load_alerts(files: Files, remind_days: int | None = None) -> AlertStore:
+def load_alerts(files: Files, remind_days: int | None = None) -> AlertStates:
     """The states of all alerts after the newest night; None: by `remind_days` of its settings."""
     nights = outlines(files, last=EARLIER_NIGHTS)
     days = remind_days or _remind_days_of(files, nights[-1:])
@@ -87,12 +97,12 @@ def states_after(
     batches: Batches,
     remind_days: int,
     before: date = date.max,
-) -> AlertStore:
+) -> AlertStates:
     """The alert states after some nights, oldest first, all of them `before` a date."""
     told = [one for one in batches.told if one.night < before]
     nights = _folded(nights)
     if nights and (snapshot := nights[0].alerts) is not None:
-        return fold_states(nights, told, remind_days, AlertStore(states=snapshot))
+        return fold_states(nights, told, remind_days, AlertStates(states=snapshot))
     begin = _of_earlier_version(files, nights)
     if begin.night is None:
         told = [*(one for night in nights for one in recorded(night)), *told]
@@ -100,12 +110,12 @@ def states_after(
     return fold_states([one for one in nights if one.date > since], told, remind_days, begin)
 
 
-def _of_earlier_version(files: Files, nights: Sequence[Manifest]) -> AlertStore:
+def _of_earlier_version(files: Files, nights: Sequence[Manifest]) -> AlertStates:
     """The states that an earlier version stored, where they are not newer than the nights."""
     if not nights:
-        return AlertStore()
+        return AlertStates()
     try:
-        known = require_record(files, STATE_FILE, AlertStore, "is not a state of alerts")
+        known = require_record(files, STATE_FILE, AlertStates, "is not a state of alerts")
         problem = f"{files.uri(STATE_FILE)} names no night" if known and not known.night else ""
     except StoreError as error:
         known, problem = None, str(error)
@@ -113,15 +123,15 @@ def _of_earlier_version(files: Files, nights: Sequence[Manifest]) -> AlertStore:
         log.error("%s; the states of alerts follow from the manifests", problem)
         note_damage(f"{problem}; the states of alerts follow from the manifests")
     usable = known and known.night and known.night <= nights[-1].date
-    return known if known and usable else AlertStore()
+    return known if known and usable else AlertStates()
 
 
 def fold_states(
     nights: Sequence[Manifest],
     told: Iterable[Told],
     remind_days: int,
-    begin: AlertStore | None = None,
-) -> AlertStore:
+    begin: AlertStates | None = None,
+) -> AlertStates:
     """The alert states after some nights, oldest first, from those at their `begin`."""
     first = nights[0].date if nights else date.min
     if begin and begin.night:
@@ -130,7 +140,7 @@ def fold_states(
     for one in told:
         by_night.setdefault(one.night, []).append(one)
     manifests = {one.date: one for one in nights}
-    alerts = begin or AlertStore()
+    alerts = begin or AlertStates()
     for day in sorted({*manifests, *(day for day in by_night if day >= first)}):
         said = by_night.get(day, [])
         if night := manifests.get(day):
@@ -141,38 +151,36 @@ def fold_states(
 
 
 def _after(
-    alerts: AlertStore, night: Manifest, said: Sequence[Told], remind_days: int
-) -> AlertStore:
+    alerts: AlertStates, night: Manifest, said: Sequence[Told], remind_days: int
+) -> AlertStates:
     """The states after a night whose messages said this."""
-    known = under_keys_of_today(alerts.states, night.findings)
     keys = {one.renamed_from: one.key for one in night.findings if one.renamed_from}
     said = [_under(one, keys.get(one.finding.key, one.finding.key)) for one in said]
-    before = alerts.model_copy(update={"states": known}).heard(said)
-    after, _ = judge_findings(
-        before, night.findings, night.date, remind_days, recorded_silences(night)
-    )
-    if night.silent:
-        return after
+    known = under_keys_of_today(alerts.states, night.findings)
+    before = AlertStates(states=dict(known)).heard(said).states if said else known
+    quiet = recorded_silences(night)
+    states, _ = changed_states(before, night.findings, night.date, remind_days, quiet)
     heard = {one.finding.key for one in said}
-    states = dict(after.states)
-    for finding in night.findings:
-        state = states.get(finding.key)
-        if finding.transition and finding.key not in heard and state and not state.told:
+    for finding in () if night.silent else night.findings:
+        state = states.get(finding.key) if finding.transition else None
+        if finding.key not in heard and state and not state.told:
             unheard = state.unheard or finding.since or night.date
             states[finding.key] = state.model_copy(update={"unheard": unheard})
-    return after.model_copy(update={"states": states})
+    return AlertStates(night=night.date, states=states)
 
 
 def _under(told: Told, key: str) -> Told:
     """The same of an alert whose key has changed."""
+    if key == told.finding.key:
+        return told
     return told.model_copy(update={"finding": told.finding.model_copy(update={"key": key})})
 
 
-def as_if_told(nights: Iterable[Manifest], remind_days: int) -> AlertStore:
+def as_if_told(nights: Iterable[Manifest], remind_days: int) -> AlertStates:
     """The states after some nights as if every message had been delivered: a silent night shows
     what it would have told.
     """
-    alerts = AlertStore()
+    alerts = AlertStates()
     for night in nights:
         alerts, _ = advance_states(alerts, night.findings, night.date, remind_days, run=night.run)
     return alerts
@@ -187,11 +195,11 @@ def recorded(night: Manifest) -> list[Told]:
     """What the transitions in a manifest of an earlier version say that people were told."""
     if night.alerts is not None:
         return []
-    return messages_of(AlertStore(night=night.date), night.findings, night.run)
+    return messages_of(AlertStates(night=night.date), night.findings, night.run)
 
 
 def implied(
-    alerts: AlertStore, told: Sequence[Told], newer: Sequence[Manifest], remind_days: int
+    alerts: AlertStates, told: Sequence[Told], newer: Sequence[Manifest], remind_days: int
 ) -> list[Told]:
     """What the message of a late night says about its alerts in newer nights: how they stand now.
 
@@ -205,3 +213,47 @@ def implied(
         said = [one for one in findings if one.key in keys]
         found += messages_of(alerts, said, night.run)
     return found
+
+
+def with_keys_of_today(
+    rules: Sequence[Rule] | None, nights: Sequence[Manifest]
+) -> Sequence[Manifest]:
+    """Earlier nights with the keys that tonight's rules give to the same alerts."""
+    said = {(rule.metric, rule.by, name) for rule in rules or () for name in rule.limits}
+    names = {
+        (rule.metric, rule.by, former): drop_name(rule.max_drop, rule.versus)
+        for rule in rules or ()
+        if (former := rule.former_limit) and rule.max_drop is not None
+        if (rule.metric, rule.by, former) not in said
+    }
+    return [_renamed(night, names) for night in nights] if names else nights
+
+
+def _renamed(night: Manifest, names: Mapping[tuple[str, str | None, str], str]) -> Manifest:
+    findings = [_with_key_of_today(finding, names) for finding in night.findings]
+    return night if findings == night.findings else night.model_copy(update={"findings": findings})
+
+
+def _with_key_of_today(
+    finding: Finding, names: Mapping[tuple[str, str | None, str], str]
+) -> Finding:
+    rest, _, limit = finding.key.rpartition("/")
+    by = finding.segment.tag if finding.segment else None
+    name = names.get((finding.metric or "", by, limit)) if finding.is_rule else None
+    if name is None:
+        return finding
+    return finding.model_copy(update={"key": f"{rest}/{name}", "renamed_from": finding.key})
+
+
+def move_silences(files: Files, findings: Sequence[Finding]) -> None:
+    """Store silences under the keys of today; where the store refuses, that is logged, and the next
+    night tries again.
+    """
+    try:
+        kept = silences(files)
+        for former, key in moved_keys(kept, findings).items():
+            if key not in kept:
+                silence(files, kept[former].model_copy(update={"key": key}))
+            unsilence(files, former)
+    except StoreError as error:
+        log.error("silences of renamed alerts could not be moved: %s", error)

@@ -16,7 +16,7 @@ from ragmetrics.comparison import (
 )
 from ragmetrics.config import Settings
 from ragmetrics.delivery import (
-    AlertStore,
+    AlertStates,
     Batches,
     as_if_told,
     folded_from,
@@ -168,7 +168,7 @@ def _night(
     manifest: Manifest,
     scores: dict[str, MetricScores],
     earlier: Sequence[Manifest],
-    alerts: AlertStore,
+    alerts: AlertStates,
 ) -> NightContext:
     """The context in which the rules are evaluated."""
     return NightContext(
@@ -230,7 +230,7 @@ def _findings(
     settings: Settings,
     files: Files,
     night: NightContext,
-    alerts: AlertStore,
+    alerts: AlertStates,
     *replaced: Manifest | None,
 ) -> list[Finding]:
     """The findings of the night, given the alert states; if silent without transitions, and with

@@ -11,7 +11,7 @@ from json import JSONDecodeError, loads
 
 from pydantic import ValidationError
 
-from ragmetrics.delivery import AlertStore, MessageBatch, Threads, WaitingNight
+from ragmetrics.delivery import AlertStates, MessageBatch, Threads, WaitingNight
 from ragmetrics.errors import StoreError
 from ragmetrics.pipeline.store_references import run_key
 from ragmetrics.records import (
@@ -41,7 +41,7 @@ _RECORDS: tuple[tuple[str, type[Record]], ...] = (
     (r"(?:gates/)?rows/.*/reuse\.json", Reuse),
     (r"(?:gates/)?rows/.*/budget\.json", BudgetPlan),
     (r"(?:gates/)?rows/.*/sample\.json", SamplePlan),
-    (r"alerts/state\.json", AlertStore),
+    (r"alerts/state\.json", AlertStates),
     (r"alerts/threads\.json", Threads),
     (r"alerts/(?:outbox|delivered)/.*\.json", MessageBatch),
     (r"alerts/silences/.*\.json", Silence),

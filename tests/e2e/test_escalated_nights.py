@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from ragmetrics.cli.app import app
 from ragmetrics.config import make_settings
-from ragmetrics.delivery.slack_bot import API
+from ragmetrics.delivery.channel_kinds.slack_bot import API
 from ragmetrics.pipeline import NightResult, run_night
 from ragmetrics.records import Finding
 from tests.fakes.logs import make_rows, write_jsonl

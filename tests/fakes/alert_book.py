@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, timedelta
 
-from ragmetrics.delivery import AlertStore, judge_findings
+from ragmetrics.delivery import AlertStates, judge_findings
 from ragmetrics.delivery.outbox import Batches, MessageBatch, Waiting
 from ragmetrics.delivery.state import NO_SILENCES, messages_of
 from ragmetrics.delivery.state_fold import states_after
@@ -27,6 +27,8 @@ class Book:
     nights: Mapping[date, Manifest] = field(default_factory=dict)
     batches: Batches = field(default_factory=lambda: Batches({}, [], []))
     remind_days: int = 7
+    runs: int = 0
+    """Number of runs; the next one finishes later than all of them."""
 
     @property
     def night(self) -> date | None:
@@ -43,12 +45,12 @@ class Book:
         """What is not delivered yet, oldest first."""
         return list(self.batches.waiting.values())
 
-    def before(self, night: date) -> AlertStore:
+    def before(self, night: date) -> AlertStates:
         """The states before a night."""
         earlier = [one for day, one in sorted(self.nights.items()) if day < night]
         return states_after(NO_STORE, earlier, self.batches, self.remind_days, night)
 
-    def known(self, night: date) -> AlertStore:
+    def known(self, night: date) -> AlertStates:
         """The states before a night, with what people know about it already."""
         return self.before(night).heard(self.batches.told_tonight(night))
 
@@ -76,7 +78,9 @@ def run(
     judged, found = judge_findings(known, findings, night, remind_days, silences)
     if silent:
         found = [one.model_copy(update={"transition": None}) for one in found]
-    fields = {"date": night, "findings": found, "silent": silent, "alerts": before.snapshot}
+    seen = NIGHT.finished_at + timedelta(minutes=book.runs)
+    fields = {"date": night, "findings": found, "silent": silent, "finished_at": seen}
+    fields |= {"alerts": before.snapshot}
     manifest = NIGHT.model_copy(update=fields)
     told = messages_of(judged, found, manifest.run)
     taken = book.batches.replaced(night) if not silent else {}
@@ -89,7 +93,8 @@ def run(
         )
         waiting[batch.name] = batch
     batches = replace(book.batches, waiting=waiting)
-    return replace(book, nights={**book.nights, night: manifest}, batches=batches), found
+    nights = {**book.nights, night: manifest}
+    return replace(book, nights=nights, batches=batches, runs=book.runs + 1), found
 
 
 def advance(

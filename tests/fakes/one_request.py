@@ -9,15 +9,14 @@ import asyncio
 import json
 import resource
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings, RetrieverSettings
-from ragmetrics.delivery.slack_bot import API, Bot
-from ragmetrics.delivery.webhook import send
+from ragmetrics.delivery.channel_kinds.slack_bot import API, slack_bot
+from ragmetrics.delivery.channel_kinds.slack_webhook import send
 from ragmetrics.errors import RagmetricsError, Unanswered
 from ragmetrics.judges import BatchApi, EmbeddingClient, JudgeClient, find_access, make_client
 from ragmetrics.judges.embeddings import OpenAIEmbedder
@@ -27,7 +26,6 @@ from ragmetrics.metrics import GRADE
 from ragmetrics.records import Ask
 from ragmetrics.retriever.http_retriever import HttpRetriever
 from ragmetrics.retriever.questions import NoAnswer, Question
-from ragmetrics.storage import Files
 from tests.fakes.scripted import CountingEmbedder
 
 ASK = Ask(GRADE, {"question": "When was it opened?", "context": "It was opened in 1889."})
@@ -79,8 +77,10 @@ async def bot(settings: JudgeSettings) -> None:
     import os
 
     os.environ[API] = settings.base_url or ""
-    with tempfile.TemporaryDirectory() as folder:
-        Bot(SecretStr("xoxb-x"), "#alerts", Files(folder)).send(Message(text="hello", blocks=[]))
+    entry = slack_bot.settings.model_validate(
+        {"kind": "slack_bot", "url_env": "TOKEN", "channel": "#alerts"}
+    )
+    slack_bot.send(Message(text="hello", blocks=[]), entry, SecretStr("xoxb-x"))
 
 
 KINDS: Mapping[str, Callable[[JudgeSettings], Any]] = {

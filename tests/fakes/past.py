@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.delivery import AlertStates, advance_states
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Status
 from ragmetrics.records.manifest import Usage
 from ragmetrics.rules import NightContext, evaluate_rules, explain_root_cause
@@ -94,7 +94,7 @@ def view(
     *earlier: Past,
     runs: Sequence[Past] = (),
     serving: Sequence[str] = (),
-    book: AlertStore | None = None,
+    book: AlertStates | None = None,
     mix_tags: Sequence[str] | None = None,
 ) -> NightContext:
     """What the rules see tonight; `runs` are in the store, but do not speak for their nights.
@@ -162,7 +162,7 @@ def story(
 
     Of each night the judge, `judge-1` if none is named, and the builds that were promoted.
     """
-    book, past, told = AlertStore(), list[Past](), list[Finding]()
+    book, past, told = AlertStates(), list[Past](), list[Finding]()
     settings = AlertSettings(rules=tuple(rules), **more)
     for place, values in enumerate(nights):
         scored = values if isinstance(values, MetricScores) else scores(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragmetrics.delivery import (
-    AlertStore,
+    AlertStates,
     Batches,
     folded_from,
     judge_findings,
@@ -15,7 +15,7 @@ from ragmetrics.rules import known_silences
 from ragmetrics.storage import Files, outlines, save_manifest
 
 
-def known(files: Files, manifest: Manifest, remind_days: int = 7) -> AlertStore:
+def known(files: Files, manifest: Manifest, remind_days: int = 7) -> AlertStates:
     """The alert states before a night, with what people know about it."""
     before, batches = _before(files, manifest, remind_days)
     return before.heard(batches.told_tonight(manifest.date))
@@ -33,7 +33,7 @@ def published(files: Files, manifest: Manifest, remind_days: int = 7) -> Manifes
     return manifest
 
 
-def _before(files: Files, manifest: Manifest, remind_days: int) -> tuple[AlertStore, Batches]:
+def _before(files: Files, manifest: Manifest, remind_days: int) -> tuple[AlertStates, Batches]:
     past = outlines(files, before=manifest.date)
     batches = known_batches(files, folded_from(past), manifest.date)
     return states_after(files, past, batches, remind_days, manifest.date), batches

@@ -18,9 +18,9 @@ from ragmetrics.comparison import (
     load_failed_gates,
     load_gates,
 )
-from ragmetrics.delivery import AlertStore, MessageBatch, load_alerts
-from ragmetrics.delivery.slack_threads import Threads, load_threads
+from ragmetrics.delivery import AlertStates, MessageBatch, load_alerts
 from ragmetrics.delivery.state_fold import STATE_FILE
+from ragmetrics.delivery.threads import Threads, load_threads
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus, ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
@@ -152,7 +152,7 @@ RECORDS: dict[str, tuple[BaseModel, Read]] = {
         lambda files: load_plan(files, REF),
     ),
     f"{REF.folder('rows')}/sample.json": (NIGHT, lambda files: load_sample(files, REF)),
-    STATE_FILE: (AlertStore(), load_alerts),
+    STATE_FILE: (AlertStates(), load_alerts),
     "alerts/threads.json": (Threads(), load_threads),
     "alerts/silences/a.json": (NIGHT, silences),
     "alerts/outbox/a.json": (NIGHT, load_alerts),

@@ -21,7 +21,7 @@ from ragmetrics.delivery.write_back import outbox
 from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult, ResultReader
 from ragmetrics.delivery.write_back.outbox import WaitingNight
 from ragmetrics.delivery.write_back.sender import Sender
-from ragmetrics.delivery.write_back.target import ForeignTarget, Target
+from ragmetrics.delivery.write_back.target import GuardedTarget, Target
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, find_manifest, is_current, path_of
@@ -311,9 +311,4 @@ def _batches(results: Iterator[EvaluationResult], size: int) -> Iterator[list[Ev
 def _make_target(name: str, chosen: WriteBackSettings, environment: Mapping[str, str]) -> Target:
     """The target of a name. Raises TargetError without its key, or if its code fails."""
     kind, settings = TARGETS.find(name), chosen.targets[name]
-
-    def make() -> Target:
-        made: Target = kind.make(settings, chosen.timeout_seconds, environment)
-        return made
-
-    return make() if name in TARGETS.bundled_names else ForeignTarget(name, make)
+    return GuardedTarget(name, lambda: kind.make(settings, chosen.timeout_seconds, environment))

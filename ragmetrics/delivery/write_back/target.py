@@ -75,8 +75,8 @@ class Target(Protocol):
         ...
 
 
-class ForeignTarget:
-    """A target of another package: whatever its code raises costs only its own scores."""
+class GuardedTarget:
+    """A target of which whatever its code raises costs only its own scores."""
 
     def __init__(self, name: str, make: Callable[[], Target]) -> None:
         self.name = name

@@ -12,7 +12,7 @@ from ragmetrics.dashboard.night_page import write_night
 from ragmetrics.dashboard.night_status import find_night_status
 from ragmetrics.dashboard.overview import write_overview
 from ragmetrics.dashboard.summaries import summary_markdown
-from ragmetrics.delivery import AlertStore, Delivery, advance_states
+from ragmetrics.delivery import AlertStates, Delivery, advance_states
 from ragmetrics.pipeline import NightResult
 from ragmetrics.records import Finding, Manifest, Segment
 from ragmetrics.storage import Files
@@ -94,7 +94,7 @@ def test_the_first_night_of_a_drop_rule_is_not_compared_yet() -> None:
     """It is no alert and no message, and neither is it fine."""
     tonight = a_night(scores(NOISY))
     findings = hold(recall(max_drop=0.05), tonight)
-    _, findings = advance_states(AlertStore(), findings, tonight.manifest.date, 7)
+    _, findings = advance_states(AlertStates(), findings, tonight.manifest.date, 7)
     assert not any(one.transition for one in findings)
     told = find_night_status(tonight.manifest.model_copy(update={"findings": findings}))
     assert (told.state, told.words) == (

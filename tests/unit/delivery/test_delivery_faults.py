@@ -15,19 +15,17 @@ from pydantic import SecretStr
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.delivery import (
     Unconfirmed,
+    channels,
     delivery as deliver,
     load_alerts,
     load_batches,
-    notification_channels as channels,
     notify_channels,
     outbox,
-    timeouts as sending,
-    webhook,
 )
-from ragmetrics.delivery.notification_channels import Service
+from ragmetrics.delivery.channel_kinds import slack_webhook as webhook
+from ragmetrics.delivery.channel_kinds.slack_bot import API
+from ragmetrics.delivery.channels import CHANNEL_TIMEOUT, Channel, redact_secrets, with_timeout
 from ragmetrics.delivery.outbox import MessageBatch, Waiting
-from ragmetrics.delivery.slack_bot import API
-from ragmetrics.delivery.timeouts import redact_secrets, with_timeout
 from ragmetrics.messages import Message, Note
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files
@@ -200,14 +198,16 @@ def test_what_a_service_refuses_lets_the_next_message_try(
         ]
         outbox.queue_batch(files, MessageBatch(night=FIRST, waiting=waits))
         team.status, sent = status, list[str]()
-        send = Service.send
+        send = Channel.send
 
-        def noting(to: Service, message: Message, sent: list[str] = sent, send: Any = send) -> None:
+        def noting(
+            to: Channel, message: Message, seconds: float, sent: list[str] = sent, send: Any = send
+        ) -> None:
             sent.append(message.text)
-            send(to, message)
+            send(to, message, seconds)
 
         with monkeypatch.context() as noted:
-            noted.setattr(Service, "send", noting)
+            noted.setattr(Channel, "send", noting)
             assert len(told(files, of(1, "ok")).errors) == 1
         assert len(sent) == tries, status
         outbox.remove_batches(files, [info.path for info in files.below(outbox.FOLDER)])
@@ -345,9 +345,9 @@ def test_no_record_or_channel_shows_its_address(
     team.status = 500
     slack_server.fail("500")
     told(files, of(0), TEAM)
-    every = [*channels.channels(chosen.alerts, files), *channels.channels(TEAM.alerts, files)]
+    every = [*channels(chosen.alerts, files), *channels(TEAM.alerts, files)]
     stored = b"".join(files.read(info.path) for info in files.below()).decode()
     for secret in (slack_server.url, team.url, "xoxb-secret-token", "hook-secret-1234"):
         assert secret not in repr(every) + str(every) + stored
-    assert sending.CHANNEL_TIMEOUT > 2 * webhook.LONGEST_WAIT, "time for a rate limit and a repeat"
+    assert CHANNEL_TIMEOUT > 2 * webhook.LONGEST_WAIT, "time for a rate limit and a repeat"
     assert [one.night for one in load_batches(files).waiting.values()] == [FIRST]

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.delivery import delivery as deliver, load_alerts, outbox, webhook
+from ragmetrics.delivery import delivery as deliver, load_alerts, outbox
+from ragmetrics.delivery.channel_kinds import slack_webhook as webhook
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.storage import Files
 from tests.fakes.logs import make_rows, write_jsonl

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.delivery import AlertStore
+from ragmetrics.delivery import AlertStates
 from ragmetrics.records import AlertState, Finding, Level, Severity, Silence
 from tests.fakes.alert_book import Book, advance, run
 
@@ -277,7 +277,7 @@ def test_a_state_of_an_earlier_version_had_told_what_fired() -> None:
     """It does not say so, and its severity is that of its finding."""
     finding = a_finding("breach", severity="warning").model_dump(mode="json")
     old = {"state": "firing", "since": str(MONDAY), "last_sent": str(MONDAY), "finding": finding}
-    state = AlertStore.model_validate({"night": MONDAY, "states": {"a": old}}).states["a"]
+    state = AlertStates.model_validate({"night": MONDAY, "states": {"a": old}}).states["a"]
     assert (state.told, state.severity) == (MONDAY, "warning")
     assert state.notified and state.notified.night == MONDAY
 

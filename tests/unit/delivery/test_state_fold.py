@@ -11,7 +11,7 @@ import pytest
 
 from ragmetrics.config import make_settings
 from ragmetrics.delivery import (
-    AlertStore,
+    AlertStates,
     advance_states,
     folded_from,
     load_alerts,
@@ -52,7 +52,7 @@ def findings(draw: random.Random) -> list[Finding]:
 
 def test_a_year_folded_from_snapshots_is_a_year_of_single_steps() -> None:
     """Also with silences: each night begins from the snapshot of two weeks before."""
-    draw, book, steps = random.Random(1), Book(), AlertStore()
+    draw, book, steps = random.Random(1), Book(), AlertStates()
     quiet: dict[str, Silence] = {}
     for number in range(365):
         day, found = FIRST + timedelta(number), findings(draw)
@@ -76,7 +76,7 @@ def test_the_manifests_of_a_store_say_what_an_earlier_version_stored(
     assert places
     for place in places:
         files = Files(str(place.parent.parent))
-        stored = AlertStore.model_validate_json(place.read_bytes())
+        stored = AlertStates.model_validate_json(place.read_bytes())
         place.unlink()
         folded = states_after(files, outlines(files), NONE, 7)
         assert folded.night == stored.night
@@ -113,7 +113,7 @@ def test_a_state_of_an_earlier_version_counts_once(
     state = {"state": "firing", "since": str(FIRST), "told": str(FIRST), "last_sent": str(FIRST)}
     old = night(0, findings=[finding(level="breach")])
     known = AlertState.model_validate({**state, "last_night": FIRST, "finding": old.findings[0]})
-    states = AlertStore(night=FIRST, states={known.finding.key: known} if known.finding else {})
+    states = AlertStates(night=FIRST, states={known.finding.key: known} if known.finding else {})
     files.write(f"runs/dt={FIRST}/run=old.json", old.model_dump_json().encode())
     files.write(STATE_FILE, states.model_dump_json().encode())
     tell(files, 1)

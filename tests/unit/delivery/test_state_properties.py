@@ -25,10 +25,10 @@ from ragmetrics.delivery import (
     load_batches,
     notify_channels,
     outbox,
-    webhook,
 )
+from ragmetrics.delivery.channel_kinds import slack_webhook as webhook
+from ragmetrics.delivery.channel_kinds.slack_webhook import SlackError
 from ragmetrics.delivery.outbox import Outbox, Waiting
-from ragmetrics.delivery.webhook import SlackError
 from ragmetrics.messages import Message, Section
 from ragmetrics.records import AlertState, Escalation, Finding, Manifest, Notification, Silence
 from ragmetrics.rules import silence, silences, unsilence

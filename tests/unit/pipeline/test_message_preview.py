@@ -18,7 +18,7 @@ from ragmetrics.delivery import (
     message_samples as samples,
     notify_channels,
 )
-from ragmetrics.delivery.slack_bot import API
+from ragmetrics.delivery.channel_kinds.slack_bot import API
 from ragmetrics.messages import Header, Message, Note, Section, links
 from ragmetrics.messages.blocks import Block, bullets
 from ragmetrics.pipeline import write_page

@@ -15,7 +15,7 @@ from hypothesis import settings as hypothesis_settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ragmetrics.comparison import save_gate
-from ragmetrics.delivery.alert_store import AlertStore
+from ragmetrics.delivery.state import AlertStates
 from ragmetrics.delivery.write_back.outbox import WaitingNight, save as save_waiting
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.pipeline import find_prunable, prune, removal, store_references
@@ -144,7 +144,7 @@ def test_a_run_from_which_an_escalation_is_measured_keeps_its_scores(store: Aged
     """While its alert fires."""
     state = AlertState(state="firing", notified=Notification(night=OLD, run="first"))
     newest = outlines(store.files, last=1)[0].date
-    save_record(store.files, "alerts/state.json", AlertStore(night=newest, states={"a": state}))
+    save_record(store.files, "alerts/state.json", AlertStates(night=newest, states={"a": state}))
     assert {path.split("/")[0] for path in removable(store, "first")} == {"rows"}
 
 
@@ -276,7 +276,7 @@ class Pruned(RuleBasedStateMachine):
         known = outlines(self.store.files, last=1)
         if (run := self.some(data)) and known:
             found = self.store.files.find("alerts/state.json")
-            alerts = AlertStore.model_validate_json(found) if found else AlertStore()
+            alerts = AlertStates.model_validate_json(found) if found else AlertStates()
             day = known[0].date
             told = AlertState(
                 state="firing",
@@ -287,7 +287,7 @@ class Pruned(RuleBasedStateMachine):
                 notified=Notification(night=self.runs[run], run=run),
             )
             states = {**alerts.states, f"alert {run}": told}
-            alerts = AlertStore(night=known[0].date, states=states)
+            alerts = AlertStates(night=known[0].date, states=states)
             save_record(self.store.files, "alerts/state.json", alerts)
             self.need(run, rows=run in self.needed and self._has_rows(run))
 

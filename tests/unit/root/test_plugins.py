@@ -11,7 +11,7 @@ import pytest
 
 from ragmetrics.config import JUDGES, TARGETS, is_lexical, judge_kind, make_settings
 from ragmetrics.delivery import target_problems
-from ragmetrics.delivery.write_back.target import ForeignTarget, TargetError
+from ragmetrics.delivery.write_back.target import GuardedTarget, TargetError
 from ragmetrics.errors import InputError, JudgeRefused, SettingsError
 from ragmetrics.judges import Corpus, make_judges
 from ragmetrics.logs import LogSet, find_logs
@@ -298,7 +298,7 @@ def test_a_target_without_outcome_confirms_nothing(caplog: pytest.LogCaptureFixt
     made: Any = SimpleNamespace(
         key="house-1", documents=False, send=lambda batch: None, close=lambda: 1 / 0
     )
-    target = ForeignTarget("house", lambda: made)
+    target = GuardedTarget("house", lambda: made)
     with pytest.raises(TargetError, match="the target house gave NoneType, no Outcome"):
         target.send([])
     target.close()

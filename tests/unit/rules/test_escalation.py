@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.delivery import AlertStates, advance_states
 from ragmetrics.delivery.state import judge_findings, messages_of
 from ragmetrics.records import Finding, Told
 from ragmetrics.rules import evaluate_rules
@@ -104,7 +104,7 @@ def test_a_run_whose_missing_rows_come_late_is_held_against_what_was_told() -> N
     said = []
     for values in (fallen(0.1), fallen(0.1), fallen(0.4), fallen(0.4)):
         tonight = a_night(scores(values))
-        book = AlertStore().heard(messages)
+        book = AlertStates().heard(messages)
         found = evaluate_rules(settings, view(tonight, before, book=book))
         after, told = judge_findings(book, found, tonight.manifest.date, 7)
         messages += messages_of(after, told, tonight.manifest.run)
@@ -117,7 +117,7 @@ def test_a_night_whose_manifest_is_not_kept_hides_no_further_fall(clean: bool) -
     """It was told, and could not be written: what is left of it is the mean that people know."""
     settings = AlertSettings(rules=tuple(recall(min=0.79)))
     kept = [a_night(scores(NOISY), ago=9)] if clean else []
-    book, said = AlertStore(), []
+    book, said = AlertStates(), []
     for ago, by in ((3, 0.1), (2, 0.1), (1, 0.4), (0, 0.4)):
         tonight = a_night(scores(fallen(by)), ago=ago)
         found = evaluate_rules(settings, view(tonight, *kept, book=book))
@@ -130,7 +130,7 @@ def test_a_night_whose_manifest_is_not_kept_hides_no_further_fall(clean: bool) -
 def test_a_judge_that_is_another_is_not_held_against_a_mean_that_is_not_kept() -> None:
     """The nights that are there say that the judge of then may not be tonight's."""
     settings = AlertSettings(rules=tuple(recall(min=0.79)))
-    before, book, said = a_night(scores(NOISY), ago=9), AlertStore(), []
+    before, book, said = a_night(scores(NOISY), ago=9), AlertStates(), []
     for ago, by, judge in ((1, 0.1, "judge-1"), (0, 0.4, "judge-2")):
         tonight = a_night(scores(fallen(by)), ago=ago, judge=judge)
         found = evaluate_rules(settings, view(tonight, before, book=book))

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.delivery import AlertStates, advance_states
 from ragmetrics.records import AlertState, BrokenFile, Level, Manifest, Segment
 from ragmetrics.rules import NightContext, evaluate_rules
 from ragmetrics.scoring import MetricScores
@@ -324,7 +324,7 @@ def test_a_firing_alert_is_not_resolved_by_another_judge() -> None:
     """Nothing was measured, so nothing is said: the alert stays as it is."""
     rule, before = recall(max_drop=0.05), a_night(scores(NOISY), ago=2)
     fell = a_night(scores(fallen(0.3)), ago=1)
-    book, told = advance_states(AlertStore(), hold(rule, fell, before), fell.manifest.date, 7)
+    book, told = advance_states(AlertStates(), hold(rule, fell, before), fell.manifest.date, 7)
     assert [one.transition for one in told if one.kind == "metric"] == ["fired"]
     yesterday = a_night(scores(fallen(0.3)), ago=1, findings=told)
     tonight = a_night(scores(NOISY), judge="judge-2")
@@ -452,7 +452,7 @@ def test_a_missing_source_is_the_only_finding() -> None:
 def test_a_missing_source_does_not_resolve_the_quarantine() -> None:
     """With no row read, the share of bad rows is not 0 but unknown."""
     bad = a_night(scores(NOISY), ago=1, quarantined=50)
-    book, _ = advance_states(AlertStore(), hold([], bad), bad.manifest.date, 7)
+    book, _ = advance_states(AlertStates(), hold([], bad), bad.manifest.date, 7)
     missing = a_night(scores([]), rows=0, problem="no log file")
     book, _ = advance_states(book, hold([], missing), TONIGHT, 7)
     assert book.states.get("demo/quarantine", AlertState()).state == "firing"

@@ -13,6 +13,7 @@ import pytest
 
 from ragmetrics.config import Settings, public_settings
 from ragmetrics.delivery import WriteBackReport, queue_night, send_waiting, waiting
+from ragmetrics.delivery.write_back.targets.langfuse import Langfuse
 from ragmetrics.delivery.write_back.targets.phoenix import missing_spans
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.pipeline import examine, send_scores, write_back_night
@@ -107,6 +108,26 @@ def test_langfuse_gets_each_score_with_where_it_comes_from(
         "votes_low": 0.0,
         "votes_high": 0.5,
     }
+
+
+def test_a_target_that_fails_at_close_costs_only_itself(
+    tmp_path: Path,
+    langfuse: LangfuseServer,
+    receiver: OtlpReceiver,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its scores are there, the other target has its own, and the run goes on."""
+    monkeypatch.setattr(Langfuse, "close", lambda self: 1 / 0)
+    targets = {"langfuse": {"base_url": langfuse.url}, "otlp": {"endpoint": receiver.url}}
+    settings = settings_of(tmp_path, **targets)
+    manifest = publish(settings, {METRIC: lambda number: Score(0.5)}, [traced_row(0)])
+    reports = write_back_night(settings, manifest)
+    assert [(one.target, one.sent, one.problem) for one in reports] == [
+        ("langfuse", 1, ""),
+        ("otlp", 1, ""),
+    ]
+    assert "the target langfuse cannot be closed: ZeroDivisionError" in caplog.text
 
 
 def test_a_missing_value_is_a_category_with_its_reason(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.delivery import AlertStates, advance_states
 from ragmetrics.messages import compose
 from ragmetrics.people import History
 from ragmetrics.records import (
@@ -78,7 +78,7 @@ def test_a_calibration_without_verdicts_is_no_data() -> None:
 def test_an_outage_resolves_nothing() -> None:
     """A firing alert goes on until a calibration shows no further change."""
     transitions = []
-    book = AlertStore()
+    book = AlertStates()
     for number, drift in enumerate([FIRM, DRIFTED, SILENT, SILENT, FIRM]):
         book, told = advance_states(book, findings(drift), FIRST + timedelta(number), 7)
         transitions += [one.transition for one in told]
@@ -116,7 +116,7 @@ def test_a_night_without_rows_says_nothing_of_the_judge() -> None:
 def test_it_is_told_once_and_resolved_by_the_next_calibration() -> None:
     """Nights in between are silent; a reminder comes after a week, as of any alert."""
     transitions = []
-    book = AlertStore()
+    book = AlertStates()
     for number, drift in enumerate([FIRM, DRIFTED, DRIFTED, DRIFTED, FIRM]):
         book, told = advance_states(book, findings(drift), FIRST + timedelta(number), 7)
         transitions += [one.transition for one in told]
@@ -126,14 +126,14 @@ def test_it_is_told_once_and_resolved_by_the_next_calibration() -> None:
 def test_it_keeps_no_other_alert_from_being_closed() -> None:
     """Drift may last for weeks, and says nothing of whether a rule still exists."""
     gone = Finding(key="old", kind="metric", level="breach", rule="r", message="m", metric="m")
-    book, _ = advance_states(AlertStore(), [gone], FIRST, 7)
+    book, _ = advance_states(AlertStates(), [gone], FIRST, 7)
     _, told = advance_states(book, findings(DRIFTED), FIRST + timedelta(8), 7)
     assert [(one.key, one.transition) for one in told if one.key == "old"] == [("old", "resolved")]
 
 
 def test_slack_names_it() -> None:
     """As a warning, with the finding's sentence."""
-    _, told = advance_states(AlertStore(), findings(DRIFTED), FIRST, 7)
+    _, told = advance_states(AlertStates(), findings(DRIFTED), FIRST, 7)
     message = compose(night(), told, dashboard=None, redact=False)
     assert message
     assert "Warning: judge drift" in message.text

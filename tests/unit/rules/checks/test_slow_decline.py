@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStore, advance_states
+from ragmetrics.delivery import AlertStates, advance_states
 from ragmetrics.records import Finding, TagMean
 from ragmetrics.rules import for_later_nights
 from ragmetrics.rules.decline_test import find_decline, night_levels
@@ -170,7 +170,7 @@ def nights(
     means: Sequence[float], settings: AlertSettings = SETTINGS, **shares: Sequence[int]
 ) -> list[list[Finding]]:
     """The slow declines of nights in a row; `b` counts rows of section b, which score 0.4 less."""
-    book, past, told = AlertStore(), list[Past](), list[list[Finding]]()
+    book, past, told = AlertStates(), list[Past](), list[list[Finding]]()
     for place, mean in enumerate(means):
         hard = shares["b"][place] if shares else 0
         values = [

@@ -14,7 +14,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from ragmetrics.delivery.webhook import LONGEST_WAIT, OF_CONTENT, SlackError, send
+from ragmetrics.delivery.channel_kinds.slack_webhook import (
+    LONGEST_WAIT,
+    OF_CONTENT,
+    SlackError,
+    send,
+)
 from ragmetrics.messages import Message, Note
 from tests.fakes.formats import slack_blocks
 

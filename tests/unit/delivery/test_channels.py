@@ -1,4 +1,4 @@
-"""delivery/channel.py: channels of other packages."""
+"""Channels of other packages."""
 
 from __future__ import annotations
 

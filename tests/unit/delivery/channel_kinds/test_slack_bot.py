@@ -8,10 +8,16 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import make_settings
-from ragmetrics.delivery import delivery as deliver, notify_channels, notify_failed_gate, outbox
-from ragmetrics.delivery.notification_channels import MOST_THREADS
-from ragmetrics.delivery.slack_bot import API
-from ragmetrics.delivery.slack_threads import THREADS
+from ragmetrics.delivery import (
+    channels,
+    delivery as deliver,
+    notify_channels,
+    notify_failed_gate,
+    outbox,
+)
+from ragmetrics.delivery.channel_kinds.slack_bot import API
+from ragmetrics.delivery.channels import MOST_THREADS
+from ragmetrics.delivery.threads import THREADS
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, save_manifest
@@ -263,3 +269,30 @@ def test_threads_that_may_not_be_read_keep_no_update_back(
     monkeypatch.setattr(Files, "find", refused)
     assert told(files, of(1, recall="ok")).errors == ()
     assert [thread for _, thread, _ in told_in(slack)] == [None, None]
+
+
+def test_a_bot_is_a_channel_with_an_address_of_its_own(
+    files: Files, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the one of the keys `slack_...`, from its severity on, and with its own threads."""
+    monkeypatch.delenv(API)
+    monkeypatch.setenv("TEAM_TOKEN", f"{slack.api}#{TOKEN}")
+    entry = {"kind": "slack_bot", "url_env": "TEAM_TOKEN", "channel": "#team"}
+    chosen = make_settings({"alerts": {"channels": [{**entry, "severity": "critical"}]}})
+    for number, level in enumerate(["breach", "ok"]):
+        manifest = of(number, recall=level)
+        save_manifest(files, manifest)
+        assert notify_channels(chosen, files, manifest).errors == ()
+    assert told_in(slack) == [("🔴", None, None), ("🟢", slack.posted[0]["ts"], True)]
+    assert {one["channel"] for one in slack.posted} == {"#team"}
+    assert len(slack.delivered) == 2, "the webhook is told too"
+    (_, bot) = channels(chosen.alerts, files)
+    assert bot.verify() == "the token is valid for team Towers; the channel #team was not asked"
+
+
+def test_a_thread_of_an_earlier_key_is_continued(files: Files, slack: SlackServer) -> None:
+    """The alert's key has changed since its first message."""
+    told(files, night(0, findings=[finding("recall", level="breach", key="old")]))
+    renamed = finding("recall", level="ok", key="new", renamed_from="old")
+    told(files, night(1, findings=[renamed]))
+    assert told_in(slack) == [("🔴", None, None), ("🟢", slack.posted[0]["ts"], True)]
