@@ -128,7 +128,7 @@ def drop_name(max_drop: float, versus: str) -> str:
 CHANNELS: Kind[Any] = Kind(
     "ragmetrics.channels",
     "ragmetrics.delivery.channel_kinds",
-    "ragmetrics.delivery.channels:ChannelKind",
+    "ragmetrics.delivery.channel:ChannelKind",
     "channel",
 )
 

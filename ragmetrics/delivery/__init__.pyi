@@ -55,7 +55,7 @@ from .dashboard_failure import (
 from .message_samples import (
     sample_messages as sample_messages,
 )
-from .channels import (
+from .channel import (
     ChannelKind as ChannelKind,
     ChannelSettings as ChannelSettings,
     Unconfirmed as Unconfirmed,

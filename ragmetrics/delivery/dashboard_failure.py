@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from ragmetrics.config import Settings
-from ragmetrics.delivery.channels import Unconfirmed, channels
+from ragmetrics.delivery.channel import Unconfirmed, channels
 from ragmetrics.messages import Header, Message, Note, Section, links
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files

@@ -20,7 +20,7 @@ from functools import partial
 from time import monotonic
 
 from ragmetrics.config import Settings
-from ragmetrics.delivery.channels import CHANNEL_TIMEOUT, Channel, ComposeMessage, channels
+from ragmetrics.delivery.channel import CHANNEL_TIMEOUT, Channel, ComposeMessage, channels
 from ragmetrics.delivery.outbox import (
     FOLDER,
     Batches,

@@ -19,7 +19,7 @@ from ragmetrics.comparison import (
     save_gate,
 )
 from ragmetrics.config import Settings
-from ragmetrics.delivery.channels import Unconfirmed, channels
+from ragmetrics.delivery.channel import Unconfirmed, channels
 from ragmetrics.delivery.delivery import page_link
 from ragmetrics.errors import StoreError
 from ragmetrics.messages import Message, compose_failed_gate, compose_gate

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from ragmetrics.config import ChannelSettings
-from ragmetrics.delivery.channels import ChannelKind, Unconfirmed, redact_secrets
+from ragmetrics.delivery.channel import ChannelKind, Unconfirmed, redact_secrets
 from ragmetrics.messages import FORMATS, Format, Message
 from ragmetrics.text import clean
 from ragmetrics.version import install_extra

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field, SecretStr
 
 from ragmetrics.config import ChannelSettings
+from ragmetrics.delivery.channel import ChannelKind
 from ragmetrics.delivery.channel_kinds.slack_webhook import (
     content,
     in_any_form,
@@ -16,7 +17,6 @@ from ragmetrics.delivery.channel_kinds.slack_webhook import (
     refused,
     said,
 )
-from ragmetrics.delivery.channels import ChannelKind
 from ragmetrics.http import Answer
 from ragmetrics.messages import Message
 from ragmetrics.text import clean

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from ragmetrics.config import ChannelSettings
-from ragmetrics.delivery.channels import ChannelKind, Unconfirmed, redact_secrets
+from ragmetrics.delivery.channel import ChannelKind, Unconfirmed, redact_secrets
 from ragmetrics.errors import HttpError, InputError
 from ragmetrics.http import Answer, Backoff, HttpClient, retry_after
 from ragmetrics.messages import FORMATS, Message

@@ -22,9 +22,9 @@ from ragmetrics.delivery import (
     notify_channels,
     outbox,
 )
+from ragmetrics.delivery.channel import CHANNEL_TIMEOUT, Channel, redact_secrets, with_timeout
 from ragmetrics.delivery.channel_kinds import slack_webhook as webhook
 from ragmetrics.delivery.channel_kinds.slack_bot import API
-from ragmetrics.delivery.channels import CHANNEL_TIMEOUT, Channel, redact_secrets, with_timeout
 from ragmetrics.delivery.outbox import MessageBatch, Waiting
 from ragmetrics.messages import Message, Note
 from ragmetrics.records import Manifest
