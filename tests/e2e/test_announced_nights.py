@@ -8,8 +8,8 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.builders import night_values, save_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -29,17 +29,16 @@ def settings(tmp_path_factory: pytest.TempPathFactory, prefect_server: None) -> 
         rows = make_rows(ROWS, good=good, night=night)
         rows[0]["user_input"] = SECRET
         write_jsonl(folder / "logs" / f"dt={night}" / "log.jsonl", rows)
-    values = {
-        "dataset": "event-towers",
-        "logs": f"{folder}/logs/dt={{date}}/",
-        "store": str(folder / "store"),
-        "metrics": ["context_recall"],
-        "shards": 2,
-        "redact": True,
-        "alerts": {"rules": [{"metric": "context_recall", "min": 0.7}]},
-    }
-    path = folder / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(values))
+    path = save_settings(
+        folder,
+        night_values(
+            folder,
+            dataset="event-towers",
+            shards=2,
+            redact=True,
+            rules=[{"metric": "context_recall", "min": 0.7}],
+        ),
+    )
     for night in (NIGHT, BAD, GOOD_AGAIN, NIGHT, BAD):
         nightly(str(path), night)
     return str(path)

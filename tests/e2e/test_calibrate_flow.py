@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ragmetrics.people import load_calibrations
 from ragmetrics.people.calibration.labelled_sets import LabelQuestion
 from ragmetrics.storage import Files
+from tests.builders import judge_at, save_settings
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.labelled import make_labelled, right, write_judge, wrong
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -34,19 +34,21 @@ def settings(tmp_path: Path) -> Write:
         write_jsonl(tmp_path / "logs" / f"{night}.jsonl", rows)
 
     def write(**changes: Any) -> str:
-        values = {
-            "dataset": "towers",
-            "logs": "logs/{date}.jsonl",
-            "store": "store",
-            "labelled": ["towers.jsonl"],
-            "metrics": [
-                "hit_rate"
-            ],  # asks no judge: the recorded ones know the labelled rows alone
-            **changes,
-        }
-        path = tmp_path / "ragmetrics.yaml"
-        path.write_text(yaml.safe_dump(values))
-        return str(path)
+        return str(
+            save_settings(
+                tmp_path,
+                {
+                    "dataset": "towers",
+                    "logs": "logs/{date}.jsonl",
+                    "store": "store",
+                    "labelled": ["towers.jsonl"],
+                    "metrics": [
+                        "hit_rate"
+                    ],  # asks no judge: the recorded ones know the labelled rows alone
+                    **changes,
+                },
+            )
+        )
 
     return write
 
@@ -64,18 +66,18 @@ def test_sets_of_the_settings_are_calibrated_kept_and_shown(
     """In a bucket: records, the page, and an artifact that links to it."""
     from prefect.artifacts import Artifact
 
-    judge = {"name": "openai", "model": "fake", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     store = f"{s3.uri}/store"
     path = settings(store=store, judge=judge, dashboard_url="https://dash.example")
     ((found, drift),) = run(path)
-    assert (found.name, found.judge.name, drift) == ("towers", "openai:fake", None)
+    assert (found.name, found.judge.name, drift) == ("towers", "openai:gpt-4.1-mini", None)
     assert load_calibrations(Files(store)) == [found]
     assert "store/dashboard/calibration.html" in s3.keys("store/dashboard/")
     artifact = asyncio.run(
         Artifact.aget(key="ragmetrics-towers-calibration")
     )  # `get` leaves its client open
     assert artifact is not None
-    assert "| towers | openai:fake | context\\_recall |" in str(artifact.data)
+    assert "| towers | openai:gpt-4.1-mini | context\\_recall |" in str(artifact.data)
     assert "https://dash.example/calibration.html" in str(artifact.data)
 
 
@@ -83,7 +85,7 @@ def test_repeating_it_on_the_same_day_asks_nothing(
     settings: Write, judge_server: JudgeServer
 ) -> None:
     """Replies of the day are kept; a chosen metric alone is calibrated."""
-    judge = {"name": "openai", "model": "fake", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     path = settings(judge=judge)
     run(path)
     judge_server.reset()
@@ -129,7 +131,7 @@ def test_a_judge_that_cannot_be_read_fails_the_run(
 ) -> None:
     """What there is has been kept and published before."""
     judge_server.faults(nonsense=True)
-    judge = {"name": "openai", "model": "fake", "base_url": judge_server.base_url, "reasks": 0}
+    judge = judge_at(judge_server, reasks=0)
     with pytest.raises(Exception, match="40 of 40 units got no usable verdict"):
         run(settings(judge=judge))
     assert (tmp_path / "store" / "dashboard" / "calibration.html").is_file()

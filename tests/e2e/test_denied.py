@@ -13,6 +13,7 @@ import yaml
 
 from ragmetrics.delivery import load_alerts, load_batches
 from ragmetrics.storage import Files, nights
+from tests.builders import judge_at, night_values, save_settings
 from tests.fakes import s3 as fake_s3
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.labelled import make_labelled
@@ -35,21 +36,20 @@ def settings(
 ) -> str:
     """A settings file, three nights of logs in the bucket of which the second is bad, and a store
     after the first."""
-    judge = {"name": "openai", "model": "fake", "base_url": judge_server.base_url}
-    values: dict[str, Any] = {
-        "dataset": "towers",
-        "logs": f"{s3_strict.uri}/logs/dt={{date}}/",
-        "store": f"{s3_strict.uri}/store",
-        "metrics": ["context_recall"],
-        "shards": 1,
-        "judge": judge,
-        "alerts": {
-            "rules": [{"metric": "context_recall", "min": 0.9}],
-            "max_quarantined": 0.9,
-        },
-    }
-    path = tmp_path / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(values))
+    judge = judge_at(judge_server)
+    path = save_settings(
+        tmp_path,
+        night_values(
+            s3_strict.uri,
+            dataset="towers",
+            shards=1,
+            judge=judge,
+            alerts={
+                "rules": [{"metric": "context_recall", "min": 0.9}],
+                "max_quarantined": 0.9,
+            },
+        ),
+    )
     for night, good in ((NIGHT, 1.0), (BAD, 0.3), (NEXT, 1.0)):
         lines = [json.dumps(row) for row in make_rows(ROWS, good=good, night=night)]
         put(s3_strict, f"logs/dt={night}/log.jsonl", "\n".join([*lines, "no row"]).encode())

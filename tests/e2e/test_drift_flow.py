@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ragmetrics.config import load_settings
 from ragmetrics.people import load_calibrations
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files
+from tests.builders import judge_at, save_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -28,16 +28,16 @@ def settings(tmp_path: Path, judge_server: JudgeServer) -> str:
     for day in range(2):
         night = NIGHT + timedelta(days=day)
         write_jsonl(tmp_path / "logs" / f"{night}.jsonl", make_rows(5, night=night))
-    values = {
-        "logs": "logs/{date}.jsonl",
-        "store": "store",
-        "metrics": ["context_relevance"],
-        "judge": {"name": "openai", "model": "fake", "base_url": judge_server.base_url},
-        "alerts": {"drift_set": "fixed.jsonl"},
-    }
-    path = tmp_path / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(values))
-    return str(path)
+    return str(
+        save_settings(
+            tmp_path,
+            logs="logs/{date}.jsonl",
+            store="store",
+            metrics=["context_relevance"],
+            judge=judge_at(judge_server),
+            alerts={"drift_set": "fixed.jsonl"},
+        )
+    )
 
 
 def level(night: Manifest) -> Any:
@@ -56,7 +56,7 @@ def test_the_flow_judges_the_set(settings: str, tmp_path: Path) -> None:
     second = run_night(load_settings(settings), NIGHT + timedelta(days=1)).manifest
     assert (level(second).level, level(second).message) == (
         "ok",
-        "openai:fake on the labelled set: no move shown",
+        "openai:gpt-4.1-mini on the labelled set: no move shown",
     )
     assert second.labelled is None
     (kept,) = load_calibrations(Files(str(tmp_path / "store")))

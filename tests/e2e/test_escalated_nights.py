@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from ragmetrics.cli.app import app
-from ragmetrics.config import make_settings
 from ragmetrics.delivery.channel_kinds.slack_bot import API
 from ragmetrics.pipeline import NightResult, run_night
 from ragmetrics.records import Finding
+from tests.builders import night_settings
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import TOKEN, SlackServer
 
@@ -45,14 +45,8 @@ def rows_of(level: float, day: date) -> list[dict[str, Any]]:
 
 def nights(folder: Path, command: list[str]) -> list[NightResult]:
     """All nights, one after the other; after the third somebody says something of the alert."""
-    settings = make_settings(
-        {
-            "dataset": "help",
-            "logs": f"{folder}/logs/{{date}}.jsonl",
-            "store": str(folder / "store"),
-            "metrics": ["context_recall"],
-            "alerts": {"slack_channel": "#retrieval"},
-        }
+    settings = night_settings(
+        folder, logs="logs/{date}.jsonl", dataset="help", alerts={"slack_channel": "#retrieval"}
     )
     results = []
     for number, level in enumerate(LEVELS):

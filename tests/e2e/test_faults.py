@@ -11,6 +11,7 @@ import pytest
 import ragmetrics
 from ragmetrics.config import make_settings
 from ragmetrics.pipeline import Result
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl
@@ -27,7 +28,7 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 def scored(server: JudgeServer, count: int, **judge: Any) -> Result:
     """The rows, judged by a server."""
-    live = {"name": "openai", "model": "judge", "base_url": server.base_url, **judge}
+    live = judge_at(server) | judge
     return ragmetrics.evaluate(rows(count), METRICS, settings=make_settings({"judge": live}))
 
 

@@ -30,6 +30,7 @@ from ragmetrics.pipeline import (
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.scoring import list_parts, score_parts
 from ragmetrics.storage import nights, open_store, read_notes
+from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
@@ -43,8 +44,7 @@ SILENT = {"rules": [], "max_judge_failures": 1.0}
 
 def dataset(folder: Path, **more: Any) -> Settings:
     """A dataset of eight shards in a folder."""
-    base = {"logs": f"{folder}/logs/dt={{date}}/", "store": str(folder / "store")}
-    return make_settings({**base, "metrics": METRICS, "shards": SHARDS, **more})
+    return make_settings(night_values(folder, metrics=METRICS, shards=SHARDS) | more)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def live(tmp_path: Path, judge_server: JudgeServer) -> Callable[..., Settings]:
     """Settings with the judge at an endpoint, which `asked` says more of."""
 
     def settings(asked: dict[str, Any] | None = None, **more: Any) -> Settings:
-        judge = {"name": "openai", "model": "fake", "base_url": judge_server.base_url}
+        judge = judge_at(judge_server)
         return dataset(tmp_path, **{"judge": judge | (asked or {}), **more})
 
     return settings
@@ -417,8 +417,7 @@ def test_a_judge_of_a_panel_that_failed_has_another_chance(
     locked = start_judge()
     locked.faults(api_key="right")
     judges = [
-        {"name": "openai", "model": f"m-{number}", "base_url": one.base_url}
-        for number, one in enumerate([judge_server, locked])
+        judge_at(one, model=f"m-{number}") for number, one in enumerate([judge_server, locked])
     ]
     settings = dataset(tmp_path, judges=judges, metrics=[RECALL], alerts=SILENT)
     log(tmp_path, "a.jsonl", make_rows(20))

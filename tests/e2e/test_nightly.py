@@ -12,9 +12,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
 from ragmetrics.pipeline import CoverageShort
+from tests.builders import judge_at, night_values, save_settings
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.slack import SlackServer
@@ -30,24 +30,20 @@ def settings(tmp_path: Path, s3: Bucket, judge_server: JudgeServer) -> Callable[
     """Writes a settings file that points at the bucket and the judge."""
 
     def write(**changes: Any) -> str:
-        values = {
-            "dataset": "towers",
-            "logs": f"{s3.uri}/logs/dt={{date}}/",
-            "store": f"{s3.uri}/store",
-            "metrics": METRICS,
-            "shards": 2,
-            "judge": {
-                "name": "openai",
-                "model": "fake",
-                "base_url": judge_server.base_url,
-                "retries": 2,
-            },
-            "alerts": {"rules": [{"metric": "context_recall", "max_drop": 0.05}]},
-            **changes,
-        }
-        path = tmp_path / "ragmetrics.yaml"
-        path.write_text(yaml.safe_dump(values))
-        return str(path)
+        return str(
+            save_settings(
+                tmp_path,
+                night_values(
+                    s3.uri,
+                    dataset="towers",
+                    metrics=METRICS,
+                    shards=2,
+                    judge=judge_at(judge_server, retries=2),
+                    rules=[{"metric": "context_recall", "max_drop": 0.05}],
+                )
+                | changes,
+            )
+        )
 
     return write
 
@@ -82,7 +78,7 @@ def test_a_night_goes_from_bucket_to_scores_and_dashboard(
     assert recall is not None
     assert recall.mean == pytest.approx(0.8)
     assert recall.scored == manifest.source.rows == ROWS
-    assert manifest.judge.name == "openai:fake"
+    assert manifest.judge.name == "openai:gpt-4.1-mini"
     assert manifest.usage.requests == judge_server.stats()["requests"]
     assert len(stored_scores(s3, "context_recall")) == ROWS
     page = s3.client.head_object(Bucket=s3.name, Key="store/dashboard/index.html")
@@ -95,7 +91,7 @@ def test_a_night_keeps_its_settings_and_where_prefect_shows_it(
     """Both stand in the manifest and on the night's page; the judge's key stands nowhere."""
     put_log(s3, NIGHT, make_rows(ROWS))
     manifest = run(settings()).manifest
-    assert manifest.settings["judge"]["model"] == "fake"
+    assert manifest.settings["judge"]["model"] == "gpt-4.1-mini"
     assert "/flow-run/" in manifest.flow_run
     found = s3.client.get_object(Bucket=s3.name, Key=f"store/dashboard/{NIGHT}/index.html")
     page = found["Body"].read().decode()

@@ -10,7 +10,6 @@ import pytest
 
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.table import make_console
-from ragmetrics.config import make_settings
 from ragmetrics.dashboard import night_markdown, night_summary
 from ragmetrics.dashboard.night_status import find_night_status
 from ragmetrics.delivery import Delivery
@@ -18,6 +17,7 @@ from ragmetrics.messages import compose
 from ragmetrics.pipeline import CoverageShort, NightResult, run_night
 from ragmetrics.records import Manifest
 from ragmetrics.storage import open_store, run_of
+from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.formats import terminal_text
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -43,14 +43,12 @@ class Site:
         rules = [
             {"metric": name, "min": line, "min_rows": 5} for name in METRICS[:4] for line in LINES
         ]
-        self.settings = make_settings(
-            {
-                "logs": f"{folder}/logs/{{date}}/",
-                "store": str(folder / "store"),
-                "metrics": METRICS,
-                "judge": {"name": "openai", "base_url": server.base_url, "retries": 0},
-                "alerts": {"rules": rules},
-            }
+        self.settings = night_settings(
+            folder,
+            logs="logs/{date}/",
+            metrics=METRICS,
+            judge=judge_at(server, retries=0),
+            rules=rules,
         )
 
     def night(self, day: date, good: float | None = 0.4) -> tuple[Manifest, str]:

@@ -10,11 +10,11 @@ import pytest
 
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.table import make_console
-from ragmetrics.config import make_settings
 from ragmetrics.dashboard import night_markdown, night_summary
 from ragmetrics.messages import compose
 from ragmetrics.pipeline import run_night
 from ragmetrics.storage import open_store
+from tests.builders import night_settings
 from tests.fakes.formats import terminal_text
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.unit.dashboard.test_refresh import text
@@ -25,15 +25,7 @@ def test_all_views_have_the_same_mean_and_name_what_is_of_other_rows(tmp_path: P
     the questions, each counted once: only sentences with a drop have the latter, and say so.
     """
     rules = [{"metric": "context_recall", "max_drop": 0.05, "versus": "previous"}]
-    settings = make_settings(
-        {
-            "logs": f"{tmp_path}/logs/{{date}}/",
-            "store": str(tmp_path / "store"),
-            "metrics": ["context_recall"],
-            "judge": "embedded",
-            "alerts": {"rules": rules},
-        }
-    )
+    settings = night_settings(tmp_path, logs="logs/{date}/", judge="embedded", rules=rules)
     for day, good in ((NIGHT - timedelta(days=1), 1.0), (NIGHT, 0.5)):
         rows = make_rows(40, good=good, night=day)
         often = [{**row, "id": f"{row['id']}-again"} for row in rows[:30:2]] if good < 1 else []

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from ragmetrics.comparison import save_gate
-from ragmetrics.config import Settings, make_settings
+from ragmetrics.config import Settings
 from ragmetrics.pipeline import NightResult, run_night
 from ragmetrics.records import Finding, Gate, JudgeInfo, Source
 from ragmetrics.storage import open_store
+from tests.builders import night_settings
 from tests.fakes.formats import terminal_text
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -22,14 +23,7 @@ DAYS = [NIGHT - timedelta(ago) for ago in (2, 1, 0)]
 def settings(folder: Path, versus: str) -> Settings:
     """One rule on recall."""
     rules = [{"metric": "context_recall", "max_drop": 0.05, "versus": versus}]
-    return make_settings(
-        {
-            "logs": f"{folder}/logs/dt={{date}}/",
-            "store": str(folder / "store"),
-            "metrics": ["context_recall"],
-            "alerts": {"rules": rules},
-        }
-    )
+    return night_settings(folder, rules=rules)
 
 
 def log(folder: Path, *nights: tuple[float, str]) -> None:

@@ -6,8 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-import yaml
 
+from tests.builders import save_settings
 from tests.fakes.aged_store import aged_store, morning_after
 from tests.fakes.nights import FIRST
 
@@ -23,13 +23,9 @@ def test_the_flow_removes_what_is_not_needed_and_logs_it(tmp_path: Path) -> None
     store.add_run(day, "pinned")
     store.add_run(day, "current", at=morning_after(day) + timedelta(hours=1))
     pin = {"metric": "context_recall", "max_drop": 0.1, "versus": "pinned:pinned"}
-    values = {
-        "store": store.settings.store,
-        "metrics": ["context_recall"],
-        "alerts": {"rules": [pin]},
-    }
-    path = tmp_path / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(values))
+    path = save_settings(
+        tmp_path, store=store.settings.store, metrics=["context_recall"], alerts={"rules": [pin]}
+    )
     done = prune(str(path))
     assert len(store.paths(day, "pinned")) == 4
     assert store.paths(day, "replaced") == []

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config import Settings, make_settings
+from ragmetrics.config import Settings
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.scoring.sampling.plan import load_sample
 from ragmetrics.storage import open_store, ref_of
+from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -29,16 +30,13 @@ def sampled(tmp_path: Path, judge_server: JudgeServer) -> Callable[..., Settings
     """Settings of nights whose judge is asked about a sample."""
 
     def settings(**sample: Any) -> Settings:
-        return make_settings(
-            {
-                "logs": f"{tmp_path}/logs/dt={{date}}/",
-                "store": str(tmp_path / "store"),
-                "metrics": ["context_relevance", RECALL],
-                "judge": {"name": "openai", "base_url": judge_server.base_url, **PRICES},
-                "shards": 3,
-                "alerts": {"rules": [RULE]},
-                "sample": sample,
-            }
+        return night_settings(
+            tmp_path,
+            metrics=["context_relevance", RECALL],
+            judge=judge_at(judge_server) | PRICES,
+            shards=3,
+            rules=[RULE],
+            sample=sample,
         )
 
     return settings

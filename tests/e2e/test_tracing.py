@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.builders import judge_at, night_values, save_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT
@@ -32,16 +32,9 @@ def collector() -> Iterator[Collector]:
 def run_night(folder: Path, judge: JudgeServer, **environment: str) -> None:
     """One night by hand, in a process of its own."""
     write_jsonl(folder / "logs" / f"dt={NIGHT}" / "log.jsonl", make_rows(ROWS))
-    values = {
-        "dataset": "towers",
-        "logs": f"{folder}/logs/dt={{date}}/",
-        "store": str(folder / "store"),
-        "metrics": ["context_recall"],
-        "shards": 2,
-        "judge": {"name": "openai", "model": "fake", "base_url": judge.base_url},
-    }
-    path = folder / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(values))
+    path = save_settings(
+        folder, night_values(folder, dataset="towers", shards=2, judge=judge_at(judge))
+    )
     done = subprocess.run(
         [sys.executable, "-m", "flows.nightly", "--settings", str(path), "--date", str(NIGHT)],
         cwd=ROOT,

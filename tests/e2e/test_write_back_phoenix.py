@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config import Settings, make_settings
+from ragmetrics.config import Settings
 from ragmetrics.pipeline import run_night, write_back_night
 from ragmetrics.records import Manifest
+from tests.builders import night_settings
 from tests.fakes.logs import NIGHT
 from tests.fakes.phoenix import PhoenixServer, phoenix_server
 
@@ -54,15 +55,12 @@ def night(phoenix: PhoenixServer, folder: Path, **target: Any) -> tuple[Settings
     log = folder / "logs" / f"dt={NIGHT}" / "spans.json"
     log.parent.mkdir(parents=True)
     log.write_text(json.dumps({"data": phoenix.spans()}))
-    settings = make_settings(
-        {
-            "dataset": f"help-{folder.name}"[:40],
-            "logs": str(folder / "logs/dt={date}/"),
-            "store": str(folder / "store"),
-            "preset": "openinference",
-            "metrics": ["context_relevance", "context_recall"],
-            "write_back": {"phoenix": {"base_url": phoenix.url, **target}},
-        }
+    settings = night_settings(
+        folder,
+        dataset=f"help-{folder.name}"[:40],
+        preset="openinference",
+        metrics=["context_relevance", "context_recall"],
+        write_back={"phoenix": {"base_url": phoenix.url, **target}},
     )
     result = run_night(settings, NIGHT)
     [report] = result.write_back
@@ -128,15 +126,12 @@ def test_a_span_that_is_gone_costs_no_other(phoenix: PhoenixServer, tmp_path: Pa
     spans = phoenix.spans()
     gone = json.loads(json.dumps(spans[0]).replace(spans[0]["context"]["span_id"], "f" * 16))
     (folder / "a.json").write_text(json.dumps([*spans, gone]))
-    settings = make_settings(
-        {
-            "dataset": "gone",
-            "logs": str(tmp_path / "logs/dt={date}/"),
-            "store": str(tmp_path / "store"),
-            "preset": "openinference",
-            "metrics": ["context_relevance"],
-            "write_back": {"phoenix": {"base_url": phoenix.url}},
-        }
+    settings = night_settings(
+        tmp_path,
+        dataset="gone",
+        preset="openinference",
+        metrics=["context_relevance"],
+        write_back={"phoenix": {"base_url": phoenix.url}},
     )
     [report] = run_night(settings, NIGHT).write_back
     assert (report.sent, report.early, report.refused) == (2, 1, 0)

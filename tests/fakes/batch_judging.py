@@ -13,6 +13,7 @@ from ragmetrics.config import JudgeSettings
 from ragmetrics.judges.batch import BatchJudge
 from ragmetrics.records import Ask, Prompt
 from ragmetrics.storage import Files
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 
 T = TypeVar("T")
@@ -44,14 +45,7 @@ def make_judge(
     from openai import AsyncOpenAI
 
     limits = {name: changes.pop(name) for name in _LIMITS if name in changes}
-    values = {
-        "name": "openai-batch",
-        "model": "fake",
-        "base_url": server.base_url,
-        "poll_seconds": 0.02,
-        "retries": 2,
-        **changes,
-    }
+    values = judge_at(server, name="openai-batch", poll_seconds=0.02, retries=2) | changes
     settings = JudgeSettings(**values)
     client = AsyncOpenAI(api_key="testing", base_url=settings.base_url, max_retries=sdk_retries)
     return BatchJudge(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.config import Settings, make_settings
+from tests.builders import night_values
 from tests.fakes.logs import make_rows, write_jsonl
 
 METRICS = ["context_relevance", "context_recall"]
@@ -47,13 +48,13 @@ def healthy(rows: list[dict[str, Any]], seed: int, moved: int = 8) -> list[dict[
 
 def gate_settings(folder: Path, **change: Any) -> Settings:
     """Settings whose builds have their logs in `builds/` of a folder, and whose store is there."""
-    values: dict[str, Any] = {
-        "dataset": "towers",
-        "logs": f"{folder}/logs/{{date}}.jsonl",
-        "store": f"{folder}/store",
-        "metrics": METRICS,
-        "gate": {"logs": f"{folder}/builds/{{build}}.jsonl"},
-    }
+    values: dict[str, Any] = night_values(
+        folder,
+        logs="logs/{date}.jsonl",
+        dataset="towers",
+        metrics=METRICS,
+        gate={"logs": f"{folder}/builds/{{build}}.jsonl"},
+    )
     return make_settings({**values, **change})
 
 

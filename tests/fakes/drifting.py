@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.config import Settings, make_settings
+from ragmetrics.config import Settings
 from ragmetrics.delivery import notify_channels
 from ragmetrics.logs import find_inputs
 from ragmetrics.people import judge_drift_set
@@ -14,6 +14,7 @@ from ragmetrics.pipeline.publish import publish_run
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.scoring import judge_info, list_parts, plan_run, score_part, stage_run
 from ragmetrics.storage import open_store
+from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import OTHER, make_labelled
 from tests.fakes.logs import write_jsonl
@@ -33,15 +34,13 @@ class Nights:
         """`begun`: so many nights stand in the folder's store."""
         self.folder, self._judge, self._number = folder, judge, begun
         write_jsonl(folder / "fixed.jsonl", make_labelled(50))
-        self.settings: Settings = make_settings(
-            {
-                "dataset": "towers",
-                "logs": str(folder / "logs" / "{date}.jsonl"),
-                "store": str(folder / "store"),
-                "metrics": ["context_relevance", "context_precision"],
-                "judge": {"name": "openai", "model": "fake", "base_url": judge.base_url},
-                "alerts": {"drift_set": str(folder / "fixed.jsonl"), "rules": rules},
-            }
+        self.settings: Settings = night_settings(
+            folder,
+            logs="logs/{date}.jsonl",
+            dataset="towers",
+            metrics=["context_relevance", "context_precision"],
+            judge=judge_at(judge),
+            alerts={"drift_set": str(folder / "fixed.jsonl"), "rules": rules},
         )
 
     def run(self, *, strict: bool = False, lost: float = 0.0, judged: bool = True) -> Manifest:

@@ -22,6 +22,7 @@ from ragmetrics.people import calibrate
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import Gate, IndexBuild
 from ragmetrics.storage import open_store
+from tests.builders import night_values
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import NIGHT, write_jsonl
 
@@ -73,17 +74,17 @@ def tell_everything(folder: Path, say: Say, base_url: str, **change: Any) -> Tol
 
 def _settings(folder: Path, base_url: str, **change: Any) -> Settings:
     judge = {"name": "openai", "model": "fake", "base_url": base_url, "retries": 0}
-    values: dict[str, Any] = {
-        "dataset": "towers",
-        "logs": f"{folder}/logs/{{date}}/",
-        "store": f"{folder}/store",
-        "metrics": METRICS,
-        "shards": 1,
-        "judge": judge,
-        "dashboard_url": "https://dash.example/towers",
-        "gate": {"logs": f"{folder}/builds/{{build}}.jsonl", "min_questions": 4},
-        "alerts": {"rules": [{"metric": "context_recall", "min": 0.9, "min_rows": 4}]},
-    }
+    values: dict[str, Any] = night_values(
+        folder,
+        logs="logs/{date}/",
+        dataset="towers",
+        metrics=METRICS,
+        shards=1,
+        judge=judge,
+        dashboard_url="https://dash.example/towers",
+        gate={"logs": f"{folder}/builds/{{build}}.jsonl", "min_questions": 4},
+        rules=[{"metric": "context_recall", "min": 0.9, "min_rows": 4}],
+    )
     return make_settings({**values, **change})
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pandas as pd
 import psutil
-import yaml
 
 from flows.runners import check_runner
 from ragmetrics.config import make_settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.pipeline import NightResult
+from tests.builders import judge_at, save_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.offline import skip_or_fail
@@ -46,17 +46,20 @@ def write_log(folder: Path, night: date = NIGHT) -> None:
 
 def write_settings(folder: Path, name: str, runner: Any, **changes: Any) -> str:
     """Write a settings file for one runner, with a store of its own; return its path."""
-    values = {
-        "store": f"store-{name}",
-        "metrics": _METRICS,
-        "shards": 3,
-        "runner": runner,
-        "alerts": {"rules": []},
-        **changes,
-    }
-    path = folder / f"{name}.yaml"
-    path.write_text(yaml.safe_dump(values))
-    return str(path)
+    return str(
+        save_settings(
+            folder,
+            {
+                "store": f"store-{name}",
+                "metrics": _METRICS,
+                "shards": 3,
+                "runner": runner,
+                "alerts": {"rules": []},
+                **changes,
+            },
+            name=f"{name}.yaml",
+        )
+    )
 
 
 def run(path: str) -> NightResult:
@@ -77,7 +80,7 @@ def scores(folder: Path, name: str) -> pd.DataFrame:
 def slow(judge: JudgeServer) -> dict[str, Any]:
     """An endpoint that gives time to kill somebody."""
     judge.faults(latency_ms=300)
-    return {"name": "openai", "model": "m", "base_url": judge.base_url, "concurrency": 2}
+    return judge_at(judge, concurrency=2)
 
 
 @contextmanager

@@ -12,8 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tests.builders import save_settings
 from tests.fakes.logs import write_jsonl
 
 Row = dict[str, Any]
@@ -69,9 +68,7 @@ def write_settings(folder: Path, **changes: Any) -> Path:
         "gate": {"logs": "builds/{build}/"},
         "retriever": {"entrypoint": "tests.fakes.store_world:search"},
     }
-    path = folder / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump({**values, **changes}), encoding="utf-8")
-    return path
+    return save_settings(folder, {**values, **changes})
 
 
 def write_golden(folder: Path) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, strategies as st
 
 from ragmetrics.config import Settings, load_settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.metrics import read_folder
+from tests.builders import save_settings
 from tests.fakes.fuzzing import JSON, damaged, fuzzed
 
 SOME = b"""
@@ -60,8 +60,7 @@ def test_damaged_settings(tmp_path_factory: pytest.TempPathFactory, text: bytes)
 @given(values=st.dictionaries(KEYS, JSON | st.dictionaries(INSIDE, JSON, max_size=3), max_size=4))
 def test_any_values(tmp_path_factory: pytest.TempPathFactory, values: dict[str, Any]) -> None:
     """Values of every kind under the keys that there are."""
-    path = tmp_path_factory.mktemp("fuzz") / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    path = save_settings(tmp_path_factory.mktemp("fuzz"), values)
     assert loaded(path)
 
 

@@ -20,6 +20,7 @@ from ragmetrics.delivery import load_alerts
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, nights
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.prefect_live import Live, prefect_live, started
@@ -53,12 +54,7 @@ def write_dataset(folder: Path, judge: JudgeServer) -> Path:
     values = {
         "metrics": ["context_relevance", "context_recall"],
         "shards": 2,
-        "judge": {
-            "name": "openai",
-            "model": "fake",
-            "base_url": judge.base_url,
-            "concurrency": CONCURRENCY,
-        },
+        "judge": judge_at(judge, concurrency=CONCURRENCY),
         "alerts": {"rules": [{"metric": "context_recall", "min": 0.8}]},
     }
     path.write_text(yaml.safe_dump(values))

@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
+from tests.builders import judge_at, save_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prefect_live import started
@@ -33,20 +33,12 @@ run_night(load_settings(sys.argv[1]), date.fromisoformat(sys.argv[2]))
 def write_settings(folder: Path, judge: JudgeServer, **changes: Any) -> Path:
     """A night of two shards in a local folder, with metrics that ask in two waves."""
     write_jsonl(folder / "logs" / f"dt={NIGHT}" / "log.jsonl", make_rows(ROWS, good=0.7))
-    values = {
-        "metrics": ["context_relevance", "faithfulness"],
-        "shards": 2,
-        "judge": {
-            "name": "openai-batch",
-            "model": "fake",
-            "base_url": judge.base_url,
-            "poll_seconds": 0.1,
-            **changes,
-        },
-    }
-    path = folder / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(values))
-    return path
+    return save_settings(
+        folder,
+        metrics=["context_relevance", "faithfulness"],
+        shards=2,
+        judge=judge_at(judge, name="openai-batch", poll_seconds=0.1) | changes,
+    )
 
 
 def command(settings: Path) -> list[str]:

@@ -11,12 +11,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
 from ragmetrics.config import load_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.pipeline import run_night
 from ragmetrics.storage import Files
+from tests.builders import judge_at, save_settings
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.flaky_s3 import FlakyS3
 from tests.fakes.logs import NIGHT, make_rows
@@ -49,22 +49,18 @@ def settings(tmp_path: Path, s3: Bucket, judge_server: JudgeServer) -> Callable[
         s3.client.put_object(Bucket=s3.name, Key=f"logs/dt={NIGHT}/{number}.jsonl", Body=body)
 
     def write(store: str) -> str:
-        values = {
-            "logs": f"{s3.uri}/logs/dt={{date}}/*.jsonl",
-            "store": f"{s3.uri}/{store}",
-            "metrics": METRICS,
-            "shards": 4,
-            "judge": {
-                "name": "openai",
-                "model": "fake",
-                "base_url": judge_server.base_url,
-                "concurrency": 8,
-            },
-            "alerts": {"rules": [{"metric": "context_recall", "min": 0.9}]},
-        }
-        path = tmp_path / f"{store}.yaml"
-        path.write_text(yaml.safe_dump(values))
-        return str(path)
+        return str(
+            save_settings(
+                tmp_path,
+                name=f"{store}.yaml",
+                logs=f"{s3.uri}/logs/dt={{date}}/*.jsonl",
+                store=f"{s3.uri}/{store}",
+                metrics=METRICS,
+                shards=4,
+                judge=judge_at(judge_server, concurrency=8),
+                alerts={"rules": [{"metric": "context_recall", "min": 0.9}]},
+            )
+        )
 
     return write
 

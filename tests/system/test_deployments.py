@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.builders import judge_at, night_values
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.clone import fresh_clone
 from tests.fakes.console import Terminal, at_a_terminal, blocks, plain
@@ -106,12 +107,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
 
 def write_settings(path: Path, bucket: Bucket, **changes: Any) -> None:
     """Settings of a night in the bucket, judged without network."""
-    values = {
-        "logs": f"{bucket.uri}/logs/dt={{date}}/",
-        "store": f"{bucket.uri}/store",
-        "metrics": ["context_relevance"],
-        **changes,
-    }
+    values = night_values(bucket.uri, metrics=["context_relevance"]) | changes
     path.write_text(yaml.safe_dump(values))
 
 
@@ -361,7 +357,7 @@ def test_secrets_as_blocks_reach_the_run_and_nobody_else(
     terminal = Terminal(installed.clone, {**installed.live.environment, **secrets})
     for command in commands:
         terminal.run(command)
-    judge = {"name": "openai", "model": "fake", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     write_settings(tmp_path / "judged.yaml", s3_strict, judge=judge)
     now = datetime.now(UTC)
     put_logs(s3_strict, night_of(now))

@@ -18,6 +18,7 @@ from ragmetrics.config import load_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.storage import minimum_rate, open_store, run_of
+from tests.builders import night_values, save_settings
 from tests.fakes.clients import Bucket
 from tests.fakes.flaky_s3 import FlakyS3
 from tests.fakes.logs import NIGHT, make_rows
@@ -48,16 +49,14 @@ def settings(tmp_path: Path, s3: Bucket, flaky: FlakyS3) -> str:
     for day in (BEFORE, NIGHT):
         body = "".join(json.dumps(row) + "\n" for row in make_rows(20, night=day)).encode()
         s3.client.put_object(Bucket=s3.name, Key=f"logs/dt={day}/0.jsonl", Body=body)
-    values: dict[str, Any] = {
-        "logs": f"{s3.uri}/logs/dt={{date}}/*.jsonl",
-        "store": f"{s3.uri}/store",
-        "metrics": ["context_recall"],
-        "shards": 1,
-        "storage_options": {"patience_seconds": PATIENCE},
-        "alerts": {"rules": [{"metric": "context_recall", "min": 0.5, "min_rows": 5}]},
-    }
-    path = tmp_path / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(values))
+    values: dict[str, Any] = night_values(
+        s3.uri,
+        logs="logs/dt={date}/*.jsonl",
+        shards=1,
+        storage_options={"patience_seconds": PATIENCE},
+        rules=[{"metric": "context_recall", "min": 0.5, "min_rows": 5}],
+    )
+    path = save_settings(tmp_path, values)
     run_night(load_settings(path), BEFORE)
     path.write_text(yaml.safe_dump(values | {"deadline": f"{DEADLINE:g}s"}))
     return str(path)

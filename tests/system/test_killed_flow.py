@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
+from tests.builders import night_values, save_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prefect_live import Live, kill_flow, prefect_live
@@ -82,18 +82,18 @@ def install(live: Live, slack: SlackServer) -> None:
 def write_settings(folder: Path, judge: JudgeServer) -> Path:
     """Settings with two shards and a rule that the night breaks."""
     endpoint = {"model": "fake", "base_url": judge.base_url, "concurrency": CONCURRENCY}
-    values = {
-        "dataset": "towers",
-        "logs": f"{folder}/logs/dt={{date}}/",
-        "store": str(folder / "store"),
-        "metrics": ["context_relevance", "context_recall"],
-        "shards": 2,
-        "judge": {"name": "openai", **endpoint},
-        "alerts": {"rules": [{"metric": "context_recall", "min": 0.9}]},
-    }
-    path = folder / "night.yaml"
-    path.write_text(yaml.safe_dump(values))
-    return path
+    return save_settings(
+        folder,
+        night_values(
+            folder,
+            dataset="towers",
+            metrics=["context_relevance", "context_recall"],
+            shards=2,
+            judge={"name": "openai", **endpoint},
+            rules=[{"metric": "context_recall", "min": 0.9}],
+        ),
+        name="night.yaml",
+    )
 
 
 def kill_in_the_midst(live: Live, judge: JudgeServer, settings: Path) -> str:

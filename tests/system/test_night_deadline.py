@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from flows import run_state as attempts
 from ragmetrics.config import load_settings
@@ -21,6 +20,7 @@ from ragmetrics.judges import rate_limiter as gate
 from ragmetrics.pipeline import CoverageShort
 from ragmetrics.records import Manifest
 from ragmetrics.storage import open_store, run_of
+from tests.builders import judge_at, save_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
@@ -45,24 +45,21 @@ def settings(tmp_path: Path, judge_server: JudgeServer) -> Callable[..., str]:
     write_jsonl(tmp_path / f"logs/dt={NIGHT}/log.jsonl", make_rows(ROWS))
 
     def write(**changes: Any) -> str:
-        values = {
-            "logs": "logs/dt={date}/",
-            "store": "store",
-            "metrics": ["context_recall"],
-            "shards": 2,
-            "deadline": f"{DEADLINE:g}s",
-            "judge": {
-                "name": "openai",
-                "model": "fake",
-                "base_url": judge_server.base_url,
-                "concurrency": 4,
-            },
-            "alerts": {"rules": [{"metric": "context_recall", "min": 0.5, "min_rows": 5}]},
-            **changes,
-        }
-        path = tmp_path / "ragmetrics.yaml"
-        path.write_text(yaml.safe_dump(values))
-        return str(path)
+        return str(
+            save_settings(
+                tmp_path,
+                {
+                    "logs": "logs/dt={date}/",
+                    "store": "store",
+                    "metrics": ["context_recall"],
+                    "shards": 2,
+                    "deadline": f"{DEADLINE:g}s",
+                    "judge": judge_at(judge_server, concurrency=4),
+                    "alerts": {"rules": [{"metric": "context_recall", "min": 0.5, "min_rows": 5}]},
+                    **changes,
+                },
+            )
+        )
 
     return write
 

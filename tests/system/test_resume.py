@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prefect_live import started
@@ -41,12 +42,7 @@ def write_settings(folder: Path, judge: JudgeServer) -> Path:
     values = {
         "metrics": ["context_relevance", "context_recall"],
         "shards": 2,
-        "judge": {
-            "name": "openai",
-            "model": "fake",
-            "base_url": judge.base_url,
-            "concurrency": CONCURRENCY,
-        },
+        "judge": judge_at(judge, concurrency=CONCURRENCY),
     }
     path.write_text(yaml.safe_dump(values))
     return path

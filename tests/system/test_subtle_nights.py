@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config import make_settings
 from ragmetrics.pipeline import NightResult, run_night
 from ragmetrics.records import Finding
+from tests.builders import night_settings
 from tests.fakes.formats import terminal_text
 from tests.fakes.logs import write_jsonl
 
@@ -38,15 +38,7 @@ def nights(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[
         by_night[meta["night"]].append({**row, "timestamp": meta["timestamp"]})
     for number, rows in by_night.items():
         write_jsonl(folder / "logs" / f"dt={day(number)}" / "rows.jsonl", rows)
-    settings = make_settings(
-        {
-            "dataset": "hotpot",
-            "logs": f"{folder}/logs/dt={{date}}/",
-            "store": str(folder / "store"),
-            "metrics": METRICS,
-            "judge": "embedded",
-        }
-    )
+    settings = night_settings(folder, dataset="hotpot", metrics=METRICS, judge="embedded")
     return [run_night(settings, day(number)) for number in sorted(by_night)]
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, nights
+from tests.builders import judge_at, night_values, save_settings
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.processes import ROOT
@@ -45,23 +45,19 @@ def settings(tmp_path: Path, judge_server: JudgeServer, place: str) -> Callable[
     """Writes a settings file; the store is named."""
 
     def write(store: str = "store", **more: Any) -> Path:
-        values = {
-            "logs": f"{place}/logs/dt={{date}}/",
-            "store": f"{place}/{store}",
-            "metrics": ["context_relevance", "context_recall"],
-            "shards": 4,
-            "judge": {
-                "name": "openai",
-                "model": "fake",
-                "base_url": judge_server.base_url,
-                "concurrency": 8,
+        return save_settings(
+            tmp_path,
+            {
+                "logs": f"{place}/logs/dt={{date}}/",
+                "store": f"{place}/{store}",
+                "metrics": ["context_relevance", "context_recall"],
+                "shards": 4,
+                "judge": judge_at(judge_server, concurrency=8),
+                "alerts": {"rules": [{"metric": "context_recall", "min": 0.9}]},
+                **more,
             },
-            "alerts": {"rules": [{"metric": "context_recall", "min": 0.9}]},
-            **more,
-        }
-        path = tmp_path / f"{store}.yaml"
-        path.write_text(yaml.safe_dump(values))
-        return path
+            name=f"{store}.yaml",
+        )
 
     return write
 
@@ -235,14 +231,7 @@ def test_three_backfills_at_once_pay_for_each_request_once(
             {**row, "user_input": f"{row['user_input']} {day}"} for row in make_rows(20, night=day)
         ]
         log(place, "a.jsonl", rows, day)
-    values = {
-        "logs": f"{place}/logs/dt={{date}}/",
-        "store": f"{place}/store",
-        "metrics": ["context_recall"],
-        "judge": {"name": "openai", "model": "fake", "base_url": judge_server.base_url},
-    }
-    path = tmp_path / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(values))
+    path = save_settings(tmp_path, night_values(place, judge=judge_at(judge_server)))
     span = ["--first", str(days[0]), "--last", str(days[-1])]
     command = [sys.executable, "-m", "ragmetrics", "backfill", "--settings", str(path), *span]
     for _ in range(3):

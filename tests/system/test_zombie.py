@@ -16,10 +16,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
 from ragmetrics.comparison import load_gate
 from ragmetrics.storage import Files
+from tests.builders import judge_at, save_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prefect_live import Live, prefect_live
@@ -66,24 +66,18 @@ class Work:
 
     def settings(self, kind: str = "") -> Path:
         """Write settings: two shards, and a rule that the night breaks."""
-        values = {
-            "dataset": "towers",
-            "logs": f"{self.folder}/logs/dt={{date}}/",
-            "store": str(self.store(kind)),
-            "metrics": ["context_relevance", "context_recall"],
-            "shards": 2,
-            "judge": {
-                "name": "openai",
-                "model": "fake",
-                "base_url": self.judge.base_url,
-                "concurrency": CONCURRENCY,
-            },
-            "gate": {"logs": f"{self.folder}/builds/{{build}}/"},
-            "alerts": {"rules": [{"metric": "context_recall", "min": 0.9}]},
-        }
-        path = self.folder / f"{self.name}{kind}.yaml"
-        path.write_text(yaml.safe_dump(values))
-        return path
+        return save_settings(
+            self.folder,
+            name=f"{self.name}{kind}.yaml",
+            dataset="towers",
+            logs=f"{self.folder}/logs/dt={{date}}/",
+            store=str(self.store(kind)),
+            metrics=["context_relevance", "context_recall"],
+            shards=2,
+            judge=judge_at(self.judge, concurrency=CONCURRENCY),
+            gate={"logs": f"{self.folder}/builds/{{build}}/"},
+            alerts={"rules": [{"metric": "context_recall", "min": 0.9}]},
+        )
 
     def do_undisturbed(self, live: Live, command: list[str]) -> None:
         """Do the same by hand, with nobody told, and count what it asks; then be slow."""

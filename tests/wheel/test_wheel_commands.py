@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from ragmetrics.cli.app import COMMANDS, Commands
+from tests.builders import save_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.code_host import COMMIT, CodeHost
 from tests.fakes.events import EventServer
@@ -103,7 +104,7 @@ def write_settings(world: World) -> None:
         "gate": {"logs": f"{world.folder}/builds/{{build}}.jsonl"},
         "write_back": {"langfuse": {"base_url": world.environment["LANGFUSE_URL"]}},
     }
-    (world.folder / "ragmetrics.yaml").write_text(yaml.safe_dump(known), "utf-8")
+    save_settings(world.folder, known)
 
 
 # Each command line, with the exit codes that its input may have. 2 is an error of input, which only

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ragmetrics.config import make_settings
 from ragmetrics.delivery import delivery as deliver, load_alerts, notify_channels, outbox
@@ -20,6 +19,7 @@ from ragmetrics.records import Finding, alert_id
 from ragmetrics.rules import silences
 from ragmetrics.rules.silence_store import FOLDER
 from ragmetrics.storage import Files
+from tests.builders import save_settings
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Ended, Run
 from tests.fakes.nights import FIRST, finding, night
@@ -151,8 +151,7 @@ def test_an_alert_that_nothing_checks_is_listed_as_long_as_the_settings_say(
         chosen = {} if given else {"alerts": {"remind_days": 30}}
         manifest = published(files, night(number, findings=others, settings=chosen), 30)
         assert RECALL in {one.key for one in manifest.findings}
-    path = tmp_path / "other.yaml"
-    path.write_text(yaml.safe_dump({"alerts": {"remind_days": 30}}))
+    path = save_settings(tmp_path, name="other.yaml", alerts={"remind_days": 30})
     words = ["--settings", str(path)] if given else []
     assert listed(run, files, *words)[RECALL]["state"] == "firing"
     assert alerts(run, files, "snooze", BILLING, "--days", "1", *words).code == 0
@@ -308,8 +307,7 @@ def test_silences_live_in_a_bucket_too(run: Run, s3: Bucket, slack_server: Slack
 
 def test_the_settings_name_the_store(run: Run, files: Files, tmp_path: Path) -> None:
     """As for every other command."""
-    path = tmp_path / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump({"store": "store"}))
+    path = save_settings(tmp_path, store="store")
     assert RECALL in " ".join(run("alerts", "list", "--settings", path).out.split())
 
 

@@ -19,6 +19,7 @@ from ragmetrics.cli import app as cli
 from ragmetrics.config import make_settings
 from ragmetrics.metrics import metrics
 from ragmetrics.pipeline import run_night
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Ended, Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -123,7 +124,7 @@ def test_score_tells_what_each_metric_cost(
 ) -> None:
     """A line per metric and judge where several asked, what failed, and one in total."""
     judge_server.faults(fail={"429": 1.0}, fail_attempts=1, prompt_cache="block")
-    judge = {"name": "openai", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     prices = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2}
     settings = tmp_path / "ragmetrics.yaml"
     settings.write_text(json.dumps({"judge": judge | prices, "budget": {"max_requests": 1_000}}))
@@ -300,8 +301,10 @@ def test_metrics_lists_all(run: Run) -> None:
 def test_dashboard_is_written_anew(run: Run, logs: Path, tmp_path: Path) -> None:
     """Into the store, or where `--out` says; its first page is printed."""
     store = tmp_path / "store"
-    places = {"logs": str(logs), "store": str(store)}
-    run_night(make_settings({**places, "metrics": ["context_relevance"]}), NIGHT)
+    run_night(
+        make_settings({"logs": str(logs), "store": str(store), "metrics": ["context_relevance"]}),
+        NIGHT,
+    )
     assert run("dashboard", store).out == f"{store}/dashboard/index.html\n"
     site = tmp_path / "site"
     assert run("dashboard", store, "--out", site).out == f"{site}/index.html\n"

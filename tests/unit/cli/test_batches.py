@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ragmetrics.judges import BatchRecords, all_batches
 from ragmetrics.storage import Files
+from tests.builders import judge_at, save_settings
 from tests.fakes.batch_judging import answer, asks, make_judge
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
@@ -45,8 +45,8 @@ def test_the_settings_name_the_endpoint(
     run: Run, at_work: list[Any], judge_server: JudgeServer, tmp_path: Path
 ) -> None:
     """The batch judge of a ragmetrics.yaml is the one that is asked."""
-    judge = {"name": "openai-batch", "model": "fake", "base_url": judge_server.base_url}
-    (tmp_path / "ragmetrics.yaml").write_text(yaml.safe_dump({"judges": ["embedded", judge]}))
+    judge = judge_at(judge_server, name="openai-batch")
+    save_settings(tmp_path, judges=["embedded", judge])
     ended = run("batches", tmp_path, "--settings", tmp_path / "ragmetrics.yaml", "--json")
     (one,) = json.loads(ended.out)["batches"]
     assert (one["batch"], one["requests"]) == ("batch_000000", 3)

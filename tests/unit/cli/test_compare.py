@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.builders import save_settings
 from tests.fakes.build_logs import METRICS, damaged, golden
 from tests.fakes.command import Ended, Run
 from tests.fakes.logs import write_jsonl
@@ -98,8 +99,9 @@ def test_a_page_hides_what_the_settings_hide(
     run: Run, logs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """With `redact` no question or context is on it, though the terminal shows them."""
-    settings = tmp_path / "settings.yaml"
-    settings.write_text(yaml.safe_dump({"redact": True, "store": str(tmp_path / "store")}))
+    settings = save_settings(
+        tmp_path, name="settings.yaml", redact=True, store=str(tmp_path / "store")
+    )
     ended = compare(run, logs, "--settings", settings, "--page")
     html = Path(ended.out.splitlines()[-1].removeprefix("Page: ")).read_text()
     assert "What is the height" in ended.out

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.builders import save_settings
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -28,9 +28,7 @@ SEARCH = {"url": "http://127.0.0.1:9/query", "reranker": "m"}
 def dataset(folder: Path, rows: list[dict[str, Any]] | None = None, **settings: Any) -> Path:
     """A settings file, with one night of logs."""
     write_jsonl(folder / "logs" / f"dt={NIGHT}" / "a.jsonl", rows or make_rows(12))
-    path = folder / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump({"metrics": ["context_recall"], **settings}))
-    return path
+    return save_settings(folder, {"metrics": ["context_recall"], **settings})
 
 
 def checks(run: Run, path: Path, *more: object) -> dict[str, tuple[str, str]]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests.builders import save_settings
 from tests.fakes.build_logs import METRICS, damaged, golden, healthy, write_build
 from tests.fakes.command import Ended, Run
 from tests.fakes.logs import write_jsonl
@@ -26,16 +26,16 @@ def settings(tmp_path: Path) -> Path:
 
 def write_settings(folder: Path, **change: Any) -> Path:
     """The file that a team has."""
-    values = {
-        "dataset": "towers",
-        "store": "store",
-        "metrics": METRICS,
-        "gate": {"logs": "builds/{build}.jsonl"},
-        **change,
-    }
-    path = folder / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(values))
-    return path
+    return save_settings(
+        folder,
+        {
+            "dataset": "towers",
+            "store": "store",
+            "metrics": METRICS,
+            "gate": {"logs": "builds/{build}.jsonl"},
+            **change,
+        },
+    )
 
 
 def gate(run: Run, settings: Path, *more: object) -> Ended:

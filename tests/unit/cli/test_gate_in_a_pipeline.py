@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from ragmetrics.comparison import save_gate
 from ragmetrics.records import Gate, MetricVerdict
 from ragmetrics.storage import Files
+from tests.builders import save_settings
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.gated import promoted
 from tests.fakes.processes import ROOT
@@ -68,8 +68,7 @@ def test_the_step_ends_as_the_gate_does(
 ) -> None:
     """It has words of its own for what is undecided and for what came to no verdict."""
     logs = "builds/{build}.jsonl" if rows else "builds/"  # one log for all builds is an error
-    values = {"metrics": METRICS, "gate": {"logs": logs}, "store": "store"}
-    (tmp_path / "ragmetrics.yaml").write_text(yaml.safe_dump(values))
+    save_settings(tmp_path, metrics=METRICS, gate={"logs": logs}, store="store")
     write_build(tmp_path, "b1", ROWS)
     write_build(tmp_path, "b2", rows or ROWS)
     save_gate(Files(str(tmp_path / "store")), promoted("b1", dataset="default"))

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from ragmetrics.pipeline import unpack_demo
+from tests.builders import save_settings
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -20,9 +21,7 @@ ROOT = Path(__file__).parents[3]
 def settings(tmp_path: Path) -> Path:
     """A settings file with one good night."""
     write_jsonl(tmp_path / "logs" / f"dt={NIGHT}" / "a.jsonl", make_rows(30))
-    path = tmp_path / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump({"metrics": ["context_recall"]}))
-    return path
+    return save_settings(tmp_path, metrics=["context_recall"])
 
 
 def test_a_night_without_prefect(run: Run, settings: Path) -> None:

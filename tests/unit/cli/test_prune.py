@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.config import Settings, make_settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.pipeline import PrunePlan, find_prunable, prune, run_night, store_references
 from ragmetrics.pipeline.retention import Prunable, Retention
 from ragmetrics.storage import nights, open_store
+from tests.builders import night_settings
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl
 
@@ -28,13 +29,7 @@ RETENTION = Retention(timedelta(days=400), timedelta(days=90))
 def made(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Two nights; the first was run twice, as more of its logs came late."""
     folder = tmp_path_factory.mktemp("made")
-    settings = make_settings(
-        {
-            "logs": f"{folder}/logs/{{date}}/",
-            "store": str(folder / "store"),
-            "metrics": ["context_recall"],
-        }
-    )
+    settings = night_settings(folder, logs="logs/{date}/")
     for day in (FIRST, SECOND):
         write_jsonl(folder / "logs" / str(day) / "a.jsonl", make_rows(12, night=day))
         run_night(settings, day)

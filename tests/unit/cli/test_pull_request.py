@@ -19,6 +19,7 @@ import yaml
 from ragmetrics.delivery.pull_request.api import HostApi, HostError
 from ragmetrics.delivery.pull_request.check_result import without_result
 from ragmetrics.delivery.pull_request.hosts import GitHub, GitLab, find_host
+from tests.builders import save_settings
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.code_host import COMMIT, CodeHost
 from tests.fakes.command import Run
@@ -167,8 +168,7 @@ def test_a_gate_is_shown_by_its_verdict(run: Run, github: CodeHost, tmp_path: Pa
     write_build(tmp_path, "b1", rows)
     write_build(tmp_path, "b2", damaged(rows, 0.15, seed=1))
     logs = {"logs": "builds/{build}.jsonl"}
-    settings = {"dataset": "towers", "store": "store", "metrics": METRICS, "gate": logs}
-    (tmp_path / "ragmetrics.yaml").write_text(yaml.safe_dump(settings), "utf-8")
+    save_settings(tmp_path, dataset="towers", store="store", metrics=METRICS, gate=logs)
     path = tmp_path / "ragmetrics.yaml"
     arguments = f"--build b2 --against b1 --settings {path}"
     ended = run("pull-request", "gate", "--arguments", arguments, "--report", tmp_path / "r.md")

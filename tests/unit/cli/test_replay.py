@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.builders import save_settings
 from tests.fakes.command import Run
 from tests.fakes.logs import write_jsonl
 from tests.fakes.processes import ROOT
@@ -24,9 +25,7 @@ def settings(tmp_path: Path, search_server: SearchServer, monkeypatch: pytest.Mo
     """A settings file with a golden set and a search."""
     hurry(monkeypatch)
     write_jsonl(tmp_path / "golden.jsonl", golden_rows())
-    file = tmp_path / "ragmetrics.yaml"
-    file.write_text(yaml.safe_dump({"golden": "golden.jsonl", "retriever": search_server.settings}))
-    return file
+    return save_settings(tmp_path, golden="golden.jsonl", retriever=search_server.settings)
 
 
 def test_it_says_what_was_written(run: Run, settings: Path, search_server: SearchServer) -> None:

@@ -30,6 +30,7 @@ from ragmetrics.records import (
     whatif_sentence,
 )
 from ragmetrics.storage import open_store, save_manifest
+from tests.builders import night_values
 from tests.fakes import searching
 from tests.fakes.command import Run
 from tests.fakes.logs import write_jsonl
@@ -56,16 +57,16 @@ def row(number: int, name: str, build: str) -> dict[str, Any]:
 def settings_in(folder: Path, **more: Any) -> Settings:
     """Settings of a store with a retriever, scored by ids alone."""
     return make_settings(
-        {
-            "logs": str(folder / "{date}.jsonl"),
-            "store": str(folder / "store"),
-            "metrics": ["id_recall"],
-            "retriever": {
+        night_values(
+            folder,
+            logs="{date}.jsonl",
+            metrics=["id_recall"],
+            retriever={
                 **searching.SETTINGS,
                 "variants": {"large_k": {"k": 8}, "open": {"filters": False}},
             },
-            **more,
-        }
+        )
+        | more
     )
 
 

@@ -26,6 +26,7 @@ from ragmetrics.pipeline import estimate, evaluate, run_night
 from ragmetrics.records import Ask, LogRow, Manifest, Prompt, Text
 from ragmetrics.scoring import chosen_metrics, metric_fingerprints, score_families
 from ragmetrics.scoring.metric_run import MetricRun
+from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prompt_cache import PromptCache
@@ -217,12 +218,13 @@ def night(folder: Path, server: JudgeServer, store: str, **judge: Any) -> Manife
     """A night of eight long rows, with prices."""
     write_jsonl(folder / "logs" / f"{NIGHT}.jsonl", long_rows(8))
     prices = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_completion_tokens": 4.0}
-    settings = {
-        "logs": f"{folder}/logs/{{date}}.jsonl",
-        "store": str(folder / store),
-        "metrics": METRICS,
-        "judge": {"name": "openai", "base_url": server.base_url, **prices, **judge},
-    }
+    settings = night_values(
+        folder,
+        logs="logs/{date}.jsonl",
+        store=store,
+        metrics=METRICS,
+        judge=judge_at(server) | prices | judge,
+    )
     return run_night(make_settings(settings), NIGHT).manifest
 
 
@@ -249,7 +251,7 @@ def test_a_night_finds_its_rows_in_the_cache_and_says_what_that_saved(
 
 def test_an_estimate_counts_the_requests_that_are_sent(judge_server: JudgeServer) -> None:
     """In this layout too, with the tokens of its prompts."""
-    judge = {"name": "openai", "base_url": judge_server.base_url, "prompt_layout": "row_first"}
+    judge = judge_at(judge_server, prompt_layout="row_first")
     settings, rows = make_settings({"judge": judge}), long_rows(6)
     expected = estimate(rows, METRICS, settings=settings).total
     found = evaluate(rows, METRICS, settings=settings).manifest.usage

@@ -36,6 +36,7 @@ from ragmetrics.records import (
 )
 from ragmetrics.scoring.metric_choice import panel_fingerprint
 from ragmetrics.storage import Files, open_store
+from tests.builders import night_settings
 from tests.fakes.calibrations import (
     FIRST,
     calibration,
@@ -385,8 +386,7 @@ class TestWriting:
     def test_refreshing_tells_the_newest_night(self, tmp_path: Path) -> None:
         """Its page says what is known of its judge now, and the overview links to the rest."""
         write_jsonl(tmp_path / "logs" / f"{NIGHT}.jsonl", make_rows(10))
-        base = {"logs": f"{tmp_path}/logs/{{date}}.jsonl", "store": str(tmp_path / "store")}
-        settings = make_settings({**base, "metrics": ["context_relevance"]})
+        settings = night_settings(tmp_path, logs="logs/{date}.jsonl", metrics=["context_relevance"])
         run_night(settings, NIGHT)
         labelled = write_jsonl(tmp_path / "towers.jsonl", make_labelled(10))
         files = open_store(settings)
@@ -401,8 +401,7 @@ class TestWriting:
     ) -> None:
         """It has its line on the page of calibrations and on the night's own, not a night later."""
         write_jsonl(tmp_path / "logs" / f"{NIGHT}.jsonl", make_rows(10))
-        base = {"logs": f"{tmp_path}/logs/{{date}}.jsonl", "store": str(tmp_path / "store")}
-        settings = make_settings({**base, "metrics": ["context_relevance"]})
+        settings = night_settings(tmp_path, logs="logs/{date}.jsonl", metrics=["context_relevance"])
         labelled = write_jsonl(tmp_path / "towers.jsonl", make_labelled(10))
         files, save = open_store(settings), publish.save_manifest
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragmetrics.config import AlertSettings, make_settings
+from ragmetrics.config import AlertSettings
 from ragmetrics.dashboard.night_status import find_night_status
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import UnwatchedDrop, unwatched_drop_story, unwatched_drop_text
 from ragmetrics.rules import NightContext, evaluate_rules, find_unwatched_drops
+from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import finding
 from tests.fakes.past import NOISY, Past, a_night, fallen, recall, scores, uneven
@@ -217,13 +218,11 @@ def test_a_night_is_not_fine_for_want_of_a_rule(tmp_path: Path) -> None:
     for day, good in ((before, 0.9), (NIGHT, 0.5)):
         rows = make_rows(60, good=good, night=day)
         write_jsonl(tmp_path / "logs" / f"{day}.jsonl", rows)
-    settings = make_settings(
-        {
-            "logs": f"{tmp_path}/logs/{{date}}.jsonl",
-            "store": str(tmp_path / "store"),
-            "metrics": ["context_relevance", "context_recall"],
-            "alerts": {"rules": [{"metric": "context_relevance", "min": 0.01}]},
-        }
+    settings = night_settings(
+        tmp_path,
+        logs="logs/{date}.jsonl",
+        metrics=["context_relevance", "context_recall"],
+        rules=[{"metric": "context_relevance", "min": 0.01}],
     )
     first, second = (run_night(settings, day).manifest for day in (before, NIGHT))
     assert find_night_status(first).state == "ok"

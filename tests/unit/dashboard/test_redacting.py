@@ -35,6 +35,7 @@ from ragmetrics.rules.checks.judge_bias import judge_bias
 from ragmetrics.storage import Files
 from ragmetrics.testing import findings_of
 from tasks import index_build as gate_tasks
+from tests.builders import night_settings
 from tests.fakes.build_logs import damaged, gate_settings, golden, write_build
 from tests.fakes.comparisons import comparison, side
 from tests.fakes.gated import gate as gated
@@ -177,8 +178,7 @@ def test_a_redacted_night_stays_so_on_the_pages_of_later_ones(tmp_path: Path) ->
     days = (NIGHT - timedelta(days=1), NIGHT)
     for day, word, hide in zip(days, (SECRET, "berlin"), (True, False), strict=True):
         log_of(tmp_path, day, f"{word} has no tower.")
-        values = {"logs": f"{tmp_path}/logs/{{date}}/", "store": f"{tmp_path}/store"}
-        settings = make_settings({**values, "metrics": ["context_recall"], "redact": hide})
+        settings = night_settings(tmp_path, logs="logs/{date}/", redact=hide)
         run_night(settings, day)
     files = Files(settings.store)
     site = published(files)

@@ -14,6 +14,7 @@ from ragmetrics.delivery import delivery as deliver, load_alerts, outbox
 from ragmetrics.delivery.channel_kinds import slack_webhook as webhook
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.storage import Files
+from tests.builders import night_values
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import Failure, SlackServer
 
@@ -31,13 +32,9 @@ def settings(tmp_path: Path) -> Settings:
     for night in (NIGHT, NEXT):
         rows = make_rows(30, good=0.5, night=night)
         write_jsonl(tmp_path / f"logs/dt={night}/a.jsonl", rows)
-    values = {
-        "dataset": "docs",
-        "logs": str(tmp_path / "logs/dt={date}/"),
-        "store": str(tmp_path / "store"),
-        "metrics": ["context_recall"],
-        "alerts": {"rules": [{"metric": "context_recall", "min": 0.9}]},
-    }
+    values = night_values(
+        tmp_path, dataset="docs", rules=[{"metric": "context_recall", "min": 0.9}]
+    )
     return make_settings(values)
 
 

@@ -15,6 +15,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.pipeline import CoverageShort, run_backfill, run_night
 from ragmetrics.records import AlertState
 from ragmetrics.storage import FileInfo, Files, open_store
+from tests.builders import night_values
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
 
@@ -39,12 +40,9 @@ def logs(tmp_path: Path) -> Path:
 
 def dataset(folder: Path, store: str = "store") -> Settings:
     """Settings with a store of their own."""
-    values: dict[str, Any] = {
-        "logs": f"{folder}/logs/{{date}}.jsonl",
-        "store": str(folder / store),
-        "metrics": ["context_recall"],
-        "alerts": {"rules": RULES},
-    }
+    values: dict[str, Any] = night_values(
+        folder, logs="logs/{date}.jsonl", store=store, rules=RULES
+    )
     return make_settings(values)
 
 

@@ -18,6 +18,7 @@ from ragmetrics.pipeline import run_night
 from ragmetrics.records import Finding, Manifest, Silence
 from ragmetrics.rules import silence, silences
 from ragmetrics.storage import open_store
+from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import finding, night
 from tests.fakes.slack import SlackServer
@@ -29,14 +30,8 @@ DROP = {"metric": RECALL, "max_drop": 0.1}
 
 def settings(folder: Path, rule: dict[str, Any]) -> Settings:
     """Settings with one rule."""
-    return make_settings(
-        {
-            "dataset": "demo",
-            "logs": f"{folder}/logs/{{date}}.jsonl",
-            "store": str(folder / "store"),
-            "metrics": [RECALL],
-            "alerts": {"rules": [rule]},
-        }
+    return night_settings(
+        folder, logs="logs/{date}.jsonl", dataset="demo", metrics=[RECALL], rules=[rule]
     )
 
 

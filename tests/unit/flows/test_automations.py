@@ -21,6 +21,7 @@ from flows.automation_file import PREFIX, plan, read_automations, without_tellin
 from flows.automations import BLOCK, FILE, MESSAGE, TAG, block_values, seconds
 from flows.run_state import TOLD
 from ragmetrics.errors import InputError
+from tests.builders import save_settings
 from tests.fakes.processes import ROOT
 
 BLOCK_ID = uuid.UUID(int=7)
@@ -291,9 +292,7 @@ def write(folder: Path, **changes: Any) -> Path:
         "trigger": {"expect": ["prefect.flow-run.Failed"]},
         "actions": [{"type": "do-nothing"}],
     } | changes
-    path = folder / "automations.yaml"
-    path.write_text(yaml.safe_dump({"automations": [one]}))
-    return path
+    return save_settings(folder, name="automations.yaml", automations=[one])
 
 
 @pytest.mark.parametrize(

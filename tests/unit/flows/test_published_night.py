@@ -13,6 +13,7 @@ from flows import published_night
 from ragmetrics.config import load_settings
 from ragmetrics.pipeline import is_published, run_night
 from ragmetrics.storage import nights, open_store
+from tests.builders import night_values
 from tests.fakes.logs import NIGHT, make_rows
 
 
@@ -21,11 +22,7 @@ def settings(tmp_path: Path) -> Path:
     """A settings file with a log of one night."""
     write_log(tmp_path / f"{NIGHT}.jsonl", 30)
     file = tmp_path / "ragmetrics.yaml"
-    values = {
-        "logs": str(tmp_path / "{date}.jsonl"),
-        "store": str(tmp_path / "store"),
-        "metrics": ["context_relevance"],
-    }
+    values = night_values(tmp_path, logs="{date}.jsonl", metrics=["context_relevance"])
     file.write_text(yaml.safe_dump(values))
     return file
 

@@ -17,6 +17,7 @@ from ragmetrics.people.calibration.stored_verdicts import stored_verdicts
 from ragmetrics.pipeline import evaluate, run_night
 from ragmetrics.scoring import metric_fingerprints
 from ragmetrics.storage import open_store
+from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, write_jsonl
 from tests.unit.config.test_prompt_layout import METRICS, arranged, asks_of, long_rows
@@ -152,19 +153,10 @@ def test_the_learned_judge_finds_the_verdicts_of_this_layout(
     """They are in the store under what was sent, and are learned for the prompt by itself."""
 
     def prompts(store: str, layout: str) -> set[str]:
-        judge = {
-            "name": "openai",
-            "base_url": judge_server.base_url,
-            "prompt_layout": layout,
-        }
+        judge = judge_at(judge_server, prompt_layout=layout)
         write_jsonl(tmp_path / "logs" / f"{NIGHT}.jsonl", long_rows(4))
-        settings = make_settings(
-            {
-                "logs": f"{tmp_path}/logs/{{date}}.jsonl",
-                "store": str(tmp_path / store),
-                "metrics": METRICS,
-                "judge": judge,
-            }
+        settings = night_settings(
+            tmp_path, logs="logs/{date}.jsonl", store=store, metrics=METRICS, judge=judge
         )
         run_night(settings, NIGHT)
         found = stored_verdicts(settings, settings.judge, open_store(settings))
@@ -178,11 +170,7 @@ def test_a_recording_is_replayed_in_the_layout_in_which_it_was_made(
     tmp_path: Path, judge_server: JudgeServer, price: float | None
 ) -> None:
     """Without saying so: the recording knows its layout."""
-    judge = {
-        "name": "openai",
-        "base_url": judge_server.base_url,
-        "usd_per_million_cached_tokens": price,
-    }
+    judge = judge_at(judge_server, usd_per_million_cached_tokens=price)
     path, rows = tmp_path / "replies.jsonl", long_rows(3)
     made = evaluate(rows, METRICS, settings=make_settings({"judge": judge}), record=path)
     replayed = make_judge(JudgeSettings(name=f"recorded:{path}"), Corpus())

@@ -38,6 +38,7 @@ from ragmetrics.pipeline import run_night
 from ragmetrics.records import Ask, Figure, LearnedModel, Manifest
 from ragmetrics.stats import fit_logistic, logistic_chance
 from ragmetrics.storage import Files, all_learned, newest_learned, save_learned
+from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.learned import examples, learned
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -330,16 +331,13 @@ def test_another_judge_on_the_command_line_replaces_it() -> None:
 def nightly(judge_server: JudgeServer, tmp_path: Path) -> Settings:
     """A night of 150 rows, of which 120 are judged, with the learned judge for all rows."""
     write_jsonl(tmp_path / "logs" / f"dt={NIGHT}" / "a.jsonl", make_rows(150, good=0.6))
-    return make_settings(
-        {
-            "judge": {"name": "openai", "base_url": judge_server.base_url},
-            "logs": f"{tmp_path}/logs/dt={{date}}/",
-            "store": f"{tmp_path}/store",
-            "metrics": ["context_relevance", "context_recall"],
-            "alerts": {"rules": []},
-            "sample": {"rows": 120, "cheap": "learned"},
-            "shards": 2,
-        }
+    return night_settings(
+        tmp_path,
+        judge=judge_at(judge_server),
+        metrics=["context_relevance", "context_recall"],
+        rules=[],
+        sample={"rows": 120, "cheap": "learned"},
+        shards=2,
     )
 
 

@@ -19,6 +19,7 @@ from ragmetrics.people.calibration.units import Unit
 from ragmetrics.pipeline import Result, run_night
 from ragmetrics.records import Status
 from ragmetrics.storage import Files
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -152,7 +153,7 @@ def test_repeated_nights_ask_for_nothing(judge_server: JudgeServer, tmp_path: Pa
 
 def test_a_panel_takes_a_reranker_where_it_can_judge(judge_server: JudgeServer) -> None:
     """It votes on contexts; the other judge alone scores recall, and nothing counts as failed."""
-    model = {"name": "openai", "model": "judge", "base_url": judge_server.base_url}
+    model = judge_at(judge_server)
     settings = make_settings({"judges": [model, judge(judge_server)]})
     result = ragmetrics.evaluate(rows(), ["context_relevance", "context_recall"], settings=settings)
     assert [metric.status for metric in result.manifest.metrics] == [{"scored": 20}] * 2

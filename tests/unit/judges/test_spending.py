@@ -20,6 +20,7 @@ from ragmetrics.metrics import GRADE
 from ragmetrics.pipeline import publish_night, stage_night
 from ragmetrics.records import Ask, Usage
 from ragmetrics.scoring import list_parts, score_part
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -40,7 +41,7 @@ METRICS = ["context_relevance", "context_recall"]
 
 def usage(server: JudgeServer, budget: dict[str, Any] | None = None, **judge: Any) -> Usage:
     """What a run of 60 rows says that it used."""
-    chosen = {"name": "openai", "model": "m", "base_url": server.base_url, **PRICES, **judge}
+    chosen = judge_at(server) | PRICES | judge
     settings = make_settings({"judge": chosen, **({"budget": budget} if budget else {})})
     return evaluate(make_rows(60), METRICS, settings=settings).manifest.usage
 
@@ -109,7 +110,7 @@ def test_requests_that_a_deadline_cuts_are_counted(
             "logs": str(write_jsonl(tmp_path / "log.jsonl", make_rows(40))),
             "store": str(tmp_path / "store"),
             "metrics": METRICS,
-            "judge": {"name": "openai", "model": "m", "base_url": judge_server.base_url, **PRICES},
+            "judge": judge_at(judge_server) | PRICES,
         }
     )
     staged = stage_night(settings, NIGHT)

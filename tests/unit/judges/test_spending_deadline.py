@@ -33,6 +33,7 @@ from ragmetrics.records import (
 )
 from ragmetrics.scoring.driver import drive
 from ragmetrics.storage import ScoredRow, open_store, run_of
+from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.instant import instantly
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -214,17 +215,8 @@ METRICS = ("context_relevance", "context_recall")
 def a_night(folder: Path, server: JudgeServer, count: int = 200, **changes: Any) -> Settings:
     """A night without Prefect."""
     write_jsonl(folder / f"logs/dt={NIGHT}/log.jsonl", make_rows(count))
-    judge = {"name": "openai", "model": "judge", "base_url": server.base_url, "retries": 1}
-    return make_settings(
-        {
-            "logs": f"{folder}/logs/dt={{date}}/",
-            "store": str(folder / "store"),
-            "metrics": METRICS[:1],
-            "shards": 2,
-            "judge": judge,
-            **changes,
-        }
-    )
+    judge = judge_at(server, retries=1)
+    return make_settings(night_values(folder, metrics=METRICS[:1], shards=2, judge=judge) | changes)
 
 
 @pytest.mark.parametrize("fault", ["quota", "403"])
@@ -251,7 +243,7 @@ def test_a_night_whose_key_ends_publishes_what_there_is(
 
 
 def _judge(server: JudgeServer) -> dict[str, Any]:
-    return {"name": "openai", "model": "judge", "base_url": server.base_url, "retries": 1}
+    return judge_at(server, retries=1)
 
 
 def _requests_of(folder: Path, server: JudgeServer) -> int:

@@ -20,6 +20,7 @@ from ragmetrics.scoring import Staged, judge_pool, list_parts, score_part
 from ragmetrics.scoring.budget.plan import load_plan
 from ragmetrics.scoring.judge_pool import open_budget_pool
 from ragmetrics.storage import open_store
+from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -30,13 +31,10 @@ def nightly(server: JudgeServer, folder: Path, rows: int = 40, **more: object) -
     """Settings of a night with a paid judge."""
     write_jsonl(folder / "logs" / f"dt={NIGHT}" / "a.jsonl", make_rows(rows, good=0.75))
     return make_settings(
-        {
-            "judge": {"name": "openai", "base_url": server.base_url},
-            "logs": f"{folder}/logs/dt={{date}}/",
-            "store": f"{folder}/store",
-            "metrics": ["context_relevance", "context_recall"],
-            **more,
-        }
+        night_values(
+            folder, judge=judge_at(server), metrics=["context_relevance", "context_recall"]
+        )
+        | more
     )
 
 
@@ -133,7 +131,7 @@ def test_parts_in_processes_of_their_own_keep_to_the_limit(
 def test_a_part_draws_on_what_others_leave(judge_server: JudgeServer, shards: int) -> None:
     """Under faults the whole budget is spent, but for what is kept for embeddings."""
     judge_server.faults(fail=FAULTS)
-    judge = {"name": "openai", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     settings = make_settings({"judge": judge, "budget": {"max_requests": 120}, "shards": shards})
     evaluate(make_rows(60, good=0.75), settings=settings)
     assert 110 <= judge_server.stats()["requests"] <= 120
@@ -145,7 +143,7 @@ def test_no_question_is_asked_without_its_embeddings(
 ) -> None:
     """Where replies cost more than was expected, rows lack a question, not a score."""
     prices = {"usd_per_million_prompt_tokens": 0.4, "usd_per_million_completion_tokens": 1.6}
-    judge = {"name": "openai", "base_url": judge_server.base_url, **prices}
+    judge = judge_at(judge_server) | prices
     settings = make_settings(
         {"judge": judge, "budget": budget, "embeddings": {"usd_per_million_tokens": 0.02}}
     )
@@ -158,7 +156,7 @@ def test_no_question_is_asked_without_its_embeddings(
 
 def test_embeddings_go_together_where_requests_are_few(judge_server: JudgeServer) -> None:
     """A request has many texts, so nearly all of the budget is for questions."""
-    judge = {"name": "openai", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     settings = make_settings({"judge": judge, "budget": {"max_requests": 100}})
     result = evaluate(make_rows(40, good=0.75), settings=settings)
     assert 90 <= judge_server.stats()["requests"] <= 100
@@ -188,7 +186,7 @@ def test_judges_leave_what_is_kept_for_embeddings() -> None:
 
 def test_a_budget_of_nothing_is_for_no_question(judge_server: JudgeServer) -> None:
     """The share is that of the log's own questions."""
-    judge = {"name": "openai", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     settings = make_settings({"judge": judge, "budget": {"max_requests": 0}})
     result = evaluate(make_rows(10), ["context_recall"], settings=settings)
     assert result.manifest.budget is not None

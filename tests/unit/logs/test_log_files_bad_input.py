@@ -22,6 +22,7 @@ from ragmetrics.metrics import metrics
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import LogRow, Manifest, Rejected
 from ragmetrics.storage import nights, open_store
+from tests.builders import judge_at, night_values
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -48,8 +49,9 @@ def read(path: Path, **how: Any) -> tuple[list[str], list[Rejected]]:
 
 def dataset(tmp_path: Path, **more: Any) -> Settings:
     """A dataset with its logs by date and a local store."""
-    base = {"logs": f"{tmp_path}/logs/{{date}}/", "store": str(tmp_path / "store")}
-    return make_settings({**base, "metrics": ["context_relevance"], **more})
+    return make_settings(
+        night_values(tmp_path, logs="logs/{date}/", metrics=["context_relevance"]) | more
+    )
 
 
 def short_night(settings: Settings) -> tuple[Manifest, str]:
@@ -282,7 +284,7 @@ def test_a_wrong_judge_key_is_told_at_once(
     assert ended.code == 2
     assert one_line(ended.err).startswith("ragmetrics: the judge refused the key: ")
     assert "testing" not in ended.err
-    judge = {"name": "openai", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     manifest, said = short_night(dataset(tmp_path, judge=judge))
     assert manifest.metrics[0].status == {"judge_failed": 200}
     assert "200 of 200 rows got no usable verdict (100.0%): the judge refused the key" in said

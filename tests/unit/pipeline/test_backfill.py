@@ -25,6 +25,7 @@ from ragmetrics.records import Manifest, Silence, Told
 from ragmetrics.rules import silence
 from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import nights, open_store
+from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Ended
 from tests.fakes.logs import make_rows, write_jsonl
@@ -53,12 +54,7 @@ def write_logs(folder: Path, goods: Sequence[float | None] = GOODS) -> Path:
 
 def dataset(folder: Path, store: str = "store", **more: Any) -> Settings:
     """The settings of its nightly; the judge computes here unless another is named."""
-    base = {
-        "logs": f"{folder}/logs/dt={{date}}/",
-        "store": str(folder / store),
-        "metrics": ["context_recall"],
-        "alerts": {"rules": RULES},
-    }
+    base = night_values(folder, store=store, rules=RULES)
     return make_settings({**base, **more})
 
 
@@ -256,9 +252,7 @@ def test_a_night_that_fails_stops_no_other(tmp_path: Path) -> None:
 def test_a_judge_that_refuses_ends_it_at_once(tmp_path: Path, judge_server: JudgeServer) -> None:
     """A wrong key is wrong for each night: it is not tried hundreds of times."""
     judge_server.faults(api_key="another")
-    settings = dataset(
-        write_logs(tmp_path), judge={"name": "openai", "base_url": judge_server.base_url}
-    )
+    settings = dataset(write_logs(tmp_path), judge=judge_at(judge_server))
     done = run_backfill(settings, DAYS[0], DAYS[-1], at_once=1)
     assert done.dates("failed") == [DAYS[0]]
     assert done.dates("not begun") == DAYS[1:]
@@ -270,9 +264,7 @@ def test_a_judge_that_refuses_ends_it_at_once(tmp_path: Path, judge_server: Judg
 
 def test_a_live_judge_is_asked_nothing_twice(tmp_path: Path, judge_server: JudgeServer) -> None:
     """Nights share their judgements: the same question over the same contexts is judged once."""
-    settings = dataset(
-        write_logs(tmp_path), judge={"name": "openai", "base_url": judge_server.base_url}
-    )
+    settings = dataset(write_logs(tmp_path), judge=judge_at(judge_server))
     run_backfill(settings, DAYS[0], DAYS[-1], at_once=3)
     stats = judge_server.stats()
     assert stats["requests"] == 30 + 15  # as retrieved on good nights, and on bad ones
@@ -284,12 +276,7 @@ def test_nights_whose_batches_are_at_work_are_collected_by_the_same_command(
 ) -> None:
     """All nights are handed in, and none is asked for twice."""
     judge_server.batch_faults(delay_seconds=600)
-    judge = {
-        "name": "openai-batch",
-        "base_url": judge_server.base_url,
-        "poll_seconds": 0.05,
-        "wait_seconds": 3,
-    }
+    judge = judge_at(judge_server, name="openai-batch", poll_seconds=0.05, wait_seconds=3)
     settings = dataset(write_logs(tmp_path), judge=judge)
     done = run_backfill(settings, DAYS[0], DAYS[-1], at_once=6)
     assert done.dates("pending") == LOGGED
@@ -505,7 +492,7 @@ def test_the_command_can_be_stopped(tmp_path: Path, judge_server: JudgeServer) -
     has the judge's limits for itself."""
     judge_server.faults(latency_ms=60_000)
     path = write_settings(tmp_path)
-    judge = {"name": "openai", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     path.write_text(yaml.safe_dump({"metrics": ["context_recall"], "judge": judge}))
     asked = ["backfill", "--settings", path, "--first", DAYS[0], "--last", DAYS[-1]]
     process = subprocess.Popen(

@@ -20,6 +20,7 @@ from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.logs import inputs_of
 from ragmetrics.records import LogRow
+from tests.builders import judge_at
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import make_rows, write_jsonl
 
@@ -244,7 +245,7 @@ def test_arguments_go_before_the_settings(tmp_path: Path, judge_server: JudgeSer
 
 def test_settings_bring_the_judge(judge_server: JudgeServer) -> None:
     """Where the call names none."""
-    judge = {"name": "openai", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     result = ragmetrics.evaluate(ROWS, METRICS, settings=make_settings({"judge": judge}))
     assert result.manifest.judge.name.startswith("openai:")
 
@@ -316,7 +317,7 @@ def test_a_wrong_parameter_is_told_before_anything_is_asked(
 
 def test_a_budget_is_an_argument(judge_server: JudgeServer) -> None:
     """It goes before the settings, in an estimate too."""
-    judge = {"name": "openai", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     metrics = ["context_relevancy", "context_recall"]
     settings = ragmetrics.make_settings({"judge": judge, "budget": {"max_tokens": 1}})
     bounds: dict[str, Any] = {"budget": {"max_requests": 5}, "settings": settings}

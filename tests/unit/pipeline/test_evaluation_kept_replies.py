@@ -15,6 +15,7 @@ import pytest
 
 from ragmetrics import evaluate
 from ragmetrics.config import make_settings
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl
@@ -93,7 +94,7 @@ def test_evaluate_keeps_nothing_unless_told(
 ) -> None:
     """In Python a store is named, or there is none."""
     monkeypatch.chdir(tmp_path)
-    judge = {"name": "openai", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     settings = make_settings({"judge": judge, "metrics": ["context_recall"]})
     rows = make_rows(5)
     evaluate(rows, settings=settings)
@@ -113,11 +114,7 @@ def test_a_killed_score_goes_on_where_it_was(tmp_path: Path, judge_server: Judge
     judge_server.reset()
     judge_server.faults(latency_ms=100)
     command = [sys.executable, "-m", "ragmetrics", "score", str(logs), "--metrics", METRICS]
-    judge: dict[str, Any] = {
-        "name": "openai",
-        "base_url": judge_server.base_url,
-        "concurrency": 8,
-    }
+    judge: dict[str, Any] = judge_at(judge_server, concurrency=8)
     (tmp_path / "ragmetrics.yaml").write_text(json.dumps({"judge": judge}))
     command += ["--settings", "ragmetrics.yaml", "--json"]
     stopped(command, tmp_path, judge_server, needed // 2, signal.SIGKILL)

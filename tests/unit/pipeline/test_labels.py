@@ -23,6 +23,7 @@ from ragmetrics.people import label_metrics, read_labels
 from ragmetrics.pipeline import check_labels, examine, run_night, suggest_labels
 from ragmetrics.records import LabelSuggestion, Manifest, PeopleMean
 from ragmetrics.storage import nights, open_store, read_records, ref_of
+from tests.builders import save_settings
 from tests.fakes.browsing import Visit
 from tests.fakes.command import Run
 from tests.fakes.logs import write_jsonl
@@ -56,8 +57,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("labels")
     for day in DAYS:
         write_jsonl(folder / "logs" / f"dt={day}" / "rows.jsonl", log_rows(day))
-    values = {"metrics": ["context_relevance", "context_recall"], "alerts": {"rules": []}}
-    (folder / "ragmetrics.yaml").write_text(yaml.safe_dump(values))
+    save_settings(folder, metrics=["context_relevance", "context_recall"], alerts={"rules": []})
     for day in DAYS[:2]:
         run_night(load_settings(folder / "ragmetrics.yaml"), day)
     return folder
@@ -75,8 +75,8 @@ def folder(scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: R
 def labelled(folder: Path, records: list[Record], name: str = "a.jsonl") -> Settings:
     """The settings with labels."""
     write_jsonl(folder / "labels" / name, records)
-    path = folder / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"labels": "labels/"}))
+    values = yaml.safe_load((folder / "ragmetrics.yaml").read_text())
+    path = save_settings(folder, **values, labels="labels/")
     return load_settings(path)
 
 
@@ -391,8 +391,8 @@ def test_more_rows_only_add_to_the_draw(folder: Path) -> None:
 
 def test_redacted_questions_are_not_printed(folder: Path, run: Run) -> None:
     """With `redact: true` the rows only go into the file that the user names."""
-    path = folder / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"redact": True}))
+    values = yaml.safe_load((folder / "ragmetrics.yaml").read_text())
+    save_settings(folder, **values, redact=True)
     refused = run("labels", "suggest")
     assert refused.code == 2
     told = run("labels", "suggest", "--out", "rows.html", "--rows", "5", "--json")

@@ -23,6 +23,7 @@ from ragmetrics.pipeline import run_night
 from ragmetrics.pipeline.lost_passages import losing_nights
 from ragmetrics.records import LostPassages, StageCounts
 from ragmetrics.stats import share_interval
+from tests.builders import night_settings
 from tests.fakes.command import Run
 from tests.fakes.logs import write_jsonl
 from tests.fakes.nights import FIRST, night
@@ -360,14 +361,7 @@ def test_a_night_that_asks_other_questions_does_not_end_a_loss(tmp_path: Path) -
         asked(q, *([f"p{n // 3}"] if n >= 12 else []), f"x{n % 5}", golden=[f"p{n // 3}"])
         for n, q in enumerate(questions)
     ]
-    settings = make_settings(
-        {
-            "logs": f"{tmp_path}/logs/{{date}}.jsonl",
-            "store": f"{tmp_path}/store",
-            "metrics": ["id_recall"],
-            "alerts": {"rules": []},
-        }
-    )
+    settings = night_settings(tmp_path, logs="logs/{date}.jsonl", metrics=["id_recall"], rules=[])
     found = []
     for number, rows in enumerate([whole] * 3 + [broken, broken[16:20], whole]):
         day = FIRST + timedelta(days=number)

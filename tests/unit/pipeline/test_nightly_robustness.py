@@ -12,6 +12,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.storage import Files, nights
+from tests.builders import night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.http_server import Handler, serving
@@ -22,8 +23,9 @@ ROWS = make_rows(6)
 
 def dataset(tmp_path: Path, **more: Any) -> Settings:
     """Logs by date and a local store."""
-    base = {"logs": f"{tmp_path}/logs/{{date}}/", "store": str(tmp_path / "store")}
-    return make_settings({**base, "metrics": ["context_relevance"], **more})
+    return make_settings(
+        night_values(tmp_path, logs="logs/{date}/", metrics=["context_relevance"]) | more
+    )
 
 
 @pytest.mark.process

@@ -13,6 +13,7 @@ from ragmetrics.pipeline import publish_night, run_night, stage_night
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import list_parts, score_part
 from ragmetrics.storage import nights, open_store
+from tests.builders import judge_at, night_values
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -28,8 +29,9 @@ def settings(tmp_path: Path) -> Settings:
 def dataset(tmp_path: Path, **more: Any) -> Settings:
     """A dataset of forty rows in two shards, with something else in its settings."""
     write_jsonl(tmp_path / "logs" / f"{NIGHT}.jsonl", make_rows(40, good=0.7))
-    base = {"logs": f"{tmp_path}/logs/{{date}}.jsonl", "store": str(tmp_path / "store")}
-    return make_settings({**base, "metrics": METRICS, "shards": 2, **more})
+    return make_settings(
+        night_values(tmp_path, logs="logs/{date}.jsonl", metrics=METRICS, shards=2) | more
+    )
 
 
 def numbers(manifest: Manifest) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def test_shards_change_no_mean(tmp_path: Path, settings: Settings, shards: int) 
 
 def test_a_rerun_asks_the_judge_nothing(tmp_path: Path, judge_server: JudgeServer) -> None:
     """Not after a finished night, and not where the parts are gone but the judgements are kept."""
-    settings = dataset(tmp_path, judge={"name": "openai", "base_url": judge_server.base_url})
+    settings = dataset(tmp_path, judge=judge_at(judge_server))
     first = run_night(settings, NIGHT).manifest
     asked = judge_server.stats()["requests"]
     assert asked == first.usage.requests > 0

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config import Settings, make_settings
+from ragmetrics.config import Settings
 from ragmetrics.delivery.dashboard_failure import compose_dashboard_failure
 from ragmetrics.errors import StoreError
 from ragmetrics.pipeline import BackfillShort, CoverageShort, run_backfill, run_night
 from ragmetrics.storage import Files, open_store
+from tests.builders import night_settings
 from tests.fakes.formats import slack_json
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import night
@@ -28,13 +29,8 @@ def settings(tmp_path: Path) -> Settings:
     """Three nights of which the second is bad."""
     for day, good in ((NIGHT, 1.0), (BAD, 0.3), (NEXT, 1.0)):
         write_jsonl(tmp_path / "logs" / f"{day}.jsonl", make_rows(20, good=good, night=day))
-    return make_settings(
-        {
-            "logs": f"{tmp_path}/logs/{{date}}.jsonl",
-            "store": str(tmp_path / "store"),
-            "metrics": ["context_recall"],
-            "alerts": {"rules": [{"metric": "context_recall", "min": 0.9}]},
-        }
+    return night_settings(
+        tmp_path, logs="logs/{date}.jsonl", rules=[{"metric": "context_recall", "min": 0.9}]
     )
 
 

@@ -15,6 +15,7 @@ from ragmetrics.pipeline import run_night
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.rules import CHECKS, check_of, check_rules
 from ragmetrics.testing import check_check
+from tests.builders import night_values
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.plugins import plugin_site
 
@@ -53,14 +54,13 @@ def evaluate(tmp_path: Path) -> Evaluate:
 
     def run(rules: Sequence[Mapping[str, Any]] = (), **checks: float | None) -> Manifest:
         write_jsonl(tmp_path / f"logs/dt={NIGHT}/log.jsonl", make_rows(12))
-        values = {
-            "dataset": "demo",
-            "logs": f"{tmp_path}/logs/dt={{date}}/",
-            "store": str(tmp_path / "store"),
-            "metrics": ["context_relevance"],
-            "alerts": {"checks": checks, "rules": rules},
-            "shards": 1,
-        }
+        values = night_values(
+            tmp_path,
+            dataset="demo",
+            metrics=["context_relevance"],
+            alerts={"checks": checks, "rules": rules},
+            shards=1,
+        )
         return run_night(make_settings(values), NIGHT).manifest
 
     return run

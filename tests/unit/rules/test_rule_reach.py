@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.config import AlertSettings, Rule, Settings, make_settings
+from ragmetrics.config import AlertSettings, Rule, Settings
 from ragmetrics.dashboard import find_night_status
 from ragmetrics.pipeline import run_night
 from ragmetrics.pipeline.doctor import Check, examine
 from ragmetrics.records import Finding, Level
 from ragmetrics.rules import Known, why_it_cannot_fire
 from ragmetrics.rules.rule_reach import blind_text, blind_texts
+from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.past import Past, a_night, hold_rules, scores, the
 
@@ -113,14 +114,7 @@ def test_a_metric_that_fell_tonight_was_seen(level: Level, said: bool) -> None:
 
 def settings(folder: Path, *rules: Mapping[str, Any]) -> Settings:
     """Settings with some rules."""
-    return make_settings(
-        {
-            "logs": f"{folder}/logs/{{date}}.jsonl",
-            "store": str(folder / "store"),
-            "metrics": [RECALL],
-            "alerts": {"rules": list(rules)},
-        }
-    )
+    return night_settings(folder, logs="logs/{date}.jsonl", metrics=[RECALL], rules=list(rules))
 
 
 def night(folder: Path, chosen: Settings, ago: int, good: float) -> str:

@@ -30,6 +30,7 @@ from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.storage import Files, nights
+from tests.builders import night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.scripted import ScriptedJudge, a_broker
@@ -241,8 +242,15 @@ def test_a_reranker_before_a_language_model(judge_server: JudgeServer) -> None:
 
 def of_night(panel: list[Any], log: Path, folder: Path) -> Settings:
     """Settings of nights of one log, with a store in a folder."""
-    place = {"logs": str(log), "store": str(folder / "store")}
-    return make_settings({"judges": panel, "aggregate": "cascade", "metrics": METRICS, **place})
+    return make_settings(
+        {
+            "judges": panel,
+            "aggregate": "cascade",
+            "metrics": METRICS,
+            "logs": str(log),
+            "store": str(folder / "store"),
+        }
+    )
 
 
 def test_a_repeated_night_asks_for_nothing(judge_server: JudgeServer, tmp_path: Path) -> None:
@@ -304,15 +312,13 @@ def test_a_night_without_its_first_judge_is_no_regression(
         new = [row | {"user_input": f"{row['user_input'][:-1]} {number}?"} for row in rows()]
         write_jsonl(tmp_path / "logs" / f"{when}.jsonl", new)
         first.faults(fail={"500": 1.0} if number == 3 else {})
-        settings = make_settings(
-            {
-                "judges": [reranker, model],
-                "aggregate": "cascade",
-                "logs": f"{tmp_path}/logs/{{date}}.jsonl",
-                "metrics": ["context_relevance"],
-                "store": str(tmp_path / "store"),
-                "alerts": {"rules": [rule]},
-            }
+        settings = night_settings(
+            tmp_path,
+            logs="logs/{date}.jsonl",
+            judges=[reranker, model],
+            aggregate="cascade",
+            metrics=["context_relevance"],
+            rules=[rule],
         )
         night.append(run_night(settings, when).manifest)
     assert night[2].metrics[0].mean - night[3].metrics[0].mean > 0.2

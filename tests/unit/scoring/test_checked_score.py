@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.config import make_settings
 from ragmetrics.metrics import metric, metrics
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import LogRow, Manifest, Score, Status, Steps, real_number
 from ragmetrics.scoring.checked_score import checked_score
 from ragmetrics.storage import open_store, run_of
+from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.plugins import forget_plugins
 
@@ -53,15 +53,7 @@ def night(tmp_path: Path, value: Any, night: date = NIGHT) -> Manifest:
     """A night on which the metric gives `value` for each row."""
     RETURNED["score"] = lambda row: Score(value)
     write_jsonl(tmp_path / f"logs/dt={night}/log.jsonl", make_rows(ROWS, night=night))
-    settings = make_settings(
-        {
-            "logs": f"{tmp_path}/logs/dt={{date}}/",
-            "store": str(tmp_path / "store"),
-            "metrics": ["house_metric"],
-            "alerts": {"rules": []},
-            "shards": 1,
-        }
-    )
+    settings = night_settings(tmp_path, metrics=["house_metric"], rules=[], shards=1)
     try:
         return run_night(settings, night).manifest
     except CoverageShort:

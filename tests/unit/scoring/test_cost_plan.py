@@ -24,6 +24,7 @@ from ragmetrics.scoring.cost_plan import Way
 from ragmetrics.scoring.sampling.sample_size import FEWEST, known
 from ragmetrics.stats import rows_to_judge
 from ragmetrics.storage import Files, nights, open_store
+from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import night, summary
@@ -35,15 +36,9 @@ ROWS = 160
 
 def settings_of(folder: Path, server: JudgeServer, **more: Any) -> Settings:
     """A paid judge, and a store in a folder."""
-    judge = {"name": "openai", "base_url": server.base_url, **PRICES, **more.pop("judge", {})}
+    judge = judge_at(server) | PRICES | more.pop("judge", {})
     return make_settings(
-        {
-            "logs": f"{folder}/logs/{{date}}.jsonl",
-            "store": str(folder / "store"),
-            "metrics": METRICS,
-            "judge": judge,
-            **more,
-        }
+        night_values(folder, logs="logs/{date}.jsonl", metrics=METRICS, judge=judge) | more
     )
 
 

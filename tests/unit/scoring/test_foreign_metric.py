@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from ragmetrics import plugins
-from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, JudgeRefused
 from ragmetrics.metrics import METRICS, Metric, find_metric, metrics, select
 from ragmetrics.pipeline import CoverageShort, run_night
@@ -22,6 +21,7 @@ from ragmetrics.records import Embed, LogRow, Score, Status
 from ragmetrics.rules import incidents
 from ragmetrics.scoring import MetricRun, foreign_metric
 from ragmetrics.storage import nights, open_store
+from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.plugins import plugin_site
 
@@ -199,13 +199,11 @@ def test_a_night_goes_on_without_it(install: Callable[..., None], tmp_path: Path
     install("exits", f"{HEAD}def leaves(row):\n    raise SystemExit(2)\n    yield\n", "leaves")
     install("unused", "raise SystemExit(1)\n", "never")
     write_jsonl(tmp_path / "logs" / f"{NIGHT}.jsonl", make_rows(30, good=0.8))
-    settings = make_settings(
-        {
-            "logs": f"{tmp_path}/logs/{{date}}.jsonl",
-            "store": f"{tmp_path}/store",
-            "metrics": ["context_relevance", "worst", "leaves"],
-            "shards": 1,
-        }
+    settings = night_settings(
+        tmp_path,
+        logs="logs/{date}.jsonl",
+        metrics=["context_relevance", "worst", "leaves"],
+        shards=1,
     )
     with pytest.raises(CoverageShort, match="all other scores are published"):
         run_night(settings, NIGHT)

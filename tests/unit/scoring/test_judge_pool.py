@@ -23,6 +23,7 @@ from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import Ask
 from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges
 from ragmetrics.storage import Files
+from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT
@@ -32,7 +33,7 @@ KEYLESS = {"name": "openai", "model": "far", "api_key_env": "NO_SUCH_KEY"}
 
 def live(server: JudgeServer, **more: Any) -> dict[str, Any]:
     """A live judge at a server."""
-    return {"name": "openai", "base_url": server.base_url, "retries": 0, **more}
+    return judge_at(server, retries=0) | more
 
 
 def taken(all_settings: Sequence[Settings], folder: Path) -> list[JudgePool]:
@@ -141,8 +142,12 @@ def test_all_parts_of_a_night_use_one_client(
 def night(folder: Path, **more: Any) -> Settings:
     """A dataset of twelve rows and two metrics that share no request."""
     write_jsonl(folder / "logs" / f"{NIGHT}.jsonl", make_rows(12, good=0.7))
-    base = {"logs": f"{folder}/logs/{{date}}.jsonl", "store": str(folder / "store")}
-    return make_settings({**base, "metrics": ["context_relevance", "context_recall"], **more})
+    return make_settings(
+        night_values(
+            folder, logs="logs/{date}.jsonl", metrics=["context_relevance", "context_recall"]
+        )
+        | more
+    )
 
 
 # Keys that are missing

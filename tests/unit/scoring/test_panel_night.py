@@ -13,6 +13,7 @@ import ragmetrics
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.pipeline import run_night
+from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -22,14 +23,15 @@ ROWS = make_rows(30, good=0.7)
 
 def live(server: JudgeServer, **more: Any) -> dict[str, Any]:
     """A live judge at a server."""
-    return {"name": "openai", "base_url": server.base_url, "retries": 0, **more}
+    return judge_at(server, retries=0) | more
 
 
 def dataset(folder: Path, *judges: Any, **more: Any) -> Settings:
     """A dataset of thirty rows, judged by a panel."""
     write_jsonl(folder / "logs" / f"{NIGHT}.jsonl", ROWS)
-    base = {"logs": f"{folder}/logs/{{date}}.jsonl", "store": str(folder / "store")}
-    return make_settings({**base, "metrics": METRICS, "judges": judges, **more})
+    return make_settings(
+        night_values(folder, logs="logs/{date}.jsonl", metrics=METRICS, judges=judges) | more
+    )
 
 
 def test_the_manifest_shows_every_judge_and_their_agreement(

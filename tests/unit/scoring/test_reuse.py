@@ -23,6 +23,7 @@ from ragmetrics.scoring import (
 from ragmetrics.scoring.reuse import reuse_part
 from ragmetrics.scoring.staging import find_staged
 from ragmetrics.storage import is_whole, open_store, read_columns, read_notes
+from tests.builders import night_values
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 SHARDS = 4
@@ -34,8 +35,7 @@ LIVE = {"name": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1", "ap
 
 def dataset(folder: Path, **more: Any) -> Settings:
     """Four shards, and metrics that ask nobody."""
-    base = {"logs": f"{folder}/logs/dt={{date}}/", "store": str(folder / "store")}
-    return make_settings({**base, "metrics": METRICS, "shards": SHARDS, **more})
+    return make_settings(night_values(folder, metrics=METRICS, shards=SHARDS) | more)
 
 
 def log(folder: Path, name: str, rows: list[dict[str, Any]]) -> None:

@@ -20,6 +20,7 @@ from ragmetrics.pipeline.nightly import CoverageShort
 from ragmetrics.records import IndexBuild, Manifest, Score, Status
 from ragmetrics.scoring.unanswered import UnansweredRows
 from ragmetrics.storage import nights, open_store
+from tests.builders import judge_at, night_values
 from tests.fakes.build_logs import gate_settings, golden, write_build
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -33,14 +34,14 @@ def settings(server: JudgeServer, tmp_path: Path, **more: Any) -> Settings:
     server.faults(max_prompt_chars=900, quotes=True)
     write_jsonl(tmp_path / "log.jsonl", make_rows(30))
     return make_settings(
-        {
-            "dataset": "d",
-            "logs": str(tmp_path / "log.jsonl"),
-            "store": str(tmp_path / "store"),
-            "metrics": ["context_recall", "context_relevancy"],
-            "judge": {"name": "openai", "model": "m", "base_url": server.base_url},
-            **more,
-        }
+        night_values(
+            tmp_path,
+            logs="log.jsonl",
+            dataset="d",
+            metrics=["context_recall", "context_relevancy"],
+            judge=judge_at(server),
+        )
+        | more
     )
 
 
@@ -115,7 +116,7 @@ def test_a_redacted_night_quotes_no_row(judge_server: JudgeServer, tmp_path: Pat
 def test_a_gate_and_its_pull_request_say_it(judge_server: JudgeServer, tmp_path: Path) -> None:
     """A build that cannot be judged is not decided, and the pull request says why."""
     judge_server.faults(max_prompt_chars=10, quotes=False)
-    judge = {"name": "openai", "model": "m", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     chosen = gate_settings(tmp_path, judge=judge, metrics=["context_recall"])
     for build in ("b1", "b2"):
         write_build(tmp_path, build, golden(30))
@@ -128,7 +129,7 @@ def test_few_failures_are_no_problem(judge_server: JudgeServer) -> None:
     judge_server.faults(max_prompt_chars=2_000)
     rows = make_rows(39)
     rows.append({**rows[0], "id": "long", "user_input": "Long?", "reference": "word. " * 400})
-    judge = {"name": "openai", "model": "m", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     result = evaluate(rows, metrics=["context_recall"], settings=make_settings({"judge": judge}))
     assert result.manifest.problems == []
     assert list(result.as_json()["metrics"]["context_recall"]["unanswered"].values()) == [1]

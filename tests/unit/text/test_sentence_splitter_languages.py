@@ -9,9 +9,9 @@ import pytest
 
 import ragmetrics
 from pysbd_fast import LANGUAGES
-from ragmetrics.config import make_settings
 from ragmetrics.pipeline import run_night
 from ragmetrics.text import sentences
+from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, write_jsonl
 
 TEXTS: dict[str, tuple[str, str]] = {
@@ -110,14 +110,7 @@ def test_the_dashboard_has_a_table_by_language(tmp_path: Path) -> None:
     """More languages than other tags may have values; what was split plainly is counted."""
     rows = [{**row(language), "id": f"{language}-{n}"} for language in TEXTS for n in range(2)]
     write_jsonl(tmp_path / "logs" / f"dt={NIGHT}" / "rows.jsonl", rows)
-    settings = make_settings(
-        {
-            "logs": f"{tmp_path}/logs/dt={{date}}/",
-            "store": str(tmp_path / "store"),
-            "metrics": ["context_relevancy", "context_recall"],
-            "alerts": {"rules": []},
-        }
-    )
+    settings = night_settings(tmp_path, metrics=["context_relevancy", "context_recall"], rules=[])
     manifest = run_night(settings, NIGHT).manifest
     by_language = {
         one.segment.value: one.scored

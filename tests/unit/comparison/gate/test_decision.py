@@ -25,6 +25,7 @@ from ragmetrics.errors import InputError, JudgePending, JudgeRefused, StoreError
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Gate, IndexBuild
 from ragmetrics.storage import Files, open_store
+from tests.builders import judge_at
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, healthy, write_build
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, write_jsonl
@@ -566,7 +567,7 @@ def test_a_paid_judge_is_asked_once_for_what_both_builds_have(
     tmp_path: Path, judge_server: JudgeServer
 ) -> None:
     """Judgements are kept in the main store; a serving build that was compared keeps its scores."""
-    judge = {"name": "openai", "base_url": judge_server.base_url, "retries": 0}
+    judge = judge_at(judge_server, retries=0)
     settings = two_builds(tmp_path, ROWS, judge=judge, gate=loose(tmp_path))
     first = gate(settings)
     assert first.verdict == "promote"
@@ -582,7 +583,7 @@ def test_a_judge_that_fails_on_some_rows_is_no_pass(
     tmp_path: Path, judge_server: JudgeServer
 ) -> None:
     """Rows without a verdict are missing: nobody knows how good they are."""
-    judge = {"name": "openai", "base_url": judge_server.base_url, "retries": 0}
+    judge = judge_at(judge_server, retries=0)
     long = "Ferries leave the harbour every hour. " * 500
     rows = [{**row, "retrieved_contexts": [*row["retrieved_contexts"], long]} for row in ROWS[:10]]
     settings = two_builds(tmp_path, [*rows, *ROWS[10:]], judge=judge)
@@ -600,7 +601,7 @@ def test_a_repeat_asks_again_what_the_judge_failed_on(
     tmp_path: Path, judge_server: JudgeServer
 ) -> None:
     """An outage of the judge is not the build's for ever; what was answered is not asked again."""
-    judge = {"name": "openai", "base_url": judge_server.base_url, "retries": 0}
+    judge = judge_at(judge_server, retries=0)
     long = "Ferries leave the harbour every hour. " * 500
     rows = [{**row, "retrieved_contexts": [*row["retrieved_contexts"], long]} for row in ROWS[:10]]
     settings = two_builds(tmp_path, [*rows, *ROWS[10:]], judge=judge)
@@ -619,7 +620,7 @@ def test_a_repeat_asks_again_the_judge_of_a_panel_that_failed(
     tmp_path: Path, judge_server: JudgeServer
 ) -> None:
     """As a night does: the rows have their scores, but by fewer judges than they should."""
-    judges = [{"name": "openai", "base_url": judge_server.base_url, "retries": 0}, "embedded"]
+    judges = [judge_at(judge_server, retries=0), "embedded"]
     long = "Ferries leave the harbour every hour. " * 500
     rows = [{**row, "retrieved_contexts": [*row["retrieved_contexts"], long]} for row in ROWS[:10]]
     settings = two_builds(tmp_path, [*rows, *ROWS[10:]], judges=judges)
@@ -637,7 +638,7 @@ def test_a_judge_that_refuses_leaves_the_gate_inconclusive(
     tmp_path: Path, judge_server: JudgeServer
 ) -> None:
     """With the reason; without a key at all it does not begin."""
-    judge = {"name": "openai", "base_url": judge_server.base_url, "retries": 0}
+    judge = judge_at(judge_server, retries=0)
     settings = two_builds(tmp_path, ROWS, judge=judge)
     judge_server.faults(api_key="another")
     found = gate(settings)
@@ -658,7 +659,7 @@ def test_a_judge_without_its_key_stops_the_gate(
 
 def test_what_a_budget_leaves_out_is_not_missing(tmp_path: Path, judge_server: JudgeServer) -> None:
     """Those that are judged are a sample, the same in both builds; the verdict rests on them."""
-    judge = {"name": "openai", "base_url": judge_server.base_url, "retries": 0}
+    judge = judge_at(judge_server, retries=0)
     budget = {"max_requests": 260}
     rows = golden()
     write_build(tmp_path, "b1", rows)
@@ -702,12 +703,7 @@ def test_a_log_in_our_layout_is_read_whatever_the_nights_look_like(tmp_path: Pat
 
 def test_batches_that_take_long_leave_no_verdict(tmp_path: Path, judge_server: JudgeServer) -> None:
     """The gate goes on when it is run again."""
-    judge = {
-        "name": "openai-batch",
-        "base_url": judge_server.base_url,
-        "poll_seconds": 1,
-        "wait_seconds": 1,
-    }
+    judge = judge_at(judge_server, name="openai-batch", poll_seconds=1, wait_seconds=1)
     judge_server.batch_faults(delay_seconds=600)
     settings = two_builds(tmp_path, ROWS[:3], judge=judge)
     with pytest.raises(JudgePending):

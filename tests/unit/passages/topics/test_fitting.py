@@ -20,6 +20,7 @@ from ragmetrics.records import Manifest, TopicModel, question_key
 from ragmetrics.rules.topic_changes import fallen_topic
 from ragmetrics.scoring import Assigner
 from ragmetrics.text import words_of
+from tests.builders import night_values
 from tests.fakes.logs import write_jsonl
 
 SUBJECTS = {
@@ -185,18 +186,13 @@ def run(folder: Path, day: int, rows: list[dict[str, Any]] | None, **more: Any) 
     if rows is not None:
         write_jsonl(folder / f"2026-11-0{day}.jsonl", rows)
     settings = make_settings(
-        {
-            "logs": str(folder / "{date}.jsonl"),
-            "store": str(folder / "store"),
-            "metrics": ["context_recall"],
-            "topics": {"count": 4},
-            "alerts": {
-                "rules": [
-                    {"metric": "context_recall", "max_drop": 0.1, "by": "topic", "min_rows": 5}
-                ]
-            },
-            **more,
-        }
+        night_values(
+            folder,
+            logs="{date}.jsonl",
+            topics={"count": 4},
+            rules=[{"metric": "context_recall", "max_drop": 0.1, "by": "topic", "min_rows": 5}],
+        )
+        | more
     )
     return run_night(settings, date(2026, 11, day)).manifest
 

@@ -16,6 +16,7 @@ from ragmetrics.people.calibration.labelled_sets import read_sets
 from ragmetrics.records import Ask, Calibration, LogRow
 from ragmetrics.storage import Files
 from ragmetrics.text import neutralise
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.labelled import make_labelled
@@ -90,7 +91,7 @@ def test_an_endpoint_is_asked_five_times_a_context_and_once_for_what_it_cannot_s
     labelled: Path, judge_server: JudgeServer
 ) -> None:
     """The context as it is was asked for the labels; the invisible attack is the same request."""
-    judge = {"name": "openai", "model": "m", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server)
     asked = {}
     for attacks in (0, 5):
         judge_server.reset()

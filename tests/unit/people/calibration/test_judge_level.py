@@ -22,6 +22,7 @@ from ragmetrics.records.manifest import Usage
 from ragmetrics.rules.judge_drift import subtract_drift
 from ragmetrics.stats import Drop, compare
 from ragmetrics.storage import nights, open_store
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.drifting import FIRST, Nights, of_kind
 from tests.fakes.labelled import make_labelled
@@ -62,7 +63,7 @@ def fixed(tmp_path: Path, judge: JudgeServer, **alerts: Any) -> Any:
     return make_settings(
         {
             "store": str(tmp_path / "store"),
-            "judge": {"name": "openai", "base_url": judge.base_url},
+            "judge": judge_at(judge),
             "alerts": {"drift_set": str(path), **alerts},
         }
     )
@@ -162,7 +163,7 @@ def test_verdicts_from_the_store_do_not_drift(after: Make) -> None:
 
     night = after(RELEVANCE).run()
     assert fresh_share(night, "context_relevance") == 1
-    kept = {"openai:fake": Usage(requests=20, answered_from_store=60)}
+    kept = {"openai:gpt-4.1-mini": Usage(requests=20, answered_from_store=60)}
     same = night.model_copy(update={"usage_by_metric": {"context_relevance": kept}})
     assert fresh_share(same, "context_relevance") == 0.25
     assert fresh_share(same, "context_precision") == 0.25, "it reuses the grades"

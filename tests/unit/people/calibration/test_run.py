@@ -19,6 +19,7 @@ from ragmetrics.people.calibration.labelled_sets import LabelQuestion
 from ragmetrics.people.calibration.recorded_verdicts import read_verdict
 from ragmetrics.records import Agreement, Calibration, MetricCalibration, Segment
 from ragmetrics.storage import Files
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.labelled import make_labelled, relabelled, right, write_judge, wrong
@@ -237,7 +238,7 @@ def test_a_refusing_judge_of_a_panel_leaves_the_others_theirs(
 ) -> None:
     """It is named with its reason and falls short; alone it ends the run."""
     judge_server.faults(api_key="another")
-    refuser = {"name": "openai", "model": "mine", "base_url": judge_server.base_url}
+    refuser = judge_at(judge_server, model="mine")
     files = Files(str(tmp_path / "store"))
     recorded = write_judge(tmp_path / "judge.jsonl", labelled)
     settings = make_settings({"judges": ["embedded", refuser, recorded]})
@@ -256,7 +257,7 @@ def test_the_command_names_the_judge_that_refused(
 ) -> None:
     """Beside the figures of the others; exit code 1."""
     judge_server.faults(api_key="another")
-    refuser = {"name": "openai", "model": "mine", "base_url": judge_server.base_url}
+    refuser = judge_at(judge_server, model="mine")
     settings = tmp_path / "ragmetrics.yaml"
     settings.write_text(json.dumps({"store": "kept", "judges": ["embedded", refuser]}))
     ended = run("calibrate", labelled, "--settings", settings)
@@ -319,7 +320,7 @@ def test_a_calibration_repeated_asks_nothing(
     tmp_path: Path, labelled: Path, judge_server: JudgeServer
 ) -> None:
     """Replies are stored in the store: on the same day nothing is paid for twice."""
-    judge = {"name": "openai", "model": "mine", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server, model="mine")
     files = Files(str(tmp_path / "store"))
     first = hold(labelled, judge, files=files)
     assert first.judge.name == "openai:mine"
@@ -334,7 +335,7 @@ def test_another_day_asks_the_judge_anew(
     tmp_path: Path, labelled: Path, judge_server: JudgeServer
 ) -> None:
     """Else a model that changed behind its name would never be seen to drift."""
-    judge = {"name": "openai", "model": "mine", "base_url": judge_server.base_url}
+    judge = judge_at(judge_server, model="mine")
     files, settings = Files(str(tmp_path / "store")), make_settings({"judge": judge})
     asked = []
     for now in (NOW, NOW + timedelta(days=1)):

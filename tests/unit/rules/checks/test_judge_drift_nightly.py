@@ -15,6 +15,7 @@ from ragmetrics.rules.checks.judge_drift import judge_drift
 from ragmetrics.scoring import judge_info
 from ragmetrics.storage import open_store
 from ragmetrics.testing import findings_of
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import write_jsonl
@@ -28,7 +29,7 @@ def settings(tmp_path: Path, judge_server: JudgeServer) -> Settings:
     """A night of one metric, whose judge has a labelled set of 25 rows."""
     path = write_jsonl(tmp_path / "fixed.jsonl", make_labelled(25))
     priced = {"usd_per_million_prompt_tokens": 0.4, "usd_per_million_completion_tokens": 1.6}
-    judge = {"name": "openai", "base_url": judge_server.base_url, "retries": 0, **priced}
+    judge = judge_at(judge_server, retries=0) | priced
     return make_settings(
         {
             "store": str(tmp_path / "store"),

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.config import AlertSettings, make_settings
+from ragmetrics.config import AlertSettings
 from ragmetrics.delivery import notify_channels
 from ragmetrics.logs import find_inputs
 from ragmetrics.passages import IdReader
@@ -22,6 +22,7 @@ from ragmetrics.records import Finding, Manifest
 from ragmetrics.rules.checks.stale_labels import StaleShare
 from ragmetrics.scoring import judge_info, list_parts, plan_run, score_part, stage_run
 from ragmetrics.storage import open_store, read_columns
+from tests.builders import night_settings
 from tests.fakes.logs import write_jsonl
 
 FIRST = date(2026, 11, 10)
@@ -55,13 +56,11 @@ class Nights:
     def __init__(self, folder: Path, *metrics: str, **rule: Any) -> None:
         self._folder, self._number = folder, 0
         rule = rule or {"max_drop": 0.05, "versus": "trailing:7"}
-        self.settings = make_settings(
-            {
-                "logs": str(folder / "{date}.jsonl"),
-                "store": str(folder / "store"),
-                "metrics": ["id_recall", *metrics],
-                "alerts": {"rules": [{"metric": "id_recall", **rule}]},
-            }
+        self.settings = night_settings(
+            folder,
+            logs="{date}.jsonl",
+            metrics=["id_recall", *metrics],
+            rules=[{"metric": "id_recall", **rule}],
         )
 
     def run(self, change: Change = lambda number, row: None) -> Manifest:

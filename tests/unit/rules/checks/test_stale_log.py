@@ -17,6 +17,7 @@ from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.rules.checks.missed_nights import _missing
 from ragmetrics.storage import open_store
+from tests.builders import night_values
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 ROWS = 20
@@ -27,13 +28,7 @@ Evaluate = Callable[..., Manifest]
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Settings of nights that need no network."""
-    values = {
-        "dataset": "demo",
-        "logs": f"{tmp_path}/logs/dt={{date}}/",
-        "store": str(tmp_path / "store"),
-        "metrics": ["context_relevance"],
-        "shards": 1,
-    }
+    values = night_values(tmp_path, dataset="demo", metrics=["context_relevance"], shards=1)
     return make_settings(values)
 
 

@@ -15,6 +15,7 @@ from ragmetrics.errors import JudgePending
 from ragmetrics.metrics import metric, registry, select
 from ragmetrics.records import LogRow, Score, Steps, ask
 from ragmetrics.records.manifest import Usage
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl
@@ -25,7 +26,7 @@ FIRST_WAVE = ["context_relevance", "context_precision", "context_recall", "conte
 
 def paid(judge: JudgeServer, **more: Any) -> Settings:
     """Settings of a paid judge."""
-    return make_settings({"judge": {"name": "openai", "base_url": judge.base_url, **PRICES}} | more)
+    return make_settings({"judge": judge_at(judge) | PRICES} | more)
 
 
 def tokens(usage: Usage) -> int:
@@ -66,7 +67,7 @@ def test_the_estimate_is_what_the_run_asks_for(
 
 def test_repeats_and_panels_multiply(judge_server: JudgeServer) -> None:
     """Each repeat is a request of its own, and each judge asks for itself."""
-    judge = {"name": "openai", "base_url": judge_server.base_url, **PRICES}
+    judge = judge_at(judge_server) | PRICES
     judges = [{**judge, "repeats": 3}, {**judge, "model": "other"}]
     settings = make_settings({"judges": judges})
     rows = make_rows(10)
@@ -119,7 +120,7 @@ def test_cached_vectors_and_estimated_ones_go_together(
 
 def test_what_a_batch_has_is_not_asked_for(judge_server: JudgeServer, tmp_path: Path) -> None:
     """A run that ended while its batch was at work left it on record: the next one pays nothing."""
-    judge = {"name": "openai-batch", "base_url": judge_server.base_url, "wait_seconds": 0.01}
+    judge = judge_at(judge_server, name="openai-batch", wait_seconds=0.01)
     settings = make_settings({"judge": {**judge, "poll_seconds": 0.02}})
     rows, asked = make_rows(8), {"settings": settings, "store": str(tmp_path / "store")}
     judge_server.batch_faults(delay_seconds=600)
@@ -202,7 +203,7 @@ def test_dry_run_prints_a_table_and_sends_nothing(
     """Requests, tokens and money by metric, what is known, and what the budget allows."""
     logs = write_jsonl(tmp_path / "logs.jsonl", make_rows(20, good=0.75))
     settings = tmp_path / "ragmetrics.yaml"
-    judge = {"name": "openai", "base_url": judge_server.base_url, **PRICES}
+    judge = judge_at(judge_server) | PRICES
     settings.write_text(json.dumps({"judge": judge, "budget": {"max_requests": 30}}))
     asked = ("score", logs, "--settings", settings, "--metrics", ",".join(FIRST_WAVE), "--dry-run")
     ended = run(*asked)

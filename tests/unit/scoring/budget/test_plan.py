@@ -22,6 +22,7 @@ from ragmetrics.records import SpendLimits, Status, question_key
 from ragmetrics.records.manifest import Usage
 from ragmetrics.scoring import check_prices
 from ragmetrics.scoring.budget.plan import BUCKETS, Costs, bucket_of, divide, no_costs
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -33,7 +34,7 @@ def budgeted(
     server: JudgeServer, budget: dict[str, Any], prices: Any = PRICES, **more: Any
 ) -> Settings:
     """Settings of a paid judge with a budget."""
-    paid = {"name": "openai", "base_url": server.base_url, **prices}
+    paid = judge_at(server) | prices
     return make_settings({"judge": paid, "budget": budget, **more})
 
 
@@ -333,8 +334,8 @@ def test_panels_pay_for_the_judges_that_cost(
     """All of a panel share the budget, and repeats multiply; the embedded judge is free."""
     other = start_judge()
     judges = [
-        {"name": "openai", "base_url": judge_server.base_url, "repeats": 2},
-        {"name": "openai", "base_url": other.base_url, "model": "other"},
+        judge_at(judge_server, repeats=2),
+        judge_at(other, model="other"),
         "embedded",
     ]
     settings = make_settings({"judges": judges, "budget": {"max_requests": 60}})
@@ -348,7 +349,7 @@ def test_panels_pay_for_the_judges_that_cost(
 
 def test_batches_keep_to_the_limit(judge_server: JudgeServer) -> None:
     """A request of a batch is one as any other."""
-    judge = {"name": "openai-batch", "base_url": judge_server.base_url, "poll_seconds": 0.05}
+    judge = judge_at(judge_server, name="openai-batch", poll_seconds=0.05)
     settings = make_settings({"judge": judge, "budget": {"max_requests": 30}})
     result = evaluate(make_rows(40, good=0.75), ["context_recall"], settings=settings)
     report = result.manifest.budget

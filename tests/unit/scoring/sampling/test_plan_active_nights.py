@@ -20,6 +20,7 @@ from ragmetrics.scoring import SamplePlan, list_parts, score_parts
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
 from ragmetrics.scoring.sampling.plan import load_sample
 from ragmetrics.storage import open_store, read_columns, ref_of
+from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -37,16 +38,16 @@ def active(tmp_path: Path, judge_server: JudgeServer) -> Callable[..., Settings]
 
     def settings(store: str = "store", **more: Any) -> Settings:
         return make_settings(
-            {
-                "logs": f"{tmp_path}/logs/dt={{date}}/",
-                "store": str(tmp_path / store),
-                "metrics": [RELEVANCE],
-                "judge": {"name": "openai", "base_url": judge_server.base_url},
-                "shards": 2,
-                "alerts": {"rules": [{"metric": RELEVANCE, "max_drop": 0.1, "versus": "previous"}]},
-                "sample": {"rows": JUDGED, "draw": "active"},
-                **more,
-            }
+            night_values(
+                tmp_path,
+                store=store,
+                metrics=[RELEVANCE],
+                judge=judge_at(judge_server),
+                shards=2,
+                rules=[{"metric": RELEVANCE, "max_drop": 0.1, "versus": "previous"}],
+                sample={"rows": JUDGED, "draw": "active"},
+            )
+            | more
         )
 
     return settings

@@ -33,6 +33,7 @@ from ragmetrics.scoring.sampling.cheap import make_cheap_judges
 from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sampling.plan import Group, mark_of
 from ragmetrics.storage import Files
+from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.scripted import ScriptedJudge, a_broker
@@ -43,7 +44,7 @@ PRICES = {"usd_per_million_prompt_tokens": 0.4, "usd_per_million_completion_toke
 
 def sampling(server: JudgeServer, sample: dict[str, Any] | None, **more: Any) -> Settings:
     """Settings of a paid judge that is asked about a sample."""
-    paid = {"name": "openai", "base_url": server.base_url, **PRICES}
+    paid = judge_at(server) | PRICES
     return make_settings({"judge": paid, "sample": sample, **more})
 
 
@@ -221,7 +222,7 @@ def test_a_budget_bounds_the_sample(judge_server: JudgeServer) -> None:
 
 def test_a_panel_judges_the_sample(judge_server: JudgeServer) -> None:
     """Its votes and its aggregate; the embedded judge beside it is none of it."""
-    panel = ["embedded", {"name": "openai", "base_url": judge_server.base_url}]
+    panel = ["embedded", judge_at(judge_server)]
     settings = make_settings({"judges": panel, "sample": {"rows": 6}})
     result = evaluate(make_rows(20), METRICS[:1], settings=settings)
     (one,) = result.manifest.metrics

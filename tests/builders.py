@@ -1,0 +1,57 @@
+"""What tests of every package build again and again: settings, their file, a judge at a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import yaml
+
+from ragmetrics.config import Settings, make_settings
+
+
+class HasBaseUrl(Protocol):
+    """A server of the tests that speaks OpenAI's API."""
+
+    @property
+    def base_url(self) -> str:
+        """Where the API begins."""
+        ...
+
+
+def night_values(
+    folder: Path | str,
+    logs: str = "logs/dt={date}/",
+    store: str = "store",
+    metrics: Sequence[str] = ("context_recall",),
+    rules: Sequence[Any] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Settings of nights, as a file has them, whose logs and store lie in a folder or bucket."""
+    if rules is not None:
+        more["alerts"] = {"rules": list(rules), **more.get("alerts", {})}
+    places = {"logs": f"{folder}/{logs}", "store": f"{folder}/{store}"}
+    return {**places, "metrics": list(metrics), **more}
+
+
+def night_settings(folder: Path | str, **values: Any) -> Settings:
+    """The same, validated."""
+    return make_settings(night_values(folder, **values))
+
+
+def save_settings(
+    folder: Path,
+    values: Mapping[str, Any] | None = None,
+    name: str = "ragmetrics.yaml",
+    **more: Any,
+) -> Path:
+    """Write a settings file into a folder; return its path."""
+    path = folder / name
+    path.write_text(yaml.safe_dump({**(values or {}), **more}), encoding="utf-8")
+    return path
+
+
+def judge_at(server: HasBaseUrl, name: str = "openai", **more: Any) -> dict[str, Any]:
+    """The settings of a judge at a server, as a file has them."""
+    return {"name": name, "base_url": server.base_url, **more}
