@@ -1,4 +1,4 @@
-"""Conformance tests: what every metric, preset, judge, check, channel and target must hold.
+"""Conformance tests: what every metric, preset, judge, check, channel, target and page must hold.
 
 A plugin's own tests call the check of its kind, as in `check_metric(brevity)`. It raises
 AssertionError with what does not hold. The plugins of this project pass the same checks.
@@ -50,6 +50,7 @@ from ragmetrics.records import (
 from ragmetrics.rules import Check, NightContext, Tonight
 from ragmetrics.scoring import MetricRun
 from ragmetrics.storage import Files
+from ragmetrics.testing_pages import check_page as check_page
 
 ROW = LogRow(
     "row-1",

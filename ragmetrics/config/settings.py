@@ -169,6 +169,8 @@ class Settings(BaseSettings):
     """Address at which people open the dashboard, for links. None: its path in the store."""
     metrics_push: PushSettings | None = None
     """A Pushgateway that gets the metrics of the newest night."""
+    pages: tuple[str, ...] = ()
+    """Pages of other packages that the dashboard has, by name."""
     write_back: WriteBackSettings | None = None
     """Tracing tools that get the scores of each night. None: scores are not sent anywhere."""
     storage_options: dict[str, Any] = Field(default_factory=dict)

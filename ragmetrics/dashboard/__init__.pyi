@@ -3,16 +3,17 @@ from .refresh import (
     rebuild_dashboard as rebuild_dashboard,
     refresh_builds as refresh_builds,
     refresh_dashboard as refresh_dashboard,
+    shown_now as shown_now,
     write_dashboard as write_dashboard,
     write_pages as write_pages,
 )
-from .calibration_page import (
+from .pages.calibration import (
     CALIBRATION_PAGE as CALIBRATION_PAGE,
 )
 from .cards import (
     detectable as detectable,
 )
-from .comparison_pages import (
+from .comparison_page import (
     compare_path as compare_path,
     write_comparison as write_comparison,
 )
@@ -63,4 +64,9 @@ from .compare_view import (
 from .labelling_page import (
     write_label_page as write_label_page,
     write_labelling_page as write_labelling_page,
+)
+from .page import (
+    PAGES as PAGES,
+    Page as Page,
+    Shown as Shown,
 )

@@ -1,77 +1,41 @@
-"""The dashboard of a store: writes the pages that depend on what the store has now.
+"""Writes the pages of a store's dashboard that depend on what the store has now.
 
 index.html, nights.js                   all nights; a night's page finds the next one in their list
-glossary.html                           the terms
-calibration.html                        judges compared with labelled rows, if there are any
-builds.html, builds/BUILD.html          index builds and their verdicts, if there are any
-compare/A--B.html                       comparisons on request: comparison_pages.py
 made-of.json                            the files that the pages of builds and judges show
 metrics.prom                            the newest night for Prometheus
-2026-11-19/index.html                   one night
-2026-11-19/rows.html, rows-1.js ...     its rows
-2026-11-19/changes.html                 the night compared with the night before
-2026-11-19/summary.html                 the night on one page, for e-mail
+2026-11-19/                             the pages of one night
 assets/                                 shared by all pages; no page loads anything from elsewhere
+
+The pages themselves are in `pages/`, one file each.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
-from functools import partial
+from datetime import date
 from itertools import pairwise
 
-from ragmetrics.comparison import (
-    BUILD_PAGES,
-    LoadScores,
-    build_path,
-    cached_load,
-    compare_with_night_before,
-    gate_path,
-    load_compared,
-    load_failed_gates,
-    load_gates,
-    load_whatif,
-    night_before,
-)
-from ragmetrics.dashboard.calibration_page import CALIBRATION_PAGE, write_calibrations
-from ragmetrics.dashboard.comparison_pages import (
-    BUILDS,
-    CHANGES,
-    shown_gates,
-    write_build,
-    write_builds,
-    write_changes,
-)
-from ragmetrics.dashboard.night_page import write_night
-from ragmetrics.dashboard.overview import write_overview
+from ragmetrics.dashboard.page import Shown
+from ragmetrics.dashboard.page_writer import write_scope, write_shared
+from ragmetrics.dashboard.pages.overview import RECENT
 from ragmetrics.dashboard.prometheus import write_metrics
-from ragmetrics.dashboard.redacting import redacted, redacted_history, redacted_row
+from ragmetrics.dashboard.redacting import redacted
 from ragmetrics.dashboard.render_cache import (
     MADE_OF,
-    RenderCache,
     StoreSnapshot,
     render_until_stable,
     take_snapshot,
 )
-from ragmetrics.dashboard.row_loader import load_rows
-from ragmetrics.dashboard.templating import write_assets
-from ragmetrics.errors import StoreError
 from ragmetrics.people import History, load_history
-from ragmetrics.records import Gate, Manifest, WhatIf
+from ragmetrics.records import Manifest
 from ragmetrics.rules import known_silences, with_silences
-from ragmetrics.scoring import load_scores
 from ragmetrics.storage import (
     FileInfo,
     Files,
     RunIndex,
-    all_learned,
     do_all,
     in_full,
-    is_missing,
-    learned_files,
     outlines,
     path_of,
     ref_of,
@@ -79,10 +43,6 @@ from ragmetrics.storage import (
     run_of,
     side_by_side,
 )
-
-_RECENT = 14
-"""The newest nights, in days. Among them, missing pages are written again."""
-log = logging.getLogger(__name__)
 
 
 def write_dashboard(files: Files, manifest: Manifest) -> Manifest:
@@ -136,7 +96,7 @@ def rebuild_dashboard(
     history = load_history(files, newest=None)
     now = take_snapshot(files)
     dashboard = _Dashboard(files, site, _nights_now(files, RunIndex(files), now), history, now)
-    write_assets(site)
+    write_shared(site)
     remove_file(site, MADE_OF)
     for number in range(len(dashboard.nights)):
         tell(number + 1, len(dashboard.nights))
@@ -149,11 +109,21 @@ def write_pages(
 ) -> None:
     """Write the pages of one night only, those of its current run."""
     site = files.at("dashboard")
-    write_assets(site)
+    write_shared(site)
     shown = run_of(files, manifest.date) or manifest
     hide = shown.redacts
-    shown, *before = (redacted(one, hide) for one in (shown, *earlier))
-    _write_night(files, site, shown, before, history)
+    nights = [redacted(night, hide) for night in (*earlier, shown)]
+    write_scope(Shown(files, site, nights, history, folder=f"{shown.date}/"), "night")
+
+
+def shown_now(files: Files, site: Files, day: date | None = None) -> Shown:
+    """What the pages of the site, or those of the night of a `day`, show of a store now."""
+    now = take_snapshot(files)
+    nights = _nights_now(files, RunIndex(files), now)
+    dashboard = _Dashboard(files, site, nights, load_history(files), now)
+    if day is None:
+        return dashboard.shown()
+    return dashboard.of_night([night.date for night in nights].index(day))
 
 
 def is_shown(files: Files, night: Manifest) -> bool:
@@ -181,10 +151,6 @@ class _Dashboard:
         """
         return bool(self.nights) and self.nights[-1].redacts
 
-    @property
-    def dataset(self) -> str | None:
-        return self.nights[-1].dataset if self.nights else None
-
     def following(self, published: Collection[date]) -> list[int]:
         """Numbers of the unpublished nights whose previous night was published."""
         return [
@@ -196,7 +162,7 @@ class _Dashboard:
     def unwritten(self) -> list[int]:
         """Numbers of the recent nights whose page is missing or older than their manifest."""
         written = {info.path: info for info in self.now.runs}
-        numbers = range(max(0, len(self.nights) - _RECENT), len(self.nights))
+        numbers = range(max(0, len(self.nights) - RECENT), len(self.nights))
 
         def shown(number: int) -> bool:
             night = self.nights[number]
@@ -205,58 +171,28 @@ class _Dashboard:
         found = side_by_side(self.site, shown, numbers)
         return [number for number, is_there in zip(numbers, found, strict=True) if not is_there]
 
-    def write_night(self, number: int, *, changes: bool = True) -> None:
-        """Write the pages of a night, with or without the page of its `changes`."""
+    def write_night(self, number: int, *, compare: bool = True) -> None:
+        """Write the pages of a night, with or without those that only `compare` it."""
+        write_scope(self.of_night(number), "night", compare=compare)
+
+    def of_night(self, number: int) -> Shown:
+        """What the pages of a night show."""
         night = self.nights[number]
         if night is not self.nights[-1]:
             (night,) = in_full(self.files, [night])
             night = redacted(night, night.redacts or self.hide)
-        earlier = self.nights[:number]
-        _write_night(self.files, self.site, night, earlier, self.history, changes=changes)
+        nights = [*self.nights[:number], night]
+        return Shown(self.files, self.site, nights, self.history, self.now, f"{night.date}/")
+
+    def shown(self) -> Shown:
+        """What the pages of the site show."""
+        return Shown(self.files, self.site, self.nights, self.history, self.now)
 
     def write_first_pages(self) -> str:
         """Write the overview and the pages beside it; return the path of the overview."""
-        cache = RenderCache(self.site)
-        beside = (self.dataset, self.hide)
-        history = redacted_history(self.history, self.hide)
-        calibrations = cache.unless_made(
-            CALIBRATION_PAGE,
-            [*self.now.calibrations, *learned_files(self.files)],
-            beside,
-            lambda: write_calibrations(self.site, history, self.dataset, all_learned(self.files)),
-        )
-        builds = cache.unless_made(
-            BUILDS, self.now.gates, beside, lambda: self._write_builds(cache)
-        )
         if self.nights:
             write_metrics(self.site, self.nights[-1])
-        return write_overview(self.site, self.nights, calibrations, builds, self._died())
-
-    def _write_builds(self, cache: RenderCache) -> str | None:
-        """Write the pages of the index builds that are new, then the page of all builds."""
-        gates = shown_gates(redacted(gate, self.hide) for gate in load_gates(self.files))
-        infos = {info.path: info for info in self.now.gates}
-        pages = {
-            build_path(gate.build): (info, partial(self._write_build, gate))
-            for gate in gates
-            if (info := infos.get(gate_path(gate.build)))  # a newer gate waits for the next round
-        }
-        cache.each_unless_made(BUILD_PAGES, pages, (self.dataset, self.hide))
-        failed = (redacted(gate, self.hide) for gate in load_failed_gates(self.files))
-        return write_builds(self.site, gates, failed, self.dataset)
-
-    def _write_build(self, gate: Gate) -> str:
-        found = load_compared(self.files, gate.build)
-        return write_build(self.site, gate, redacted(found, self.hide) if found else None)
-
-    def _died(self) -> list[date]:
-        """The days of the last two weeks on which a run began and no night was published."""
-        known = {night.date for night in self.nights}
-        if not known:
-            return []
-        days = (max(known) - timedelta(days=ago) for ago in range(1, _RECENT + 1))
-        lacking = [day for day in days if min(known) < day and day not in known]
-        return [day for day in lacking if self.files.below(f"rows/dt={day}")]
+        return write_scope(self.shown(), "site")
 
 
 def _write(
@@ -279,13 +215,13 @@ def _write(
         dashboard = _Dashboard(files, site, nights, load_history(files), now)
 
         def pages() -> None:
-            write_assets(site)
+            write_shared(site)
             chosen = dict.fromkeys(numbers(dashboard))
             for number in chosen:
                 dashboard.write_night(number)
             last = len(nights) - 1
             if newest and nights and last not in chosen:
-                dashboard.write_night(last, changes=False)
+                dashboard.write_night(last, compare=False)
             dashboard.write_first_pages()
 
         do_all(pages, lambda: index.keep(now.runs))
@@ -308,65 +244,3 @@ def _is_shown(site: Files, night: Manifest, written: FileInfo | None) -> bool:
         return bool(pages)
     page, manifest = pages[0].modified, written.modified
     return page is None or manifest is None or page >= manifest
-
-
-def _write_night(
-    files: Files,
-    site: Files,
-    night: Manifest,
-    earlier: Sequence[Manifest],
-    history: History,
-    *,
-    changes: bool = True,
-) -> None:
-    """Write the pages of a night, with or without the page of its `changes`."""
-    before = night_before(night, earlier)
-
-    load = cached_load(lambda one, metric: load_scores(files, ref_of(one), metric), night, before)
-    if changes:
-        _write_changes(files, site, night, before, earlier, load)
-    rows = load_rows(files, night, earlier, load)
-    if night.redacts:
-        rows = [redacted_row(row) for row in rows]
-    has_changes = before is not None and site.exists(f"{night.date}/{CHANGES}")
-    write_night(
-        site,
-        night,
-        earlier,
-        rows,
-        history.calibrations,
-        changed_since=before.date if before and has_changes else None,
-        raw=files.uri(ref_of(night).folder("scores")),
-        whatif=_whatif(files, night),
-    )
-
-
-def _whatif(files: Files, night: Manifest) -> WhatIf | None:
-    """What would mend the night; None where nobody asked, or the night was run again since."""
-    found = load_whatif(files, night.date)
-    if found is None or found.run != night.run:
-        return None
-    return redacted(found, night.redacts)
-
-
-def _write_changes(
-    files: Files,
-    site: Files,
-    night: Manifest,
-    before: Manifest | None,
-    earlier: Sequence[Manifest],
-    load: LoadScores,
-) -> None:
-    """Write what changed in a night since the one before it.
-
-    If the scores of either are gone from the store, the page stays as it is.
-    """
-    try:
-        found = compare_with_night_before(files, before, night, load) if before else None
-    except StoreError as error:
-        if not is_missing(error):
-            raise
-        log.warning("%s: the page of changes is not written: %s", night.date, error)
-        return
-    shown = redacted(found, night.redacts) if found else None
-    write_changes(site, night, before, shown, earlier)

@@ -30,37 +30,29 @@ class RenderCache:
     """The pages of a site with the digests of the files that they show."""
 
     site: Files
+    beside: Beside
 
-    def unless_made(
-        self,
-        page: str,
-        infos: Sequence[FileInfo],
-        beside: Beside,
-        write: Callable[[], str | None],
-    ) -> str | None:
-        """Write a page unless it shows these very files; return its path, if there is one.
+    def unless_made(self, page: str, infos: Sequence[FileInfo], write: Callable[[], bool]) -> bool:
+        """Write a page unless it shows these very files; return whether there is one.
 
         Without files there is no page. A page that was removed is written again.
         """
         if not infos:
-            return None
-        known, digest = self._known(), _digest(infos, beside)
+            return False
+        known, digest = self._known(), _digest(infos, self.beside)
         if known.get(page) == digest and self.site.exists(page):
-            return page
+            return True
         written = write()
         if written:
             self._save({**self._known(), page: digest})
         return written
 
     def each_unless_made(
-        self,
-        folder: str,
-        pages: Mapping[str, tuple[FileInfo, Callable[[], object]]],
-        beside: Beside,
+        self, folder: str, pages: Mapping[str, tuple[FileInfo, Callable[[], object]]]
     ) -> None:
         """Write the pages of a folder, each unless it shows this very file."""
         known, there = self._known(), {info.path for info in self.site.below(folder)}
-        made = {page: _digest([info], beside) for page, (info, _) in pages.items()}
+        made = {page: _digest([info], self.beside) for page, (info, _) in pages.items()}
         todo = [page for page in made if page not in there or known.get(page) != made[page]]
         for page in todo:
             _, write = pages[page]
@@ -95,6 +87,9 @@ class StoreSnapshot:
     gates: Sequence[FileInfo]
     """Including gates without a verdict."""
     calibrations: Sequence[FileInfo]
+
+
+NO_FILES = StoreSnapshot([], [], [])
 
 
 def take_snapshot(files: Files, runs: Sequence[FileInfo] | None = None) -> StoreSnapshot:

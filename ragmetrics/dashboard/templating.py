@@ -1,9 +1,8 @@
-"""Pages from templates, and the files that all pages share: style, scripts, Plotly, the glossary.
+"""Pages from templates, and the files that all pages share: style, scripts, Plotly.
 
 All text that a template prints is cleaned and escaped here.
 
 assets/            file names contain a hash, so older pages keep the version that they need
-glossary.html
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from markupsafe import Markup, escape
 
 from ragmetrics.dashboard import costs, formatting as words
 from ragmetrics.dashboard.figure_layout import Figure, bin_label
-from ragmetrics.dashboard.glossary import TERMS, anchor_of, groups
+from ragmetrics.dashboard.glossary import TERMS, anchor_of
 from ragmetrics.dashboard.night_status import LABELS, rule_state
 from ragmetrics.dashboard.night_tables import STATUS, needs
-from ragmetrics.metrics import find_metric, used_metrics
+from ragmetrics.metrics import find_metric
 from ragmetrics.records import compared_words, over_questions
 from ragmetrics.storage import Files
 from ragmetrics.text import share, slug
@@ -50,8 +49,14 @@ _MAP_STYLE = re.compile(r'if\(!document\.getElementById\("[0-9a-f]{64}"\)\)')
 
 
 def render_page(template: str, depth: int, **values: Any) -> bytes:
-    """A page as bytes, for a path `depth` folders below the site's root."""
-    return _environment(depth).get_template(template).render(**values).encode()
+    """A page as bytes, for a path `depth` folders below the site's root.
+
+    `template` is a file of `templates/`, or the text of a template.
+    """
+    environment = _environment(depth)
+    is_file = template.endswith(".html")
+    page = environment.get_template(template) if is_file else environment.from_string(template)
+    return page.render(**values).encode()
 
 
 def meaning(metric: str) -> str:
@@ -193,9 +198,6 @@ def write_assets(site: Files, *, charts: bool = True) -> None:
             site.write(f"assets/{own_name(kind)}", data)
     if charts and not site.exists(f"assets/{_plotly_name()}"):
         site.write(f"assets/{_plotly_name()}", _plotly().encode())
-    glossary = render_page("glossary.html", 0, groups=groups(), metrics=used_metrics())
-    if site.find("glossary.html") != glossary:
-        site.write("glossary.html", glossary)
 
 
 def own_name(kind: str) -> str:

@@ -24,7 +24,7 @@ from ragmetrics.config import (
     Settings,
     log_files_of_day,
 )
-from ragmetrics.dashboard import plural
+from ragmetrics.dashboard import PAGES, plural
 from ragmetrics.delivery import channels, target_problems, waiting
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.http import run_coroutine
@@ -167,6 +167,7 @@ def _plugins_of(settings: Settings) -> Iterator[tuple[Kind[Any], set[str]]]:
     yield METRICS, {name for item in settings.metrics for name in _names(item)}
     yield JUDGES, {judge.kind.name for judge in settings.panel}
     yield PRESETS, {settings.preset} if settings.preset else set()
+    yield PAGES, {*settings.pages}
     yield TARGETS, {*settings.write_back.targets} if settings.write_back else set()
 
 

@@ -7,16 +7,13 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.dashboard.calibration_page import write_calibrations
-from ragmetrics.dashboard.night_page import write_night
-from ragmetrics.dashboard.overview import write_overview
-from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.records import JudgeInfo
 from ragmetrics.storage import Files
 from tests.e2e.test_dashboard import STROKE
 from tests.fakes.browsing import Visit
 from tests.fakes.calibrations import calibration, history, in_language, measured
 from tests.fakes.nights import night
+from tests.fakes.page_writing import write_assets, write_calibrations, write_night, write_overview
 
 SERIES = {"light": "rgb(11, 102, 184)", "dark": "rgb(111, 177, 242)"}
 

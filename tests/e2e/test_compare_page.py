@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 
 from ragmetrics.dashboard import write_comparison
-from ragmetrics.dashboard.comparison_pages import write_build, write_builds, write_changes
-from ragmetrics.dashboard.night_page import write_night
-from ragmetrics.dashboard.overview import write_overview
-from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.comparisons import change, comparison, moved_row
 from tests.fakes.gated import gate, incomparable, promoted
 from tests.fakes.nights import HOSTILE, night
+from tests.fakes.page_writing import (
+    write_assets,
+    write_build,
+    write_builds,
+    write_changes,
+    write_night,
+    write_overview,
+)
 
 PAGES = (
     "2026-11-10/changes.html",

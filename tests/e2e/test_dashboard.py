@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.dashboard.night_page import write_night
-from ragmetrics.dashboard.overview import write_overview
-from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.records import JudgeInfo, JudgeSummary, Segment, Source, UnwatchedDrop, WorstRow
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
@@ -22,6 +19,7 @@ from tests.fakes.nights import (
     worst_row,
     worst_rows,
 )
+from tests.fakes.page_writing import write_assets, write_night, write_overview
 
 SERIES = {"light": "rgb(11, 102, 184)", "dark": "rgb(111, 177, 242)"}
 STROKE = """id => [...document.querySelectorAll(`#${id} .scatterlayer path.js-line`)]

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.dashboard.night_page import write_night
-from ragmetrics.dashboard.overview import write_overview
-from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.records import Segment, Source
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import night, summary, worst_rows
+from tests.fakes.page_writing import write_assets, write_night, write_overview
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,13 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import load_settings
-from ragmetrics.dashboard.night_page import write_night
-from ragmetrics.dashboard.overview import write_overview
-from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 from ragmetrics.records import JudgeInfo
 from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import FIRST, night
+from tests.fakes.page_writing import write_assets, write_night, write_overview
 
 BAD = date(2026, 11, 17)
 SHAPES = """() => Object.fromEntries([...document.querySelectorAll('.months a')].map(a =>

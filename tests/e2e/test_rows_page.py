@@ -11,14 +11,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.dashboard.night_page import write_night
-from ragmetrics.dashboard.overview import write_overview
 from ragmetrics.dashboard.row_selection import SAMPLED, EarlierNight, KeptRow, SelectionReason
-from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.records import MovedContext, Score
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import HOSTILE, as_worst, night, worst_row
+from tests.fakes.page_writing import write_assets, write_night, write_overview
 
 FORMULA = '=HYPERLINK("http://example.com";"x")'
 FELL = SelectionReason("fell", "context_relevance", 0.2, 1.0)

@@ -7,12 +7,11 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-from ragmetrics.dashboard.night_page import write_night
-from ragmetrics.dashboard.overview import write_overview
 from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files
 from tests.fakes.nights import FIRST, as_worst, night
+from tests.fakes.page_writing import write_night, write_overview
 
 
 class Site:

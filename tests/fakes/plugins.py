@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.config import CHANNELS, JUDGES, PRESETS, TARGETS
+from ragmetrics.dashboard import PAGES
 from ragmetrics.metrics import METRICS
 from ragmetrics.rules import CHECKS
 
 
 def forget_plugins() -> None:
     """Look for installed packages again."""
-    for kind in (METRICS, PRESETS, TARGETS, CHECKS, JUDGES, CHANNELS):
+    for kind in (METRICS, PRESETS, TARGETS, CHECKS, JUDGES, CHANNELS, PAGES):
         kind.forget()
 
 

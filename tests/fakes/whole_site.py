@@ -6,11 +6,6 @@ from datetime import timedelta
 from pathlib import Path
 
 from ragmetrics.dashboard import write_comparison
-from ragmetrics.dashboard.calibration_page import write_calibrations
-from ragmetrics.dashboard.comparison_pages import write_build, write_builds, write_changes
-from ragmetrics.dashboard.night_page import write_night
-from ragmetrics.dashboard.overview import write_overview
-from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.pipeline import of_samples, write_page
 from ragmetrics.records import JudgeInfo, Source
 from ragmetrics.storage import Files
@@ -19,6 +14,15 @@ from tests.fakes.comparisons import comparison
 from tests.fakes.gated import gate, incomparable, promoted, undecided
 from tests.fakes.learned import learned
 from tests.fakes.nights import FIRST, night, ten_nights, worst_rows
+from tests.fakes.page_writing import (
+    write_assets,
+    write_build,
+    write_builds,
+    write_calibrations,
+    write_changes,
+    write_night,
+    write_overview,
+)
 
 FIRST_NIGHT, GOOD, BAD, EMPTY = (FIRST + timedelta(day) for day in (0, 8, 9, 10))
 PAGES = (

@@ -11,10 +11,10 @@ from scipy import stats
 from ragmetrics.cli import print_summary
 from ragmetrics.cli.table import make_console
 from ragmetrics.dashboard.cards import cards
-from ragmetrics.dashboard.night_page import write_night
 from ragmetrics.records import Manifest, Segment
 from ragmetrics.storage import Files
 from tests.fakes.nights import finding, night, summary
+from tests.fakes.page_writing import write_night
 from tests.fakes.past import NOISY, a_night, metric_findings, recall, scores, uneven
 
 

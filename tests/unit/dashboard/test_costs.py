@@ -11,11 +11,11 @@ import pytest
 
 from ragmetrics.dashboard import budget_text, cost_lines, limits_text, money_text
 from ragmetrics.dashboard.costs import all_costs, money
-from ragmetrics.dashboard.night_page import write_night
 from ragmetrics.records import BudgetReport, SampleReport, SpendLimits
 from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import Files
 from tests.fakes.nights import HOSTILE, night, summary
+from tests.fakes.page_writing import write_night
 
 Page = Callable[..., str]
 

@@ -11,9 +11,9 @@ import ragmetrics.dashboard
 from ragmetrics.dashboard import LABELS
 from ragmetrics.dashboard.glossary import GROUPS, TERMS, anchor_of
 from ragmetrics.dashboard.night_tables import STATUS
-from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.metrics import registry
 from ragmetrics.storage import Files
+from tests.fakes.page_writing import write_assets
 from tests.fakes.pages import Outline
 
 TEMPLATES = Path(ragmetrics.dashboard.__file__).parent / "templates"

@@ -8,15 +8,14 @@ from typing import Any
 
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.table import make_console
-from ragmetrics.dashboard.night_page import write_night
 from ragmetrics.dashboard.night_status import find_night_status
-from ragmetrics.dashboard.overview import write_overview
 from ragmetrics.dashboard.summaries import summary_markdown
 from ragmetrics.delivery import AlertStates, Delivery, advance_states
 from ragmetrics.pipeline import NightResult
 from ragmetrics.records import Finding, Manifest, Segment
 from ragmetrics.storage import Files
 from tests.fakes.nights import FIRST, fall, finding, night
+from tests.fakes.page_writing import write_night, write_overview
 from tests.unit.dashboard.test_refresh import text
 from tests.unit.rules.test_rules import NOISY, a_night, hold, recall, scores
 

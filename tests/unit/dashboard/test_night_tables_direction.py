@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from ragmetrics.config import make_settings
-from ragmetrics.dashboard.night_page import write_night
 from ragmetrics.dashboard.night_tables import tag_tables
 from ragmetrics.dashboard.trends import change
 from ragmetrics.errors import InputError
@@ -18,6 +17,7 @@ from ragmetrics.records import Segment, Summary
 from ragmetrics.scoring import MetricScores
 from ragmetrics.storage import Files
 from tests.fakes.nights import night, summary
+from tests.fakes.page_writing import write_night
 
 NOISE = "noise_sensitivity"
 

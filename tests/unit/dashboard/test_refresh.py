@@ -21,10 +21,8 @@ from ragmetrics.dashboard.formatting import (
     signed,
     spans,
 )
-from ragmetrics.dashboard.night_page import write_night
 from ragmetrics.dashboard.night_status import find_night_status
 from ragmetrics.dashboard.summaries import summary_markdown
-from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.dashboard.trend_figure import trend_figure
 from ragmetrics.dashboard.trends import change, trends
 from ragmetrics.records import BrokenFile, JudgeInfo, Segment, Source, WorstRow
@@ -40,6 +38,7 @@ from tests.fakes.nights import (
     worst_row,
     worst_rows,
 )
+from tests.fakes.page_writing import write_assets, write_night
 from tests.fakes.pages import Outline, Site, text
 
 

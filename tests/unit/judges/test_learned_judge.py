@@ -18,7 +18,6 @@ from typer import Exit
 from ragmetrics import evaluate
 from ragmetrics.cli.learn import learn as cli
 from ragmetrics.config import SampleSettings, Settings, judged_by, make_settings
-from ragmetrics.dashboard.calibration_page import write_calibrations
 from ragmetrics.errors import InputError, JudgeRefused, SettingsError
 from ragmetrics.judges import CODE_VERSION, FOLDS, Corpus, Features, LearnedJudge, fold_of
 from ragmetrics.judges.verdict_items import items_of, levels_of, top_level, verdict_of
@@ -42,6 +41,7 @@ from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.learned import examples, learned
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.page_writing import write_calibrations
 
 TEXTS = st.text(max_size=200)
 EMPTY = Corpus()

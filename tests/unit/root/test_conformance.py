@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from ragmetrics.config import CHANNELS, JUDGES, PRESETS, TARGETS, ChannelSettings
+from ragmetrics.dashboard import PAGES
 from ragmetrics.delivery import ChannelKind
 from ragmetrics.metrics import METRICS
 from ragmetrics.rules import CHECKS
@@ -15,6 +16,7 @@ from ragmetrics.testing import (
     check_check,
     check_judge,
     check_metric,
+    check_page,
     check_preset,
     check_target,
 )
@@ -59,6 +61,12 @@ def test_judges(name: str) -> None:
 def test_channels(name: str) -> None:
     """A channel is one file, which confirms only what its service did."""
     check_channel(CHANNELS.find(name))
+
+
+@pytest.mark.parametrize("name", PAGES.bundled_names)
+def test_pages(name: str) -> None:
+    """A page is one file, in which no text of a log is more than text."""
+    check_page(PAGES.find(name))
 
 
 def _confirms(*_: object) -> None:

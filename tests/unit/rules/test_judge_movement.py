@@ -17,8 +17,7 @@ from ragmetrics.comparison.gate.question_scores import find_movements
 from ragmetrics.comparison.gate.verdict import VerdictEvidence, further_to_promote, measure, weigh
 from ragmetrics.config import make_settings
 from ragmetrics.dashboard.cards import cards
-from ragmetrics.dashboard.comparison_pages import write_build
-from ragmetrics.dashboard.night_page import night_page
+from ragmetrics.dashboard.pages.night import night_page
 from ragmetrics.people import carried_movement, level_error, moving_share, newest_movement
 from ragmetrics.records import JudgeMovement, Manifest, Move, movement_text
 from ragmetrics.records.manifest import Usage
@@ -30,6 +29,7 @@ from research.judge_movement import fired
 from research.moving_world import METRICS, Golden, World
 from tests.fakes.gated import gate, metric_verdict
 from tests.fakes.nights import night
+from tests.fakes.page_writing import write_build
 
 RELEVANCE = "context_relevance"
 MOVES = JudgeMovement(sd=0.012, nights=14, freedom=8.7)

@@ -15,7 +15,6 @@ from ragmetrics.cli.app import app
 from ragmetrics.cli.output.plan import print_plan
 from ragmetrics.cli.table import make_console
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.dashboard.overview import write_overview
 from ragmetrics.errors import InputError
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest, SampledMean, SampleReport, Usage
@@ -28,6 +27,7 @@ from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import night, summary
+from tests.fakes.page_writing import write_overview
 
 PRICES = {"usd_per_million_prompt_tokens": 0.4, "usd_per_million_completion_tokens": 1.6}
 METRICS = ["context_relevance", "context_precision", "context_recall"]

@@ -14,7 +14,8 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.comparison import load_gates, save_failed_gate, save_gate
 from ragmetrics.comparison.gate.store import newest_first
-from ragmetrics.dashboard import comparison_pages, refresh_builds
+from ragmetrics.dashboard import refresh_builds
+from ragmetrics.dashboard.pages import builds
 from ragmetrics.storage import FileInfo, Files
 from tests.fakes.clients import Bucket
 from tests.fakes.gated import FINISHED, gate, promoted, undecided
@@ -128,8 +129,8 @@ def test_a_publish_reads_what_it_shows(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of 80 builds as many verdicts as of 20: those of the page, and one that tells of more."""
-    monkeypatch.setattr(comparison_pages, "_MOST_LINES", 10)
-    monkeypatch.setattr(comparison_pages, "_MOST_UNDECIDED", 5)
+    monkeypatch.setattr(builds, "_MOST_LINES", 10)
+    monkeypatch.setattr(builds, "_MOST_UNDECIDED", 5)
     store = Files(bucket.uri)
     for days in (range(60, 80), range(60)):
         write_days(bucket, days)

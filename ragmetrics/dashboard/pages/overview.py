@@ -1,4 +1,4 @@
-"""The first page: the newest night, metrics, rows and costs over the nights, and all nights.
+"""The state of the newest night, each metric over the nights, the rules, data and cost, all nights.
 
 index.html, nights.js
 """
@@ -9,7 +9,7 @@ import json
 from calendar import Calendar
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
 from ragmetrics.dashboard.costs import night_money, paid
 from ragmetrics.dashboard.figure_layout import (
@@ -32,14 +32,15 @@ from ragmetrics.dashboard.night_status import (
     shown_rules,
 )
 from ragmetrics.dashboard.night_tables import STATUS
+from ragmetrics.dashboard.page import Page, Shown
 from ragmetrics.dashboard.templating import render_page
 from ragmetrics.dashboard.trend_figure import trend_figure
 from ragmetrics.dashboard.trends import trends
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import plan_costs
-from ragmetrics.storage import Files
 
-_PAGE = "index.html"
+RECENT = 14
+"""Days of which pages that are missing are written again, and runs that did not end are shown."""
 _NIGHTS = 60
 """Newest nights in the tables of data and costs."""
 _PLANNED_FROM = 7
@@ -47,26 +48,41 @@ _PLANNED_FROM = 7
 _HALF_WIDTH = 0.02
 
 
-def write_overview(
-    site: Files,
-    nights: Sequence[Manifest],
-    calibrations: str | None = None,
-    builds: str | None = None,
-    died: Collection[date] = (),
-) -> str:
-    """Write the page of all nights, oldest first as given, and their list; return its path.
+def render(shown: Shown) -> bytes:
+    """The page, after the list of nights: a night that it links to reads the next one from that."""
+    nights = shown.nights
+    if nights:
+        shown.site.write("nights.js", night_list(nights))
+    return overview_page(nights, shown.links, _died(shown))
 
-    The newest night is complete; of the others an outline is enough. `calibrations` and `builds`
-    are the paths of those pages, if they exist. `died` are the days on which a run began and no
-    night was published.
+
+def night_list(nights: Sequence[Manifest]) -> bytes:
+    """The nights and their states as a script, oldest first."""
+    lists = {
+        "NIGHTS": [str(night.date) for night in nights],
+        "STATES": [find_night_status(night).state for night in nights],
+    }
+    lines = (f"const {name} = {json.dumps(lists[name], separators=(',', ':'))};" for name in lists)
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def overview_page(
+    nights: Sequence[Manifest],
+    links: Sequence[tuple[str, str]] = (),
+    died: Collection[date] = (),
+) -> bytes:
+    """The page of all nights, oldest first as given.
+
+    The newest night is complete; of the others an outline is enough. `links` are the words and
+    addresses of the site's other pages. `died` are the days on which a run began and no night was
+    published.
     """
     if not nights:
-        site.write(_PAGE, render_page("empty.html", 0, calibrations=calibrations, builds=builds))
-        return _PAGE
+        return render_page("empty.html", 0, links=links)
     found = [(night, find_night_status(night)) for night in nights]
     newest, state = found[-1]
     drawn, rules = trends(nights), shown_rules(newest, nights[:-1])
-    page = render_page(
+    return render_page(
         "overview.html",
         0,
         manifest=newest,
@@ -84,15 +100,18 @@ def write_overview(
         months=months((one for _, one in found), died),
         shown_states=[name for name in LABELS if any(name == one.state for _, one in found)],
         died=bool(died),
-        calibrations=calibrations,
-        builds=builds,
+        links=links,
     )
-    # The list is written first: a night that this page links to reads the next night from it.
-    dates = json.dumps([str(night.date) for night in nights], separators=(",", ":"))
-    states = json.dumps([one.state for _, one in found], separators=(",", ":"))
-    site.write("nights.js", f"const NIGHTS = {dates};\nconst STATES = {states};\n".encode())
-    site.write(_PAGE, page)
-    return _PAGE
+
+
+def _died(shown: Shown) -> list[date]:
+    """The days of the last two weeks on which a run began and no night was published."""
+    known = {night.date for night in shown.nights}
+    if not known:
+        return []
+    days = (max(known) - timedelta(days=ago) for ago in range(1, RECENT + 1))
+    lacking = [day for day in days if min(known) < day and day not in known]
+    return [day for day in lacking if shown.files.below(f"rows/dt={day}")]
 
 
 @dataclass(frozen=True)
@@ -245,3 +264,6 @@ def months(found: Iterable[NightStatus], died: Collection[date] = ()) -> list[Mo
 
     pairs = sorted({(day.year, day.month) for day in days}, reverse=True)
     return [Month(f"{date(*pair, 1):%B %Y}", weeks(*pair)) for pair in pairs]
+
+
+overview = Page("overview", "Overview", __doc__, render, "site", is_first=True)

@@ -1,12 +1,9 @@
-"""The page of all calibrations, and its figures: reliability, and the main figures over time.
-
-calibration.html
-"""
+"""Judges compared with labelled rows: agreement, reliability, and both over time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import pairwise
 
 from ragmetrics.dashboard.calibration import (
@@ -35,10 +32,19 @@ from ragmetrics.dashboard.figure_layout import (
     whiskers,
 )
 from ragmetrics.dashboard.formatting import interval, number, plural
+from ragmetrics.dashboard.page import Page, Shown
 from ragmetrics.dashboard.templating import render_page
 from ragmetrics.people import History
-from ragmetrics.records import ATTACK_WORDS, FIGURES, FigureName, LearnedModel, ReliabilityBin
-from ragmetrics.storage import Files
+from ragmetrics.records import (
+    ATTACK_WORDS,
+    FIGURES,
+    Calibration,
+    FigureName,
+    JudgeInfo,
+    LearnedModel,
+    ReliabilityBin,
+)
+from ragmetrics.storage import FileInfo, Files, all_learned, learned_files, save_record
 from ragmetrics.version import __version__
 
 CALIBRATION_PAGE = "calibration.html"
@@ -66,23 +72,22 @@ _WHISKERS = {"thickness": 1.25, "width": 3}
 _HOVER = "%{customdata}<extra></extra>"
 
 
-def write_calibrations(
-    site: Files,
-    history: History,
-    dataset: str | None = None,
-    learned: Sequence[LearnedModel] = (),
-) -> str | None:
-    """Write the page; return its path, or None if nothing has been calibrated or learned.
+def render(shown: Shown) -> bytes | None:
+    """The page of the calibrations and learned judges that the store has."""
+    return calibration_page(shown.calibrations, shown.dataset, all_learned(shown.files))
 
-    `dataset` is the name of the site's first page; `learned` are the learned judges.
-    """
+
+def calibration_page(
+    history: History, dataset: str = "", learned: Sequence[LearnedModel] = ()
+) -> bytes | None:
+    """The page; None if nothing has been calibrated or learned."""
     found = standings(history)
     if not found and not learned:
         return None
     sets: dict[str, list[Standing]] = {}
     for one in found[:MOST_IN_FULL]:
         sets.setdefault(one.newest.name, []).append(one)
-    page = render_page(
+    return render_page(
         CALIBRATION_PAGE,
         0,
         dataset=dataset,
@@ -102,8 +107,6 @@ def write_calibrations(
         segments=segment_tables,
         unanswered=unanswered,
     )
-    site.write(CALIBRATION_PAGE, page)
-    return CALIBRATION_PAGE
 
 
 def reliability_figure(bins: Sequence[ReliabilityBin]) -> Figure:
@@ -213,3 +216,36 @@ def _moment(one: CalibrationPoint) -> str:
 def _naive(moment: datetime) -> datetime:
     """A time in UTC without a zone, as Plotly knows no zones."""
     return moment.astimezone(UTC).replace(tzinfo=None, microsecond=0)
+
+
+def _shows(shown: Shown) -> Sequence[FileInfo]:
+    return [*shown.now.calibrations, *learned_files(shown.files)]
+
+
+def _sample(files: Files, night: date, text: str) -> None:
+    at = datetime(night.year, night.month, night.day, tzinfo=UTC)
+    record = Calibration(
+        name="labelled.jsonl",
+        source="labelled.jsonl",
+        at=at,
+        ragmetrics=__version__,
+        judge=JudgeInfo(name="house", fingerprint="f1"),
+        rows=0,
+        rejected={f"tags.{text}: should be a text": 1},
+        metrics=[],
+    )
+    save_record(
+        files, f"calibrations/set=labelled.jsonl/judge=f1/{at:%Y%m%dT%H%M%S.%fZ}.json", record
+    )
+
+
+calibration = Page(
+    "calibration",
+    "Judge calibration",
+    __doc__,
+    render,
+    "site",
+    place=30,
+    shows=_shows,
+    sample=_sample,
+)

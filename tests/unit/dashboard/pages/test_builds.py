@@ -10,8 +10,8 @@ from markupsafe import escape
 from ragmetrics.comparison import build_path, save_failed_gate, save_gate
 from ragmetrics.comparison.gate.store import save_compared
 from ragmetrics.config import make_settings
-from ragmetrics.dashboard import comparison_pages, gate_markdown, rebuild_dashboard, refresh_builds
-from ragmetrics.dashboard.comparison_pages import write_build, write_builds
+from ragmetrics.dashboard import gate_markdown, rebuild_dashboard, refresh_builds
+from ragmetrics.dashboard.pages import builds
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Comparison, FailedGate, Gate
 from ragmetrics.storage import Files, open_store
@@ -19,6 +19,7 @@ from tests.fakes.comparisons import comparison
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted, undecided
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import HOSTILE
+from tests.fakes.page_writing import write_build, write_builds
 from tests.fakes.pages import Outline, text
 
 
@@ -137,8 +138,8 @@ def test_only_the_pages_of_new_verdicts_are_written(tmp_path: Path) -> None:
 
 def test_the_page_is_bounded_and_says_so(site: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of builds, and of events without a verdict, only what is shown is asked for."""
-    monkeypatch.setattr(comparison_pages, "_MOST_LINES", 3)
-    monkeypatch.setattr(comparison_pages, "_MOST_UNDECIDED", 2)
+    monkeypatch.setattr(builds, "_MOST_LINES", 3)
+    monkeypatch.setattr(builds, "_MOST_UNDECIDED", 2)
     gates = iter([gate(f"idx-{number}") for number in range(9, 0, -1)])
     lost = iter([undecided(f"lost {number}") for number in range(9, 0, -1)])
     write_builds(site, gates, lost, "helpdesk")

@@ -1,19 +1,14 @@
-"""The pages of one night; the first shows its state, metrics, low segments, rows and sources.
-
-2026-11-19/index.html
-"""
+"""One night: incidents, metrics, lost passages, segments, rows to look at first, data, settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
-from urllib.parse import quote
 
 import yaml
 
+from ragmetrics.comparison import load_whatif
 from ragmetrics.dashboard.calibration import trusted
-from ragmetrics.dashboard.calibration_page import CALIBRATION_PAGE
 from ragmetrics.dashboard.cards import cards
 from ragmetrics.dashboard.costs import costs
 from ragmetrics.dashboard.figure_layout import histogram_figure
@@ -28,13 +23,14 @@ from ragmetrics.dashboard.night_status import (
     shown_rules,
 )
 from ragmetrics.dashboard.night_tables import STEPS, found_statuses, tag_tables
+from ragmetrics.dashboard.page import Page, Shown
+from ragmetrics.dashboard.pages.rows import row_link
+from ragmetrics.dashboard.redacting import redacted
 from ragmetrics.dashboard.row_selection import KeptRow
-from ragmetrics.dashboard.rows_page import ROWS, write_rows
-from ragmetrics.dashboard.summaries import SUMMARY, summary_page
 from ragmetrics.dashboard.templating import render_page
 from ragmetrics.dashboard.whatif_view import whatif_lines
 from ragmetrics.records import Calibration, Manifest, WhatIf
-from ragmetrics.storage import Files
+from ragmetrics.storage import ref_of
 
 _SHOWN = 5
 """Rows of a metric on the night's page; the page of rows has all of them."""
@@ -60,32 +56,21 @@ class RowGroup:
     fell: list[RowLine]
 
 
-def write_night(
-    site: Files,
-    manifest: Manifest,
-    earlier: Sequence[Manifest],
-    rows: Sequence[KeptRow],
-    calibrations: Sequence[Calibration] = (),
-    *,
-    changed_since: date | None = None,
-    raw: str = "",
-    whatif: WhatIf | None = None,
-) -> str:
-    """Write the pages of a night; return the path of its first page, relative to the site.
-
-    `earlier` are the nights before, oldest first; `rows` are the rows of this night to show. Of the
-    `calibrations`, the page shows those of the night's judges. `changed_since` is the night that
-    changes.html compares with, if there is such a page. `raw` is the folder of the night's scores,
-    `whatif` what would mend the night.
-    """
-    write_rows(site, manifest, rows)
-    site.write(f"{manifest.date}/{SUMMARY}", summary_page(manifest, earlier))
-    page = night_page(
-        manifest, earlier, rows, calibrations, changed_since=changed_since, raw=raw, whatif=whatif
+def render(shown: Shown) -> bytes:
+    """The page of the night as the store has it."""
+    night = shown.night
+    whatif = load_whatif(shown.files, night.date)
+    if whatif and whatif.run != night.run:  # the night was run again since
+        whatif = None
+    return night_page(
+        night,
+        shown.earlier,
+        shown.rows,
+        shown.calibrations.calibrations,
+        links=shown.links,
+        raw=shown.files.uri(ref_of(night).folder("scores")),
+        whatif=redacted(whatif, night.redacts) if whatif else None,
     )
-    path = f"{manifest.date}/index.html"
-    site.write(path, page)
-    return path
 
 
 def night_page(
@@ -94,11 +79,16 @@ def night_page(
     rows: Sequence[KeptRow] = (),
     calibrations: Sequence[Calibration] = (),
     *,
-    changed_since: date | None = None,
+    links: Sequence[tuple[str, str]] = (),
     raw: str = "",
     whatif: WhatIf | None = None,
 ) -> bytes:
-    """The first page of a night; for the parameters see `write_night`."""
+    """The first page of a night.
+
+    `earlier` are the nights before, oldest first; `rows` are the rows of this night to show. Of the
+    `calibrations`, the page shows those of the night's judges. `links` are the words and addresses
+    of the night's other pages, `raw` is the folder of its scores, `whatif` what would mend it.
+    """
     numbers, rules = has_numbers(manifest), shown_rules(manifest, earlier)
     return render_page(
         "night.html",
@@ -115,19 +105,18 @@ def night_page(
         groups=_row_groups(manifest, rows),
         whatif=whatif_lines(whatif),
         lost=lost_passages_view(
-            manifest.lost_passages, {row.place: _link(row.key) for row in rows}
+            manifest.lost_passages, {row.place: row_link(row.key) for row in rows}
         ),
         most_rows=_SHOWN,
-        rows_page=ROWS if rows else "",
+        rows_page=bool(rows),
         previous=earlier[-1].date if earlier else None,
         earlier_nights=len(earlier),
-        changed_since=changed_since,
+        links=links,
         raw=raw,
         settings=_settings_text(manifest),
         took=duration(manifest.finished_at - manifest.started_at),
         trusted=trusted(manifest, calibrations),
         costs=costs(manifest),
-        calibration_page=CALIBRATION_PAGE,
     )
 
 
@@ -142,17 +131,14 @@ def _row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
     fell.sort(key=lambda found: -found[0].fall)
     groups: dict[str, RowGroup] = {}
     for row in manifest.worst:
-        line = RowLine(row.user_input, row.value, None, _link(keys.get((row.shard, row.position))))
+        line = RowLine(
+            row.user_input, row.value, None, row_link(keys.get((row.shard, row.position)))
+        )
         groups.setdefault(row.metric, RowGroup(row.metric, [], [])).lowest.append(line)
     for why, one in fell:
-        line = RowLine(one.row.user_input, why.value, why.before, _link(one.key))
+        line = RowLine(one.row.user_input, why.value, why.before, row_link(one.key))
         groups.setdefault(why.metric, RowGroup(why.metric, [], [])).fell.append(line)
     return sorted(groups.values(), key=lambda group: needing_reader(group.metric, states))
-
-
-def _link(key: str | None) -> str:
-    """A row's place on the page of rows; empty if the row is not kept."""
-    return "" if key is None else f"{ROWS}#row={quote(key, safe='')}"
 
 
 def _settings_text(manifest: Manifest) -> str:
@@ -160,3 +146,6 @@ def _settings_text(manifest: Manifest) -> str:
     if not manifest.settings:
         return ""
     return clean(yaml.safe_dump(manifest.settings, sort_keys=False, allow_unicode=True))
+
+
+night = Page("night", "The night", __doc__, render, is_first=True)

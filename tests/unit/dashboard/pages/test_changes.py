@@ -13,7 +13,6 @@ import pytest
 from ragmetrics.comparison import cached_load, compare_with_night_before, find_moves, night_before
 from ragmetrics.config import Settings
 from ragmetrics.dashboard import rebuild_dashboard, refresh_dashboard
-from ragmetrics.dashboard.comparison_pages import write_changes
 from ragmetrics.dashboard.trends import change
 from ragmetrics.pipeline import run_backfill, run_night
 from ragmetrics.records import JudgeInfo, Manifest, SampledMean, Source
@@ -23,6 +22,7 @@ from tests.fakes.build_logs import damaged, gate_settings, golden
 from tests.fakes.comparisons import comparison
 from tests.fakes.logs import write_jsonl
 from tests.fakes.nights import HOSTILE, night, summary
+from tests.fakes.page_writing import write_changes
 from tests.fakes.pages import Outline, text
 
 DAYS = (date(2026, 11, 18), date(2026, 11, 19))
@@ -136,7 +136,7 @@ def test_publishing_reads_no_scores_twice(tmp_path: Path, monkeypatch: pytest.Mo
     run_night(settings, DAYS[0])
     monkeypatch.setattr("ragmetrics.scoring.summary.load_scores", counting("publish"))
     monkeypatch.setattr("ragmetrics.scoring.run_summary.load_scores", counting("publish"))
-    monkeypatch.setattr("ragmetrics.dashboard.refresh.load_scores", counting("show"))
+    monkeypatch.setattr("ragmetrics.dashboard.page.load_scores", counting("show"))
     run_night(settings, DAYS[1])
     for read in steps.values():
         assert sorted(read) == sorted({*read})

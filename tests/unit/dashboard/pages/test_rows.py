@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.dashboard.pages.rows import MOST_FILE_BYTES, write_rows
 from ragmetrics.dashboard.row_selection import SAMPLED, EarlierNight, KeptRow, SelectionReason
-from ragmetrics.dashboard.rows_page import MOST_FILE_BYTES, write_rows
 from ragmetrics.records import MovedContext, Score, Status
 from tests.fakes.nights import FIRST, HOSTILE, as_worst, night, worst_row
 from tests.fakes.pages import Outline, Site, text

@@ -11,7 +11,7 @@ import pytest
 
 from ragmetrics.dashboard import refresh_builds
 from ragmetrics.dashboard.night_status import find_night_status
-from ragmetrics.dashboard.overview import months, write_overview
+from ragmetrics.dashboard.pages.overview import months
 from ragmetrics.dashboard.trend_figure import trend_figure
 from ragmetrics.dashboard.trends import LEAST_NIGHTS, NIGHTS, change, trends
 from ragmetrics.records import JudgeInfo, Manifest, Source
@@ -19,6 +19,7 @@ from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import Files, save_manifest
 from ragmetrics.storage.run_index import outline
 from tests.fakes.nights import FIRST, finding, night, summary, ten_nights
+from tests.fakes.page_writing import write_overview
 from tests.fakes.pages import Site, text
 
 

@@ -13,14 +13,7 @@ import pytest
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.dashboard import calibration_markdown, refresh_dashboard
 from ragmetrics.dashboard.calibration import segment_tables, standings, trusted
-from ragmetrics.dashboard.calibration_page import (
-    MOST_IN_FULL,
-    drift_figure,
-    reliability_figure,
-    write_calibrations,
-)
-from ragmetrics.dashboard.night_page import write_night
-from ragmetrics.dashboard.overview import write_overview
+from ragmetrics.dashboard.pages.calibration import MOST_IN_FULL, drift_figure, reliability_figure
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.factory import make_judge
 from ragmetrics.people import History, calibrate, load_history
@@ -49,6 +42,7 @@ from tests.fakes.command import Run
 from tests.fakes.labelled import make_labelled, write_judge
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import HOSTILE, night
+from tests.fakes.page_writing import write_calibrations, write_night, write_overview
 from tests.fakes.pages import Outline, text
 
 

@@ -1,4 +1,4 @@
-"""The page of a night's rows: the worst in full, and a search over all rows that are kept.
+"""The rows of a night: the worst in full, and a search over all rows that are kept.
 
 2026-11-19/rows.html              readable without scripts
 2026-11-19/rows-1.js to rows-3.js   (globalThis.ROWS ??= []).push({"page": 1, "rows": [...]});
@@ -13,11 +13,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from ragmetrics.dashboard.formatting import anchor, clean
 from ragmetrics.dashboard.night_status import metric_states, needing_reader
+from ragmetrics.dashboard.page import Page, Shown
 from ragmetrics.dashboard.row_detail import RowDetail, row_detail
 from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.dashboard.templating import render_page
@@ -25,7 +27,6 @@ from ragmetrics.records import Manifest, WorstRow
 from ragmetrics.storage import Files, RowLocation, ref_of, remove_file
 from ragmetrics.text import finite
 
-ROWS = "rows.html"
 MOST_BYTES = 295_000
 """Size of the page."""
 MOST_FILE_BYTES = 1_000_000
@@ -51,8 +52,13 @@ _Worst = Mapping[str, Sequence[tuple[WorstRow, RowDetail]]]
 """The worst rows of each metric that are kept, worst first."""
 
 
-def write_rows(site: Files, manifest: Manifest, rows: Sequence[KeptRow]) -> str | None:
-    """Write the page of a night's rows, and its data; return its path, or None without rows."""
+def render(shown: Shown) -> bytes | None:
+    """The page, after its data; None without rows."""
+    return write_rows(shown.site, shown.night, shown.rows)
+
+
+def write_rows(site: Files, manifest: Manifest, rows: Sequence[KeptRow]) -> bytes | None:
+    """Write the data of the page of a night's rows; return the page, or None without rows."""
     folder = manifest.date
     found = {kept.place: _detail(kept) for kept in rows}
     articles = {one.kept.key: _article(one) for one in found.values()}
@@ -61,14 +67,15 @@ def write_rows(site: Files, manifest: Manifest, rows: Sequence[KeptRow]) -> str 
         site.write(f"{folder}/rows-{number}.js", _script(number, page))
     for number in range(len(pages) + 1, _MOST_FILES + 1):  # files of another run of the night
         remove_file(site, f"{folder}/rows-{number}.js")
-    path = f"{folder}/{ROWS}"
     if not found:
-        remove_file(site, path)
         return None
     kept = list(found.values())[: sum(map(len, pages))]
-    worst = _worst_rows(manifest, found)
-    site.write(path, _page(manifest, worst, kept, articles, len(pages)))
-    return path
+    return _page(manifest, _worst_rows(manifest, found), kept, articles, len(pages))
+
+
+def row_link(key: str | None) -> str:
+    """A row's place on the page, for other pages of the night; empty if the row is not kept."""
+    return "" if key is None else f"rows.html#row={quote(key, safe='')}"
 
 
 def _detail(kept: KeptRow) -> RowDetail:
@@ -104,7 +111,7 @@ def _page(
 
     def page(full: Mapping[str, Markup]) -> bytes:
         return render_page(
-            ROWS,
+            "rows.html",
             1,
             manifest=manifest,
             sections=_sections(worst, full),
@@ -244,3 +251,6 @@ def _replaced(text: str, signs: Mapping[str, str]) -> str:
     for sign, other in signs.items():  # much faster than `translate` if a text is not ASCII
         text = text.replace(sign, other)
     return text
+
+
+rows = Page("rows", "Rows of this night", __doc__, render, place=10)

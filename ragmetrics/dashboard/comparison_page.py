@@ -1,0 +1,48 @@
+"""The page of two sides that were compared on request: compare/A--B.html."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import UTC, datetime
+
+from ragmetrics.dashboard.compare_view import compare_view
+from ragmetrics.dashboard.page_writer import write_shared
+from ragmetrics.dashboard.templating import render_page
+from ragmetrics.records import Comparison
+from ragmetrics.storage import Files
+from ragmetrics.version import __version__
+
+_LONGEST_NAME = 60
+
+
+def compare_path(a: str, b: str) -> str:
+    """The path of a comparison's page on the site, by the names of its sides.
+
+    A long name, or one with characters beside letters, digits, `.`, `_` and `-`, gets a digest, so
+    that different names have different paths.
+    """
+    return f"compare/{_file_name(a)}--{_file_name(b)}.html"
+
+
+def _file_name(side: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", side)[:_LONGEST_NAME].strip(".-") or "side"
+    if plain == side:
+        return plain
+    digest = hashlib.blake2b(side.encode("utf-8", "surrogatepass"), digest_size=4)
+    return f"{plain}-{digest.hexdigest()}"
+
+
+def write_comparison(site: Files, path: str, found: Comparison) -> str:
+    """Write the page, and the files that it needs, into a site or an empty folder."""
+    write_shared(site, charts=False)
+    page = render_page(
+        "compare.html",
+        1,
+        view=compare_view(found),
+        home=site.exists("index.html"),
+        made=datetime.now(UTC),
+        version=__version__,
+    )
+    site.write(path, page)
+    return path

@@ -1,0 +1,1 @@
+"""The pages of the dashboard: each module has one, of its own name."""
