@@ -17,6 +17,7 @@ from scripts import (
     glossary_page,
     metrics_page,
     package_picture,
+    pages_page,
     presets_page,
     records_page,
     settings_page,
@@ -32,6 +33,7 @@ PAGES: tuple[ModuleType, ...] = (
     records_page,
     glossary_page,
     presets_page,
+    pages_page,
     package_picture,
 )
 

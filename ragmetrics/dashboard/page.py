@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
@@ -20,7 +21,7 @@ from ragmetrics.dashboard.row_loader import load_rows
 from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.dashboard.templating import render_page
 from ragmetrics.people import History
-from ragmetrics.plugins import Kind
+from ragmetrics.plugins import Kind, UnusablePlugin
 from ragmetrics.records import Comparison, Manifest
 from ragmetrics.scoring import load_scores
 from ragmetrics.storage import FileInfo, Files, ref_of
@@ -178,3 +179,10 @@ def _refusal(page: Page) -> str:
 
 _TAKEN = (INDEX, "messages.html", "labelling.html")
 PAGES: Kind[Page] = Kind("ragmetrics.pages", "ragmetrics.dashboard.pages", Page, "page", _refusal)
+
+
+def used_pages() -> Iterator[Page]:
+    """The bundled pages, and those of other packages that this process has loaded."""
+    for name in PAGES.used_names:
+        with suppress(UnusablePlugin):
+            yield PAGES.find(name)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import partial
 
 from ragmetrics.dashboard.page import INDEX, PAGES, Page, Scope, Shown
 from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.plugins import TookTooLong, in_time
+from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, is_missing, remove_file
 from ragmetrics.text import shorten
 
@@ -18,12 +19,12 @@ RENDER_SECONDS = 30.0
 log = logging.getLogger(__name__)
 
 
-def write_shared(site: Files, *, charts: bool = True) -> None:
+def write_shared(site: Files, nights: Sequence[Manifest] = (), *, charts: bool = True) -> None:
     """Write what every folder of pages needs and lacks: style, scripts and the pages of a folder;
-    Plotly only if a page has charts.
+    Plotly only if a page has charts. The pages that the last of the `nights` names are loaded.
     """
     write_assets(site, charts=charts)
-    for page in _pages("folder", ()):
+    for page in _pages("folder", nights):
         content = page.render(Shown(site, site, ()))
         if content and site.find(page.file) != content:
             site.write(page.file, content)
@@ -35,8 +36,7 @@ def write_scope(shown: Shown, scope: Scope, *, compare: bool = True) -> str:
     The first page is the last to be written, and links to the others. Without `compare`, pages that
     only compare nights stay as they are.
     """
-    named = shown.night.settings.get("pages", ()) if shown.nights else ()
-    for page in _pages(scope, named):
+    for page in _pages(scope, shown.nights):
         stays = page.compares and not compare
         there = shown.site.exists(_path(page, shown)) if stays else _write(page, shown)
         if there and (words := page.words(shown)):
@@ -44,10 +44,12 @@ def write_scope(shown: Shown, scope: Scope, *, compare: bool = True) -> str:
     return f"{shown.folder}{INDEX}"
 
 
-def _pages(scope: Scope, named: Iterable[str]) -> list[Page]:
-    """The bundled pages of a scope, and the `named` ones of other packages; the first page last."""
+def _pages(scope: Scope, nights: Sequence[Manifest]) -> list[Page]:
+    """The bundled pages of a scope, and those of other packages that the last night names; the
+    first page comes last.
+    """
     pages = [*PAGES.bundled.values()]
-    for name in named:
+    for name in nights[-1].settings.get("pages", ()) if nights else ():
         try:
             pages.append(PAGES.find(name))
         except InputError as error:

@@ -96,7 +96,7 @@ def rebuild_dashboard(
     history = load_history(files, newest=None)
     now = take_snapshot(files)
     dashboard = _Dashboard(files, site, _nights_now(files, RunIndex(files), now), history, now)
-    write_shared(site)
+    write_shared(site, dashboard.nights)
     remove_file(site, MADE_OF)
     for number in range(len(dashboard.nights)):
         tell(number + 1, len(dashboard.nights))
@@ -109,8 +109,8 @@ def write_pages(
 ) -> None:
     """Write the pages of one night only, those of its current run."""
     site = files.at("dashboard")
-    write_shared(site)
     shown = run_of(files, manifest.date) or manifest
+    write_shared(site, [shown])
     hide = shown.redacts
     nights = [redacted(night, hide) for night in (*earlier, shown)]
     write_scope(Shown(files, site, nights, history, folder=f"{shown.date}/"), "night")
@@ -215,7 +215,7 @@ def _write(
         dashboard = _Dashboard(files, site, nights, load_history(files), now)
 
         def pages() -> None:
-            write_shared(site)
+            write_shared(site, nights)
             chosen = dict.fromkeys(numbers(dashboard))
             for number in chosen:
                 dashboard.write_night(number)
