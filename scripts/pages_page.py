@@ -15,7 +15,7 @@ _HEAD = """\
 # Pages of the dashboard
 
 Every page is one file in `ragmetrics/dashboard/pages/`; this page is made of their docstrings by
-`python -m scripts.pages_page`. How to read and publish them: [the dashboard](../how-to/dashboard.md).
+`python -m scripts.pages_page`. How to read them: [the dashboard](../how-to/dashboard.md).
 A package can have [pages of its own](../how-to/dashboard.md#pages-of-your-own).
 """
 _SCOPES = {
