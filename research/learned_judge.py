@@ -42,11 +42,10 @@ from ragmetrics.judges import (
     Corpus,
     LexicalJudge,
     Features,
-    fold_of,
     levels_of,
     top_level,
 )
-from ragmetrics.judges.learned_judge import level_chances, standardised
+from ragmetrics.records import level_chances, standardised
 from ragmetrics.people.calibration.labelled_sets import LabelledSet, LabelTarget, read_sets, targets
 from ragmetrics.people.calibration.learned_fit import (
     Examples,
@@ -56,7 +55,7 @@ from ragmetrics.people.calibration.learned_fit import (
     fit_folds,
     quality,
 )
-from ragmetrics.records import Figure, LearnedQuality
+from ragmetrics.records import fold_of, Figure, LearnedQuality
 from ragmetrics.stats import prediction_powered
 from ragmetrics.stats.intervals import Mean
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ragmetrics.delivery.outbox import MessageBatch
 from ragmetrics.delivery.threads import Threads
 from ragmetrics.delivery.write_back.outbox import WaitingNight
-from ragmetrics.judges.batch_lifecycle import BatchRecord
+from ragmetrics.judges.batch_records import BatchRecord
 from ragmetrics.judges.reply_tables import SCHEMA as REPLY_SCHEMA
 from ragmetrics.people.calibration.store import PART_SCHEMA
 from ragmetrics.records import (

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 from ragmetrics.dashboard.formatting import count
 from ragmetrics.dashboard.night_tables import STATUS
-from ragmetrics.judges import fingerprint
 from ragmetrics.people import STEPS, History, judge_names, repeats
 from ragmetrics.records import (
     Agreement,
@@ -22,6 +21,7 @@ from ragmetrics.records import (
     MetricCalibration,
     MetricDrift,
     Status,
+    fingerprint,
 )
 from ragmetrics.text import slug
 

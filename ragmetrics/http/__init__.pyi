@@ -8,6 +8,7 @@ from .answer import (
 )
 from .backoff import (
     Backoff as Backoff,
+    RetryableError as RetryableError,
 )
 from .bodies import (
     ENCODINGS as ENCODINGS,

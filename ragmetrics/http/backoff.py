@@ -14,6 +14,16 @@ from ragmetrics.errors import RagmetricsError
 T = TypeVar("T")
 
 
+class RetryableError(Exception):
+    """A failed attempt that may be repeated; `kind` is the name it is counted under."""
+
+    def __init__(self, kind: str, message: str, *, wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.wait = wait
+        """Seconds that the endpoint asks to wait."""
+
+
 @dataclass
 class Backoff:
     """Pauses before further attempts, all in one place, and their limits.

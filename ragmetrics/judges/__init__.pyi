@@ -6,23 +6,13 @@ from .base import (
     Reply as Reply,
     can_answer as can_answer,
     changed_parameters as changed_parameters,
-    fingerprint as fingerprint,
     only_of as only_of,
 )
 from .spending import (
     MeteredJudge as MeteredJudge,
 )
-from .batch_api import (
-    ENDED as ENDED,
-    BatchApi as BatchApi,
-    counted as counted,
-    make_client as make_client,
-)
-from .batch_lifecycle import (
-    BatchRecord as BatchRecord,
-    BatchRecords as BatchRecords,
-    all_batches as all_batches,
-)
+from .batch_lifecycle import open_batches as open_batches
+from .batch_records import batched_requests as batched_requests
 from .client import (
     JudgeClient as JudgeClient,
     MetricRequest as MetricRequest,
@@ -39,10 +29,8 @@ from .embeddings import (
 )
 from .factory import (
     check_judges as check_judges,
-    embedding_lexicon as embedding_lexicon,
     files_for as files_for,
     find_learned as find_learned,
-    make_learned as make_learned,
     layout_of as layout_of,
     similarity_model as similarity_model,
     expect_some as expect_some,
@@ -68,9 +56,6 @@ from .reply_cache import (
     EMBEDDING as EMBEDDING,
     ReplyCache as ReplyCache,
 )
-from .responses import (
-    RetryableError as RetryableError,
-)
 from .row_first import (
     RowFirst as RowFirst,
 )
@@ -80,18 +65,12 @@ from .spending import (
     budget_in_use as budget_in_use,
     use_budget as use_budget,
 )
-from .factory import find_access as find_access
 from .word_frequencies import Corpus as Corpus
 from .reply_files import outdated_replies as outdated_replies
 from .reply_tables import CachedReply as CachedReply
 from .learned_judge import (
-    CODE_VERSION as CODE_VERSION,
-    FOLDS as FOLDS,
     LearnedJudge as LearnedJudge,
     Predictor as Predictor,
-    fold_of as fold_of,
-    level_chances as level_chances,
-    standardised as standardised,
 )
 from .verdict_features import (
     Features as Features,

@@ -31,9 +31,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ragmetrics.errors import JudgeError, JudgeRefused, OverBudget
-from ragmetrics.http import Answer, Dropped, HttpClient, TooLarge, Unreachable, retry_after
+from ragmetrics.http import (
+    Answer,
+    Dropped,
+    HttpClient,
+    RetryableError,
+    TooLarge,
+    Unreachable,
+    retry_after,
+)
 from ragmetrics.judges.base import HEDGED
-from ragmetrics.judges.responses import RetryableError, used_up
+from ragmetrics.judges.responses import used_up
 from ragmetrics.judges.spending import Bill, bill_in_use, budget_in_use, take_attempt
 
 if TYPE_CHECKING:

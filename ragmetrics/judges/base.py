@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -190,8 +189,3 @@ class Embedder(Protocol):
     async def close(self) -> None:
         """Close the connections."""
         ...
-
-
-def fingerprint(*parts: object) -> str:
-    """A short digest of the parts that identify a judge."""
-    return hashlib.blake2b(repr(parts).encode(), digest_size=6).hexdigest()

@@ -12,10 +12,9 @@ import asyncio
 import copy
 import logging
 import tempfile
-from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,16 +30,15 @@ from ragmetrics.errors import (
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_api import BatchApi
 from ragmetrics.judges.batch_files import Fault, FaultAction, InputFile, write_inputs
+from ragmetrics.judges.batch_jobs import Item, Job, Jobs
 from ragmetrics.judges.batch_lifecycle import (
     BatchGone,
-    BatchRecord,
-    BatchRecords,
     BatchRun,
     ProgressDeadline,
 )
+from ragmetrics.judges.batch_records import BatchRecord, BatchRecords
 from ragmetrics.judges.live import FORMATS, chat_fingerprint, request_body
 from ragmetrics.judges.responses import REPLACEMENTS, RequestParameters, no_model
-from ragmetrics.judges.spending import SpendLimiter, budget_in_use
 from ragmetrics.records import Ask
 from ragmetrics.storage import temporary_file
 
@@ -357,95 +355,3 @@ def _log_store_errors() -> Iterator[None]:
         yield
     except StoreError as error:
         log.warning("the record of a batch cannot be updated: %s", error)
-
-
-@dataclass
-class Item:
-    """One request, sent once for all that wait for it."""
-
-    name: str
-    request: Ask
-    answer: asyncio.Future[Reply]
-    failures: Counter[str] = field(default_factory=Counter)
-    refused: set[str] = field(default_factory=set)
-    """Parameters that it was sent again without."""
-    budget: SpendLimiter | None = field(default_factory=budget_in_use)
-    """Budget of the part that asked first."""
-
-
-@dataclass
-class Job:
-    """A batch and the items that wait for it."""
-
-    record: BatchRecord
-    requests: frozenset[str]
-    unsettled: set[str]
-    """Requests whose answers are not cached yet."""
-    file: Path | None = None
-    waiting: dict[str, Item] = field(default_factory=dict)
-    outcomes: dict[str, Reply | Fault] | None = None
-    """Outcome of each request; None while the batch is in progress."""
-    task: asyncio.Task[None] | None = None
-
-    @property
-    def is_followed(self) -> bool:
-        """Whether a task waits for its end."""
-        return self.task is not None and not self.task.done()
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether all its answers are cached."""
-        return self.outcomes is not None and not self.unsettled
-
-    @property
-    def rest(self) -> BatchRecord | None:
-        """Record of the requests that are not cached yet; None if these are all."""
-        rest = [name for name in self.record.requests if name in self.unsettled]
-        if self.outcomes is None or len(rest) == len(self.record.requests):
-            return None
-        return self.record.model_copy(update={"requests": rest})
-
-
-class Jobs:
-    """All batches on record. They are few, so a request is searched for in each."""
-
-    def __init__(self) -> None:
-        self._jobs: dict[str, Job] = {}
-
-    def add(self, record: BatchRecord) -> Job:
-        """Register the batch of a record, and return it."""
-        job = self._jobs.get(record.nonce)
-        if job is None:
-            requests = frozenset(record.requests)
-            job = self._jobs[record.nonce] = Job(record, requests, set(requests))
-        return job
-
-    def all(self) -> list[Job]:
-        """Every batch."""
-        return list(self._jobs.values())
-
-    def forget(self, job: Job) -> None:
-        """Drop a batch."""
-        self._jobs.pop(job.record.nonce, None)
-
-    def reply_to(self, name: str) -> Reply | None:
-        """The reply to a request in a batch that has ended."""
-        for job in self._with(name):
-            outcome = job.outcomes.get(name) if job.outcomes is not None else None
-            if isinstance(outcome, Reply):
-                return outcome
-        return None
-
-    def at_work_on(self, name: str) -> Job | None:
-        """A batch in progress that has the request."""
-        return next((job for job in self._with(name) if job.outcomes is None), None)
-
-    def settle(self, names: Iterable[str]) -> list[Job]:
-        """Note that the answers to requests are cached; return the batches that this settles."""
-        touched = [(job, name) for name in names for job in self._with(name)]
-        for job, name in touched:
-            job.unsettled.discard(name)
-        return [job for job, _ in touched if job.is_settled]
-
-    def _with(self, name: str) -> list[Job]:
-        return [job for job in self._jobs.values() if name in job.requests]

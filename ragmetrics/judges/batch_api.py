@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from openai.types import Batch
 
     from ragmetrics.config import JudgeSettings
-    from ragmetrics.judges.batch_lifecycle import BatchRecord
+    from ragmetrics.judges.batch_records import BatchRecord
     from ragmetrics.judges.factory import Access
 
 NONCE = "ragmetrics"

@@ -1,11 +1,5 @@
 """Batches from their records to their outcomes.
 
-    batches/judge=FINGERPRINT/NONCE.json
-
-A record is written before anything is sent, after the upload of the input file, and when the batch
-has its id. The metadata of the batch hold NONCE. So after `kill -9` at any moment the next run can
-find the batch and does not pay twice. A record is removed when all its answers are cached.
-
 A run takes a batch to its end from any state:
 
     recorded -> uploaded -> requested -> has its id -> ended
@@ -17,23 +11,20 @@ import asyncio
 import logging
 import math
 import os
-import socket
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from uuid import uuid4
 
-from pydantic import AwareDatetime, Field, ValidationError
-
+from ragmetrics.config import JudgeSettings, api_key
 from ragmetrics.errors import JudgeError, JudgePending
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.batch_api import ENDED, BatchApi, counted
+from ragmetrics.judges.batch_api import ENDED, BatchApi, counted, make_client
 from ragmetrics.judges.batch_files import Fault, FaultAction, failed
-from ragmetrics.records import Record
-from ragmetrics.storage import Files, remove_file
+from ragmetrics.judges.batch_records import BatchRecord, BatchRecords, all_batches
+from ragmetrics.judges.factory import find_access
+from ragmetrics.storage import Files
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -45,162 +36,50 @@ T = TypeVar("T")
 # Past the end of its window. A batch that has not ended by then never will.
 _LATE = timedelta(hours=1)
 _WINDOW = timedelta(hours=24)
-_FOLDER = "batches"
-# The API deletes the files of a batch after 30 days.
-_LONGEST_KEPT = timedelta(days=30)
-# A process of another machine that takes longer to submit a file of 200 MB counts as dead.
-_LONGEST_SUBMIT = timedelta(minutes=15)
-_submitting: set[str] = set()
-"""Nonces of the batches that this process is submitting now."""
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class BatchRecord(Record):
-    """One batch, from before its submission until its answers are cached."""
+@dataclass(frozen=True)
+class OpenBatch:
+    """A batch whose answers are not read yet, as the endpoint knows it."""
 
-    nonce: str = Field(default_factory=lambda: uuid4().hex)
-    requests: list[str]
-    """Ids of its requests, as in its input file."""
-    form: str = ""
-    """Requested format of structured output."""
-    created_at: AwareDatetime = Field(default_factory=_now)
-    host: str = Field(default_factory=socket.gethostname)
-    process: int = Field(default_factory=os.getpid, ge=0, lt=1 << 31)
-    """Id of the process that submits it."""
-    input_file: str | None = None
-    sent_at: AwareDatetime | None = None
-    """Time from which the batch may exist, even while its id is unknown."""
-    batch: str | None = None
-
-    @property
-    def is_being_submitted(self) -> bool:
-        """Whether a process that may be alive is submitting it."""
-        if self.batch:
-            return False
-        here = self.host == socket.gethostname()
-        if here and self.process == os.getpid():
-            return self.nonce in _submitting
-        if _now() - self.created_at > _LONGEST_SUBMIT:
-            return False
-        return not here or _is_running(self.process)
-
-    def claimed(self) -> BatchRecord:
-        """A copy that names this process as the one that submits it."""
-        _submitting.add(self.nonce)
-        changes = {"host": socket.gethostname(), "process": os.getpid(), "created_at": _now()}
-        return self.model_copy(update=changes)
-
-    def released(self) -> None:
-        """Note that this process no longer submits it."""
-        _submitting.discard(self.nonce)
+    batch: str | None
+    """Its id; None if it was not submitted."""
+    requests: int
+    created_at: str
+    state: str
 
 
-class BatchRecords:
-    """The batch records of one judge; without a store they are held in memory only.
+async def open_batches(
+    files: Files, judge: JudgeSettings, cancel: str | None = None
+) -> list[OpenBatch]:
+    """The batches on record in a store, oldest first, by what the endpoint of a judge says of them.
 
-    Several processes may use a folder: each record is written by the one that submits the batch.
+    `cancel`: the id of a batch to be cancelled, or `all`. Raises JudgeError and StoreError.
     """
-
-    def __init__(self, files: Files | None, fingerprint: str) -> None:
-        self._files = files
-        self._folder = f"{_FOLDER}/judge={fingerprint}"
-        self._known: dict[str, BatchRecord] = {}
-        self._foreign: set[str] = set()
-
-    def refresh(self) -> list[BatchRecord]:
-        """All records, also those of other processes; outdated ones are removed."""
-        if self._files is not None:
-            names = {_nonce(info.path): info.path for info in self._files.below(self._folder)}
-            self._known = {nonce: one for nonce, one in self._known.items() if nonce in names}
-            for nonce, path in names.items():
-                known = self._known.get(nonce)
-                if known is None or known.batch is None:
-                    self._read(self._files, nonce, path)
-        for nonce, record in list(self._known.items()):
-            if _now() - record.created_at > _LONGEST_KEPT:
-                self.remove(nonce)
-        return list(self._known.values())
-
-    def find(self, nonce: str) -> BatchRecord | None:
-        """Current state of a record; None if it was removed."""
-        if self._files is not None:
-            self._read(self._files, nonce, self._path(nonce))
-        return self._known.get(nonce)
-
-    def put(self, record: BatchRecord) -> BatchRecord:
-        """Write a record; it is durable when this returns."""
-        if self._files is not None:
-            self._files.write(self._path(record.nonce), record.model_dump_json().encode())
-        self._known[record.nonce] = record
-        return record
-
-    def remove(self, nonce: str) -> None:
-        """Remove the record of a batch."""
-        self._known.pop(nonce, None)
-        if self._files is not None:
-            remove_file(self._files, self._path(nonce))
-
-    def _read(self, files: Files, nonce: str, path: str) -> None:
-        data = files.find(path)
-        if not data:  # none, or empty: removed
-            self._known.pop(nonce, None)
-        elif record := _record(data, nonce):
-            self._known[nonce] = record
-        elif path not in self._foreign:
-            self._foreign.add(path)
-            _leave_aside(files, path)
-
-    def _path(self, nonce: str) -> str:
-        return f"{self._folder}/{nonce}.json"
-
-
-def all_batches(files: Files) -> Iterator[BatchRecord]:
-    """The records of all judges of a store, oldest first."""
-    records = []
-    for path in (info.path for info in files.below(_FOLDER)):
-        data = files.find(path)
-        if not data:  # none, or empty: removed
-            continue
-        if record := _record(data, _nonce(path)):
-            records.append(record)
-        else:
-            _leave_aside(files, path)
-    yield from sorted(records, key=lambda record: record.created_at)
-
-
-def _record(data: bytes, nonce: str) -> BatchRecord | None:
-    """The record in a file; None if it is not one."""
+    records = list(all_batches(files))
+    if not records:
+        return []
+    access = find_access(judge, judge.base_url, api_key(judge.api_key_env, os.environ))
+    api = BatchApi(make_client(access, judge))
     try:
-        record = BatchRecord.model_validate_json(data)
-    except ValidationError:
-        return None
-    return record if record.nonce == nonce else None
+        return [await _looked_up(api, record, cancel) for record in records]
+    finally:
+        await api.close()
 
 
-def _leave_aside(files: Files, path: str) -> None:
-    """Log it and leave it: a damaged record may be the only trace of a batch that was paid for."""
-    log.warning("%s is ignored: it is not a record of a batch", files.uri(path))
-
-
-def _nonce(path: str) -> str:
-    return path.rpartition("/")[2].removesuffix(".json")
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    # A zombie process keeps its number, and does nothing.
-    with suppress(OSError):
-        stat = Path(f"/proc/{process}/stat").read_bytes()
-        return stat.rpartition(b")")[2].split()[0] != b"Z"
-    return True
+async def _looked_up(api: BatchApi, record: BatchRecord, cancel: str | None) -> OpenBatch:
+    # A run that was killed before it could store the id has a batch all the same.
+    name = record.batch or (await api.find(record) if record.sent_at else None)
+    batch = await api.look(name) if name else None
+    if name and batch and cancel in ("all", name) and batch.status not in ENDED:
+        batch = await api.cancel(name)
+    state = counted(batch) if batch is not None else "unknown to the endpoint"
+    created = record.created_at.isoformat(timespec="seconds")
+    return OpenBatch(name, len(record.requests), created, state)
 
 
 class BatchGone(Exception):

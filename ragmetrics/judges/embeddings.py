@@ -25,7 +25,7 @@ from ragmetrics.errors import (
     JudgeRefused,
     Unanswered,
 )
-from ragmetrics.judges.base import Embedded, Embedder, EmbedsAtOnce, Metered, fingerprint
+from ragmetrics.judges.base import Embedded, Embedder, EmbedsAtOnce, Metered
 from ragmetrics.judges.client_base import (
     ClientBase,
     PendingAnswer,
@@ -56,6 +56,7 @@ from ragmetrics.records import (
     before_deadline,
     check_deadline,
     deadline_in_use,
+    fingerprint,
     use_deadline,
 )
 from ragmetrics.text import shorten

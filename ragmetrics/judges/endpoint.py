@@ -26,6 +26,7 @@ from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.http import (
     Answer,
     HttpClient,
+    RetryableError,
     TooLarge,
     error_of,
 )
@@ -36,7 +37,6 @@ from ragmetrics.judges.responses import (
     UNREADABLE,
     Oversized,
     RequestRejected,
-    RetryableError,
     error_from_response,
     incompatible,
     tokens_of,

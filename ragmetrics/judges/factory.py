@@ -17,16 +17,11 @@ from ragmetrics.config import JUDGES, JudgeSettings, Settings, api_key, url_of_e
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Embedder, Judge, JudgeParts, KnowsLayout, Reply, only_of
 from ragmetrics.judges.foreign_judge import UnmadeJudge, make_foreign
-from ragmetrics.judges.learned_judge import CODE_VERSION, LearnedJudge
-from ragmetrics.judges.local import (
-    MODEL as LOCAL_MODEL,
-    EmbeddingLexicon,
-    LocalEmbedder,
-    load_encoder,
-)
+from ragmetrics.judges.learned_judge import LearnedJudge
+from ragmetrics.judges.local import MODEL as LOCAL_MODEL, LocalEmbedder
 from ragmetrics.judges.row_first import RowFirst
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.records import Ask, LearnedModel, Lexicon, Vector
+from ragmetrics.records import Ask, LearnedModel, Vector
 from ragmetrics.storage import Files, newest_learned, open_store
 
 _OPENAI = "https://api.openai.com/v1"
@@ -163,15 +158,10 @@ def layout_of(chosen: JudgeSettings, made: Judge | None = None) -> RowFirst | No
     return RowFirst() if row_first else None
 
 
-def make_learned(model: LearnedModel, corpus: Corpus) -> LearnedJudge:
-    """The learned judge of a model, with the word counts of a night."""
-    return LearnedJudge(model, corpus, embeddings=embedding_lexicon(model.embeddings, corpus))
-
-
 def find_learned(judge: JudgeSettings, files: Files) -> LearnedModel | None:
     """The newest learned judge that predicts a judge; None without one of today's features."""
     found = newest_learned(files, _never_asked(judge).fingerprint)
-    made_alike = found and found.code_version == CODE_VERSION and found.features
+    made_alike = found and found.code_version == LearnedJudge.code_version and found.features
     return found if made_alike else None
 
 
@@ -179,11 +169,6 @@ def similarity_model(settings: Settings) -> str:
     """The model whose similarities the learned judge uses: that of `embeddings: local`."""
     chosen = settings.embeddings
     return (chosen.model or LOCAL_MODEL) if chosen.local else ""
-
-
-def embedding_lexicon(model: str, corpus: Corpus) -> Lexicon | None:
-    """Similarity by a local model; None without a name. Raises JudgeRefused without the extra."""
-    return EmbeddingLexicon(corpus, load_encoder(model, 1)) if model else None
 
 
 def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:

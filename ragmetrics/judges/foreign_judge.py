@@ -14,9 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused, RagmetricsError
 from ragmetrics.http import LoopThread
-from ragmetrics.judges.base import Judge, JudgeParts, Reply, fingerprint, only_of
+from ragmetrics.judges.base import Judge, JudgeParts, Reply, only_of
 from ragmetrics.plugins import TookTooLong, in_time
-from ragmetrics.records import Ask, explain_validation_error
+from ragmetrics.records import Ask, explain_validation_error, fingerprint
 from ragmetrics.text import shorten
 
 log = logging.getLogger(__name__)

@@ -11,24 +11,18 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.base import Reply
 from ragmetrics.judges.lexical_judge import BaselineJudge
 from ragmetrics.judges.verdict_features import VERSION as FEATURES_VERSION, Features
 from ragmetrics.judges.verdict_items import verdict_of
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.judges.word_overlap import VERSION as OVERLAP_VERSION, Overlap
-from ragmetrics.records import Ask, LearnedModel, LearnedPrompt, Lexicon, question_key
-from ragmetrics.stats import logistic_chance
+from ragmetrics.records import Ask, LearnedModel, fingerprint
 
-CODE_VERSION = 100 * FEATURES_VERSION + OVERLAP_VERSION
-"""A stored model with another version was fitted on other features."""
-FOLDS = 10
-LIMIT = 5.0
-"""Standardised features are cut to this many standard deviations: an odd text stays finite."""
 _KEPT = 1_024
 _MADE_OTHERWISE = (
     "the learned judge was fitted to features that were made otherwise: `ragmetrics learn` fits it "
@@ -37,41 +31,11 @@ _MADE_OTHERWISE = (
 Floats = NDArray[np.float64]
 
 
-def fold_of(question: str) -> int:
-    """The fold of a question: equal for equal normalised questions."""
-    return int(question_key(question), 16) % FOLDS
-
-
-def standardised(features: Floats, mean: Sequence[float], scale: Sequence[float]) -> Floats:
-    """Features in standard deviations from the mean, cut to +-5."""
-    found: Floats = np.clip((features - np.asarray(mean)) / np.asarray(scale), -LIMIT, LIMIT)
-    return found
-
-
-def level_chances(x: Floats, coefficients: Sequence[ArrayLike]) -> Floats:
-    """P(level >= l) by item (line) and l = 1, 2 .. (column), from standardised features.
-
-    A higher level is never more probable than a lower one.
-    """
-    chances = np.column_stack([logistic_chance(x, coefficient) for coefficient in coefficients])
-    return np.minimum.accumulate(chances, axis=1)
-
-
-def predicted(model: LearnedPrompt, question: str, features: Floats) -> Floats:
-    """P(level >= l) by item and l, by the model of the question's fold."""
-    if not len(features):
-        return np.empty((0, model.top))
-    x = standardised(features, model.mean, model.scale)
-    return level_chances(x, model.coefficients[fold_of(question)])
-
-
 class Predictor:
     """The chances of the levels of a request's items."""
 
-    def __init__(
-        self, model: LearnedModel, corpus: Corpus, embeddings: Lexicon | None = None
-    ) -> None:
-        self._features = Features(corpus, embeddings)
+    def __init__(self, model: LearnedModel, corpus: Corpus) -> None:
+        self._features = Features(corpus, model.embeddings)
         self._made_alike = model.features == self._features.digest
         self._prompts = {prompt.digest: prompt for prompt in model.prompts if prompt.used}
         self._recent: OrderedDict[Hashable, Floats] = OrderedDict()
@@ -93,7 +57,7 @@ class Predictor:
         found = self._recent.get(request.identity)
         if found is None:
             features = self._features.of(request)
-            found = predicted(model, request.data["question"], features)
+            found = model.predicted(request.data["question"], features)
             self._recent[request.identity] = found
             if len(self._recent) > _KEPT:
                 self._recent.popitem(last=False)
@@ -110,6 +74,8 @@ class LearnedJudge(BaselineJudge):
     """
 
     name = "learned"
+    code_version = 100 * FEATURES_VERSION + OVERLAP_VERSION
+    """A stored model with another version was fitted on other features."""
 
     def __init__(
         self,
@@ -117,14 +83,15 @@ class LearnedJudge(BaselineJudge):
         corpus: Corpus,
         *,
         predictor: Predictor | None = None,
-        embeddings: Lexicon | None = None,
         quantile: float | None = None,
     ) -> None:
         super().__init__(Overlap(corpus))
-        self._predictor = predictor or Predictor(model, corpus, embeddings)
+        self._predictor = predictor or Predictor(model, corpus)
         self._cuts = {prompt.digest: prompt.cuts for prompt in model.prompts}
         self._quantile = quantile
-        self.fingerprint = fingerprint("learned", CODE_VERSION, quantile, model.model_dump_json())
+        self.fingerprint = fingerprint(
+            "learned", self.code_version, quantile, model.model_dump_json()
+        )
         self.note = (
             f"a learned baseline, fitted on {model.verdicts:,} verdicts of {model.judge}, not an "
             "LLM: trust its changes more than its values"

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.base import Reply
 from ragmetrics.judges.word_frequencies import Corpus, words
 from ragmetrics.judges.word_overlap import VERSION, Overlap
-from ragmetrics.records import Ask, Lexicon, Vector
+from ragmetrics.records import Ask, Lexicon, Vector, fingerprint
 
 _DIMENSIONS = 4_096
 

@@ -13,11 +13,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.base import Reply
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.responses import RequestParameters, RequestRejected, tokens_of
 from ragmetrics.judges.row_first import ROW_FIRST, RowFirstPrompt
-from ragmetrics.records import Ask, Prompt
+from ragmetrics.records import Ask, Prompt, fingerprint
 
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.base import Reply
 from ragmetrics.judges.lexical_judge import BaselineJudge
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.judges.word_overlap import VERSION as OVERLAP_VERSION, Overlap
-from ragmetrics.records import Ask, Vector
+from ragmetrics.records import Ask, Vector, fingerprint
 from ragmetrics.version import install_extra
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from pydantic import BaseModel, ValidationError
 
 from ragmetrics.config import file_and_judge
 from ragmetrics.errors import InputError, JudgeError
-from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.base import Reply
 from ragmetrics.judges.row_first import RowFirstPrompt
-from ragmetrics.records import Ask, dump_json
+from ragmetrics.records import Ask, dump_json, fingerprint
 
 _LONGEST_LINE = 100_000_000  # bytes
 

@@ -25,7 +25,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ragmetrics.errors import JudgeError, SettingsError
-from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.base import Reply
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.kinds.rerank import RerankSettings
 from ragmetrics.judges.responses import Oversized, RequestRejected, count, mapping
@@ -38,7 +38,7 @@ from ragmetrics.judges.spending import (
     use_budget,
 )
 from ragmetrics.metrics import GRADE
-from ragmetrics.records import Ask, Deadline, deadline_in_use, dump_json, use_deadline
+from ragmetrics.records import Ask, Deadline, deadline_in_use, dump_json, fingerprint, use_deadline
 from ragmetrics.text import SizedCache, neutralise
 
 if TYPE_CHECKING:

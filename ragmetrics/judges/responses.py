@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from ragmetrics.errors import Declined, JudgeError, JudgeRefused
-from ragmetrics.http import Answer, error_of, retry_after
+from ragmetrics.http import Answer, RetryableError, error_of, retry_after
 from ragmetrics.text import shorten
 
 Headers = Mapping[str, str]
@@ -24,16 +24,6 @@ _LONGEST_HINT = 60.0
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 MOST_TOKENS = 10_000_000
 """More than any model reads or writes in one request."""
-
-
-class RetryableError(Exception):
-    """A failed attempt that may be repeated; `kind` is the name it is counted under."""
-
-    def __init__(self, kind: str, message: str, *, wait: float = 0.0) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.wait = wait
-        """Seconds that the endpoint asks to wait."""
 
 
 class RequestRejected(JudgeError):

@@ -15,11 +15,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.judges.base import fingerprint
 from ragmetrics.judges.verdict_items import Item, items_of
 from ragmetrics.judges.word_frequencies import Corpus, is_unspaced, words
 from ragmetrics.judges.word_overlap import VERSION as OVERLAP_VERSION, Overlap
-from ragmetrics.records import Ask, Lexicon
+from ragmetrics.records import Ask, Lexicon, fingerprint
 
 VERSION = 1
 _MOST_SENTENCES = 100
@@ -64,12 +63,20 @@ Floats = NDArray[np.float64]
 
 
 class Features:
-    """Computes the features of requests, with the word frequencies of one night."""
+    """Computes the features of requests, with the word frequencies of one night.
 
-    def __init__(self, corpus: Corpus, embeddings: Lexicon | None = None) -> None:
+    `embeddings` is the local model of sentence vectors; empty: none. Raises JudgeRefused where it
+    cannot be loaded.
+    """
+
+    def __init__(self, corpus: Corpus, embeddings: str = "") -> None:
         self._overlap, self._counted = Overlap(corpus), not corpus.is_empty
         self._weight = lru_cache(maxsize=50_000)(corpus.weight)
-        self._embeddings = embeddings
+        self._embeddings: Lexicon | None = None
+        if embeddings:
+            from ragmetrics.judges.local import EmbeddingLexicon, load_encoder
+
+            self._embeddings = EmbeddingLexicon(corpus, load_encoder(embeddings, 1))
         self.names = FEATURES + (EMBEDDED_FEATURES if embeddings else ())
 
     @property

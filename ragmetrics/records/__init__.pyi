@@ -95,7 +95,7 @@ from .manifest import (
     EMBEDDINGS as EMBEDDINGS,
     Usage as Usage,
 )
-from .base import Record as Record
+from .base import Record as Record, fingerprint as fingerprint
 from .calibration import (
     Agreement as Agreement,
     AttackName as AttackName,
@@ -201,6 +201,10 @@ from .golden import (
     Suggestion as Suggestion,
 )
 from .learned import (
+    FOLDS as FOLDS,
+    fold_of as fold_of,
+    level_chances as level_chances,
+    standardised as standardised,
     LearnedModel as LearnedModel,
     LearnedPrompt as LearnedPrompt,
     LastNight as LastNight,

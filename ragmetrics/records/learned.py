@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from ragmetrics.records.base import Record
 from ragmetrics.records.calibration import Figure, ReliabilityBin
+from ragmetrics.records.row import question_key
+
+FOLDS = 10
+LIMIT = 5.0
+"""Standardised features are cut to this many standard deviations: an odd text stays finite."""
+Floats = NDArray[np.float64]
+
+
+def fold_of(question: str) -> int:
+    """The fold of a question: equal for equal normalised questions."""
+    return int(question_key(question), 16) % FOLDS
+
+
+def standardised(features: Floats, mean: Sequence[float], scale: Sequence[float]) -> Floats:
+    """Features in standard deviations from the mean, cut to +-5."""
+    found: Floats = np.clip((features - np.asarray(mean)) / np.asarray(scale), -LIMIT, LIMIT)
+    return found
+
+
+def level_chances(x: Floats, coefficients: Sequence[ArrayLike]) -> Floats:
+    """P(level >= l) by item (line) and l = 1, 2 .. (column), from standardised features.
+
+    A higher level is never more probable than a lower one.
+    """
+    from ragmetrics.stats import logistic_chance  # imports scipy, which few readers need
+
+    chances = np.column_stack([logistic_chance(x, coefficient) for coefficient in coefficients])
+    return np.minimum.accumulate(chances, axis=1)
 
 
 class LearnedQuality(Record):
@@ -81,6 +112,13 @@ class LearnedPrompt(Record):
     """Why it is not used; empty where it is."""
     quality: LearnedQuality
     last_night: LastNight | None = None
+
+    def predicted(self, question: str, features: Floats) -> Floats:
+        """P(level >= l) by item and l, by the model of the question's fold."""
+        if not len(features):
+            return np.empty((0, self.top))
+        x = standardised(features, self.mean, self.scale)
+        return level_chances(x, self.coefficients[fold_of(question)])
 
 
 class LearnedModel(Record):

@@ -13,8 +13,15 @@ from pydantic import JsonValue
 
 from ragmetrics.config import RetrieverSettings, fill_headers
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.http import Answer, Dropped, HttpClient, TooLarge, Unreachable, retry_after
-from ragmetrics.judges import RetryableError
+from ragmetrics.http import (
+    Answer,
+    Dropped,
+    HttpClient,
+    RetryableError,
+    TooLarge,
+    Unreachable,
+    retry_after,
+)
 from ragmetrics.retriever.questions import UNREADABLE, NoAnswer, Question
 from ragmetrics.retriever.templates import fill_body, fill_params, values_of
 from ragmetrics.text import shorten

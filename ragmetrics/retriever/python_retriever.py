@@ -20,8 +20,7 @@ from pydantic import JsonValue
 
 from ragmetrics.config import RetrieverSettings
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.http import environment_redactor
-from ragmetrics.judges import RetryableError
+from ragmetrics.http import RetryableError, environment_redactor
 from ragmetrics.retriever.questions import NoAnswer, Question
 from ragmetrics.retriever.templates import values_of
 from ragmetrics.text import shorten

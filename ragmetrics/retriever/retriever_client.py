@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 
 from ragmetrics.config import RetrieverSettings
-from ragmetrics.judges import RetryableError
+from ragmetrics.http import RetryableError
 from ragmetrics.retriever.questions import NoAnswer, Question
 
 _FIRST_PAUSE = 0.5  # seconds

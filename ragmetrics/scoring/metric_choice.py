@@ -6,17 +6,9 @@ from collections.abc import Sequence, Set
 
 from ragmetrics.config import Aggregate, EmbeddingSettings, JudgeSettings, MetricChoice, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.judges import (
-    Corpus,
-    Judge,
-    can_answer,
-    fingerprint,
-    make_embedder,
-    make_judges,
-    names_of,
-)
+from ragmetrics.judges import Corpus, Judge, can_answer, make_embedder, make_judges, names_of
 from ragmetrics.metrics import Metric, PromptOverrides, metric_families, metrics, prompts_of, select
-from ragmetrics.records import JudgeInfo, Usage
+from ragmetrics.records import JudgeInfo, Usage, fingerprint
 
 
 def chosen_metrics(settings: Settings) -> list[Metric]:

@@ -22,9 +22,8 @@ from datetime import date, datetime
 from pydantic import Field
 
 from ragmetrics.config import Settings
-from ragmetrics.judges import fingerprint
 from ragmetrics.metrics import Metric
-from ragmetrics.records import UNSETTLED, Record, Status, Summary
+from ragmetrics.records import UNSETTLED, Record, Status, Summary, fingerprint
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.staging import Staged, find_staged
 from ragmetrics.storage import (

@@ -6,7 +6,7 @@ from datetime import date
 
 import numpy as np
 
-from ragmetrics.judges import CODE_VERSION
+from ragmetrics.judges import LearnedJudge
 from ragmetrics.people.calibration.learned_fit import Examples, fit_prompt
 from ragmetrics.records import LearnedModel
 
@@ -30,7 +30,7 @@ def learned(**more: object) -> LearnedModel:
         version=3,
         judge="gpt-4.1-mini",
         judge_fingerprint="abc123",
-        code_version=CODE_VERSION,
+        code_version=LearnedJudge.code_version,
         nights=[date(2026, 11, 18), date(2026, 11, 19)],
         prompts=[found, worse],
         refused={"support": "120 verdicts; 80 are missing of 200"},

@@ -16,8 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ragmetrics.config import RetrieverSettings
 from ragmetrics.errors import InputError, JudgeError, UnreadableReply
-from ragmetrics.http import Answer, error_of, retry_after
-from ragmetrics.judges import RetryableError
+from ragmetrics.http import Answer, RetryableError, error_of, retry_after
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import Fault, read_outputs
 from ragmetrics.judges.embeddings import _embedded

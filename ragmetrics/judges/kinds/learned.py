@@ -42,7 +42,8 @@ class LearnedSettings(JudgeSettings):
 
 def _make(judge: LearnedSettings, parts: JudgeParts) -> Judge:
     """The newest one that predicts the judge. Raises JudgeRefused if the store has none."""
-    from ragmetrics.judges.factory import find_learned, make_learned
+    from ragmetrics.judges.factory import find_learned
+    from ragmetrics.judges.learned_judge import LearnedJudge
 
     teacher = judge.teacher
     fitted = find_learned(teacher, parts.files) if parts.files and teacher else None
@@ -51,7 +52,7 @@ def _make(judge: LearnedSettings, parts: JudgeParts) -> Judge:
             f"the learned judge is not fitted to {teacher and teacher.model} yet, or by an earlier "
             "version: `ragmetrics learn` fits it to the verdicts in the store"
         )
-    return make_learned(fitted, parts.corpus)
+    return LearnedJudge(fitted, parts.corpus)
 
 
 learned = JudgeKind(

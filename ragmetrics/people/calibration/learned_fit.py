@@ -13,9 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.judges import FOLDS, fold_of, level_chances, standardised
 from ragmetrics.people.calibration.units import figure
-from ragmetrics.records import Figure, LearnedPrompt, LearnedQuality, ReliabilityBin
+from ragmetrics.records import (
+    FOLDS,
+    Figure,
+    LearnedPrompt,
+    LearnedQuality,
+    ReliabilityBin,
+    fold_of,
+    level_chances,
+    standardised,
+)
 from ragmetrics.stats import (
     Statistic,
     auc_statistic,

@@ -19,10 +19,9 @@ import numpy as np
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.judges import (
-    CODE_VERSION,
     Corpus,
     Features,
-    embedding_lexicon,
+    LearnedJudge,
     similarity_model,
     top_level,
 )
@@ -71,7 +70,7 @@ def learn(settings: Settings, files: Files, *, refit_after: int = 0) -> LearnedM
         version=before.version + 1 if before else 1,
         judge=judge.model,
         judge_fingerprint=fingerprint,
-        code_version=CODE_VERSION,
+        code_version=LearnedJudge.code_version,
         embeddings=similarity_model(settings),
         nights=sorted({verdict.run.date for verdict in verdicts}),
         runs=sorted({verdict.run.run for verdict in verdicts}),
@@ -125,7 +124,7 @@ def _examples(
     for _, of_run in groupby(verdicts, key=lambda verdict: verdict.run.run):
         run_verdicts = list(of_run)
         corpus = corpus_of(files, ref_of(run_verdicts[0].run)) or Corpus()
-        features = Features(corpus, embedding_lexicon(embeddings, corpus))
+        features = Features(corpus, embeddings)
         for verdict in run_verdicts:
             computed = features.of(verdict.ask)
             if len(computed) == len(verdict.levels):

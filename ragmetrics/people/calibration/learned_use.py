@@ -13,7 +13,7 @@ from itertools import groupby
 
 import numpy as np
 
-from ragmetrics.judges import Corpus, LearnedJudge, levels_of, make_learned
+from ragmetrics.judges import Corpus, LearnedJudge, levels_of
 from ragmetrics.people.calibration.stored_verdicts import StoredVerdict
 from ragmetrics.records import Figure, LastNight, LearnedModel, LearnedPrompt
 from ragmetrics.scoring import corpus_of
@@ -40,7 +40,7 @@ def judge_last_night(
     """
     newest = verdicts[0].run
     corpus = corpus_of(files, ref_of(newest)) or Corpus()
-    judge = make_learned(model, corpus)
+    judge = LearnedJudge(model, corpus)
     own = [verdict for verdict in verdicts if verdict.run.run == newest.run]
     prompts = [
         _judged(judge, prompt, [one for one in own if one.ask.prompt.digest == prompt.digest])

@@ -18,7 +18,6 @@ from typing import Any
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.judges import fingerprint
 from ragmetrics.people.calibration.labelled_sets import (
     AskedRow,
     LabelledSet,
@@ -31,7 +30,7 @@ from ragmetrics.people.calibration.run import check_metrics, record
 from ragmetrics.people.calibration.run_judges import JudgedSet, units_of
 from ragmetrics.people.calibration.store import save_calibration
 from ragmetrics.people.calibration.units import Unit
-from ragmetrics.records import Calibration, JudgeInfo, Status
+from ragmetrics.records import Calibration, JudgeInfo, Status, fingerprint
 from ragmetrics.storage import Files
 
 _NOTE = "verdicts recorded in the labelled rows"

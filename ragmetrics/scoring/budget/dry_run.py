@@ -23,7 +23,6 @@ from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
 from ragmetrics.errors import Unanswered
 from ragmetrics.judges import (
     TEXTS_PER_REQUEST,
-    BatchRecords,
     CachedReply,
     Corpus,
     Embedded,
@@ -33,6 +32,7 @@ from ragmetrics.judges import (
     Reply,
     ReplyCache,
     SingleFlight,
+    batched_requests,
     expected_of,
     files_for,
     make_embedder,
@@ -228,9 +228,7 @@ def _batched(chosen: JudgeSettings, kept: Files) -> set[str]:
     """The requests in open batches: a run waits for these at no further cost."""
     if not chosen.waits:
         return set()
-    fingerprint = make_member(chosen, Corpus()).fingerprint
-    records = BatchRecords(kept, fingerprint).refresh()
-    return {name for record in records for name in record.requests}
+    return batched_requests(kept, make_member(chosen, Corpus()).fingerprint)
 
 
 class DryRunCache(ReplyCache):

@@ -24,7 +24,6 @@ from ragmetrics.judges import (
     LearnedJudge,
     LexicalJudge,
     Predictor,
-    embedding_lexicon,
     find_learned,
 )
 from ragmetrics.metrics import Metric
@@ -112,7 +111,7 @@ def make_cheap_judges(corpus: Corpus, files: Files, path: str = "") -> CheapJudg
     model = load_learned(files, path)
     if model is None:
         raise StoreError(f"{files.uri(path)} is missing: run the night again without its sample")
-    predictor = Predictor(model, corpus, embedding_lexicon(model.embeddings, corpus))
+    predictor = Predictor(model, corpus)
     learned = tuple(
         _member(LearnedJudge(model, corpus, predictor=predictor, quantile=quantile), corpus)
         for quantile in QUANTILES

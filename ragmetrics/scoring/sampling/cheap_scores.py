@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ragmetrics.judges import Corpus, LexicalJudge, fingerprint
+from ragmetrics.judges import Corpus, LexicalJudge
 from ragmetrics.metrics import Metric
-from ragmetrics.records import LogRow
+from ragmetrics.records import LogRow, fingerprint
 from ragmetrics.scoring.metric_run import MetricRun, is_heavy
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.sampling.cheap import CheapJudges

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.judges import BatchRecords, all_batches
+from ragmetrics.judges.batch_records import BatchRecords, all_batches
 from ragmetrics.storage import Files
 from tests.builders import judge_at, save_settings
 from tests.fakes.batch_judging import answer, asks, make_judge

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import BatchApi
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch import BatchJudge
+from ragmetrics.judges.batch_api import BatchApi
 from ragmetrics.judges.client_base import UsageCounter
 from ragmetrics.storage import Files
 from tests.fakes.batch_judging import (

@@ -18,11 +18,12 @@ from openai.types import Batch
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused, StoreError
-from ragmetrics.judges import BatchApi, BatchRecord, BatchRecords, all_batches, make_client
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch import BatchJudge
+from ragmetrics.judges.batch_api import BatchApi, make_client
 from ragmetrics.judges.batch_files import Fault
 from ragmetrics.judges.batch_lifecycle import BatchRun
+from ragmetrics.judges.batch_records import BatchRecord, BatchRecords, all_batches
 from ragmetrics.judges.factory import Access
 from ragmetrics.storage import Files
 from tests.fakes import http_server

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.errors import JudgeError, JudgePending, JudgeRefused
-from ragmetrics.judges import BatchRecord, BatchRecords, all_batches
 from ragmetrics.judges.batch import BatchJudge
+from ragmetrics.judges.batch_records import BatchRecord, BatchRecords, all_batches
 from ragmetrics.storage import Files
 from tests.fakes.batch_judging import answer, asks, grades, make_judge, paid_once, records, run
 from tests.fakes.clients import Bucket, JudgeServer

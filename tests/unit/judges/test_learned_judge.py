@@ -19,7 +19,7 @@ from ragmetrics import evaluate
 from ragmetrics.cli.learn import learn as cli
 from ragmetrics.config import SampleSettings, Settings, judged_by, make_settings
 from ragmetrics.errors import InputError, JudgeRefused, SettingsError
-from ragmetrics.judges import CODE_VERSION, FOLDS, Corpus, Features, LearnedJudge, fold_of
+from ragmetrics.judges import Corpus, Features, LearnedJudge
 from ragmetrics.judges.verdict_items import items_of, levels_of, top_level, verdict_of
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT, metrics
 from ragmetrics.people import History, learn
@@ -34,7 +34,7 @@ from ragmetrics.people.calibration.learned_fit import (
 from ragmetrics.people.calibration.learned_use import judge_last_night
 from ragmetrics.people.calibration.stored_verdicts import stored_verdicts
 from ragmetrics.pipeline import run_night
-from ragmetrics.records import Ask, Figure, LearnedModel, Manifest
+from ragmetrics.records import FOLDS, Ask, Figure, LearnedModel, Manifest, fold_of
 from ragmetrics.stats import fit_logistic, logistic_chance
 from ragmetrics.storage import Files, all_learned, newest_learned, save_learned
 from tests.builders import judge_at, night_settings
@@ -65,7 +65,7 @@ def a_model() -> LearnedModel:
         version=1,
         judge="gpt",
         judge_fingerprint="abc",
-        code_version=CODE_VERSION,
+        code_version=LearnedJudge.code_version,
         features=features.digest,
         prompts=[prompt.model_copy(update={"used": True})],
     )

@@ -14,8 +14,9 @@ from pydantic import SecretStr
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.http import Answer, Dropped
-from ragmetrics.judges import find_access, rate_limiter as breaker
+from ragmetrics.judges import rate_limiter as breaker
 from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import PATH, read_reply
 from ragmetrics.judges.rate_limiter import MOST_GIVEN_UP, SILENCE, RateLimiter
 from ragmetrics.records import Deadline, use_deadline

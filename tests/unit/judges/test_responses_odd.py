@@ -17,9 +17,10 @@ import ragmetrics
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import Unanswered
 from ragmetrics.http import retry_after
-from ragmetrics.judges import EmbeddingClient, JudgeClient, ReplyCache, find_access
+from ragmetrics.judges import EmbeddingClient, JudgeClient, ReplyCache
 from ragmetrics.judges.batch_files import Fault, FaultAction, read_outputs
 from ragmetrics.judges.embeddings import OpenAIEmbedder
+from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import GRADE
 from ragmetrics.records import Answer, Ask

@@ -12,9 +12,11 @@ from pydantic import SecretStr
 from ragmetrics import Result, evaluate
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import find_access, make_client, probe_judge, translate
+from ragmetrics.judges import probe_judge, translate
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch import BatchJudge
+from ragmetrics.judges.batch_api import make_client
+from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.judges.responses import (
     REPLACEMENTS,

@@ -14,9 +14,9 @@ from pydantic import SecretStr
 from ragmetrics.config import JudgeSettings
 from ragmetrics.config.judge import make_section
 from ragmetrics.errors import JudgeRefused, SettingsError
-from ragmetrics.judges import find_access
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import read_outputs
+from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import select
 from ragmetrics.records import Ask
