@@ -209,8 +209,8 @@ def _family(pid: int) -> list[int]:
             continue
         children.setdefault(parent, []).append(int(place.parent.name))
     found = [pid]
-    for one in found:
-        found += children.get(one, [])
+    for process in found:
+        found += children.get(process, [])
     return found
 
 

@@ -147,8 +147,8 @@ def _proselint(page: Path, markdown: str) -> Iterator[Problem]:
     _register()
     content = "\n".join(lines) + "\n"
     config = {"max_errors": 100, "checks": dict.fromkeys(_PROSELINT, True)}
-    for one in LintFile(page.name, content).lint(config):
-        yield Problem(page, one.pos[0], one.check_result.message)
+    for mistake in LintFile(page.name, content).lint(config):
+        yield Problem(page, mistake.pos[0], mistake.check_result.message)
 
 
 @cache

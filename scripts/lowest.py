@@ -27,10 +27,10 @@ def lowest(project: dict[str, dict[str, list[str]]]) -> Iterator[str]:
     texts = [*project["dependencies"]]
     for extra in EXTRAS:
         texts += project["optional-dependencies"][extra]
-    for one in map(Requirement, texts):
-        for bound in one.specifier:
+    for requirement in map(Requirement, texts):
+        for bound in requirement.specifier:
             if bound.operator == ">=":
-                yield f"{one.name}=={bound.version}"
+                yield f"{requirement.name}=={bound.version}"
 
 
 if __name__ == "__main__":

@@ -60,10 +60,10 @@ def page() -> str:
 def _table(title: str, group: Sequence[Metric]) -> str:
     lines = [f"## {title}", "", "| metric | what it says | needs | judge calls per row |"]
     lines.append("|---|---|---|---|")
-    for one in group:
-        needs = ", ".join(f"`{need}`" for need in one.needs).replace("|", "\\|")
-        name = f"[`{one.name}`](#{one.name})"
-        lines.append(f"| {name} | {one.title} | {needs} | {one.calls} |")
+    for metric in group:
+        needs = ", ".join(f"`{need}`" for need in metric.needs).replace("|", "\\|")
+        name = f"[`{metric.name}`](#{metric.name})"
+        lines.append(f"| {name} | {metric.title} | {needs} | {metric.calls} |")
     return "\n".join([*lines, ""])
 
 

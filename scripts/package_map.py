@@ -70,9 +70,9 @@ def _modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, name.name) for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             known = packages()
-            for one in node.names:
-                inner = f"{node.module}.{one.name}"
-                is_package = node.module == PRODUCT and one.name in known
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                is_package = node.module == PRODUCT and alias.name in known
                 is_module = (ROOT / inner.replace(".", "/")).with_suffix(".py").exists()
                 yield node.lineno, inner if is_package or is_module else node.module
 
@@ -80,8 +80,8 @@ def _modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
 def floors(found: list[Import]) -> dict[str, int]:
     """The floor of each package, from 1. Raises CycleError for a circle."""
     below: dict[str, set[str]] = {package: set() for package in (*packages(), *BESIDE)}
-    for one in found:
-        below[one.source].add(one.target)
+    for edge in found:
+        below[edge.source].add(edge.target)
     floor: dict[str, int] = {}
     for name in TopologicalSorter(below).static_order():
         floor[name] = 1 + max((floor[one] for one in below[name]), default=0)
@@ -112,8 +112,8 @@ def main() -> int:
     for number in range(max(floor.values()), 0, -1):
         print(f"{number:3}  {'  '.join(sorted(one for one in floor if floor[one] == number))}")
     bypasses, lost = [one for one in found if one.bypasses], list(hidden())
-    for one in bypasses:
-        print(f"bypasses a front: {one.path.relative_to(ROOT)}:{one.line}: {one.module}")
+    for bypass in bypasses:
+        print(f"bypasses a front: {bypass.path.relative_to(ROOT)}:{bypass.line}: {bypass.module}")
     for name in lost:
         print(f"named like a module, or twice: {name}")
     modules = len(list((ROOT / PRODUCT).glob("*.py")))

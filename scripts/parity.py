@@ -111,8 +111,8 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=50)
     rows = make_rows(parser.parse_args().rows)
     missing = [environment for environment in ENVIRONMENTS if not environment.installed]
-    for one in missing:
-        print(one.absent, file=sys.stderr)
+    for library in missing:
+        print(library.absent, file=sys.stderr)
     if ENVIRONMENTS[0] in missing:
         return 2
     same = True

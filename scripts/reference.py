@@ -40,13 +40,13 @@ PAGES: tuple[ModuleType, ...] = (
 
 def main() -> int:
     """Write or check all pages; return the exit code."""
-    stale = [page for page in PAGES if not is_current(page)]
-    for one in stale:
+    stale = [script for script in PAGES if not is_current(script)]
+    for script in stale:
         if "--check" in sys.argv[1:]:
-            print(f"out of date: {one.PAGE}; run: make reference")
+            print(f"out of date: {script.PAGE}; run: make reference")
         else:
-            one.PAGE.write_text(one.page(), encoding="utf-8")
-            print(f"wrote {one.PAGE}")
+            script.PAGE.write_text(script.page(), encoding="utf-8")
+            print(f"wrote {script.PAGE}")
     return 1 if stale and "--check" in sys.argv[1:] else 0
 
 

@@ -176,6 +176,15 @@ def run(
     return ragmetrics
 
 
+@pytest.fixture
+def without_pages(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nights write no pages, which take half of a small night's time, but in tests with the mark
+    `pages`: for files whose tests read manifests and messages.
+    """
+    if request.node.get_closest_marker("pages") is None:
+        monkeypatch.setattr("ragmetrics.pipeline.nightly.show_run", lambda *_, **__: None)
+
+
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Path of a Chromium, for Playwright's `executable_path`."""

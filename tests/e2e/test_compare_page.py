@@ -48,8 +48,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, one in enumerate(nights):
         write_night(files, one, nights[:number], [], changed_since=nights[0].date)
     gates = [incomparable(), promoted(), gate()]
-    for one in gates:
-        write_build(files, one, comparison() if one.metrics else None)
+    for decided in gates:
+        write_build(files, decided, comparison() if decided.metrics else None)
     write_overview(files, nights, builds=write_builds(files, gates))
     wide = comparison(
         LONG, rows=[moved_row(1, LONG * 5)], metrics=[change(), change(LONG, -0.01, reason=LONG)]

@@ -251,8 +251,8 @@ def _texts(part: Any, kind: str = "") -> Iterator[tuple[str, str]]:
             elif not isinstance(one, str):
                 yield from _texts(one, kind)
     elif isinstance(part, list):
-        for one in part:
-            yield from _texts(one, kind)
+        for element in part:
+            yield from _texts(element, kind)
 
 
 def _unseen(text: str) -> bool:

@@ -35,6 +35,8 @@ from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 METRICS = ["context_relevance", "context_recall", "hit_rate"]
 SHARDS = 8
 RECALL = "context_recall"
@@ -165,6 +167,7 @@ def test_a_row_without_a_verdict_has_another_chance(
     assert run_night(more, NIGHT).manifest.metrics[0].status == {"scored": 10}
 
 
+@pytest.mark.pages
 def test_the_night_says_what_it_supersedes(
     live: Callable[..., Settings], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -186,6 +189,7 @@ def test_the_night_says_what_it_supersedes(
     assert len(open_store(settings).below("runs")) == 2
 
 
+@pytest.mark.pages
 def test_a_run_that_was_overtaken_says_nothing(
     live: Callable[..., Settings],
     tmp_path: Path,
@@ -482,6 +486,7 @@ def test_a_run_that_is_started_again_goes_on_with_what_it_began(
     assert run_night(settings, NIGHT).manifest.run == f"{first}-2"
 
 
+@pytest.mark.pages
 def test_a_backfill_keeps_a_night_that_has_enough_and_mends_one_that_has_not(
     live: Callable[..., Settings], tmp_path: Path, judge_server: JudgeServer
 ) -> None:

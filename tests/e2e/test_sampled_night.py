@@ -101,10 +101,10 @@ def test_a_half_width_is_planned_by_the_nights_before(
     first, second = found
     assert 380 < first.scored < 400
     assert second.scored < 0.5 * first.scored
-    for one in found:
-        assert one.low is not None
-        assert one.high is not None
-        assert (one.high - one.low) / 2 < 0.06
+    for summary in found:
+        assert summary.low is not None
+        assert summary.high is not None
+        assert (summary.high - summary.low) / 2 < 0.06
 
 
 def test_late_rows_leave_the_sample_as_it_was(

@@ -70,9 +70,9 @@ async def answer(judge: BatchJudge, requests: list[Ask], attempt: int = 0) -> li
 
 def grades(requests: list[Ask], replies: list[Any]) -> list[int]:
     """What the replies say; an error among them is raised."""
-    for one in replies:
-        if isinstance(one, BaseException):
-            raise one
+    for answered in replies:
+        if isinstance(answered, BaseException):
+            raise answered
     pairs = zip(requests, replies, strict=True)
     return [PROMPT.parse(reply.text, request.data).grade for request, reply in pairs]
 

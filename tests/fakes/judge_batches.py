@@ -237,8 +237,8 @@ class Batches:
         limit = self.behaviour.enqueued_limit
         if limit is None:
             return False
-        for one in self.batches.values():
-            self._advance(one)
+        for known in self.batches.values():
+            self._advance(known)
         at_work = [batch for batch in self.batches.values() if batch.status not in _ENDED]
         return sum(len(one.lines) for one in (*at_work, batch)) > limit
 

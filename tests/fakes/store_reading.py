@@ -258,8 +258,8 @@ def _drawn(figure: Any) -> Iterator[str]:
             if key in ("x", "y", "z", "error_x", "error_y", "array", "arrayminus", "base"):
                 yield from _drawn(one)
     elif isinstance(figure, list):
-        for one in figure:
-            yield from _drawn(one)
+        for part in figure:
+            yield from _drawn(part)
     elif isinstance(figure, int | float) and not isinstance(figure, bool):
         yield f"{figure:.6g}"
 
@@ -273,8 +273,8 @@ def _said(message: Any) -> Iterator[str]:
             else:
                 yield from _said(one)
     elif isinstance(message, list):
-        for one in message:
-            yield from _said(one)
+        for part in message:
+            yield from _said(part)
 
 
 def numbers_json(numbers: Mapping[str, Any]) -> str:

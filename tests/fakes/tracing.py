@@ -106,9 +106,9 @@ class LangfuseServer(TracingServer):
 
     def _create(self, scores: list[dict[str, Any]]) -> tuple[int, bytes]:
         errors = [{"message": f"{one['name']}: out of range"} for one in scores if self._bad(one)]
-        for one in scores:
-            if not self._bad(one):
-                self._store(one, one["timestamp"])
+        for score in scores:
+            if not self._bad(score):
+                self._store(score, score["timestamp"])
         if not errors:
             return 202, b'{"message": "Accepted"}'
         accepted = len(scores) - len(errors)
@@ -156,8 +156,8 @@ class PhoenixApi(TracingServer):
         missing = {one["span_id"] for one in sent} - self.spans
         if missing:
             return 404, f"Spans with IDs {', '.join(missing)} do not exist.".encode()
-        for one in sent:
-            self.annotations[one["name"], one["span_id"], one.get("document_position")] = one
+        for note in sent:
+            self.annotations[note["name"], note["span_id"], note.get("document_position")] = note
         ids = [{"id": f"U3BhbkFubm90YXRpb246{number}"} for number in range(len(sent))]
         return 200, json.dumps({"data": ids}).encode()
 

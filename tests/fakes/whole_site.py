@@ -68,8 +68,8 @@ def make_whole_site(folder: Path) -> None:
 def _builds(files: Files) -> str | None:
     """Builds of every verdict."""
     gates = [incomparable(), promoted(), gate()]
-    for one in gates:
-        write_build(files, one, comparison() if one.metrics else None)
+    for decided in gates:
+        write_build(files, decided, comparison() if decided.metrics else None)
     return write_builds(files, gates, (undecided(),), "helpdesk")
 
 

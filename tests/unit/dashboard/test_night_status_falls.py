@@ -107,8 +107,8 @@ def test_a_drop_is_told_among_the_six_default_metrics() -> None:
         values = random.binomial(1, 0.6, (6, 60)).astype(float)
         values[0, :dead] = 0
         tables = [scores(list(own), name) for own, name in zip(values, names, strict=True)]
-        for one in tables:
-            one.table["question"] = [f"n{ago}q{n}" for n in range(60)]
+        for scored in tables:
+            scored.table["question"] = [f"n{ago}q{n}" for n in range(60)]
         return a_night(*tables, ago=ago)
 
     found = falls(night(0, dead=20), *(night(ago) for ago in range(7, 0, -1)))

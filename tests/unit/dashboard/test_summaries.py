@@ -147,8 +147,8 @@ class TestFromTheStore:
     def files(self, tmp_path: Path) -> Files:
         """A store of ten nights."""
         files = Files(str(tmp_path))
-        for one in ten_nights():
-            save_manifest(files, one)
+        for manifest in ten_nights():
+            save_manifest(files, manifest)
         return files
 
     def test_the_command_prints_a_night(self, run: Run, files: Files) -> None:

@@ -18,6 +18,8 @@ from tests.builders import night_values
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import Failure, SlackServer
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 NIGHT = date(2026, 11, 19)
 NEXT = NIGHT + timedelta(days=1)
 

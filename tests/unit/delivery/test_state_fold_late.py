@@ -19,6 +19,8 @@ from tests.builders import night_values
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 FIRST = date(2026, 11, 15)
 BAD = date(2026, 11, 17)
 DAYS = [FIRST + timedelta(days=number) for number in range(5)]
@@ -200,6 +202,7 @@ def test_a_late_night_whose_alert_still_fires_tells_of_both(
     assert "🟢 Resolved" in slack_server.delivered[-1]["text"]
 
 
+@pytest.mark.pages
 def test_a_refused_listing_of_the_alerts_keeps_nobody_from_being_told(
     logs: Path, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,13 +156,13 @@ class Nights(RuleBasedStateMachine):
     def compose(self, manifest: Manifest, findings: Sequence[Finding], **_: Any) -> Message | None:
         """What is told keeps to the silences."""
         quiet = silences(self.files)
-        for one in (one for one in findings if one.transition):
-            said = quiet.get(one.key)
-            if said and one.unsilenced and said.at <= one.unsilenced:
+        for finding in (one for one in findings if one.transition):
+            said = quiet.get(finding.key)
+            if said and finding.unsilenced and said.at <= finding.unsilenced:
                 continue  # an escalation ended it
             assert not (said and said.until and manifest.date < said.until)
-            if one.transition == "reminded" and said and said.since == one.since:
-                assert (said.severity, one.severity) == ("warning", "critical")
+            if finding.transition == "reminded" and said and said.since == finding.since:
+                assert (said.severity, finding.severity) == ("warning", "critical")
         return tell(manifest, findings)
 
     def send(self, message: Message, *_: Any) -> None:
@@ -336,19 +336,19 @@ def test_no_fall_below_what_was_last_told_stays_untold(sequence: Any, remind: in
         quiet = quieted(book, day, said)
         found = as_rules_say(findings_of(levels, severity), book.known(day).notified)
         book, told = advance(book, found, day, remind, quiet)
-        for one in told:
-            if one.transition == "resolved":
-                known.pop(one.key, None)
-            elif one.transition and one.mean is not None:
-                known[one.key] = one.mean
-            if one.transition == "escalated":
-                assert (one.state, one.silence) == ("firing", None)
+        for finding in told:
+            if finding.transition == "resolved":
+                known.pop(finding.key, None)
+            elif finding.transition and finding.mean is not None:
+                known[finding.key] = finding.mean
+            if finding.transition == "escalated":
+                assert (finding.state, finding.silence) == ("firing", None)
                 over = advance(book, findings_of(levels, severity), day + timedelta(1), 99, quiet)[
                     1
                 ]
-                assert all(late.silence is None for late in over if late.key == one.key)
-            if one.state == "firing" and one.mean is not None and one.key in known:
-                assert known[one.key] - one.mean <= STEP
+                assert all(late.silence is None for late in over if late.key == finding.key)
+            if finding.state == "firing" and finding.mean is not None and finding.key in known:
+                assert known[finding.key] - finding.mean <= STEP
 
 
 @given(st.lists(st.tuples(st.sampled_from(["breach", "suspect"]), st.floats(-0.02, 0.02))))

@@ -29,10 +29,10 @@ def test_all_threads_share_one_loop() -> None:
     threads = [
         threading.Thread(target=lambda: found.append(run_coroutine(thread()))) for _ in range(4)
     ]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for started in threads:
+        started.start()
+    for started in threads:
+        started.join()
     assert set(found) == {run_coroutine(thread())}
     assert found[0] != threading.get_ident()
 

@@ -52,9 +52,9 @@ def test_two_that_are_refused_by_one_endpoint_both_get_on(seed: int) -> None:
         loop, endpoint = asyncio.get_running_loop(), Endpoint(seed)
         answered: list[list[float]] = [[], []]
         askers: list[asyncio.Future[None]] = []
-        for one in answered:
+        for times in answered:
             gate = RateLimiter(64, clock=loop.time)
-            askers += [asyncio.ensure_future(ask(gate, endpoint, one)) for _ in range(64)]
+            askers += [asyncio.ensure_future(ask(gate, endpoint, times)) for _ in range(64)]
             await asyncio.sleep(3)
         await asyncio.sleep(60)
         assert not any(one.done() for one in askers)

@@ -143,8 +143,8 @@ def test_a_batch_goes_off_the_record_when_all_its_replies_are_kept(
 
     async def settle(judge: BatchJudge, settled: int) -> None:
         await asyncio.gather(*(judge.reply(request, 0) for request in requests))
-        for one in requests[:settled]:
-            judge.settled(one)
+        for request in requests[:settled]:
+            judge.settled(request)
         await judge.close()
 
     run(settle(judge, NUMBER - 1))

@@ -52,9 +52,10 @@ def night(
     for shard in range(shards):
         low, high = shard_range(shard, shards)
         part = load(files, shard, shards)
-        for one in keys:
-            if low <= one[:8] <= high:
-                asyncio.run(part.add(CachedReply(one, "grade", f"reply to {one}", judged_at=at)))
+        for digest in keys:
+            if low <= digest[:8] <= high:
+                reply = CachedReply(digest, "grade", f"reply to {digest}", judged_at=at)
+                asyncio.run(part.add(reply))
         part.compact()
 
 

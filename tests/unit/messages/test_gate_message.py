@@ -248,8 +248,8 @@ def test_a_channel_without_its_address_is_a_mistake_that_is_said(
 def test_what_passes_is_not_told(settings: Settings, slack_server: SlackServer) -> None:
     """Nor is a build that more questions would decide."""
     few = metric_verdict(verdict="inconclusive", further=80)
-    for one in (promoted(), gate(verdict="inconclusive", further=80, metrics=[few])):
-        assert not notify_gate(settings, kept(settings, one)).told
+    for silent in (promoted(), gate(verdict="inconclusive", further=80, metrics=[few])):
+        assert not notify_gate(settings, kept(settings, silent)).told
     assert slack_server.received == []
 
 

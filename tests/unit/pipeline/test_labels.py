@@ -321,8 +321,8 @@ def test_labels_of_another_judge_are_not_used(folder: Path) -> None:
     files = open_store(settings)
     (path,) = [one.path for one in files.below("runs") if str(DAYS[1]) in one.path]
     record = json.loads(files.read(path))
-    for one in record["metrics"]:
-        one["fingerprint"] = "another"
+    for metric in record["metrics"]:
+        metric["fingerprint"] = "another"
     files.write(path, json.dumps(record).encode())
     manifest = run_night(settings, DAYS[2]).manifest
     assert manifest.labels is not None
@@ -361,8 +361,8 @@ def test_suggested_rows_come_back_as_labels(folder: Path, run: Run) -> None:
     with path.open(newline="") as file:
         records = list(csv.DictReader(file))
     assert len(records) == 40
-    for one in records:
-        one["grades"] = json.dumps([1] * len(json.loads(one["contexts"])))
+    for record in records:
+        record["grades"] = json.dumps([1] * len(json.loads(record["contexts"])))
     filled = labelled(folder, [])
     with (folder / "labels" / "filled.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(records[0]))

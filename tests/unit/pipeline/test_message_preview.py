@@ -87,8 +87,8 @@ def message_of(*blocks: Block) -> Message:
 def files(tmp_path: Path) -> Files:
     """A store with a quiet night and one that fired."""
     files = Files(str(tmp_path / "store"))
-    for one in (night(0), night(1, recall=0.7)):
-        save_manifest(files, one)
+    for manifest in (night(0), night(1, recall=0.7)):
+        save_manifest(files, manifest)
     return files
 
 

@@ -173,5 +173,5 @@ def test_nothing_is_lost_and_nothing_told_twice(found: list[Finding], source: So
     told: Manifest = night(source=source)
     out = incidents(found, told)
     assert sorted(map(id, found)) == sorted(id(f) for one in out for f in one.findings)
-    for one in out:
-        assert len({f.transition == "resolved" for f in one.findings}) == 1
+    for incident in out:
+        assert len({f.transition == "resolved" for f in incident.findings}) == 1

@@ -19,6 +19,8 @@ from tests.builders import night_values
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.plugins import plugin_site
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 HOUSE = '''
 from ragmetrics.rules import Limit, Sample, check
 

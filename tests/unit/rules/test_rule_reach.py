@@ -21,6 +21,8 @@ from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.past import Past, a_night, hold_rules, scores, the
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 RECALL = "context_recall"
 SMALL = [0.0, 0.14] * 20
 """Forty questions with mean 0.07."""

@@ -35,6 +35,8 @@ from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.scripted import ScriptedJudge, a_broker
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 METRICS = ["context_relevance", "context_recall"]
 GRADED = Ask(GRADE, {"question": "Why?", "context": "Because."})
 CLAIMED = Ask(SUPPORT, {"question": "Why?", "contexts": ["Because."], "sentences": ["A.", "B."]})
@@ -395,6 +397,7 @@ def test_an_estimate_takes_the_judges_for_as_certain_as_last_night(
     assert again.total.requests == 0 and not again.at_most
 
 
+@pytest.mark.pages
 def test_the_page_of_rows_says_which_judge_answered(
     judge_server: JudgeServer, tmp_path: Path
 ) -> None:

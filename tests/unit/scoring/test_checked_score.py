@@ -23,6 +23,8 @@ from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.plugins import forget_plugins
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 ROWS = 40
 RETURNED: dict[str, Any] = {}
 """What the metric below returns for a row, by the key `score`."""

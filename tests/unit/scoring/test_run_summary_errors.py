@@ -56,8 +56,13 @@ def failures(names: Sequence[str]) -> MetricErrors:
 def test_the_errors_of_parts_add_up() -> None:
     """Parts note them; a part of an earlier version notes none."""
     whole = MetricErrors()
-    for one in (failures(["a", "a"]).notes(), failures(["b"]).notes(), {}, failures(["a"]).notes()):
-        whole.add(one)
+    for notes in (
+        failures(["a", "a"]).notes(),
+        failures(["b"]).notes(),
+        {},
+        failures(["a"]).notes(),
+    ):
+        whole.add(notes)
     assert whole.problems() == [
         "metric a failed on 3 rows, first on row r-0: oops",
         "metric b failed on 1 row, first on row r-0: oops",

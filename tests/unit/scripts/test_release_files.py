@@ -96,9 +96,9 @@ def test_issue_forms_have_what_github_needs(path: Path) -> None:
     form = workflow(path)
     assert form["name"]
     assert form["description"]
-    for one in form["body"]:
-        assert one["id"]
-        assert one["attributes"]["label"]
+    for field in form["body"]:
+        assert field["id"]
+        assert field["attributes"]["label"]
 
 
 def test_there_is_a_store_of_a_version_that_stores_as_this_one() -> None:

@@ -111,8 +111,8 @@ def test_the_last_nights_need_the_last_months(files: Files, read: Read) -> None:
 def test_a_store_without_history_works(files: Files, read: Read) -> None:
     """As one of an earlier version: the manifests are read, and the first to keep it writes it."""
     made = [a_night(number) for number in range(3)]
-    for one in made:
-        save_manifest(files, one)
+    for manifest in made:
+        save_manifest(files, manifest)
     assert outlines(files) == [outline(one) for one in made]
     assert not files.exists("history")
     save(files)
@@ -288,8 +288,8 @@ def test_a_bucket_is_asked_for_many_at_once(s3: Bucket) -> None:
     """Manifests and months come in their order, and those that are not there are none."""
     files = Files(f"{s3.uri}/store")
     made = [a_night(number) for number in range(40)]
-    for one in made:
-        save_manifest(files, one)
+    for manifest in made:
+        save_manifest(files, manifest)
     assert nights(files) == made
     assert outlines(files) == [outline(one) for one in made]
     save(files)

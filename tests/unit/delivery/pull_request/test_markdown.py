@@ -108,8 +108,7 @@ def test_a_gate_is_shown_by_its_verdict(made: Gate, conclusion: str) -> None:
     result = gate_result(made)
     assert result.conclusion == conclusion
     shown = unescape(result.markdown)
-    for one in made.metrics:
-        assert one.metric in shown
+    assert all(verdict.metric in shown for verdict in made.metrics)
     assert all(reason in shown for reason in made.reasons)
 
 

@@ -23,6 +23,8 @@ from ragmetrics.text import words_of
 from tests.builders import night_values
 from tests.fakes.logs import write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 SUBJECTS = {
     "payroll": "salary payslip bonus overtime wage tax pension deduction",
     "leave": "vacation holiday sickness absence parental sabbatical balance carryover",
@@ -197,6 +199,7 @@ def run(folder: Path, day: int, rows: list[dict[str, Any]] | None, **more: Any) 
     return run_night(settings, date(2026, 11, day)).manifest
 
 
+@pytest.mark.pages
 def test_rules_by_topic_work_without_tags(tmp_path: Path) -> None:
     """The first night has no topics; then the topic that fell fires, and is told with its words."""
     assert run(tmp_path, 1, night_rows(1)).topics is None
@@ -255,6 +258,7 @@ def test_known_questions_are_found_by_their_keys() -> None:
     assert question_key(text) in model.known
 
 
+@pytest.mark.pages
 def test_a_topic_without_a_golden_question_is_named(tmp_path: Path) -> None:
     """All golden questions are on three subjects; nobody wrote one on the kitchen."""
     golden = [

@@ -25,6 +25,8 @@ from ragmetrics.storage import open_store, read_columns
 from tests.builders import night_settings
 from tests.fakes.logs import write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 FIRST = date(2026, 11, 10)
 COUNT = 60
 Change = Callable[[int, dict[str, Any]], None]

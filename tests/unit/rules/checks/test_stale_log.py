@@ -20,6 +20,8 @@ from ragmetrics.storage import open_store
 from tests.builders import night_values
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 ROWS = 20
 DAY = timedelta(days=1)
 Evaluate = Callable[..., Manifest]

@@ -24,6 +24,8 @@ from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 RELEVANCE = "context_relevance"
 ROWS, JUDGED = 600, 240
 
@@ -73,6 +75,7 @@ def plan_of(settings: Settings, manifest: Manifest) -> SamplePlan:
     return found
 
 
+@pytest.mark.pages
 def test_the_second_night_is_drawn_by_the_first(
     active: Callable[..., Settings], tmp_path: Path
 ) -> None:

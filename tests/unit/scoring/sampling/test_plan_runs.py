@@ -38,6 +38,8 @@ from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.scripted import ScriptedJudge, a_broker
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 METRICS = ["context_relevance", "context_recall"]
 PRICES = {"usd_per_million_prompt_tokens": 0.4, "usd_per_million_completion_tokens": 1.6}
 
@@ -62,11 +64,11 @@ def test_the_judge_is_asked_about_the_sample_alone(judge_server: JudgeServer) ->
     rows = make_rows(60, good=0.75)
     result = evaluate(rows, METRICS, settings=sampling(judge_server, {"rows": 20}))
     assert judge_server.stats()["by_path"]["/v1/chat/completions"] <= 20 * 3
-    for one in result.manifest.metrics:
-        assert one.status == {"scored": 20, "not_sampled": 40}
-        assert (one.scored, one.questions) == (20, 20)
-        assert one.sample is not None
-        assert one.sample.rows == 60
+    for summary in result.manifest.metrics:
+        assert summary.status == {"scored": 20, "not_sampled": 40}
+        assert (summary.scored, summary.questions) == (20, 20)
+        assert summary.sample is not None
+        assert summary.sample.rows == 60
     assert by_status(result, METRICS[0], Status.SCORED) == by_status(
         result, METRICS[1], Status.SCORED
     )
@@ -369,11 +371,11 @@ def test_of_a_part_that_is_missing_the_rows_of_the_sample_failed(
     done = [part for part in list_parts(settings, staged) if part[1] < 2]
     assert score_parts(settings, staged, done) == []
     manifest = publish_night(settings, staged, ["no machine was left"])
-    for one in manifest.metrics:
-        assert one.status["scored"] + one.status["judge_failed"] == 10
-        assert one.status["not_sampled"] == 20
-        assert one.sample is not None
-        assert one.sample.rows == 30
+    for summary in manifest.metrics:
+        assert summary.status["scored"] + summary.status["judge_failed"] == 10
+        assert summary.status["not_sampled"] == 20
+        assert summary.sample is not None
+        assert summary.sample.rows == 30
 
 
 def test_few_rows_for_an_alert_are_warned_of(
