@@ -1,49 +1,33 @@
-"""Rules on a mean: `max_drop`, its drop tonight or since its incident began; `min`, its limit."""
+"""The `max_drop` of a rule: the drop of a mean tonight, or since its incident began."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from ragmetrics.config import Rule, drop_name, least_name
-from ragmetrics.records import (
-    ComparedMeans,
-    Finding,
-    Level,
-    Segment,
-    Summary,
-    compared_words,
-    mix_text,
-    movement_text,
-)
+from ragmetrics.config import Rule, drop_name
+from ragmetrics.records import ComparedMeans, Finding, Segment, Summary
 from ragmetrics.rules.context import Baseline, NightContext, NoBaseline, find_baseline, was_firing
+from ragmetrics.rules.corrections import Corrected, NightSides
 from ragmetrics.rules.dependent_tests import rule_links
-from ragmetrics.rules.judge_drift import mean_without_drift, without_judge_drift
-from ragmetrics.rules.judge_movement import find_movement
-from ragmetrics.rules.question_mix import RowSelection, drop_between
+from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.rule_check import (
     Limit,
     RuleCheck,
     alert_key,
     no_data,
-    of_segment,
     start_finding,
     too_few,
 )
-from ragmetrics.rules.stale_labels import mean_without_stale_labels, without_stale_labels
-from ragmetrics.stats import Drop, QuestionValues
-from ragmetrics.text import drop_text
-
-_SHOWN_UNMATCHED = 0.05
-"""From this share on, the message shows the share of questions without similar earlier ones."""
+from ragmetrics.stats import QuestionValues
 
 
 def check_drop(
     rule: Rule, limit: float, segment: Segment | None, night: NightContext, now: Summary | None
 ) -> RuleCheck:
-    """Measure tonight's drop from the rule's baseline; `multiple_testing.decide` decides on it.
+    """Measure tonight's drop from the rule's baseline; `rule_check.decide` decides on it.
 
     A firing alert without anything to compare with is unjudged: it must not look resolved.
     """
@@ -79,19 +63,29 @@ def check_drop(
 def measure_drop(
     rule: Rule, finding: Finding, night: NightContext, baseline: Baseline, line: float
 ) -> RuleCheck | None:
-    """The drop from a baseline to tonight, without what judge drift and stale labels explain; None
-    where there are less than two questions to compare.
+    """The drop from a baseline with the whole list of corrections: of tonight, or of all nights of
+    the incident together where that has the smaller p. None where there are less than two questions
+    to compare.
     """
-    segment = finding.segment
-    measured = _measure(rule, segment, night, baseline, line)
-    if measured is None:
+    rows, tonight = RowSelection(rule.metric, finding.segment), [night.manifest]
+    sides = NightSides(night, rows, replace(baseline, spell=()), tonight, rule.min_rows)
+    if (alone := sides.corrected()) is None:
         return None
-    beyond = measured.alone > line
-    moves = _movement(night, rule.metric) if beyond else ""
-    found = finding.model_copy(update=_describe(measured, finding.limit or 0.0, moves))
-    case = RuleCheck(rule, found, measured.drop, beyond=beyond, baseline=measured.baseline)
-    case = without_judge_drift(case, night, measured.alone, line)
-    return without_stale_labels(case, night, segment, line)
+    drop, used = alone, sides.baseline
+    if baseline.spell and alone.measured.drop > line:
+        nights = [*baseline.spell, *tonight]
+        pooled = replace(sides, baseline=baseline, now=nights).corrected()
+        best = alone.measured.p_value
+        if pooled and pooled.measured.drop > line and pooled.measured.p_value < best:
+            drop, used = pooled, baseline
+    return RuleCheck(
+        rule,
+        finding.model_copy(update=_numbers(drop, _mean(sides.before), baseline)),
+        drop.left,
+        beyond=alone.left is not None and alone.left.drop > line,
+        baseline=used,
+        corrected=drop,
+    )
 
 
 def with_links(case: RuleCheck) -> RuleCheck:
@@ -105,63 +99,14 @@ def with_links(case: RuleCheck) -> RuleCheck:
     return replace(case, links=rule_links(rule.for_, before, fixed=baseline.fixed))
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """The drop with the smaller p value: of tonight, or of all nights of the incident together."""
-
-    drop: Drop
-    alone: float
-    """Drop of tonight alone."""
-    before: float
-    """Mean of all rows of the baseline; `drop` has the mean of the compared questions."""
-    baseline: Baseline
-    """The baseline, without incident nights where the drop is that of tonight alone."""
-
-
-def _measure(
-    rule: Rule, segment: Segment | None, night: NightContext, baseline: Baseline, line: float
-) -> _Measured | None:
-    """None where there are less than two questions to compare."""
-    before = night.questions(rule.metric, segment, baseline.nights, baseline.build)
-    tonight: QuestionValues = night.scores[rule.metric].by_question(segment)
-    which = RowSelection(rule.metric, segment)
-    alone = drop_between(night, which, baseline, before, [tonight])
-    if alone is None:
-        return None
-    drop, spell = alone, list(baseline.spell)
-    if spell and alone.drop > line:
-        everything = [*night.questions(rule.metric, segment, spell), tonight]
-        pooled = drop_between(night, which, baseline, before, everything)
-        if pooled and pooled.drop > line and pooled.p_value < alone.p_value:
-            drop = pooled
-    used = replace(baseline, spell=spell if drop is not alone else ())
-    return _Measured(drop, alone.drop, _mean(before), used)
-
-
-def _movement(night: NightContext, metric: str) -> str:
-    """The judge's movement from night to night in words, where it is known and not 0."""
-    found = find_movement(night, metric)
-    return movement_text(found) if found and found.sd is not None else ""
-
-
-def _describe(measured: _Measured, limit: float, moves: str) -> dict[str, Any]:
-    """The drop in numbers and in words, as fields of the finding. `decide` completes the words.
-
-    Both means in the words are over the questions that the drop is measured on.
-    """
-    drop, baseline = measured.drop, measured.baseline
-    means = ComparedMeans(
-        before=drop.before, now=drop.now, questions=drop.questions, paired=drop.paired
-    )
-    over = f" in {len(baseline.spell) + 1} nights" if baseline.spell else ""
-    change = drop_text(drop.drop, drop.low, drop.high)
+def _numbers(corrected: Corrected, before: float, baseline: Baseline) -> dict[str, Any]:
+    """The measured drop as fields of the finding; `before` is the mean of all rows before."""
+    drop = corrected.measured
     return {
-        "message": (
-            f"from {compared_words(means, ' to ')}{over} ({baseline.label}{baseline.note}); "
-            f"{_mix(drop)}{change}, limit {limit:.3g}{moves and '; '}{moves}"
+        "means": ComparedMeans(
+            before=drop.before, now=drop.now, questions=drop.questions, paired=drop.paired
         ),
-        "means": means,
-        "baseline": measured.before,
+        "baseline": before,
         "baseline_label": baseline.label,
         "drop": drop.drop,
         "drop_low": drop.low,
@@ -171,17 +116,8 @@ def _describe(measured: _Measured, limit: float, moves: str) -> dict[str, Any]:
         "for_nights": None,
         "mix": drop.mix,
         "mix_tags": list(drop.mix_tags),
+        "explained": corrected.explained,
     }
-
-
-def _mix(drop: Drop) -> str:
-    """The part of the drop that is the mix, as the beginning of a sentence; empty where it is 0."""
-    parts = [mix_text(drop.before - drop.now, drop.mix, drop.mix_tags)]
-    if parts[0] and drop.alone >= _SHOWN_UNMATCHED:
-        parts.append(
-            f"{drop.alone:.0%} of the questions have tags that are new or were rare before"
-        )
-    return "; ".join([*parts, "like for like "]) if parts[0] else ""
 
 
 def _mean(nights: Sequence[QuestionValues]) -> float:
@@ -228,37 +164,3 @@ def _versus(versus: str) -> str:
         "pinned": f"run {which}",
         "serving": "the serving index build",
     }[kind]
-
-
-def check_min(
-    rule: Rule, limit: float, segment: Segment | None, night: NightContext, now: Summary | None
-) -> RuleCheck:
-    """Breach where the mean and its whole interval are below the limit, suspect where only the mean
-    is.
-
-    A firing alert stays suspect until the mean is back at `clear`.
-    """
-    named = Limit(limit, least_name(limit), f"below {limit:g}")
-    finding = start_finding(rule, named, segment, night, now)
-    if (short := too_few(rule, finding, night, now)) or now is None or now.mean is None:
-        return short or RuleCheck(rule, finding)
-    firing, explained, drift = was_firing(night.earlier, finding.key), None, ""
-    level = _level(rule, limit, now, firing)
-    if level != "ok" and (lifted := mean_without_drift(now, night)):
-        level, explained = _level(rule, limit, lifted.without, firing), lifted.explained
-        drift = f"; {lifted.text}"
-    if level != "ok" and (live := mean_without_stale_labels(rule, now, night)):
-        left, drift = live
-        level = _level(rule, limit, left, firing) if left else "ok"
-        explained = (left.mean or 0.0) - now.mean if left else None
-    interval = "" if now.low is None or now.high is None else f" [{now.low:.3f}, {now.high:.3f}]"
-    text = f"{finding.metric}{of_segment(segment)} is {now.mean:.3f}{interval}, limit {limit:g}"
-    result = {"level": level, "message": text + drift, "mde": now.mde, "explained": explained}
-    return RuleCheck(rule, finding.model_copy(update=result))
-
-
-def _level(rule: Rule, limit: float, now: Summary, firing: bool) -> Level:
-    mean = now.mean or 0.0
-    if mean < limit:
-        return "breach" if now.significantly_worse_than(limit) else "suspect"
-    return "suspect" if firing and rule.clear is not None and mean < rule.clear else "ok"

@@ -1,4 +1,4 @@
-"""The mix effect: the part of a drop between nights that is due to another mix of tags.
+"""The mix effect: the part of a drop that is due to another mix of tags.
 
 Tonight's questions may have another mix than those of earlier nights: a Saturday has other users
 than a Monday. So the earlier rows are weighted to tonight's mix, by the tags that explain their
@@ -9,37 +9,27 @@ the four weeks before are then part of the baseline.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from ragmetrics.people import carried_movement
 from ragmetrics.records import WEEKDAY, Manifest, Segment
 from ragmetrics.rules.coded_rows import MOST_VALUES, CodedRows, joined
 from ragmetrics.rules.context import Baseline, NightContext
-from ragmetrics.rules.golden_dates import one_sided_questions, without_questions
-from ragmetrics.rules.judge_movement import find_movement, level_between
-from ragmetrics.rules.level_series import spread_of_nights
 from ragmetrics.rules.weekly_cycle import SAME_DAYS, WEEK, goes_by_weekday
 from ragmetrics.stats import (
     Codes,
     Drop,
-    LevelError,
     Numbers,
-    QuestionValues,
     Strata,
     StratifiedRows,
     choose_strata,
-    compare_nights,
     hardest_mix,
     like_for_like,
-    likely_movement,
     residuals,
     same_level_chance,
-    with_movement,
 )
 from ragmetrics.storage import trailing_nights
 
@@ -47,48 +37,6 @@ _DIFFER = 0.1
 """Significance level for differences between nights that tags do not explain."""
 _LEAST = 0.01
 """A smaller mix effect is not compared with the mixes of the week before."""
-
-
-def without_mix(
-    plain: Drop | None,
-    night: NightContext,
-    which: RowSelection,
-    baseline: Baseline,
-    now: Sequence[Manifest],
-) -> Drop | None:
-    """The drop of a metric from a baseline to some nights, like compared with like.
-
-    `plain` is the drop without regard to tags. It is unchanged where it is paired (each question is
-    compared with itself), where `alerts: mix_tags` is empty, and where neither a tag nor the day of
-    the week explains the earlier scores.
-    """
-    if plain is None or plain.paired or night.mix_tags == ():
-        return plain
-    sides = _Sides(night, which, baseline.nights, now, baseline.build)
-    strata = sides.strata()
-    if goes_by_weekday(baseline.past, which.metric, night.manifest.date) and sides.differ(strata):
-        days = {one.date.weekday() for one in now}
-        past = trailing_nights(baseline.past, night.manifest.date, SAME_DAYS)
-        same = [one for one in past if one.date.weekday() in days]
-        sides = sides.with_before([one for one in same if one not in baseline.nights])
-        strata = sides.strata(WEEKDAY)
-    if not strata.tags:
-        return plain
-    found = like_for_like(plain, *sides.split(strata))
-    week = baseline.usual[-WEEK:]
-    if (found.mix or 0.0) > _LEAST and _covers(week, night):
-        beside = sides.with_beside([one for one in week if one not in sides.before])
-        strata = beside.strata(*strata.tags, choose=False)
-        before, tonight = beside.split(strata)
-        most = hardest_mix(before, beside.nights(strata, week))
-        found = like_for_like(plain, before, tonight, most=most)
-    return replace(found, mix_tags=strata.tags)
-
-
-def _covers(week: Sequence[Manifest], night: NightContext) -> bool:
-    """Whether some nights show the usual mixes: seven nights, one of them on tonight's weekday."""
-    day = night.manifest.date.weekday()
-    return len(week) == WEEK and any(one.date.weekday() == day for one in week)
 
 
 @dataclass(frozen=True)
@@ -104,92 +52,68 @@ class RowSelection:
 
 
 @dataclass(frozen=True)
-class _Sides:
-    """The rows of the earlier nights, of the nights compared with them, and of other nights."""
+class MixedRows:
+    """The rows of two sides and of others beside them, night by night, with their tags."""
 
-    night: NightContext
-    which: RowSelection
-    before: Sequence[Manifest]
-    now: Sequence[Manifest]
-    build: str | None
-    beside: Sequence[Manifest] = ()
-
-    def with_before(self, more: Sequence[Manifest]) -> _Sides:
-        """These sides with more earlier nights."""
-        return replace(self, before=[*more, *self.before])
-
-    def with_beside(self, more: Sequence[Manifest]) -> _Sides:
-        """These sides with nights that belong to neither side."""
-        return replace(self, beside=more)
+    before: Sequence[CodedRows]
+    now: Sequence[CodedRows]
+    beside: Sequence[CodedRows] = ()
+    days: Sequence[int] = ()
+    """The day of the week of each of these nights."""
+    named: Sequence[str] | None = None
+    """The tags to standardise by; None: those that explain the scores."""
+    ignored: str | None = None
+    """A tag that all rows share."""
+    sign: int = 1
 
     @cached_property
-    def _coded(self) -> list[CodedRows]:
-        """The compared rows, night by night."""
-        night, which, coder = self.night, self.which, self.night.coder
-        wanted = {*(night.mix_tags or ()), *([which.segment.tag] if which.segment else [])}
-        found = []
-        for one in (*self.before, *self.now, *self.beside):
-            build = None if one in self.now else self.build
-            place = f"{one.date}/{one.run}/{build}"
-            rows = coder.code(place, night.rows(which.metric, one, build), wanted)
-            rows = rows.of_segment(which.segment)
-            if which.without:
-                rows = rows.only(~np.isin(rows.questions, coder.numbers(which.without)))
-            found.append(rows)
-        return found
+    def _all(self) -> Sequence[CodedRows]:
+        return (*self.before, *self.now, *self.beside)
 
     @cached_property
     def _ends(self) -> list[int]:
         """The end of each night's rows, after a leading 0."""
-        return [0, *np.cumsum([len(one.values) for one in self._coded]).tolist()]
+        return [0, *np.cumsum([len(rows.values) for rows in self._all]).tolist()]
 
     @cached_property
     def _tags(self) -> dict[str, Codes]:
         """The value of each row of each tag that may be standardised by, as a number."""
-        named, own = self.night.mix_tags, self.which.segment
-        known = sorted({tag for one in self._coded for tag in one.tags})
-        end, found = self._ends[len(self.before)], {}
-        for tag in known if named is None else [one for one in named if one in known]:
-            if own is not None and tag == own.tag:
-                continue
-            codes, _ = joined(self._coded, tag)
-            if named is not None or 1 < len(np.unique(codes[:end])) <= MOST_VALUES:
-                found[tag] = codes
-        return found
-
-    @cached_property
-    def _days(self) -> Codes:
-        """The day of the week of each row's night."""
-        nights = (*self.before, *self.now, *self.beside)
-        days = [one.date.weekday() for one in nights]
-        return np.repeat(days, np.diff(self._ends)).astype(np.intp)
+        known = sorted({tag for rows in self._all for tag in rows.tags} - {self.ignored})
+        end, tags = self._ends[len(self.before)], {}
+        for tag in known if self.named is None else [tag for tag in self.named if tag in known]:
+            codes, _ = joined(self._all, tag)
+            if self.named is not None or 1 < len(np.unique(codes[:end])) <= MOST_VALUES:
+                tags[tag] = codes
+        return tags
 
     @cached_property
     def _columns(self) -> tuple[Codes, Numbers]:
         """The question of each row, as a number, and its value."""
-        questions = np.concatenate([one.questions for one in self._coded])
-        return questions, self.which.sign * np.concatenate([one.values for one in self._coded])
+        questions = np.concatenate([rows.questions for rows in self._all])
+        return questions, self.sign * np.concatenate([rows.values for rows in self._all])
 
     def _rows(self, start: int, end: int, strata: Strata | None = None) -> StratifiedRows:
-        own = slice(start, end)
+        part = slice(start, end)
         questions, values = self._columns
         return StratifiedRows(
-            np.unique(questions[own], return_inverse=True)[1].astype(np.intp),
-            values[own],
-            [level[own] for level in strata.levels] if strata else (),
+            np.unique(questions[part], return_inverse=True)[1].astype(np.intp),
+            values[part],
+            [level[part] for level in strata.levels] if strata else (),
         )
 
     def strata(self, *first: str, choose: bool = True) -> Strata:
-        """The tags to standardise by: those of the settings, or the best ones."""
-        end = self._ends[len(self.before)]
-        tags = {**self._tags, **({WEEKDAY: self._days} if WEEKDAY in first else {})}
-        named = [one for one in self.night.mix_tags or () if one in tags and one not in first]
+        """The tags to standardise by: the named ones, or those that explain the earlier scores."""
+        end, tags = self._ends[len(self.before)], self._tags
+        if WEEKDAY in first:
+            days = np.repeat(self.days, np.diff(self._ends)).astype(np.intp)
+            tags = {**tags, WEEKDAY: days}
+        named = [tag for tag in self.named or () if tag in tags and tag not in first]
         return choose_strata(
             self._rows(0, end),
             tags,
             slice(0, end),
             first=[*first, *named],
-            choose=choose and self.night.mix_tags is None,
+            choose=choose and self.named is None,
         )
 
     def split(self, strata: Strata) -> tuple[StratifiedRows, StratifiedRows]:
@@ -197,11 +121,10 @@ class _Sides:
         end, last = (self._ends[n] for n in (len(self.before), len(self.before) + len(self.now)))
         return self._rows(0, end, strata), self._rows(end, last, strata)
 
-    def nights(self, strata: Strata, wanted: Sequence[Manifest]) -> list[StratifiedRows]:
+    def nights(self, strata: Strata, places: Sequence[int]) -> list[StratifiedRows]:
         """The rows of each of some nights, without nights that have no rows."""
-        nights = [*self.before, *self.now, *self.beside]
-        ends = [(self._ends[n], self._ends[n + 1]) for n in (nights.index(one) for one in wanted)]
-        return [self._rows(*own, strata) for own in ends if own[1] > own[0]]
+        parts = [(self._ends[place], self._ends[place + 1]) for place in places]
+        return [self._rows(*part, strata) for part in parts if part[1] > part[0]]
 
     def differ(self, strata: Strata) -> bool:
         """Whether the earlier nights differ by more than these tags explain."""
@@ -209,64 +132,92 @@ class _Sides:
             return True
         rows, _ = self.split(strata)
         left = residuals(rows, strata.levels[-1][: len(rows.values)])
-        nights = [
-            left[start:end]
-            for start, end in zip(self._ends, self._ends[1 : len(self.before) + 1], strict=False)
-        ]
-        return same_level_chance(nights) < _DIFFER
+        return same_level_chance(np.split(left, self._ends[1 : len(self.before)])) < _DIFFER
 
 
-def drop_between(
+def like_by_tags(plain: Drop, rows: MixedRows, strata: Strata | None = None) -> Drop:
+    """The drop without the mix effect, by the tags that explain the earlier scores. A paired drop
+    stays as it is: each question is compared with itself. So does one that no tag explains.
+    """
+    if plain.paired:
+        return plain
+    strata = strata or rows.strata()
+    if not strata.tags:
+        return plain
+    return replace(like_for_like(plain, *rows.split(strata)), mix_tags=strata.tags)
+
+
+def without_mix(
+    plain: Drop,
     night: NightContext,
     which: RowSelection,
     baseline: Baseline,
-    before: Sequence[QuestionValues],
-    now: Sequence[QuestionValues],
-) -> Drop | None:
-    """The drop from the baseline to tonight, or to the last nights of the incident with tonight.
+    now: Sequence[Manifest],
+) -> Drop:
+    """The drop of a metric from a baseline to some nights, like compared with like.
 
-    `before` and `now` are the scores of those nights. The drop is paired by question where enough
-    questions recur, else adjusted to the same mix of tags. Its error includes the judge's movement
-    from night to night. None where there are less than two questions to compare.
+    `plain` is the drop without regard to tags. It is unchanged where it is paired, where `alerts:
+    mix_tags` is empty, and where neither a tag nor the day of the week explains the earlier scores.
     """
-    nights = [*baseline.spell, night.manifest][-len(now) :]
-    if one_sided := one_sided_questions(night, baseline.nights, nights):
-        which = replace(which, without={*which.without, *one_sided})
-        before, now = ([without_questions(one, one_sided) for one in own] for own in (before, now))
-    drop = without_mix(compare_nights(before, now), night, which, baseline, nights)
-    if drop is None:
-        return None
-    return with_movement(
-        drop, level_error_between(drop, night, which.metric, baseline.nights, nights)
-    )
+    if plain.paired or night.mix_tags == ():
+        return plain
+    before = list(baseline.nights)
+    rows = _rows_of(night, which, before, now, baseline.build)
+    strata = rows.strata()
+    if goes_by_weekday(baseline.past, which.metric, night.manifest.date) and rows.differ(strata):
+        days = {one.date.weekday() for one in now}
+        past = trailing_nights(baseline.past, night.manifest.date, SAME_DAYS)
+        same = [one for one in past if one.date.weekday() in days]
+        before = [*(one for one in same if one not in before), *before]
+        rows = _rows_of(night, which, before, now, baseline.build)
+        strata = rows.strata(WEEKDAY)
+    drop = like_by_tags(plain, rows, strata)
+    week = baseline.usual[-WEEK:]
+    if (drop.mix or 0.0) <= _LEAST or not _covers(week, night):
+        return drop
+    beside = [one for one in week if one not in before]
+    rows = _rows_of(night, which, before, now, baseline.build, beside)
+    strata = rows.strata(*strata.tags, choose=False)
+    earlier, tonight = rows.split(strata)
+    nights = [*before, *now, *beside]
+    most = hardest_mix(earlier, rows.nights(strata, [nights.index(one) for one in week]))
+    drop = like_for_like(plain, earlier, tonight, most=most)
+    return replace(drop, mix_tags=strata.tags)
 
 
-def level_error_between(
-    drop: Drop,
+def _covers(week: Sequence[Manifest], night: NightContext) -> bool:
+    """Whether some nights show the usual mixes: seven nights, one of them on tonight's weekday."""
+    day = night.manifest.date.weekday()
+    return len(week) == WEEK and any(one.date.weekday() == day for one in week)
+
+
+def _rows_of(
     night: NightContext,
-    metric: str,
+    which: RowSelection,
     before: Sequence[Manifest],
     now: Sequence[Manifest],
-) -> LevelError | None:
-    """The error that movement of the level adds to a drop: the judge's, or that of the nights where
-    it is larger.
+    build: str | None,
+    beside: Sequence[Manifest] = (),
+) -> MixedRows:
+    """The compared rows of some nights: of an index build, except on the nights `now`."""
+    segment, coder = which.segment, night.coder
+    wanted = {*(night.mix_tags or ()), *([segment.tag] if segment else [])}
 
-    What is likely of the nights without being seen counts by the verdicts that are new. Where
-    questions recur, they show how far the judge moves; until they have, what is usual counts, since
-    levels of the same questions vary by less than their errors say.
-    """
-    judge = level_between(night, metric, before, now)
-    if metric not in night.spreads:
-        night.spreads[metric] = spread_of_nights(night, metric)
-    spread, moves = night.spreads[metric], find_movement(night, metric)
-    if spread is None:
-        return judge
-    share = math.sqrt(1 / len(before) + 1 / len(now))
-    if not spread.is_seen:
-        share = carried_movement(metric, before, now)
-        if not share or (drop.paired and moves and moves.sd is not None):
-            return judge
-        if drop.paired:
-            spread = likely_movement([], drop.error / share, 0.0, max(1.0, abs(drop.before)))
-    nights = replace(spread, error=spread.error * share)
-    return nights if judge is None or nights.error > judge.error else judge
+    def coded(one: Manifest) -> CodedRows:
+        of_build = None if one in now else build
+        place = f"{one.date}/{one.run}/{of_build}"
+        rows = coder.code(place, night.rows(which.metric, one, of_build), wanted)
+        rows = rows.of_segment(segment)
+        if not which.without:
+            return rows
+        return rows.only(~np.isin(rows.questions, coder.numbers(which.without)))
+
+    return MixedRows(
+        before=list(map(coded, before)),
+        now=list(map(coded, now)),
+        beside=list(map(coded, beside)),
+        days=[one.date.weekday() for one in (*before, *now, *beside)],
+        named=night.mix_tags,
+        ignored=segment.tag if segment else None,
+        sign=which.sign,
+    )

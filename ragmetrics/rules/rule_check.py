@@ -16,7 +16,9 @@ from ragmetrics.config import Rule
 from ragmetrics.metrics import bundled_metrics
 from ragmetrics.records import Finding, Level, Segment, Status, Summary
 from ragmetrics.rules.context import Baseline, NightContext, was_firing
+from ragmetrics.rules.corrections import Corrected
 from ragmetrics.rules.dependent_tests import chance_of_any
+from ragmetrics.rules.finding_words import drop_words
 from ragmetrics.stats import Drop, adjust_p_values
 from ragmetrics.storage import trailing_nights
 from ragmetrics.text import clean
@@ -32,7 +34,9 @@ class RuleCheck:
     rule: Rule
     finding: Finding
     drop: Drop | None = None
-    """Tonight's drop, or that of all nights of the incident together: the one with smaller p."""
+    """Tonight's drop, or that of all nights of the incident together: the one with smaller p. It
+    is what judge drift and stale labels do not explain.
+    """
     comparisons: int = 1
     """Number of comparisons that can make the rule fire; this drop is one of them."""
     links: tuple[float, ...] | None = None
@@ -44,6 +48,8 @@ class RuleCheck:
     """The baseline of the drop."""
     chance: float | None = None
     """p' of a `min`, where it is tested."""
+    corrected: Corrected | None = None
+    """The drop with its corrections."""
     unjudged: bool = False
     """A firing alert without anything to compare with: only an escalation gives a finding."""
 
@@ -143,12 +149,16 @@ def decide(cases: Sequence[RuleCheck], false_alarms: float) -> list[Finding]:
     number (Bonferroni). A check that is not beyond its line cannot fire, so its p' is 1: otherwise
     small drops of many rules would let false alarms of others pass. Where false alarms have a
     budget in time, p' is the chance that any of the comparisons has a p so small, by their
-    correlations (`stats.chance_of_any`), and a `min` is tested too (`min_test`).
+    correlations (`stats.chance_of_any`), and a `min` is tested too (`min_rules`).
     """
     tested = [_chance(case) for case in cases]
     adjusted, family = adjust_p_values(tested), sum(one is not None for one in tested)
     return [
-        _in_words(_tested(case, q, false_alarms, family)) if q is not None else case.finding
+        _worded(case, case.finding)
+        if q is None
+        else _decided(case, case.drop, q, false_alarms, family)
+        if case.drop
+        else _tested_min(case.finding, q, false_alarms)
         for case, q in zip(cases, adjusted, strict=True)
     ]
 
@@ -158,31 +168,21 @@ def _chance(case: RuleCheck) -> float | None:
     return chance_of(case, case.drop) if case.drop else case.chance
 
 
-def _tested(case: RuleCheck, q: float, false_alarms: float, family: int) -> Finding:
-    if case.drop:
-        return _decided(case, case.drop, q, false_alarms, family)
+def _tested_min(finding: Finding, q: float, false_alarms: float) -> Finding:
     update: dict[str, Any] = {"p_value": q, "for_nights": None}
-    if case.finding.level != "ok":
-        update["level"] = "breach" if q < false_alarms else "suspect"
-    return case.finding.model_copy(update=update)
-
-
-def _in_words(finding: Finding) -> Finding:
-    """The finding with its message as a full sentence.
-
-    Both compared means are over the same questions. The mean of all rows, or of the segment's rows,
-    is named as such.
-    """
-    if finding.means is None or finding.mean is None:
-        return finding
-    what = f"{finding.metric}{of_segment(finding.segment)}"
-    mean = f"mean of {'its' if finding.segment else 'all'} rows {finding.mean:z.3f}"
     if finding.level != "ok":
-        text = f"{what} fell {finding.message}; {mean}"
-    else:
-        within = (finding.drop or 0.0) <= (finding.limit or 0.0)
-        state = "within its limit" if within else "no alarm"
-        text = f"{what}: {mean}, {state}; {finding.message}"
+        update["level"] = "breach" if q < false_alarms else "suspect"
+    return finding.model_copy(update=update)
+
+
+def _worded(case: RuleCheck, finding: Finding, remark: str = "") -> Finding:
+    """The finding with its sentence; one without a drop has it already."""
+    if case.corrected is None or case.baseline is None:
+        return finding
+    over = f" in {len(case.baseline.spell) + 1} nights" if case.baseline.spell else ""
+    since = f"{over} ({case.baseline.label}{case.baseline.note})"
+    what = f"{finding.metric}{of_segment(finding.segment)}"
+    text = drop_words(what, finding, case.corrected, since, beyond=case.beyond, remark=remark)
     return finding.model_copy(update={"message": text})
 
 
@@ -214,16 +214,16 @@ def _decided(
     """
     limit, significant = case.finding.limit or 0.0, p_value < false_alarms
     level: Level = "ok"
-    message = case.finding.message
+    remark = ""
     if case.beyond and significant:
         level = "breach" if drop.drop > limit else "suspect"
         if drop.low <= 0:
             # The interval is for questions like these; p may be for exactly these questions.
-            message += f"; significant by each question's own nights (p {p_value:.4f})"
+            remark = f"significant by each question's own nights (p {p_value:.4f})"
     elif case.beyond and not case.was_firing:
         level = "suspect"
     elif case.beyond:
-        message += "; the nights since do not confirm the alarm"
+        remark = "the nights since do not confirm the alarm"
     each = false_alarms / (family * case.comparisons)
     if case.links is not None:
         each *= case.comparisons * each / _counted(case, each)
@@ -235,6 +235,5 @@ def _decided(
         "p_value": p_value,
         "mde": mde,
         "sees": mde < falls or (limit < falls < math.inf and drop.p_of_all < each),
-        "message": message,
     }
-    return case.finding.model_copy(update=update)
+    return _worded(case, case.finding.model_copy(update=update), remark)

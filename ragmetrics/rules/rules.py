@@ -12,10 +12,10 @@ from ragmetrics.config import AlertSettings, Rule, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.records import TOPIC, Finding, Manifest, Segment, Summary
 from ragmetrics.rules.context import NightContext
-from ragmetrics.rules.drop_rules import check_drop, check_min, with_links
+from ragmetrics.rules.drop_rules import check_drop, with_links
 from ragmetrics.rules.escalation import escalate
 from ragmetrics.rules.level_series import spread_of_nights
-from ragmetrics.rules.min_test import with_min_chance
+from ragmetrics.rules.min_rules import check_min, with_min_chance
 from ragmetrics.rules.night_check import (
     RULES_ORDER,
     check_limits,

@@ -7,7 +7,7 @@ fell, or on which an alert on it fired. They are never part of what it is compar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from statistics import fmean
@@ -15,21 +15,16 @@ from statistics import fmean
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.records import ComparedMeans, Finding, Manifest, Summary, UnwatchedDrop
 from ragmetrics.rules.context import Baseline, NightContext
-from ragmetrics.rules.golden_dates import one_sided_questions, without_questions
-from ragmetrics.rules.judge_drift import drop_without_drift
+from ragmetrics.rules.corrections import Corrected, NightSides
 from ragmetrics.rules.night_check import suppresses_rules
-from ragmetrics.rules.question_mix import RowSelection, level_error_between, without_mix
+from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.rule_check import can_fall
 from ragmetrics.rules.rules import DEFAULT_RULES
-from ragmetrics.rules.stale_labels import stale_of
-from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import (
     ALPHA as CHANCE,
     CONFIDENCE,
     Drop,
     adjust_p_values,
-    compare,
-    with_movement,
 )
 from ragmetrics.storage import trailing_nights
 
@@ -106,8 +101,8 @@ def _measure(night: NightContext, now: Summary) -> _Fall | None:
     least = min(LEAST, MAX_SHARE * can_fall(now.metric, mean)) if now.higher_is_better else LEAST
     if not low and now.loss(mean) <= least:
         return None
-    drop = _drop(night, now, [one for one, _ in before])
-    if drop is None:
+    measured = _drop(night, now, [one for one, _ in before], 1)
+    if measured is None or (drop := measured.left) is None:
         return None
     fell = drop.drop > least and drop.p_value < _EXCLUDES_0
     lasts = bool(low) and not _is_back(night, now, low, drop, least)
@@ -163,25 +158,16 @@ def _usual_nights(night: NightContext, metric: str, begin: date) -> list[tuple[M
     return calm or usual
 
 
-def _drop(night: NightContext, now: Summary, before: Sequence[Manifest]) -> Drop | None:
-    """The drop from some nights to tonight; positive where tonight is worse."""
-    excluded = stale_of(now.metric, night) | one_sided_questions(night, before, [night.manifest])
-    then, tonight = (
-        without_questions(_questions(scores, now), excluded)
-        for scores in (
-            (night.rows(now.metric, one) for one in before),
-            [night.scores[now.metric]],
-        )
-    )
-    which = RowSelection(now.metric, without=excluded, sign=_sign(now))
+def _drop(
+    night: NightContext, now: Summary, before: Sequence[Manifest], sign: int
+) -> Corrected | None:
+    """The drop from some nights to tonight with the whole list of corrections, of scores that are
+    higher where they are better, or with sign -1 lower.
+    """
     past = [one for one in night.comparable(now.metric) if one.date <= before[-1].date]
+    which = RowSelection(now.metric, sign=sign if now.higher_is_better else -sign)
     week = Baseline(before, usual=before, past=past)
-    drop = without_mix(compare(then, tonight), night, which, week, [night.manifest])
-    if drop is None:
-        return None
-    level = level_error_between(drop, night, now.metric, before, [night.manifest])
-    drop = with_movement(drop, level)
-    return drop_without_drift(drop, night, now.metric, before)
+    return NightSides(night, which, week, [night.manifest], in_order=False).corrected()
 
 
 def _is_back(
@@ -193,8 +179,8 @@ def _is_back(
     if drop.drop > least / 2 and drop.p_value < CHANCE:
         return False
     nights = [one for one in low[-_NIGHTS:] if night.compares(one, now.metric)]
-    rows = (night.rows(now.metric, one) for one in nights)
-    rise = compare(_questions([night.scores[now.metric]], now), _questions(rows, now))
+    measured = _drop(night, now, nights, -1) if nights else None
+    rise = measured.left if measured else None
     return rise is not None and rise.drop > 0 and rise.p_value < CHANCE
 
 
@@ -225,16 +211,6 @@ def _told(fall: _Fall, *, watched: bool) -> UnwatchedDrop:
 
 def _sign(now: Summary) -> int:
     return 1 if now.higher_is_better else -1
-
-
-def _questions(nights: Iterable[MetricScores], now: Summary) -> dict[str, list[float]]:
-    """The values of each question, negated where lower is better."""
-    sign = _sign(now)
-    values: dict[str, list[float]] = {}
-    for scores in nights:
-        for question, own in scores.by_question().items():
-            values.setdefault(question, []).extend(sign * value for value in own)
-    return values
 
 
 __all__ = ["find_unwatched_drops"]

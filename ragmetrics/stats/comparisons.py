@@ -203,15 +203,18 @@ def of_one_range(means: tuple[Numbers, Numbers]) -> bool:
     return bool(-1 <= low <= high <= 0 or 0 <= low <= high <= 1)
 
 
-def compare_nights(before: Sequence[QuestionValues], now: Sequence[QuestionValues]) -> Drop | None:
+def compare_nights(
+    before: Sequence[QuestionValues], now: Sequence[QuestionValues], *, in_order: bool = True
+) -> Drop | None:
     """Drop of a mean from some nights to others.
 
-    If they share their questions, p is that of the permutation test over each question's nights.
+    If they share their questions, p is that of the permutation test over each question's nights,
+    or without `in_order` that of `compare`.
     For too many questions, or below its resolution, p is that of the t test. If questions have
     fewer rows now, p is the larger of both, because means of fewer rows vary more.
     """
     drop = compare(together(before), together(now))
-    if drop is None or not drop.paired:
+    if drop is None or not drop.paired or not in_order:
         return drop
     chance = chance_of_order(question_means(before), question_means(now))
     if chance is None or (chance <= LEAST and drop.p_value < chance):

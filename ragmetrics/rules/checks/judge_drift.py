@@ -13,7 +13,7 @@ from ragmetrics.metrics import label_targets
 from ragmetrics.people import FEWEST_QUESTIONS
 from ragmetrics.records import Drift, Figure, Finding, Level, Manifest, MetricDrift
 from ragmetrics.rules.context import NightContext
-from ragmetrics.rules.judge_drift import NIGHTS, SURE
+from ragmetrics.rules.corrections import DRIFT_NIGHTS, SURE
 from ragmetrics.rules.judge_movement import level_between
 from ragmetrics.rules.night_check import Sample, Tonight, check
 from ragmetrics.rules.unjudged import are_alike
@@ -147,7 +147,7 @@ def _of_level(tonight: Tonight, level: Level, text: str, **fields: Any) -> Findi
 
 def _unusual(night: NightContext, metric: str) -> Drop | None:
     """The drop of the level tonight, with the error of its movement from night to night."""
-    before, tonight = night.comparable(metric)[-NIGHTS:], [night.manifest]
+    before, tonight = night.comparable(metric)[-DRIFT_NIGHTS:], [night.manifest]
     move = night.fixed_sets.moved(metric, before, tonight) if night.fixed_sets else None
     return with_movement(move, level_between(night, metric, before, tonight)) if move else None
 

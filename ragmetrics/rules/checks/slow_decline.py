@@ -18,11 +18,12 @@ from scipy import special
 
 from ragmetrics.config import Rule, drop_name
 from ragmetrics.records import Finding, Level, Manifest
-from ragmetrics.rules.context import NightContext, nights_out, was_firing
+from ragmetrics.rules.context import Baseline, NightContext, nights_out, was_firing
+from ragmetrics.rules.corrections import NightSides, corrected, judge_drift
 from ragmetrics.rules.decline_test import find_decline
-from ragmetrics.rules.judge_drift import drop_between_without_drift
 from ragmetrics.rules.level_series import level_series
 from ragmetrics.rules.night_check import Limit, Sample, Tonight, check
+from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.rule_check import alert_key, can_fall
 from ragmetrics.stats import ALPHA, CONFIDENCE, Drop, detectable
 from ragmetrics.storage import trailing_nights
@@ -144,7 +145,8 @@ def _measure(night: NightContext, metric: str, series: Sequence[Manifest]) -> _F
     )
     start = night.manifest.date - timedelta(days=span)
     before = [one for one in known.nights if one.date <= start]
-    drop = drop_between_without_drift(drop, night, metric, before, [known.nights[-1]])
+    sides = NightSides(night, RowSelection(metric), Baseline(before), [known.nights[-1]])
+    drop = corrected(drop, sides, (judge_drift,)).left or drop
     return _Fall(drop, span, bool(found.is_ramp), [known.tag] if known.tag else [])
 
 

@@ -19,7 +19,7 @@ from ragmetrics.dashboard.trends import trends
 from ragmetrics.errors import InputError
 from ragmetrics.people import fixed_sets, judge_drift_set, load_calibrations
 from ragmetrics.records.manifest import Usage
-from ragmetrics.rules.judge_drift import subtract_drift
+from ragmetrics.rules.corrections import subtract_drift
 from ragmetrics.stats import Drop, compare
 from ragmetrics.storage import nights, open_store
 from tests.builders import judge_at

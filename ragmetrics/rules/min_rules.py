@@ -1,4 +1,6 @@
-"""The test of a `min` where false alarms have a budget in time: is the mean below the limit?
+"""The `min` of a rule: a limit below which the mean of tonight is too low.
+
+Where false alarms have a budget in time it is tested whether the mean is below the limit:
 
     z = sum_i (limit - m_i) / sqrt(sum_i e_i^2),   p' = P(any p <= min(p_tonight, p_incident))
 
@@ -18,14 +20,48 @@ from dataclasses import replace
 import numpy as np
 from scipy import special
 
-from ragmetrics.config import least_name
-from ragmetrics.records import Finding
-from ragmetrics.rules.context import NightContext, incident_start
+from ragmetrics.config import Rule, least_name
+from ragmetrics.records import Finding, Level, Segment, Summary
+from ragmetrics.rules.context import NightContext, incident_start, was_firing
+from ragmetrics.rules.corrections import MEAN_CORRECTIONS
 from ragmetrics.rules.dependent_tests import chance_of_any, rule_links
-from ragmetrics.rules.rule_check import RuleCheck
+from ragmetrics.rules.finding_words import mean_words
+from ragmetrics.rules.rule_check import Limit, RuleCheck, of_segment, start_finding, too_few
 from ragmetrics.stats import CONFIDENCE
 
 _ERRORS = float(special.ndtri(0.5 + CONFIDENCE / 2))
+
+
+def check_min(
+    rule: Rule, limit: float, segment: Segment | None, night: NightContext, now: Summary | None
+) -> RuleCheck:
+    """Breach where the mean and its whole interval are below the limit, suspect where only the mean
+    is. A firing alert stays suspect until the mean is back at `clear`.
+
+    A mean has no other side, so its corrections are judge drift and stale labels alone.
+    """
+    named = Limit(limit, least_name(limit), f"below {limit:g}")
+    finding = start_finding(rule, named, segment, night, now)
+    if (short := too_few(rule, finding, night, now)) or now is None or now.mean is None:
+        return short or RuleCheck(rule, finding)
+    firing, explained, notes = was_firing(night.earlier, finding.key), None, ""
+    level = _level(rule, limit, now, firing)
+    known = MEAN_CORRECTIONS if night.fixed_sets or night.stale else ()
+    for correct in known:
+        if level != "ok" and (left := correct(now, night, rule.min_rows)):
+            level = _level(rule, limit, left.summary, firing) if left.summary else "ok"
+            explained, notes = left.explained, f"{notes}; {mean_words(left)}"
+    interval = "" if now.low is None or now.high is None else f" [{now.low:.3f}, {now.high:.3f}]"
+    text = f"{finding.metric}{of_segment(segment)} is {now.mean:.3f}{interval}, limit {limit:g}"
+    result = {"level": level, "message": text + notes, "mde": now.mde, "explained": explained}
+    return RuleCheck(rule, finding.model_copy(update=result))
+
+
+def _level(rule: Rule, limit: float, now: Summary, firing: bool) -> Level:
+    mean = now.mean or 0.0
+    if mean < limit:
+        return "breach" if now.significantly_worse_than(limit) else "suspect"
+    return "suspect" if firing and rule.clear is not None and mean < rule.clear else "ok"
 
 
 def with_min_chance(case: RuleCheck, night: NightContext) -> RuleCheck:
@@ -62,6 +98,3 @@ def _p_value(findings: Sequence[Finding], limit: float, moved: float) -> float:
     if not squares:
         return 0.0 if below > 0 else 1.0
     return float(special.ndtr(-below / math.sqrt(squares)))
-
-
-__all__ = ["with_min_chance"]
