@@ -7,40 +7,27 @@ to another mix of tags is taken out and noted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 
 from ragmetrics.comparison.changed_questions import find_moved, find_one_sided
 from ragmetrics.comparison.sides import Aligned, ScoredSide, align_rows
-from ragmetrics.people import carried_movement, level_error, newest_movement
+from ragmetrics.people import carried_movement, newest_movement
 from ragmetrics.records import (
     Comparison,
     JudgeMovement,
+    Manifest,
     MetricChange,
     Segment,
     mix_text,
     movement_text,
 )
-from ragmetrics.stats import (
-    Codes,
-    Drop,
-    LevelError,
-    Numbers,
-    Strata,
-    StratifiedRows,
-    adjust_p_values,
-    choose_strata,
-    compare_aligned,
-    like_for_like,
-    with_movement,
-)
+from ragmetrics.rules import correct_drop
+from ragmetrics.stats import Drop, Numbers, adjust_p_values, compare_aligned
 
 LONE = 8
 """Questions of one side alone that are listed, per side."""
-MOST_VALUES = 20
-"""Most values of a chosen tag: one with more values names items, not kinds."""
 
 
 def make_comparison(
@@ -61,9 +48,8 @@ def make_comparison(
     """
     if movements is None:
         movements = {metric: newest_movement(metric, [*a.nights, *b.nights]) for metric in metrics}
-    levels = {one: level_error(movements.get(one), one, a.nights, b.nights) for one in metrics}
     aligned = [align_rows(a.scores[metric], b.scores[metric]) for metric in metrics]
-    whole, segments = measure_sides(aligned, tags, levels)
+    whole, segments = measure_sides(aligned, tags, a.nights, b.nights, movements)
     moved, moved_rows = find_moved(a, b, aligned, rows)
     lost, gained = find_one_sided(a, b, aligned, LONE if rows else 0)
     return Comparison(
@@ -117,17 +103,15 @@ def measure(
     a: Numbers,
     b: Numbers,
     *,
+    correct: Callable[[Drop], Drop],
     segment: Segment | None = None,
     higher_is_better: bool = True,
-    like: Callable[[Drop], Drop] | None = None,
-    level: LevelError | None = None,
 ) -> MetricChange:
     """The change of a metric from A to B, by `stats.compare_aligned`, as B minus A.
 
     `a` and `b` are the means of each question, NaN where a side has none. Where lower is better, p
     tests for a rise. With less than two questions to compare, the result has the means and the
-    reason. `like` compares like with like: the difference is then without the mix. `level` is the
-    error that the judge's movement between the sides adds.
+    reason. `correct` applies the corrections of the sides.
     """
     asked = int((~np.isnan(a)).sum()), int((~np.isnan(b)).sum())
     change = MetricChange(
@@ -139,11 +123,10 @@ def measure(
         questions_b=asked[1],
         higher_is_better=higher_is_better,
     )
-    drop = compare_aligned(a, b)
-    if drop is None:
+    plain = compare_aligned(a, b)
+    if plain is None:
         return change.model_copy(update={"reason": _too_few(*asked)})
-    drop = like(drop) if like else drop
-    drop = with_movement(drop, level)
+    drop = correct(plain)
     return change.model_copy(
         update={
             "mean_a": drop.before,
@@ -162,24 +145,31 @@ def measure(
 
 
 def measure_sides(
-    aligned: Sequence[Aligned], tags: Sequence[str], levels: Mapping[str, LevelError | None]
+    aligned: Sequence[Aligned],
+    tags: Sequence[str],
+    before: Sequence[Manifest] = (),
+    now: Sequence[Manifest] = (),
+    movements: Mapping[str, JudgeMovement | None] = MappingProxyType({}),
 ) -> tuple[list[MetricChange], list[MetricChange]]:
     """The changes over all rows, and the changes by segment. Their p values are adjusted together.
 
-    `levels` are the errors that the judge's movement adds, by metric.
+    `before` and `now` are the runs of both sides, `movements` the judge's movement by metric. A
+    segment is one mix, so only its movement is corrected for.
     """
 
     def change(
         one: Aligned, a: Numbers, b: Numbers, segment: Segment | None = None
     ) -> MetricChange:
+        scores = None if segment else one.scores
         return measure(
             one.metric,
             a,
             b,
+            correct=lambda drop: correct_drop(
+                drop, one.metric, before, now, movements.get(one.metric), scores
+            ),
             segment=segment,
             higher_is_better=one.higher_is_better,
-            like=None if segment else partial(without_mix, aligned=one),
-            level=levels.get(one.metric),
         )
 
     whole = [change(one, one.a, one.b) for one in aligned]
@@ -209,21 +199,6 @@ def _too_few(questions_a: int, questions_b: int) -> str:
     return "less than two questions to compare"
 
 
-def without_mix(plain: Drop, aligned: Aligned) -> Drop:
-    """The drop from A to B without the mix effect, by the tags that explain the scores of A.
-
-    A paired drop stays as it is. So does a drop where no tag explains the scores.
-    """
-    if plain.paired:
-        return plain
-    end = len(aligned.rows[0].values)
-    strata = choose_strata(_rows(aligned, 0), _tags(aligned), slice(0, end))
-    if not strata.tags:
-        return plain
-    sides = (_rows(aligned, side, strata) for side in (0, 1))
-    return replace(like_for_like(plain, *sides), mix_tags=strata.tags)
-
-
 def mix_notices(changes: Sequence[MetricChange]) -> list[str]:
     """One sentence per metric: the part of its change that is the mix."""
     found = []
@@ -232,29 +207,4 @@ def mix_notices(changes: Sequence[MetricChange]) -> list[str]:
             continue
         if text := mix_text(change.mean_a - change.mean_b, -change.mix, change.mix_tags):
             found.append(f"{change.metric}: {text}; B − A is like for like, without it")
-    return found
-
-
-def _rows(aligned: Aligned, side: int, strata: Strata | None = None) -> StratifiedRows:
-    rows = aligned.rows[side]
-    end = len(aligned.rows[0].values)
-    own = slice(end, None) if side else slice(0, end)
-    return StratifiedRows(
-        np.unique(rows.questions, return_inverse=True)[1].astype(np.intp),
-        rows.values,
-        [level[own] for level in strata.levels] if strata else (),
-    )
-
-
-def _tags(aligned: Aligned) -> Mapping[str, Codes]:
-    """The value of each row of both sides as a number, for the tags that both sides have."""
-    import pandas as pd
-
-    old, new = (side.table for side in aligned.rows)
-    found = {}
-    for column in map(str, old.columns):
-        if column.startswith("tag:") and column in new and 1 < old[column].nunique() <= MOST_VALUES:
-            values = pd.concat([old[column], new[column]], ignore_index=True)
-            codes = pd.factorize(values, use_na_sentinel=False)[0]
-            found[column.removeprefix("tag:")] = codes.astype(np.intp)
     return found

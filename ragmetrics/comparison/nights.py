@@ -16,8 +16,8 @@ import numpy as np
 from ragmetrics.comparison.comparison import make_comparison, measure
 from ragmetrics.comparison.sides import ScoredSide, scored_side
 from ragmetrics.errors import StoreError
-from ragmetrics.people import level_error
 from ragmetrics.records import BUILDS, ComparedMeans, Comparison, Manifest, MetricChange, Move
+from ragmetrics.rules import correct_drop
 from ragmetrics.scoring import MetricScores
 from ragmetrics.storage import Files, is_missing
 
@@ -82,8 +82,13 @@ def _move(before: Manifest, now: Manifest, metric: str, load: LoadScores) -> Mov
     then, tonight = (question_means(load(one, metric)) for one in (before, now))
     old, new = (np.asarray(one, dtype=np.float64) for one in (then.reindex(tonight.index), tonight))
     summary = now.summary(metric)
-    level = level_error(summary.movement if summary else None, metric, [before], [now])
-    found = measure(metric, old, new, level=level)
+    movement = summary.movement if summary else None
+    found = measure(
+        metric,
+        old,
+        new,
+        correct=lambda drop: correct_drop(drop, metric, [before], [now], movement),
+    )
     if not found.paired or found.difference is None or found.low is None or found.high is None:
         return None
     by, low, high = found.difference, found.low, found.high

@@ -192,6 +192,7 @@ class Aligned:
     questions: NDArray[Any]
     """The questions, in alphabetical order."""
     rows: tuple[Rows, Rows]
+    scores: tuple[MetricScores, MetricScores]
     a: Numbers
     """The mean of each question over its rows of A."""
     b: Numbers
@@ -236,4 +237,5 @@ def align_rows(a: MetricScores, b: MetricScores) -> Aligned:
         Rows(table, table["value"].to_numpy(dtype=np.float64), own, len(questions))
         for table, own in zip(tables, (numbers[:half], numbers[half:]), strict=True)
     )
-    return Aligned(b.metric, questions, (old, new), old.means(), new.means(), b.higher_is_better)
+    means = old.means(), new.means()
+    return Aligned(b.metric, questions, (old, new), (a, b), *means, b.higher_is_better)

@@ -17,6 +17,9 @@ from .silence_store import (
     with_silences as with_silences,
     is_in_force as is_in_force,
 )
+from .corrections import (
+    correct_drop as correct_drop,
+)
 from .incident_grouping import (
     Incident as Incident,
     incidents as incidents,

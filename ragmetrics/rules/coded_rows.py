@@ -6,7 +6,7 @@ Questions and values of tags are numbered once, with the same numbers in joined 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ class CodedRows:
         """Some of the rows."""
         tags = {name: CodedTag(one.codes[rows], one.names) for name, one in self.tags.items()}
         return CodedRows(self.questions[rows], self.values[rows], tags)
+
+    def with_tags(self, tags: Collection[str]) -> CodedRows:
+        """The rows with some of their tags."""
+        return replace(self, tags={tag: self.tags[tag] for tag in tags})
 
     def of_segment(self, segment: Segment | None) -> CodedRows:
         """The rows of one segment, or all."""

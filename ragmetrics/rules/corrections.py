@@ -27,13 +27,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from ragmetrics.people import carried_movement, fresh_share
+from ragmetrics.people import carried_movement, fresh_share, level_error
 from ragmetrics.records import JudgeMovement, Manifest, Summary
+from ragmetrics.rules.coded_rows import RowCoder
 from ragmetrics.rules.context import Baseline, NightContext
 from ragmetrics.rules.judge_movement import find_movement, level_between
 from ragmetrics.rules.level_series import spread_of_nights
-from ragmetrics.rules.question_mix import RowSelection, without_mix
-from ragmetrics.scoring import summarise
+from ragmetrics.rules.question_mix import MixedRows, RowSelection, like_by_tags, without_mix
+from ragmetrics.scoring import MetricScores, summarise
 from ragmetrics.stats import (
     Drop,
     LevelError,
@@ -287,6 +288,56 @@ class NightSides(Sides):
         others = replace(self, rows=replace(which, without=night.stale))
         left = others.corrected((mix, judge_movement))
         return StaleRows(stale, len(asked), left=left.left if left else None)
+
+
+@dataclass(frozen=True)
+class RunSides(Sides):
+    """The rows of some runs, and those of others."""
+
+    metric: str
+    before: Sequence[Manifest]
+    now: Sequence[Manifest]
+    moves: JudgeMovement | None = None
+    """The judge's movement from night to night."""
+    scores: tuple[MetricScores, MetricScores] | None = None
+    """The rows of both sides with their tags; None: pairs, which have one mix."""
+
+    @property
+    def movement(self) -> JudgeMovement | None:
+        """The judge's movement, where it is known."""
+        return self.moves
+
+    def like_for_like(self, drop: Drop) -> Drop:
+        """The drop for the later mix of the tags that both sides have."""
+        if self.scores is None or drop.paired:
+            return drop
+        coder = RowCoder()
+        old, new = (
+            coder.code(name, rows, ()) for name, rows in zip("ab", self.scores, strict=True)
+        )
+        both = old.tags.keys() & new.tags.keys()
+        return like_by_tags(drop, MixedRows([old.with_tags(both)], [new.with_tags(both)]))
+
+    def level(self, drop: Drop) -> LevelError | None:
+        """The error that the judge's movement adds."""
+        return level_error(self.moves, self.metric, self.before, self.now)
+
+
+def correct_drop(
+    drop: Drop,
+    metric: str,
+    before: Sequence[Manifest],
+    now: Sequence[Manifest],
+    movement: JudgeMovement | None = None,
+    scores: tuple[MetricScores, MetricScores] | None = None,
+) -> Drop:
+    """The drop of a metric between any two runs, by mix and judge movement.
+
+    Judge drift is left out, as other runs than a night's have no labelled set, and stale labels, as
+    only a night among nights shows which documents are gone.
+    """
+    sides = RunSides(metric, before, now, movement, scores)
+    return corrected(drop, sides, (mix, judge_movement)).measured
 
 
 def _selected(values: QuestionValues, which: RowSelection) -> QuestionValues:

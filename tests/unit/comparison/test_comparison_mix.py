@@ -213,7 +213,7 @@ def test_the_card_of_a_metric_says_what_is_mix() -> None:
 
 def test_a_comparison_says_what_is_mix() -> None:
     """The means are those there are, the difference is like for like, and a notice tells why."""
-    whole, _ = measure_sides([align_rows(traffic(1, 0.2), traffic(0, 0.6))], [], {})
+    whole, _ = measure_sides([align_rows(traffic(1, 0.2), traffic(0, 0.6))], [])
     (change,) = whole
     assert change.mean_a is not None
     assert change.mean_b is not None
