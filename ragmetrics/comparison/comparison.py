@@ -103,7 +103,7 @@ def measure(
     a: Numbers,
     b: Numbers,
     *,
-    correct: Callable[[Drop], Drop],
+    correct: Callable[[Drop], Drop] | None = None,
     segment: Segment | None = None,
     higher_is_better: bool = True,
 ) -> MetricChange:
@@ -126,7 +126,7 @@ def measure(
     plain = compare_aligned(a, b)
     if plain is None:
         return change.model_copy(update={"reason": _too_few(*asked)})
-    drop = correct(plain)
+    drop = correct(plain) if correct else plain
     return change.model_copy(
         update={
             "mean_a": drop.before,

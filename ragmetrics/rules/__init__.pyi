@@ -17,7 +17,7 @@ from .silence_store import (
     with_silences as with_silences,
     is_in_force as is_in_force,
 )
-from .corrections import (
+from .sides import (
     correct_drop as correct_drop,
 )
 from .incident_grouping import (

@@ -10,7 +10,7 @@ from typing import Any
 from ragmetrics.config import Rule, drop_name
 from ragmetrics.records import ComparedMeans, Finding, Segment, Summary
 from ragmetrics.rules.context import Baseline, NightContext, NoBaseline, find_baseline, was_firing
-from ragmetrics.rules.corrections import Corrected, NightSides
+from ragmetrics.rules.corrections import Corrected
 from ragmetrics.rules.dependent_tests import rule_links
 from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.rule_check import (
@@ -21,6 +21,7 @@ from ragmetrics.rules.rule_check import (
     start_finding,
     too_few,
 )
+from ragmetrics.rules.sides import NightSides
 from ragmetrics.stats import QuestionValues
 
 

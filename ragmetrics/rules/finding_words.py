@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragmetrics.records import Finding, compared_words, mix_text, movement_text
-from ragmetrics.rules.corrections import Corrected, CorrectedMean, JudgeFall, Note, StaleRows
+from ragmetrics.rules.corrections import Corrected, JudgeFall, Note, StaleRows
 from ragmetrics.stats import Drop
 from ragmetrics.text import drop_text
 
@@ -61,15 +61,13 @@ def _note(note: Note, *, beyond: bool) -> str:
     return _stale(note.stale) if note.stale else ""
 
 
-def mean_words(corrected: CorrectedMean) -> str:
-    """What a mean was corrected for."""
-    mean = corrected.summary.mean or 0.0 if corrected.summary else 0.0
-    if corrected.fall:
-        return f"{_fall(corrected.fall)}, and without it the mean is {mean:.3f}"
-    if corrected.stale is None:
+def mean_words(mean: float | None, fall: JudgeFall | None, stale: StaleRows | None) -> str:
+    """What a mean was corrected for; `mean` is without it, None where too few rows remain."""
+    if fall:
+        return f"{_fall(fall)}, and without it the mean is {mean or 0.0:.3f}"
+    if stale is None:
         return ""
-    rest = f", without them it is {mean:.3f}" if corrected.summary else ""
-    return f"{_stale(corrected.stale)}{rest}"
+    return f"{_stale(stale)}{'' if mean is None else f', without them it is {mean:.3f}'}"
 
 
 def _fall(fall: JudgeFall) -> str:

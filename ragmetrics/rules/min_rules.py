@@ -14,8 +14,8 @@ that somebody drew, and `for` nights below it fire.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -23,12 +23,16 @@ from scipy import special
 from ragmetrics.config import Rule, least_name
 from ragmetrics.records import Finding, Level, Segment, Summary
 from ragmetrics.rules.context import NightContext, incident_start, was_firing
-from ragmetrics.rules.corrections import MEAN_CORRECTIONS
+from ragmetrics.rules.corrections import StaleRows
 from ragmetrics.rules.dependent_tests import chance_of_any, rule_links
 from ragmetrics.rules.finding_words import mean_words
 from ragmetrics.rules.rule_check import Limit, RuleCheck, of_segment, start_finding, too_few
+from ragmetrics.rules.sides import ID_METRICS, judge_fall
+from ragmetrics.scoring import summarise
 from ragmetrics.stats import CONFIDENCE
 
+DRIFT_NIGHTS = 7
+"""Nights before tonight that the judges' level is compared with."""
 _ERRORS = float(special.ndtri(0.5 + CONFIDENCE / 2))
 
 
@@ -46,11 +50,11 @@ def check_min(
         return short or RuleCheck(rule, finding)
     firing, explained, notes = was_firing(night.earlier, finding.key), None, ""
     level = _level(rule, limit, now, firing)
-    known = MEAN_CORRECTIONS if night.fixed_sets or night.stale else ()
+    known = _CORRECTIONS if night.fixed_sets or night.stale else ()
     for correct in known:
         if level != "ok" and (left := correct(now, night, rule.min_rows)):
             level = _level(rule, limit, left.summary, firing) if left.summary else "ok"
-            explained, notes = left.explained, f"{notes}; {mean_words(left)}"
+            explained, notes = left.explained, f"{notes}; {left.text}"
     interval = "" if now.low is None or now.high is None else f" [{now.low:.3f}, {now.high:.3f}]"
     text = f"{finding.metric}{of_segment(segment)} is {now.mean:.3f}{interval}, limit {limit:g}"
     result = {"level": level, "message": text + notes, "mde": now.mde, "explained": explained}
@@ -98,3 +102,54 @@ def _p_value(findings: Sequence[Finding], limit: float, moved: float) -> float:
     if not squares:
         return 0.0 if below > 0 else 1.0
     return float(special.ndtr(-below / math.sqrt(squares)))
+
+
+@dataclass(frozen=True)
+class CorrectedMean:
+    """Tonight's mean without what judge drift or stale labels explain."""
+
+    summary: Summary | None
+    """None where too few rows remain."""
+    explained: float | None
+    text: str = ""
+
+
+def _without_drift(now: Summary, night: NightContext, _: int = 0) -> CorrectedMean | None:
+    """Tonight's mean corrected for the judges' move since the seven nights before, with its
+    interval widened by that of the move. None where there is no significant move.
+    """
+    before = night.comparable(now.metric)[-DRIFT_NIGHTS:]
+    fall = judge_fall(night, now.metric, before, [night.manifest])
+    if fall is None or now.mean is None or now.low is None or now.high is None:
+        return None
+    move, mean = fall.move, now.mean + fall.part
+    update = {
+        "mean": mean,
+        "low": mean - math.hypot(now.mean - now.low, fall.share * (move.drop - move.low)),
+        "high": mean + math.hypot(now.high - now.mean, fall.share * (move.high - move.drop)),
+    }
+    text = mean_words(mean, fall, None)
+    return CorrectedMean(now.model_copy(update=update), fall.part, text)
+
+
+def _without_stale_labels(
+    now: Summary, night: NightContext, least_rows: int
+) -> CorrectedMean | None:
+    """Tonight's mean without the questions with stale labels; None where no label is stale."""
+    scores = night.scores.get(now.metric)
+    if not night.stale or now.metric not in ID_METRICS or scores is None:
+        return None
+    rows = scores.table[~scores.table["question"].isin(sorted(night.stale))]
+    left = summarise(replace(scores, table=rows), "", now.segment)
+    stale = StaleRows(now.questions - left.questions, now.questions)
+    if not stale.stale:
+        return None
+    if left.mean is None or left.scored < least_rows:
+        return CorrectedMean(None, None, mean_words(None, None, replace(stale, too_few=True)))
+    return CorrectedMean(left, left.mean - (now.mean or 0.0), mean_words(left.mean, None, stale))
+
+
+_CORRECTIONS: Sequence[Callable[[Summary, NightContext, int], CorrectedMean | None]] = (
+    _without_drift,
+    _without_stale_labels,
+)

@@ -15,11 +15,12 @@ from statistics import fmean
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.records import ComparedMeans, Finding, Manifest, Summary, UnwatchedDrop
 from ragmetrics.rules.context import Baseline, NightContext
-from ragmetrics.rules.corrections import Corrected, NightSides
+from ragmetrics.rules.corrections import Corrected
 from ragmetrics.rules.night_check import suppresses_rules
 from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.rule_check import can_fall
 from ragmetrics.rules.rules import DEFAULT_RULES
+from ragmetrics.rules.sides import NightSides
 from ragmetrics.stats import (
     ALPHA as CHANCE,
     CONFIDENCE,

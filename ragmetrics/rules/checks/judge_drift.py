@@ -13,9 +13,10 @@ from ragmetrics.metrics import label_targets
 from ragmetrics.people import FEWEST_QUESTIONS
 from ragmetrics.records import Drift, Figure, Finding, Level, Manifest, MetricDrift
 from ragmetrics.rules.context import NightContext
-from ragmetrics.rules.corrections import DRIFT_NIGHTS, SURE
 from ragmetrics.rules.judge_movement import level_between
+from ragmetrics.rules.min_rules import DRIFT_NIGHTS
 from ragmetrics.rules.night_check import Sample, Tonight, check
+from ragmetrics.rules.sides import SURE
 from ragmetrics.rules.unjudged import are_alike
 from ragmetrics.stats import Drop, MeanDifference, with_movement
 

@@ -19,12 +19,13 @@ from scipy import special
 from ragmetrics.config import Rule, drop_name
 from ragmetrics.records import Finding, Level, Manifest
 from ragmetrics.rules.context import Baseline, NightContext, nights_out, was_firing
-from ragmetrics.rules.corrections import NightSides, corrected, judge_drift
+from ragmetrics.rules.corrections import corrected, judge_drift
 from ragmetrics.rules.decline_test import find_decline
 from ragmetrics.rules.level_series import level_series
 from ragmetrics.rules.night_check import Limit, Sample, Tonight, check
 from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.rule_check import alert_key, can_fall
+from ragmetrics.rules.sides import NightSides
 from ragmetrics.stats import ALPHA, CONFIDENCE, Drop, detectable
 from ragmetrics.storage import trailing_nights
 from ragmetrics.text import drop_text

@@ -22,8 +22,8 @@ from scipy import special
 from ragmetrics.passages import IdReader, Ids, SeenIds
 from ragmetrics.records import Finding, Level, Manifest
 from ragmetrics.rules.context import NightContext
-from ragmetrics.rules.corrections import ID_METRICS
 from ragmetrics.rules.night_check import Limit, Sample, Tonight, check
+from ragmetrics.rules.sides import ID_METRICS
 from ragmetrics.stats import compare_nights
 
 NIGHTS = 7

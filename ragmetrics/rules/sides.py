@@ -1,0 +1,218 @@
+"""The sides of a drop between nights, or between any runs: what the corrections ask them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ragmetrics.people import carried_movement, fresh_share, level_error
+from ragmetrics.records import JudgeMovement, Manifest
+from ragmetrics.rules.coded_rows import RowCoder
+from ragmetrics.rules.context import Baseline, NightContext
+from ragmetrics.rules.corrections import (
+    CORRECTIONS,
+    Corrected,
+    Correction,
+    JudgeFall,
+    Sides,
+    StaleRows,
+    corrected,
+    judge_movement,
+    mix,
+)
+from ragmetrics.rules.judge_movement import find_movement, level_between
+from ragmetrics.rules.level_series import spread_of_nights
+from ragmetrics.rules.question_mix import MixedRows, RowSelection, like_by_tags, without_mix
+from ragmetrics.scoring import MetricScores
+from ragmetrics.stats import (
+    Drop,
+    LevelError,
+    QuestionValues,
+    compare_nights,
+    likely_movement,
+)
+
+SURE = 0.01
+"""Significance level for a move of the judges, over all metrics together."""
+ID_METRICS = ("id_recall", "id_precision", "hit_rate", "mrr", "ndcg")
+
+
+@dataclass(frozen=True)
+class NightSides(Sides):
+    """The rows of a baseline, and those of tonight or of the nights of an incident with it."""
+
+    night: NightContext
+    rows: RowSelection
+    baseline: Baseline
+    now: Sequence[Manifest]
+    least_rows: int = 0
+    """Fewest questions of tonight that have to remain without those with stale labels."""
+    in_order: bool = True
+    """Whether p may come from the order of each question's nights (`stats.compare_nights`)."""
+
+    def corrected(self, corrections: Sequence[Correction] = CORRECTIONS) -> Corrected | None:
+        """The drop, corrected; None where there are less than two questions to compare."""
+        drop = self._drop()
+        return corrected(drop, self, corrections) if drop else None
+
+    def _drop(self) -> Drop | None:
+        """The drop of the questions that both sides have to share, before any correction."""
+        which = self._aligned
+        now = self.night.questions(which.metric, which.segment, self.now)
+        sides = ([_selected(one, which) for one in side] for side in (self.before, now))
+        return compare_nights(*sides, in_order=self.in_order)
+
+    @cached_property
+    def before(self) -> Sequence[QuestionValues]:
+        """The scores of the baseline, night by night."""
+        base, rows = self.baseline, self.rows
+        return self.night.questions(rows.metric, rows.segment, base.nights, base.build)
+
+    @property
+    def _aligned(self) -> RowSelection:
+        """The rows without golden questions that one side could not have: a question that was
+        added or retired between the sides would move the mean of every metric with a reference.
+        """
+        source, before = self.night.manifest.source, self.baseline.nights
+        if not before or not (source.golden_since or source.golden_until):
+            return self.rows
+        newest, oldest = max(one.date for one in before), min(one.date for one in self.now)
+        added = {key for key, day in source.golden_since.items() if newest < day}
+        retired = {key for key, day in source.golden_until.items() if day <= oldest}
+        return replace(self.rows, without={*self.rows.without, *added, *retired})
+
+    @property
+    def movement(self) -> JudgeMovement | None:
+        """The judge's movement, from the nights before."""
+        return find_movement(self.night, self.rows.metric)
+
+    def like_for_like(self, drop: Drop) -> Drop:
+        """The drop for tonight's mix of tags, and for its day of the week."""
+        return without_mix(drop, self.night, self._aligned, self.baseline, self.now)
+
+    def level(self, drop: Drop) -> LevelError | None:
+        """The movement of the judge, or that of the nights where it is larger.
+
+        What is likely of the nights without being seen counts by the verdicts that are new. Where
+        questions recur, they show how far the judge moves; until they have, what is usual counts,
+        since levels of the same questions vary by less than their errors say.
+        """
+        night, metric, before = self.night, self.rows.metric, self.baseline.nights
+        judge = level_between(night, metric, before, self.now)
+        if metric not in night.spreads:
+            night.spreads[metric] = spread_of_nights(night, metric)
+        spread, moves = night.spreads[metric], self.movement
+        if spread is None:
+            return judge
+        share = math.sqrt(1 / len(before) + 1 / len(self.now))
+        if not spread.is_seen:
+            share = carried_movement(metric, before, self.now)
+            if not share or (drop.paired and moves and moves.sd is not None):
+                return judge
+            if drop.paired:
+                spread = likely_movement([], drop.error / share, 0.0, max(1.0, abs(drop.before)))
+        nights = replace(spread, error=spread.error * share)
+        return nights if judge is None or nights.error > judge.error else judge
+
+    def judge_fall(self) -> JudgeFall | None:
+        """The fall of the judges' level on the fixed set between the same nights."""
+        before, sign = self.baseline.nights, self.rows.sign
+        return judge_fall(self.night, self.rows.metric, before, self.now, sign)
+
+    def stale_rows(self) -> StaleRows | None:
+        """The drop of the other questions, with the corrections that measure it."""
+        night, which = self.night, self.rows
+        if not night.stale or which.metric not in ID_METRICS or which.without:
+            return None
+        [asked] = night.questions(which.metric, which.segment, [night.manifest])
+        stale = len(asked.keys() & night.stale)
+        if not stale:
+            return None
+        if len(asked) - stale < self.least_rows:
+            return StaleRows(stale, len(asked), too_few=True)
+        others = replace(self, rows=replace(which, without=night.stale))
+        left = others.corrected((mix, judge_movement))
+        return StaleRows(stale, len(asked), left=left.left if left else None)
+
+
+def _selected(values: QuestionValues, which: RowSelection) -> QuestionValues:
+    if not which.without and which.sign > 0:
+        return values
+    return {
+        question: [which.sign * value for value in scores]
+        for question, scores in values.items()
+        if question not in which.without
+    }
+
+
+def judge_fall(
+    night: NightContext,
+    metric: str,
+    before: Sequence[Manifest],
+    now: Sequence[Manifest],
+    sign: int = 1,
+) -> JudgeFall | None:
+    """The fall of the judges' level between some nights, or with sign -1 its rise; None where it is
+    not significant.
+    """
+    move = night.fixed_sets.moved(metric, before, now) if night.fixed_sets else None
+    share = fresh_share(night.manifest, metric)
+    if move and sign < 0:
+        move = replace(
+            move, drop=-move.drop, low=-move.high, high=-move.low, p_value=1 - move.p_value
+        )
+    if move is None or move.drop <= 0 or move.p_value >= SURE or not share:
+        return None
+    return JudgeFall(move, share)
+
+
+@dataclass(frozen=True)
+class RunSides(Sides):
+    """The rows of some runs, and those of others."""
+
+    metric: str
+    before: Sequence[Manifest]
+    now: Sequence[Manifest]
+    moves: JudgeMovement | None = None
+    """The judge's movement from night to night."""
+    scores: tuple[MetricScores, MetricScores] | None = None
+    """The rows of both sides with their tags; None: pairs, which have one mix."""
+
+    @property
+    def movement(self) -> JudgeMovement | None:
+        """The judge's movement, where it is known."""
+        return self.moves
+
+    def like_for_like(self, drop: Drop) -> Drop:
+        """The drop for the later mix of the tags that both sides have."""
+        if self.scores is None or drop.paired:
+            return drop
+        coder = RowCoder()
+        old, new = (
+            coder.code(name, rows, ()) for name, rows in zip("ab", self.scores, strict=True)
+        )
+        both = old.tags.keys() & new.tags.keys()
+        return like_by_tags(drop, MixedRows([old.with_tags(both)], [new.with_tags(both)]))
+
+    def level(self, drop: Drop) -> LevelError | None:
+        """The error that the judge's movement adds."""
+        return level_error(self.moves, self.metric, self.before, self.now)
+
+
+def correct_drop(
+    drop: Drop,
+    metric: str,
+    before: Sequence[Manifest],
+    now: Sequence[Manifest],
+    movement: JudgeMovement | None = None,
+    scores: tuple[MetricScores, MetricScores] | None = None,
+) -> Drop:
+    """The drop of a metric between any two runs, by mix and judge movement.
+
+    Judge drift is left out, as other runs than a night's have no labelled set, and stale labels, as
+    only a night among nights shows which documents are gone.
+    """
+    sides = RunSides(metric, before, now, movement, scores)
+    return corrected(drop, sides, (mix, judge_movement)).measured
