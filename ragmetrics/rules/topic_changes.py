@@ -36,8 +36,11 @@ from ragmetrics.records import (
     TopicWithoutGolden,
     hashed,
 )
-from ragmetrics.rules.context import NightContext
+from ragmetrics.rules.context import Baseline, NightContext
+from ragmetrics.rules.corrections import Sides, corrected, judge_drift, judge_movement, mix
+from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.rules import DEFAULT_RULES
+from ragmetrics.rules.sides import ID_METRICS, NightSides
 from ragmetrics.stats import adjust_p_values, compare_aligned, question_means
 from ragmetrics.storage import Files, ref_of, trailing_nights
 from ragmetrics.text import clean
@@ -90,31 +93,43 @@ def _fallen(
     rules = settings.rules if settings.rules is not None else DEFAULT_RULES
     metrics = dict.fromkeys(rule.metric for rule in rules)
     watched = [metric for metric in metrics if (s := night.manifest.summary(metric)) and s.scored]
-    sides = {metric: _sides(night, metric) for metric in watched}
-    asked = {question for before, now in sides.values() for question in before.keys() & now.keys()}
+    sides = {metric: _usual_side(night, metric) for metric in watched}
+    means = {metric: _means(night, side) for metric, side in sides.items()}
+    asked = {question for before, now in means.values() for question in before.keys() & now.keys()}
     if not asked:
         return []
     refs = [ref_of(one) for one in (*night.earlier[-_NIGHTS:], night.manifest)]
     chosen = sorted(asked)[:: max(1, -(-len(asked) // _MOST_QUESTIONS))]
     texts = read_questions(files, refs[:-1], set(chosen), answering=True)
     found = (
-        fallen_topic(metric, before, now, texts, tests=len(watched), redact=redact)
-        for metric, (before, now) in sides.items()
+        fallen_topic(metric, *means[metric], texts, tests=len(watched), redact=redact, sides=side)
+        for metric, side in sides.items()
     )
     return [one for one in found if one]
 
 
-def _sides(night: NightContext, metric: str) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """The mean of each question in the usual nights before, and tonight."""
+def _usual_side(night: NightContext, metric: str) -> NightSides:
+    """The usual nights before, and tonight, without questions whose labels are stale."""
     earlier = trailing_nights(night.earlier, night.manifest.date, _NIGHTS)
     usual = [one for one in earlier if night.compares(one, metric) and not _had_fallen(one, metric)]
-    nights = [dict(question_means([values])[0]) for values in night.questions(metric, None, usual)]
+    which = RowSelection(metric, without=night.stale if metric in ID_METRICS else ())
+    return NightSides(night, which, Baseline(usual), [night.manifest])
+
+
+def _means(
+    night: NightContext, side: NightSides
+) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """The mean of each question in the usual nights, and tonight."""
+    metric, stale = side.rows.metric, side.rows.without
     sums: dict[str, list[float]] = {}
-    for own in nights:
-        for question, mean in own.items():
-            sums.setdefault(question, []).append(mean)
-    tonight = question_means(night.questions(metric, None, [night.manifest]))[0]
-    return {question: fmean(own) for question, own in sums.items()}, tonight
+    for means in question_means(side.before):
+        for question in means.keys() - stale:
+            sums.setdefault(question, []).append(means[question])
+    [tonight] = question_means(night.questions(metric, None, [night.manifest]))
+    return (
+        {question: fmean(values) for question, values in sums.items()},
+        {question: mean for question, mean in tonight.items() if question not in stale},
+    )
 
 
 def _had_fallen(manifest: Manifest, metric: str) -> bool:
@@ -130,11 +145,13 @@ def fallen_topic(
     *,
     tests: int = 1,
     redact: bool = False,
+    sides: Sides | None = None,
 ) -> FallenTopic | None:
     """The topic that a fall of a metric is confined to; None where there is none.
 
     `before` and `now` are the means of questions by their keys. The p value is multiplied by the
-    number of `tests` of the night. `redact` hides the words and questions.
+    number of `tests` of the night. `redact` hides the words and questions. The fall is corrected by
+    `sides` except for stale labels: their questions are left out before a topic is looked for.
     """
     drops = {one: before[one] - now[one] for one in before.keys() & now.keys()}
     found = find_fallen_questions(drops, texts)
@@ -142,6 +159,8 @@ def fallen_topic(
         return None
     old, new = (np.array([side[one] for one in found.questions]) for side in (before, now))
     drop = compare_aligned(old, new)
+    if drop and sides:
+        drop = corrected(drop, sides, (mix, judge_movement, judge_drift)).left
     # Questions have words in common also where a topic rose: the group itself must have fallen.
     if drop is None or drop.drop <= LEAST or drop.low <= 0:
         return None

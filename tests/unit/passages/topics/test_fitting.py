@@ -17,8 +17,10 @@ from ragmetrics.passages.topics.fallen_group import find_fallen_group
 from ragmetrics.passages.topics.fitting import fit_topics
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest, TopicModel, question_key
+from ragmetrics.rules.corrections import JudgeFall, Sides
 from ragmetrics.rules.topic_changes import fallen_topic
 from ragmetrics.scoring import Assigner
+from ragmetrics.stats import compare
 from ragmetrics.text import words_of
 from tests.builders import night_values
 from tests.fakes.logs import write_jsonl
@@ -114,6 +116,27 @@ def test_a_fall_in_one_subject_is_found() -> None:
     assert set(found.topic.split(", ")) & set(words_of(SUBJECTS["network"]))
     assert found.low > 0
     assert found.p_value < 0.01
+
+
+class _OtherJudge(Sides):
+    """Nights between which the judge's level fell far, as the labelled set shows."""
+
+    def judge_fall(self) -> JudgeFall:
+        """Nine tenths of a point on all questions."""
+        fall = compare(
+            {str(i): [1.0 - i / 1000] for i in range(40)}, {str(i): [0.1] for i in range(40)}
+        )
+        assert fall
+        return JudgeFall(fall, 1.0)
+
+
+def test_a_fall_that_is_the_judges_is_no_topic() -> None:
+    """What judge drift explains of a topic's fall is none of the topic's."""
+    questions = make_questions()
+    before = dict.fromkeys(questions, 0.9)
+    now = {name: 0.0 if name.startswith("network/") else 0.9 for name in questions}
+    assert fallen_topic("context_recall", before, now, questions, sides=Sides())
+    assert fallen_topic("context_recall", before, now, questions, sides=_OtherJudge()) is None
 
 
 def test_a_fall_everywhere_is_no_topic() -> None:
