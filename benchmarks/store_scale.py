@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ragmetrics.judges import EMBEDDING, ReplyCache
-from ragmetrics.judges.reply_cache import ReplyIndex
+from ragmetrics.judges import ReplyCache
+from ragmetrics.judges.reply_cache import EMBEDDING, ReplyIndex
 from ragmetrics.judges.reply_tables import SCHEMA, WantedReply, write
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files

@@ -5,22 +5,16 @@ from .base import (
     JudgeParts as JudgeParts,
     Reply as Reply,
     can_answer as can_answer,
-    changed_parameters as changed_parameters,
     only_of as only_of,
-)
-from .spending import (
-    MeteredJudge as MeteredJudge,
 )
 from .batch_lifecycle import open_batches as open_batches
 from .batch_records import batched_requests as batched_requests
 from .client import (
     JudgeClient as JudgeClient,
     MetricRequest as MetricRequest,
-    Record as Record,
 )
 from .client_base import (
     SingleFlight as SingleFlight,
-    UsageCounters as UsageCounters,
 )
 from .embeddings import (
     TEXTS_PER_REQUEST as TEXTS_PER_REQUEST,
@@ -29,10 +23,7 @@ from .embeddings import (
 )
 from .factory import (
     check_judges as check_judges,
-    files_for as files_for,
     find_learned as find_learned,
-    layout_of as layout_of,
-    similarity_model as similarity_model,
     expect_some as expect_some,
     make_embedder as make_embedder,
     make_judges as make_judges,
@@ -53,16 +44,12 @@ from .replayed import (
     Recorder as Recorder,
 )
 from .reply_cache import (
-    EMBEDDING as EMBEDDING,
     ReplyCache as ReplyCache,
 )
-from .row_first import (
-    RowFirst as RowFirst,
-)
+from .row_first import layout_of as layout_of
 from .spending import (
     Spend as Spend,
     SpendLimiter as SpendLimiter,
-    budget_in_use as budget_in_use,
     use_budget as use_budget,
 )
 from .word_frequencies import Corpus as Corpus

@@ -99,15 +99,6 @@ class ChangesParameters(Protocol):
         ...
 
 
-def changed_parameters(judges: Mapping[str, Judge]) -> dict[str, str]:
-    """What judges were sent in place of parameters that they refused; only of those that did."""
-    return {
-        name: judge.changed_parameters
-        for name, judge in judges.items()
-        if isinstance(judge, ChangesParameters) and judge.changed_parameters
-    }
-
-
 @runtime_checkable
 class KnowsLayout(Protocol):
     """A judge that can answer prompts in one layout alone, as a recording can."""

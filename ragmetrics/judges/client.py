@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel
 
+from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, Unanswered, UnreadableReply
-from ragmetrics.judges.base import Judge, RepliesAtOnce, Reply, TracksRequests
+from ragmetrics.judges.base import ChangesParameters, Judge, RepliesAtOnce, Reply, TracksRequests
 from ragmetrics.judges.client_base import (
     ClientBase,
     PendingAnswer,
@@ -23,8 +24,8 @@ from ragmetrics.judges.client_base import (
 from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
-from ragmetrics.judges.row_first import is_cacheable
-from ragmetrics.judges.spending import MeteredJudge
+from ragmetrics.judges.row_first import RowFirst, is_cacheable, layout_of
+from ragmetrics.judges.spending import MeteredJudge, budget_in_use
 from ragmetrics.records import Answer, Ask, Embed, Request, Status, before_deadline, check_deadline
 from ragmetrics.text import is_refusal, shorten
 
@@ -61,6 +62,7 @@ class JudgeClient(ClientBase):
         head_first: bool = False,
         record: Record | None = None,
         meter: MeteredJudge | None = None,
+        layout: RowFirst | None = None,
     ) -> None:
         super().__init__(judge, cache, single_flight)
         self.judge = judge
@@ -70,6 +72,32 @@ class JudgeClient(ClientBase):
         self._embeddings, self._reasks = embeddings, reasks
         self._record, self._meter = record, meter or MeteredJudge()
         self._head_first = head_first
+        self.layout = layout
+        """The layout of its prompts. None: instructions first."""
+
+    @classmethod
+    def of(
+        cls, chosen: JudgeSettings, judge: Judge, embeddings: EmbeddingClient, **more: Any
+    ) -> Self:
+        """The client of a judge by its settings, whose requests are charged to the budget in use
+        if it is paid for. `more` goes to the constructor.
+        """
+        meter = MeteredJudge(budget_in_use() if chosen.remote else None, chosen)
+        return cls(
+            judge,
+            embeddings,
+            reasks=chosen.reasks,
+            head_first=chosen.live,
+            meter=meter,
+            layout=layout_of(chosen, judge),
+            **more,
+        )
+
+    @property
+    def changed_parameters(self) -> str:
+        """What the judge was sent in place of parameters that its endpoint refuses; empty: none."""
+        judge = self.judge
+        return judge.changed_parameters if isinstance(judge, ChangesParameters) else ""
 
     async def answer(self, row_key: str, request: Request, metric: str = "") -> Answer:
         """The answer to a request; equal requests of all rows share one answer."""

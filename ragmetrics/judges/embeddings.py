@@ -84,6 +84,9 @@ _ATTEMPTS = 2
 class EmbeddingClient(ClientBase):
     """Client of the embedder, shared by all judges: each distinct text is embedded once."""
 
+    prompt = EMBEDDING
+    """The name under which its vectors are cached."""
+
     def __init__(
         self,
         embedder: Embedder,

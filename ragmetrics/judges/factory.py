@@ -15,11 +15,10 @@ from pydantic import SecretStr
 
 from ragmetrics.config import JUDGES, JudgeSettings, Settings, api_key, url_of_environment
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.base import Embedder, Judge, JudgeParts, KnowsLayout, Reply, only_of
+from ragmetrics.judges.base import Embedder, Judge, JudgeParts, Reply, only_of
 from ragmetrics.judges.foreign_judge import UnmadeJudge, make_foreign
 from ragmetrics.judges.learned_judge import LearnedJudge
 from ragmetrics.judges.local import MODEL as LOCAL_MODEL, LocalEmbedder
-from ragmetrics.judges.row_first import RowFirst
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.records import Ask, LearnedModel, Vector
 from ragmetrics.storage import Files, newest_learned, open_store
@@ -69,7 +68,7 @@ def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | 
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
     """The judges of the settings. Raises JudgeRefused if none of them has its key."""
     check_judges(settings)
-    made = [make_member(one, corpus, files_for(settings, one, files)) for one in settings.panel]
+    made = [make_member(one, corpus, files, settings) for one in settings.panel]
     expect_some(made)
     return made
 
@@ -78,11 +77,6 @@ def check_judges(settings: Settings) -> None:
     """Raise SettingsError where other settings are in the way of a judge."""
     for judge in settings.panel:
         judge.kind.check(judge, settings)
-
-
-def files_for(settings: Settings, judge: JudgeSettings, files: Files | None) -> Files | None:
-    """The store that a judge gets: a fitted judge always has one, for its model is in it."""
-    return files or (open_store(settings) if judge.kind.fitted else None)
 
 
 def expect_some(judges: Sequence[Judge]) -> None:
@@ -103,10 +97,17 @@ def names_of(judges: Sequence[Judge]) -> list[str]:
     return names
 
 
-def make_member(judge: JudgeSettings, corpus: Corpus, files: Files | None = None) -> Judge:
+def make_member(
+    judge: JudgeSettings,
+    corpus: Corpus,
+    files: Files | None = None,
+    settings: Settings | None = None,
+) -> Judge:
     """One judge of a panel; an UnavailableJudge if it lacks its key, or if one of another package
-    cannot be made.
+    cannot be made. A fitted judge has its model from `files`, or from the store of the `settings`.
     """
+    if files is None and settings and judge.kind.fitted:
+        files = open_store(settings)
     try:
         return make_judge(judge, corpus, files)
     except JudgeRefused as error:
@@ -147,28 +148,11 @@ def _is_foreign(judge: JudgeSettings) -> bool:
     return judge.kind.name not in JUDGES.bundled_names
 
 
-def layout_of(chosen: JudgeSettings, made: Judge | None = None) -> RowFirst | None:
-    """The layout of a judge's prompts. None: instructions first.
-
-    With `prompt_layout: auto`, a recording is replayed in the layout in which it was `made`.
-    """
-    row_first = chosen.begins_with_row
-    if chosen.prompt_layout == "auto" and isinstance(made, KnowsLayout):
-        row_first = made.row_first
-    return RowFirst() if row_first else None
-
-
 def find_learned(judge: JudgeSettings, files: Files) -> LearnedModel | None:
     """The newest learned judge that predicts a judge; None without one of today's features."""
     found = newest_learned(files, _never_asked(judge).fingerprint)
     made_alike = found and found.code_version == LearnedJudge.code_version and found.features
     return found if made_alike else None
-
-
-def similarity_model(settings: Settings) -> str:
-    """The model whose similarities the learned judge uses: that of `embeddings: local`."""
-    chosen = settings.embeddings
-    return (chosen.model or LOCAL_MODEL) if chosen.local else ""
 
 
 def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:

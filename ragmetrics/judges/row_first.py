@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from ragmetrics.config import JudgeSettings
+from ragmetrics.judges.base import Judge, KnowsLayout
 from ragmetrics.records import Ask, Data, LogRow, Prompt, dump_json
 from ragmetrics.text import neutralise, sentences
 
@@ -138,3 +140,14 @@ def number_sentences(row: LogRow) -> list[Mapping[str, str]]:
         numbered.append({str(start + i): text for i, text in enumerate(found, 1)})
         start += len(found)
     return numbered
+
+
+def layout_of(chosen: JudgeSettings, made: Judge | None = None) -> RowFirst | None:
+    """The layout of a judge's prompts. None: instructions first.
+
+    With `prompt_layout: auto`, a recording is replayed in the layout in which it was `made`.
+    """
+    row_first = chosen.begins_with_row
+    if chosen.prompt_layout == "auto" and isinstance(made, KnowsLayout):
+        row_first = made.row_first
+    return RowFirst() if row_first else None

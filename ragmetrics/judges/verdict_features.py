@@ -15,6 +15,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from ragmetrics.config import Settings
+from ragmetrics.judges.local import MODEL as LOCAL_MODEL, EmbeddingLexicon, load_encoder
 from ragmetrics.judges.verdict_items import Item, items_of
 from ragmetrics.judges.word_frequencies import Corpus, is_unspaced, words
 from ragmetrics.judges.word_overlap import VERSION as OVERLAP_VERSION, Overlap
@@ -74,10 +76,14 @@ class Features:
         self._weight = lru_cache(maxsize=50_000)(corpus.weight)
         self._embeddings: Lexicon | None = None
         if embeddings:
-            from ragmetrics.judges.local import EmbeddingLexicon, load_encoder
-
             self._embeddings = EmbeddingLexicon(corpus, load_encoder(embeddings, 1))
         self.names = FEATURES + (EMBEDDED_FEATURES if embeddings else ())
+
+    @staticmethod
+    def model_of(settings: Settings) -> str:
+        """The model whose similarities are features: that of `embeddings: local`; empty: none."""
+        chosen = settings.embeddings
+        return (chosen.model or LOCAL_MODEL) if chosen.local else ""
 
     @property
     def digest(self) -> str:

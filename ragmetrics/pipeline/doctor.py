@@ -32,10 +32,8 @@ from ragmetrics.judges import (
     Corpus,
     Embedder,
     check_judges,
-    expect_some,
-    files_for,
     make_embedder,
-    make_member,
+    make_judges,
     probe_judge,
 )
 from ragmetrics.logs import (
@@ -332,8 +330,7 @@ def _judge(settings: Settings, judge: JudgeSettings, ask: bool) -> str:
         found = run_coroutine(probe_judge(judge, ask=ask))
         row_first = judge.begins_with_row
         return f"{found}; prompts begin with the row (prompt_layout)" if row_first else found
-    made = make_member(judge, Corpus(), files_for(settings, judge, None))
-    expect_some([made])
+    (made,) = make_judges(settings.model_copy(update={"judges": (judge,)}), Corpus())
     return f"{made.name} runs on this machine"
 
 

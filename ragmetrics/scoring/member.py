@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragmetrics.judges import JudgeClient, RowFirst, can_answer
+from ragmetrics.judges import JudgeClient, can_answer
 from ragmetrics.metrics import Metric
 
 
@@ -14,8 +14,6 @@ class Member:
 
     client: JudgeClient
     repeats: int = 1
-    layout: RowFirst | None = None
-    """The layout of its prompts. None: instructions first."""
 
     @property
     def name(self) -> str:

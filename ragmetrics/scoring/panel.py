@@ -22,7 +22,7 @@ import numpy as np
 
 from ragmetrics.config import Aggregate
 from ragmetrics.errors import JudgeRefused, Unanswered
-from ragmetrics.judges import MetricRequest, RowFirst
+from ragmetrics.judges import JudgeClient, MetricRequest
 from ragmetrics.metrics import Metric
 from ragmetrics.records import UNSETTLED, Answer, Ask, LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
@@ -182,8 +182,7 @@ class Panel:
         Raises JudgeRefused when all judges refuse and none of them has answered before. Otherwise
         the scores so far are worth storing, and only this row has no answers.
         """
-        if member.layout:
-            wanted = await _arranged(member.layout, row, wanted)
+        wanted = await _arranged(member.client, row, wanted)
         try:
             return await member.client.answer_all(row.question_key, wanted)
         except JudgeRefused as error:
@@ -202,14 +201,16 @@ class Panel:
 
 
 async def _arranged(
-    layout: RowFirst, row: LogRow, wanted: Sequence[MetricRequest]
+    client: JudgeClient, row: LogRow, wanted: Sequence[MetricRequest]
 ) -> list[MetricRequest]:
-    """The requests of a row in a layout, in their order."""
+    """The requests of a row in the layout of a judge, in their order."""
+    if client.layout is None:
+        return list(wanted)
     asks = [one.request for one in wanted if isinstance(one.request, Ask)]
     if is_heavy(row):
-        found = await asyncio.to_thread(layout.arrange, row, asks)
+        found = await asyncio.to_thread(client.layout.arrange, row, asks)
     else:
-        found = layout.arrange(row, asks)
+        found = client.layout.arrange(row, asks)
     arranged = iter(found)
     return [
         replace(one, request=next(arranged)) if isinstance(one.request, Ask) else one

@@ -16,23 +16,17 @@ from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
 from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.http import run_coroutine
 from ragmetrics.judges import (
-    EMBEDDING,
     Corpus,
     Embedder,
     EmbeddingClient,
     Judge,
     JudgeClient,
-    MeteredJudge,
-    Record,
+    Reply,
     ReplyCache,
-    UsageCounters,
-    budget_in_use,
-    changed_parameters,
-    layout_of,
     use_budget,
 )
 from ragmetrics.metrics import Metric
-from ragmetrics.records import EMBEDDINGS, UNSETTLED, LogRow, Usage, deadline_at, use_deadline
+from ragmetrics.records import EMBEDDINGS, UNSETTLED, Ask, LogRow, Usage, deadline_at, use_deadline
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open, open_budget_pool
@@ -221,6 +215,10 @@ def _is_done(files: Files, ref: RunRef, family: Sequence[Metric], shard: int) ->
     return all(is_whole(files, ref.scores(metric.name, shard)) for metric in family)
 
 
+Record = Callable[[str, Ask, Reply], None]
+"""Gets each reply with the name of its judge and the request."""
+
+
 @dataclass(frozen=True)
 class Clients:
     """The clients of a part's judges and of its embedder, and their reply caches."""
@@ -231,9 +229,9 @@ class Clients:
 
     def usage(self, settings: Settings) -> dict[str, dict[str, Any]]:
         """Usage by judge, then by metric, with its price."""
-        usage = {EMBEDDINGS: _by_metric(self.embeddings.counters, settings.embeddings)}
+        usage = {EMBEDDINGS: _by_metric(self.embeddings, settings.embeddings)}
         for member, chosen in zip(self.members, settings.panel, strict=True):
-            usage[member.name] = _by_metric(member.client.counters, chosen)
+            usage[member.name] = _by_metric(member.client, chosen)
         return usage
 
     def total(self) -> Usage:
@@ -275,26 +273,24 @@ class PartScorer:
             await asyncio.to_thread(self._open_cache, one.judge, prompts, one.chosen.ttl_days)
             for one in judges.judges
         ]
-        cached_vectors = await asyncio.to_thread(self._open_cache, judges.embedder, [EMBEDDING])
+        cached_vectors = await asyncio.to_thread(
+            self._open_cache, judges.embedder, [EmbeddingClient.prompt]
+        )
         embeddings = EmbeddingClient(
             judges.embedder, cached_vectors, judges.embedding, self.settings.embeddings
         )
-        limiter = budget_in_use()
         members = [
             Member(
-                JudgeClient(
+                JudgeClient.of(
+                    one.chosen,
                     one.judge,
                     embeddings,
                     name=one.name,
-                    reasks=one.chosen.reasks,
                     cache=cache,
                     single_flight=one.single_flight,
-                    head_first=one.chosen.live,
                     record=record,
-                    meter=MeteredJudge(limiter if one.chosen.remote else None, one.chosen),
                 ),
                 one.chosen.repeats,
-                layout_of(one.chosen, one.judge),
             )
             for one, cache in zip(judges.judges, caches, strict=True)
         ]
@@ -360,15 +356,20 @@ class PartScorer:
             "refused": {name: str(error) for name, error in refused.items() if error},
             "overdue": next((str(one.overdue) for one in asked if one.overdue), ""),
             "splits": dict(counter.counts().fallback),
-            "changed_parameters": changed_parameters(
-                {one.name: one.client.judge for one in clients.members}
-            ),
+            "changed_parameters": {
+                one.name: changes
+                for one in clients.members
+                if (changes := one.client.changed_parameters)
+            },
         }
 
 
-def _by_metric(tallies: UsageCounters, prices: JudgeSettings | EmbeddingSettings) -> dict[str, Any]:
+def _by_metric(
+    client: JudgeClient | EmbeddingClient, prices: JudgeSettings | EmbeddingSettings
+) -> dict[str, Any]:
     return {
-        metric: add_price(prices, tally.usage()).model_dump() for metric, tally in tallies.items()
+        metric: add_price(prices, counter.usage()).model_dump()
+        for metric, counter in client.counters.items()
     }
 
 

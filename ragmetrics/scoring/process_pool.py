@@ -27,11 +27,10 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import JudgeRefused, RagmetricsError
-from ragmetrics.judges import Record
 from ragmetrics.scoring.cheap_part import CheapRunScorer
 from ragmetrics.scoring.garbage import collect_seldom
 from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
-from ragmetrics.scoring.part import Done, Part, RunScorer
+from ragmetrics.scoring.part import Done, Part, Record, RunScorer
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.storage import Files
 

@@ -22,7 +22,6 @@ from ragmetrics.judges import (
     Corpus,
     Features,
     LearnedJudge,
-    similarity_model,
     top_level,
 )
 from ragmetrics.people.calibration.learned_fit import Examples, fit_prompt, refusal
@@ -71,7 +70,7 @@ def learn(settings: Settings, files: Files, *, refit_after: int = 0) -> LearnedM
         judge=judge.model,
         judge_fingerprint=fingerprint,
         code_version=LearnedJudge.code_version,
-        embeddings=similarity_model(settings),
+        embeddings=Features.model_of(settings),
         nights=sorted({verdict.run.date for verdict in verdicts}),
         runs=sorted({verdict.run.run for verdict in verdicts}),
     )

@@ -26,9 +26,7 @@ from ragmetrics.judges import (
     Judge,
     JudgeClient,
     ReplyCache,
-    RowFirst,
     can_answer,
-    layout_of,
     make_embedder,
     make_judges,
     names_of,
@@ -111,17 +109,14 @@ async def judge_set(
             reranks = fits_thresholds(chosen)
             kept = None if reranks else files
             cache = await asyncio.to_thread(_reply_cache, kept, judge, at)
-            client = JudgeClient(
-                judge, EmbeddingClient(embedder), reasks=chosen.reasks, cache=cache
-            )
+            client = JudgeClient.of(chosen, judge, EmbeddingClient(embedder), cache=cache)
             who = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
             judged = JudgedSet(who, reranks=reranks)
             try:
                 able = [
                     one for one in targets(wanted) if can_answer(judge, known[one.metric].prompts)
                 ]
-                layout = layout_of(chosen, judge)
-                session = _Session(client, known, able, wanted, layout)
+                session = _Session(client, known, able, wanted)
                 await session.judge_all(labelled, hostile, judged, progress)
             except JudgeRefused as error:
                 refusals.append(error)
@@ -170,7 +165,6 @@ class _Session:
     metrics: dict[str, Metric]
     targets: Sequence[LabelTarget]
     wanted: Sequence[str] | None
-    layout: RowFirst | None
 
     async def judge_all(
         self,
@@ -205,8 +199,8 @@ class _Session:
     def _worded(self, metric: Metric, row: LogRow, request: Request) -> Request:
         """The request in the words and the layout in which a night sends it."""
         worded = metric.overridden(request, row.language)
-        if self.layout and isinstance(worded, Ask):
-            (worded,) = self.layout.arrange(row, [worded])
+        if self.client.layout and isinstance(worded, Ask):
+            (worded,) = self.client.layout.arrange(row, [worded])
         return worded
 
     async def _judge_row(

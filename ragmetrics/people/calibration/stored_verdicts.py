@@ -19,7 +19,6 @@ from ragmetrics.errors import StoreError, Unanswered, UnreadableReply
 from ragmetrics.judges import (
     Corpus,
     ReplyCache,
-    RowFirst,
     layout_of,
     levels_of,
     make_member,
@@ -69,8 +68,7 @@ def stored_verdicts(
         for metric in chosen_metrics(settings)
         if any(top_level(prompt) is not None for prompt in metric.prompts)
     ]
-    layout = layout_of(judge)
-    reader = _Reader(metrics, judge_fingerprint(settings, judge), layout, files)
+    reader = _Reader(metrics, judge_fingerprint(settings, judge), judge, files)
     found: list[StoredVerdict] = []
     for manifest in reversed(outlines(files, last=nights)):
         try:
@@ -86,10 +84,10 @@ class _Reader:
     """Reads runs, newest first, until there are enough verdicts of each prompt."""
 
     def __init__(
-        self, metrics: Sequence[Metric], fingerprint: str, layout: RowFirst | None, files: Files
+        self, metrics: Sequence[Metric], fingerprint: str, judge: JudgeSettings, files: Files
     ) -> None:
         self._metrics, self._fingerprint, self._files = metrics, fingerprint, files
-        self._layout = layout
+        self._layout = layout_of(judge)
         self._prompts = sorted({prompt.name for metric in metrics for prompt in metric.prompts})
         self.since: dict[str, date] = {}
         """The earliest night so far of each request."""

@@ -34,7 +34,6 @@ from ragmetrics.judges import (
     SingleFlight,
     batched_requests,
     expected_of,
-    files_for,
     make_embedder,
     make_member,
     names_of,
@@ -118,9 +117,7 @@ class DryRun:
         self.open_ended: set[str] = set()
         """Metrics that had to ask a prompt without a baseline."""
         self._prompts: dict[str, _DryPrompt] = {}
-        real = [
-            make_member(one, Corpus(), files_for(settings, one, None)) for one in settings.panel
-        ]
+        real = [make_member(one, Corpus(), settings=settings) for one in settings.panel]
         self.judges = [
             CountingJudge(judge, chosen, _batched(chosen, kept), self._charge)
             for judge, chosen in zip(real, settings.panel, strict=True)

@@ -12,15 +12,8 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.judges import (
-    EmbeddingClient,
-    JudgeClient,
-    MetricRequest,
-    Reply,
-    RowFirst,
-    layout_of,
-)
-from ragmetrics.judges.row_first import ROW_FIRST, is_cacheable
+from ragmetrics.judges import EmbeddingClient, JudgeClient, MetricRequest, Reply, layout_of
+from ragmetrics.judges.row_first import ROW_FIRST, RowFirst, is_cacheable
 from ragmetrics.metrics import GRADE, NEEDED, select
 from ragmetrics.pipeline import estimate, evaluate, run_night
 from ragmetrics.records import Ask, LogRow, Manifest, Prompt, Text

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from ragmetrics.errors import JudgeError, Unanswered
-from ragmetrics.judges import EMBEDDING, Corpus, EmbeddingClient, HashedEmbedder, ReplyCache
+from ragmetrics.judges import Corpus, EmbeddingClient, HashedEmbedder, ReplyCache
 from ragmetrics.judges.base import Embedded
 from ragmetrics.judges.embeddings import VectorChecks
+from ragmetrics.judges.reply_cache import EMBEDDING
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.records import Answer, Embed
 from ragmetrics.records.manifest import Usage

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.errors import StoreError
-from ragmetrics.judges import EMBEDDING, ReplyCache
+from ragmetrics.judges import ReplyCache
+from ragmetrics.judges.reply_cache import EMBEDDING
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.storage import Files
 

@@ -14,8 +14,8 @@ from hypothesis import given, strategies as st
 from ragmetrics import evaluate
 from ragmetrics.config import make_settings
 from ragmetrics.errors import OverBudget
-from ragmetrics.judges import Judge, MeteredJudge, Reply, SpendLimiter
-from ragmetrics.judges.spending import Bill, Expectation, Forecast, bill_in_use
+from ragmetrics.judges import Judge, Reply, SpendLimiter
+from ragmetrics.judges.spending import Bill, Expectation, Forecast, MeteredJudge, bill_in_use
 from ragmetrics.metrics import GRADE
 from ragmetrics.pipeline import publish_night, stage_night
 from ragmetrics.records import Ask, Usage
