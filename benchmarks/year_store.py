@@ -23,11 +23,9 @@ from ragmetrics.storage import (
     PartWriter,
     RunIndex,
     RunRef,
+    Runs,
+    StoredPart,
     open_store,
-    read_columns,
-    read_notes,
-    ref_of,
-    save_manifest,
     workspace,
 )
 
@@ -88,10 +86,10 @@ def unpublish(night: Night, files: Files) -> None:
 
 
 def _copy(night: Night, files: Files, ago: int, manifest: Manifest) -> None:
-    save_manifest(files, manifest)
+    Runs(files).save(manifest)
     if ago < _WITH_ROWS:
         for kind in ("rows", "scores"):
-            source, target = (one.folder(kind) for one in (night.staged.ref, ref_of(manifest)))
+            source, target = (one.folder(kind) for one in (night.staged.ref, RunRef.of(manifest)))
             for info in night.files.below(source):
                 data = night.files.read(info.path)
                 files.write(f"{target}{info.path.removeprefix(source)}", data)
@@ -146,13 +144,13 @@ def _repeat(files: Files, ref: RunRef, times: int) -> None:
 def _lengthen(
     files: Files, path: str, schema: pa.Schema, named: tuple[str, str], times: int
 ) -> None:
-    table = read_columns(files, path, schema.names)
+    table = StoredPart(files, path).columns(schema.names)
     whole = pa.concat_tables([_named(table, named, number) for number in range(times)])
     with workspace() as folder:
         writer = PartWriter(folder, schema)
         for start in range(0, len(whole), _GROUP):  # as scoring writes them
             writer.add_table(whole.slice(start, _GROUP).combine_chunks())
-        writer.finish(files, path, read_notes(files, path))
+        writer.finish(files, path, StoredPart(files, path).notes())
 
 
 def _named(table: pa.Table, named: tuple[str, str], number: int) -> pa.Table:

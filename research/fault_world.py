@@ -28,11 +28,11 @@ import numpy as np
 
 from ragmetrics.records import LogRow, Score, Stage
 from ragmetrics.storage import (
-    ROW_SCHEMA,
-    SCORE_SCHEMA,
     Files,
     PartWriter,
+    ROW_SCHEMA,
     RunRef,
+    SCORE_SCHEMA,
     row_record,
     score_record,
 )

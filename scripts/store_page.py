@@ -35,7 +35,7 @@ from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.reuse import Reuse
 from ragmetrics.scoring.sampling.plan import SamplePlan
 from ragmetrics.scoring.staging import Staged
-from ragmetrics.storage.shards import ROW_SCHEMA, SCORE_SCHEMA
+from ragmetrics.storage.parts import ROW_SCHEMA, SCORE_SCHEMA
 from scripts.pages import cell, read_parts, table
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "store.md"

@@ -24,7 +24,7 @@ from ragmetrics.pipeline import (
 )
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import Staged, score_part
-from ragmetrics.storage import Files, RunRef, is_current, open_store
+from ragmetrics.storage import Files, RunRef, Runs, open_store
 from tasks.events import emit
 from tasks.night_events import night_events
 from tasks.run_page import artifact_key, leave_artifact, newest_key, run_page
@@ -94,7 +94,7 @@ def announce(settings: Settings, manifest: Manifest) -> None:
     run that is not the night's current one emits none. Raises NotEmitted.
     """
     files = open_store(settings)
-    if is_current(files, manifest):
+    if Runs(files).is_current(manifest):
         shown = redacted(manifest, settings.redacts_messages)
         emit(night_events(shown, dashboard_link(settings, files, manifest)))
 

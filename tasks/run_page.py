@@ -8,7 +8,7 @@ from prefect import get_run_logger
 from prefect.artifacts import create_markdown_artifact
 from prefect.runtime import flow_run
 
-from ragmetrics.storage import Files, outlines
+from ragmetrics.storage import Files, Runs
 
 
 def leave_artifact(markdown: str, *, key: str | None, description: str) -> None:
@@ -25,7 +25,7 @@ def newest_key(key: str, files: Files, night: date) -> str | None:
     """The key of an artifact of a data set; None where the store has a newer night: what is written
     last under a key stands for the data set.
     """
-    newest = outlines(files, last=1)
+    newest = Runs(files).outlines(last=1)
     return key if not newest or newest[-1].date <= night else None
 
 

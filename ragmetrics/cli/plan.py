@@ -18,7 +18,7 @@ from ragmetrics.cli.options import (
     settings_here,
 )
 from ragmetrics.cli.output.plan import print_plan
-from ragmetrics.storage import nights as read_nights, open_store
+from ragmetrics.storage import Runs, open_store
 
 HalfWidthFlag = Annotated[
     float,
@@ -43,7 +43,7 @@ def plan(
     chosen = settings_here(settings, one_store(place, store))
     files = open_store(chosen)
     learned = learned_correlations(chosen, files)
-    found = plan_costs(read_nights(files, last=nights), half_width, chosen, learned)
+    found = plan_costs(Runs(files).nights(last=nights), half_width, chosen, learned)
     if as_json:
         totals = {way: found.total(way) for way in found.way_names}
         print_json({**asdict(found), "night": str(found.night), "totals": totals})

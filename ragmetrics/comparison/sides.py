@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ragmetrics.records import BUILDS, UNSETTLED, ComparedSide, LogRow, Manifest, Usage
 from ragmetrics.scoring import MetricScores, load_scores
 from ragmetrics.stats import Numbers, ratio
-from ragmetrics.storage import Files, RowLocation, RunRef, by_shard, ref_of, scored_rows
+from ragmetrics.storage import Files, RowLocation, RunRef, by_shard, scored_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +96,7 @@ def scored_side(
         about,
         scores,
         files,
-        [ref_of(night) for night in nights],
+        [RunRef.of(night) for night in nights],
         notices=[
             *dict.fromkeys(" ".join(source.note.split()) for source in sources if source.note),
             *_unsettled(scores),
@@ -123,7 +123,7 @@ def read_nights(
     tables, better = [], True
     for number, night in enumerate(nights):
         if summary := night.summary(metric):
-            table = load_scores(files, ref_of(night), metric, tags).table
+            table = load_scores(files, RunRef.of(night), metric, tags).table
             if build is not None:
                 table = table[table[BUILDS] == build]
             tables.append(table.assign(night=number))

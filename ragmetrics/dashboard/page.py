@@ -24,7 +24,7 @@ from ragmetrics.people import History
 from ragmetrics.plugins import Kind, UnusablePlugin
 from ragmetrics.records import Comparison, Manifest
 from ragmetrics.scoring import load_scores
-from ragmetrics.storage import FileInfo, Files, ref_of
+from ragmetrics.storage import FileInfo, Files, RunRef
 
 Scope: TypeAlias = Literal["night", "site", "folder"]
 INDEX = "index.html"
@@ -105,7 +105,9 @@ class Shown:
         """
         files = self.files
         return cached_load(
-            lambda night, metric: load_scores(files, ref_of(night), metric), self.night, self.before
+            lambda night, metric: load_scores(files, RunRef.of(night), metric),
+            self.night,
+            self.before,
         )
 
     def render(self, template: str, **values: Any) -> bytes:

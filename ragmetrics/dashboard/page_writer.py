@@ -11,7 +11,7 @@ from ragmetrics.dashboard.templating import write_assets
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.plugins import TookTooLong, in_time
 from ragmetrics.records import Manifest
-from ragmetrics.storage import Files, is_missing, remove_file
+from ragmetrics.storage import Files, is_missing
 from ragmetrics.text import shorten
 
 RENDER_SECONDS = 30.0
@@ -75,7 +75,7 @@ def _written(page: Page, shown: Shown) -> bool:
         log.warning("%s: %s is not written: %s", shown.night.date, page.file, error)
         return shown.site.exists(path)
     if content is None:
-        remove_file(shown.site, path)
+        shown.site.discard(path)
     else:
         shown.site.write(path, content)
     return content is not None

@@ -30,19 +30,7 @@ from ragmetrics.dashboard.render_cache import (
 from ragmetrics.people import History, load_history
 from ragmetrics.records import Manifest
 from ragmetrics.rules import known_silences, with_silences
-from ragmetrics.storage import (
-    FileInfo,
-    Files,
-    RunIndex,
-    do_all,
-    in_full,
-    outlines,
-    path_of,
-    ref_of,
-    remove_file,
-    run_of,
-    side_by_side,
-)
+from ragmetrics.storage import FileInfo, Files, RunIndex, RunRef, Runs, do_all
 
 
 def write_dashboard(files: Files, manifest: Manifest) -> Manifest:
@@ -97,7 +85,7 @@ def rebuild_dashboard(
     now = take_snapshot(files)
     dashboard = _Dashboard(files, site, _nights_now(files, RunIndex(files), now), history, now)
     write_shared(site, dashboard.nights)
-    remove_file(site, MADE_OF)
+    site.discard(MADE_OF)
     for number in range(len(dashboard.nights)):
         tell(number + 1, len(dashboard.nights))
         dashboard.write_night(number)
@@ -109,7 +97,7 @@ def write_pages(
 ) -> None:
     """Write the pages of one night only, those of its current run."""
     site = files.at("dashboard")
-    shown = run_of(files, manifest.date) or manifest
+    shown = Runs(files).current(manifest.date) or manifest
     write_shared(site, [shown])
     hide = shown.redacts
     nights = [redacted(night, hide) for night in (*earlier, shown)]
@@ -128,7 +116,7 @@ def shown_now(files: Files, site: Files, day: date | None = None) -> Shown:
 
 def is_shown(files: Files, night: Manifest) -> bool:
     """Whether the page of a night was written after its manifest."""
-    written = files.glob(path_of(ref_of(night)))
+    written = files.glob(RunRef.of(night).manifest)
     return _is_shown(files.at("dashboard"), night, written[0] if written else None)
 
 
@@ -166,9 +154,9 @@ class _Dashboard:
 
         def shown(number: int) -> bool:
             night = self.nights[number]
-            return _is_shown(self.site, night, written.get(path_of(ref_of(night))))
+            return _is_shown(self.site, night, written.get(RunRef.of(night).manifest))
 
-        found = side_by_side(self.site, shown, numbers)
+        found = self.site.side_by_side(shown, numbers)
         return [number for number, is_there in zip(numbers, found, strict=True) if not is_there]
 
     def write_night(self, number: int, *, compare: bool = True) -> None:
@@ -179,7 +167,7 @@ class _Dashboard:
         """What the pages of a night show."""
         night = self.nights[number]
         if night is not self.nights[-1]:
-            (night,) = in_full(self.files, [night])
+            (night,) = Runs(self.files).in_full([night])
             night = redacted(night, night.redacts or self.hide)
         nights = [*self.nights[:number], night]
         return Shown(self.files, self.site, nights, self.history, self.now, f"{night.date}/")
@@ -232,8 +220,8 @@ def _write(
 
 def _nights_now(files: Files, index: RunIndex, now: StoreSnapshot) -> list[Manifest]:
     """All nights in outline; the newest in full, with the silences that people have set since."""
-    nights = outlines(files, months=index, runs=now.runs)
-    newest = [with_silences(one, known_silences(files)) for one in in_full(files, nights[-1:])]
+    nights = Runs(files).outlines(months=index, runs=now.runs)
+    newest = [with_silences(one, known_silences(files)) for one in Runs(files).in_full(nights[-1:])]
     hide = any(one.redacts for one in newest)
     return [redacted(night, hide or night.redacts) for night in (*nights[:-1], *newest)]
 

@@ -24,15 +24,12 @@ from ragmetrics.storage import (
     Files,
     RowLocation,
     RunRef,
+    StoredPart,
     by_shard,
     is_missing,
-    read_columns,
-    records_at,
-    ref_of,
     row_of,
     scored_rows,
     scores_at,
-    side_by_side,
 )
 
 _NIGHTS = 3
@@ -51,7 +48,7 @@ def load_rows(
     """
     if not manifest.source.rows:
         return []
-    ref, metrics = ref_of(manifest), [summary.metric for summary in manifest.metrics]
+    ref, metrics = RunRef.of(manifest), [summary.metric for summary in manifest.metrics]
     try:
         table = _read_table(files, manifest, load)
         lower = {summary.metric for summary in manifest.metrics if not summary.higher_is_better}
@@ -65,7 +62,7 @@ def load_rows(
         return []
     asked = {place: scored[place].row for place in why}
     newest = list(reversed(earlier[-_NIGHTS:]))
-    nights = side_by_side(files, lambda night: _find(files, night, manifest, asked), newest)
+    nights = files.side_by_side(lambda night: _find(files, night, manifest, asked), newest)
     keys = unique_keys(row.id for row in asked.values())
     return [
         KeptRow(
@@ -83,7 +80,7 @@ def _lost_rows(manifest: Manifest) -> list[RowLocation]:
 
 
 def _read_table(files: Files, manifest: Manifest, load: LoadScores) -> RowTable:
-    ref, metrics = ref_of(manifest), [summary.metric for summary in manifest.metrics]
+    ref, metrics = RunRef.of(manifest), [summary.metric for summary in manifest.metrics]
     places: list[RowLocation] = []
     ids: list[str] = []
     questions: list[str] = []
@@ -102,9 +99,9 @@ def _names_of(
     """The ids of a shard's rows, and the keys of their questions."""
     for metric in metrics:
         if files.exists(ref.scores(metric, shard)):
-            table = read_columns(files, ref.scores(metric, shard), ["id", "question"])
+            table = StoredPart(files, ref.scores(metric, shard)).columns(["id", "question"])
             return table["id"].to_pylist(), table["question"].to_pylist()
-    table = read_columns(files, ref.rows(shard), ["id", "user_input"])
+    table = StoredPart(files, ref.rows(shard)).columns(["id", "user_input"])
     return table["id"].to_pylist(), [question_key(one) for one in table["user_input"].to_pylist()]
 
 
@@ -140,15 +137,15 @@ def _find(
 
     Empty if the rows of the earlier night are gone.
     """
-    ref, metrics = ref_of(night), _comparable(night, later)
+    ref, metrics = RunRef.of(night), _comparable(night, later)
     then: dict[RowLocation, tuple[LogRow, dict[str, float | None]]] = {}
     try:
         places = _places(files, night, asked)
         for shard, positions in by_shard(list(places.values())).items():
             values = scores_at(files, ref, metrics, shard, positions, ["value"])
-            for position, record in records_at(
-                files, ref.rows(shard), positions, _ROW_COLUMNS
-            ).items():
+            for position, record in (
+                StoredPart(files, ref.rows(shard)).at(positions, _ROW_COLUMNS).items()
+            ):
                 of_row = {metric: own[position]["value"] for metric, own in values.items()}
                 then[shard, position] = row_of(record), of_row
     except StoreError as error:
@@ -166,7 +163,7 @@ def _places(
     wanted = {row.question_key for row in asked.values()}
     first: dict[str, RowLocation] = {}
     by_id: dict[tuple[str, str], RowLocation] = {}
-    ref, metrics = ref_of(night), [summary.metric for summary in night.metrics]
+    ref, metrics = RunRef.of(night), [summary.metric for summary in night.metrics]
     for shard in range(ref.shards):
         ids, questions = _names_of(files, ref, metrics, shard)
         for position, question in enumerate(questions):

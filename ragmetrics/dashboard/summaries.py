@@ -36,7 +36,7 @@ from ragmetrics.messages import (
 )
 from ragmetrics.records import Calibration, Drift, Gate, Manifest, MetricCalibration, Summary
 from ragmetrics.rules import known_silences, with_silences
-from ragmetrics.storage import Files, in_full, outlines, run_of
+from ragmetrics.storage import Files, Runs
 from ragmetrics.text import NO_VALUE, clean
 
 SUMMARY = "summary.html"
@@ -68,12 +68,12 @@ def night_markdown(files: Files, manifest: Manifest, link: str) -> str:
 
 def night_summary(files: Files, day: date) -> bytes:
     """The page of a stored night for e-mail. Raises InputError if the night is not there."""
-    found = run_of(files, day)
+    found = Runs(files).current(day)
     if found is None:
-        known = outlines(files, last=1)
+        known = Runs(files).outlines(last=1)
         newest = f"; the newest is {known[-1].date}" if known else ""
         raise InputError(f"{files.uri()}: there is no night {day}{newest}")
-    last = in_full(files, outlines(files, last=1))
+    last = Runs(files).in_full(Runs(files).outlines(last=1))
     hide = any(night.redacts for night in [found, *last])
     shown = redacted(with_silences(found, known_silences(files)), hide)
     return summary_page(shown, _before(files, day))
@@ -165,7 +165,7 @@ def night_blocks(
 
 
 def _before(files: Files, day: date) -> list[Manifest]:
-    return outlines(files, before=day, last=_EARLIER)
+    return Runs(files).outlines(before=day, last=_EARLIER)
 
 
 def _asked(manifest: Manifest) -> str:

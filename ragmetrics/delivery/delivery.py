@@ -44,7 +44,7 @@ from ragmetrics.errors import RagmetricsError, StoreError
 from ragmetrics.messages import Message, compose
 from ragmetrics.records import Finding, Manifest, Told
 from ragmetrics.rules import known_silences
-from ragmetrics.storage import Files, is_current, later_nights, outlines
+from ragmetrics.storage import Files, Runs
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def notify_channels(
     batches = known_batches(files, manifest.date - timedelta(days=days), manifest.date)
     reached = channels(settings.alerts, files)
     message, batch, gone = None, None, list(batches.stale)
-    if not manifest.silent and is_current(files, manifest):
+    if not manifest.silent and Runs(files).is_current(manifest):
         message, batch = _compose(settings, files, manifest, batches, reached, run_url)
         gone += batches.replaced(manifest.date)
     waiting = {path: one for path, one in batches.waiting.items() if path not in gone}
@@ -102,7 +102,7 @@ def _compose(
     run_url: str | None,
 ) -> tuple[Message | None, MessageBatch | None]:
     """The message about a night, and the batch of it for all channels; None without changes."""
-    newer = later_nights(files, manifest.date)
+    newer = Runs(files).later(manifest.date)
     late = manifest.late or any(not one.silent for one in newer)
     night = manifest.model_copy(update={"late": late})
     move_silences(files, manifest.findings)
@@ -145,7 +145,7 @@ def _states_before(
     """The alert states before a night: those of its manifest, which an earlier version lacks."""
     if night.alerts is not None:
         return AlertStates(states=night.alerts)
-    earlier = outlines(files, before=night.date, last=EARLIER_NIGHTS)
+    earlier = Runs(files).outlines(before=night.date, last=EARLIER_NIGHTS)
     earlier = [*with_keys_of_today(settings.alerts.rules, earlier)]
     return states_after(files, earlier, batches, settings.alerts.remind_days, night.date)
 

@@ -23,15 +23,7 @@ from pydantic import Field, model_validator
 from ragmetrics.config import DEFAULT_CHANNEL
 from ragmetrics.messages import Message
 from ragmetrics.records import Record, Told
-from ragmetrics.storage import (
-    FileInfo,
-    Files,
-    find_record,
-    remove_file,
-    save_record,
-    side_by_side,
-    unless_refused,
-)
+from ragmetrics.storage import FileInfo, Files, find_record, save_record, unless_refused
 
 FOLDER = "alerts/outbox"
 DELIVERED = "alerts/delivered"
@@ -203,13 +195,13 @@ class Outbox:
             return
         if batch.told:
             save_record(self._files, f"{DELIVERED}/{batch.name}", batch)
-        remove_file(self._files, path)
+        self._files.discard(path)
 
 
 def remove_batches(files: Files, paths: Sequence[str]) -> None:
     """Remove batches that were replaced. Raises StoreError."""
     for path in paths:
-        remove_file(files, path)
+        files.discard(path)
 
 
 def _order(batch: MessageBatch) -> tuple[date, int]:
@@ -224,5 +216,5 @@ def _read(files: Files, infos: Sequence[FileInfo]) -> dict[str, MessageBatch]:
     def read(info: FileInfo) -> MessageBatch | None:
         return find_record(files, info.path, MessageBatch, "not a message and is ignored")
 
-    found = side_by_side(files, read, infos)
+    found = files.side_by_side(read, infos)
     return {info.path: one for info, one in zip(infos, found, strict=True) if one}

@@ -35,7 +35,7 @@ from ragmetrics.delivery.state import (
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Finding, Manifest, Silence, Told
 from ragmetrics.rules import silence, silences, unsilence
-from ragmetrics.storage import Files, in_full, note_damage, outlines, require_record
+from ragmetrics.storage import Files, Runs, note_damage, require_record
 
 FOLDED_NIGHTS = 14
 """Newest nights that are folded. A rerun or a late run of an older night moves no state."""
@@ -49,21 +49,21 @@ log = logging.getLogger(__name__)
 
 def load_alerts(files: Files, remind_days: int | None = None) -> AlertStates:
     """The states of all alerts after the newest night; None: by `remind_days` of its settings."""
-    nights = outlines(files, last=EARLIER_NIGHTS)
+    nights = Runs(files).outlines(last=EARLIER_NIGHTS)
     days = remind_days or _remind_days_of(files, nights[-1:])
     return states_after(files, nights, load_batches(files, folded_from(nights)), days)
 
 
 def _remind_days_of(files: Files, newest: Sequence[Manifest]) -> int:
     """The `remind_days` with which a night ran; the default without a night."""
-    chosen = [one.settings.get("alerts") for one in in_full(files, newest)]
+    chosen = [one.settings.get("alerts") for one in Runs(files).in_full(newest)]
     days = [one.get("remind_days") for one in chosen if isinstance(one, dict)]
     return next((one for one in days if isinstance(one, int)), REMIND_DAYS)
 
 
 def newest_told(files: Files) -> date | None:
     """The newest night that was published with messages; None where there is none."""
-    told = [one.date for one in outlines(files, last=EARLIER_NIGHTS) if not one.silent]
+    told = [one.date for one in Runs(files).outlines(last=EARLIER_NIGHTS) if not one.silent]
     return told[-1] if told else None
 
 

@@ -21,7 +21,7 @@ from uuid import uuid4
 from pydantic import AwareDatetime, Field, ValidationError
 
 from ragmetrics.records import Record
-from ragmetrics.storage import Files, remove_file
+from ragmetrics.storage import Files
 
 log = logging.getLogger(__name__)
 _FOLDER = "batches"
@@ -120,7 +120,7 @@ class BatchRecords:
         """Remove the record of a batch."""
         self._known.pop(nonce, None)
         if self._files is not None:
-            remove_file(self._files, self._path(nonce))
+            self._files.discard(self._path(nonce))
 
     def _read(self, files: Files, nonce: str, path: str) -> None:
         data = files.find(path)

@@ -21,7 +21,7 @@ from ragmetrics.judges.learned_judge import LearnedJudge
 from ragmetrics.judges.local import MODEL as LOCAL_MODEL, LocalEmbedder
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.records import Ask, LearnedModel, Vector
-from ragmetrics.storage import Files, newest_learned, open_store
+from ragmetrics.storage import Files, LearnedJudges, open_store
 
 _OPENAI = "https://api.openai.com/v1"
 _NAMED = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
@@ -150,7 +150,7 @@ def _is_foreign(judge: JudgeSettings) -> bool:
 
 def find_learned(judge: JudgeSettings, files: Files) -> LearnedModel | None:
     """The newest learned judge that predicts a judge; None without one of today's features."""
-    found = newest_learned(files, _never_asked(judge).fingerprint)
+    found = LearnedJudges(files).newest(_never_asked(judge).fingerprint)
     made_alike = found and found.code_version == LearnedJudge.code_version and found.features
     return found if made_alike else None
 

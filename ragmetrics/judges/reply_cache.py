@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -52,7 +51,7 @@ from ragmetrics.judges.reply_tables import (
     write,
 )
 from ragmetrics.records import Vector
-from ragmetrics.storage import Files, remove_file, side_by_side, temporary_file
+from ragmetrics.storage import Files, temporary_file
 
 log = logging.getLogger(__name__)
 EMBEDDING = "embedding"
@@ -324,7 +323,7 @@ def compact(
             write(files, sources[0].folder, index, wanted.low, wanted.high)
         finally:
             index.close()
-        side_by_side(files, partial(remove_file, files), complete)
+        files.side_by_side(files.discard, complete)
 
 
 def _removable_logs(

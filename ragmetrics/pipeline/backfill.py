@@ -30,7 +30,7 @@ from ragmetrics.logs import find_logs
 from ragmetrics.pipeline import nightly as night
 from ragmetrics.records import Deadline, Manifest, deadline_at, use_deadline
 from ragmetrics.scoring import Staged, list_parts, score_parts
-from ragmetrics.storage import open_store, run_of, taking_turns
+from ragmetrics.storage import Runs, open_store, taking_turns
 
 T = TypeVar("T")
 
@@ -279,7 +279,7 @@ class _Scheduler:
 
     def _is_done(self, day: date) -> bool:
         """True when the night's current run is complete, shown, and notified if `alerts`."""
-        current = run_of(self._files, day)
+        current = Runs(self._files).current(day)
         if current is None or current.run != night.find_run(self._settings, day).run:
             return False
         shown = is_shown(self._files, current)

@@ -37,7 +37,7 @@ from ragmetrics.scoring import (
     scoring_only,
     summarise_run,
 )
-from ragmetrics.storage import Files, find_manifest, named_run, open_store, ref_of, run_of
+from ragmetrics.storage import Files, RunRef, Runs, open_store
 
 ROWS = 5
 """Questions shown per metric."""
@@ -250,7 +250,7 @@ def _day(text: str) -> date:
 
 def _night(settings: Settings, day: date) -> Stored:
     files = open_store(settings)
-    manifest = run_of(files, day)
+    manifest = Runs(files).current(day)
     if manifest is None:
         raise InputError(
             f"{day}: no run of that night in {files.uri()}; choose the store with --settings"
@@ -260,7 +260,7 @@ def _night(settings: Settings, day: date) -> Stored:
 
 def _run(settings: Settings, run: str) -> Stored:
     files = open_store(settings)
-    manifest = named_run(files, run)
+    manifest = Runs(files).named(run)
     if manifest is None:
         raise InputError(f"{run}: no such run in {files.uri()}; choose the store with --settings")
     return Stored(f"run {run} (night {manifest.date})", files, [manifest])
@@ -273,7 +273,7 @@ def _build(settings: Settings, build: str) -> Found:
     if log.inputs:
         return Logs(f"build {build} ({log.place})", log.inputs)
     files, side = open_store(settings), find_build_nights(settings, settings, build)
-    found = (find_manifest(files, ref) for ref in side.nights) if side else ()
+    found = (Runs(files).find(ref) for ref in side.nights) if side else ()
     nights = [night for night in found if night]
     if side is None or not nights:
         raise InputError(
@@ -324,7 +324,7 @@ def _weighed_by(settings: Settings, found: tuple[Found, Found]) -> Corpus | None
         return None
     for one in found:
         if isinstance(one, Stored):
-            return corpus_of(one.files, ref_of(one.nights[0]))
+            return corpus_of(one.files, RunRef.of(one.nights[0]))
     corpus = Corpus()
     for log in sorted(logs, key=Logs.places):  # the order of A and B does not matter
         for item in (item for logset in log.inputs.logs for item in logset.read()):

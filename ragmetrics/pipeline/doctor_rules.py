@@ -16,7 +16,7 @@ from ragmetrics.dashboard import plural
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.records import Manifest
 from ragmetrics.rules import DEFAULT_RULES, Known, blind_texts, why_it_cannot_fire
-from ragmetrics.storage import Files, in_full, named_run, open_store, outlines
+from ragmetrics.storage import Files, Runs, open_store
 
 _NIGHTS = 7
 _SHARES = ("quarantine", "judge_failures", "stale_labels")
@@ -32,11 +32,11 @@ def rules_text(settings: Settings, day: date) -> str:
     that cannot see a regression.
     """
     rules, files = settings.alerts.rules, open_store(settings)
-    nights = outlines(files, last=_NIGHTS) if files.exists("") else []
+    nights = Runs(files).outlines(last=_NIGHTS) if files.exists("") else []
     text = "the default rules" if rules is None else plural(len(rules), "rule")
     if not nights:
         text += "; the first nights will show whether they can fire"
-    newest = in_full(files, nights[-1:])
+    newest = Runs(files).in_full(nights[-1:])
     blind = [reason for night in newest for reason in blind_texts(night.findings)]
     reasons = [*_dead_checks(settings), *_Rules(settings, files, nights, day).dead(), *blind]
     if reasons:
@@ -93,7 +93,7 @@ class _Rules:
     def _missing(self, rule: Rule) -> str:
         """Why a rule will have no night to compare with; empty where it will have one."""
         kind, _, run = rule.versus.partition(":")
-        if kind == "pinned" and self.nights and named_run(self.files, run) is None:
+        if kind == "pinned" and self.nights and Runs(self.files).named(run) is None:
             return f"there is no run {run} in the store"
         if kind != "serving" or not self.nights:
             return ""

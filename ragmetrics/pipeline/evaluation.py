@@ -43,7 +43,7 @@ from ragmetrics.scoring import (
     stage_run,
     summarise_run,
 )
-from ragmetrics.storage import Files, RunRef, copy_learned, open_store, read_records
+from ragmetrics.storage import Files, LearnedJudges, RunRef, StoredPart, open_store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -290,7 +290,7 @@ def _bring_learned(settings: Settings, cache: Files | None) -> None:
     learned = any(one.kind.fitted for one in settings.panel)
     cheap = settings.sample is not None and settings.sample.learns
     if cache and (learned or cheap):
-        copy_learned(cache, open_store(settings))
+        LearnedJudges(cache).copy_to(open_store(settings))
 
 
 def temporary(settings: Settings, folder: str) -> Settings:
@@ -376,7 +376,7 @@ def _part_counter(progress: Progress | None, parts: int) -> Callable[[Sequence[s
 
 def _records(files: Files, ref: RunRef, metric: str) -> Iterable[dict[str, Any]]:
     for shard in range(ref.shards):
-        for record in read_records(files, ref.scores(metric, shard)):
+        for record in StoredPart(files, ref.scores(metric, shard)).records():
             yield {
                 "id": record["id"],
                 "metric": metric,

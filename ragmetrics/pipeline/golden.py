@@ -28,7 +28,7 @@ from ragmetrics.passages import (
     write_suggestions,
 )
 from ragmetrics.records import Anchor, GoldenCheck, Manifest, Suggestion
-from ragmetrics.storage import Files, nights, open_store
+from ragmetrics.storage import Files, Runs, open_store
 
 _EARLIER = 14
 """Nights before that earlier texts, scores and live questions are read from."""
@@ -141,7 +141,7 @@ def _sides(settings: Settings, files: Files, night: date | None, place: str | No
 def _nights(files: Files, night: date | None) -> list[Manifest]:
     """The nights up to a date, oldest first. Raises InputError where that date has none."""
     before = night + timedelta(days=1) if night else None
-    known = nights(files, before=before, last=_EARLIER + 1)
+    known = Runs(files).nights(before=before, last=_EARLIER + 1)
     if night and (not known or known[-1].date != night):
         raise InputError(f"the store has no night {night}")
     return known

@@ -22,7 +22,7 @@ from ragmetrics.people import (
     write_label_suggestions,
 )
 from ragmetrics.records import LabelReport, LabelSuggestion, Manifest
-from ragmetrics.storage import Files, nights, open_store
+from ragmetrics.storage import Files, Runs, open_store
 
 _EARLIER = 60
 """Nights before the newest whose labels are used, as in `pipeline.publish`."""
@@ -52,7 +52,7 @@ def check_labels(
     if chosen.labels is None:
         raise InputError("there are no labels: name a place by `labels:` in the settings")
     files = open_store(chosen)
-    known = nights(files, last=_EARLIER + 1)
+    known = Runs(files).nights(last=_EARLIER + 1)
     if not known:
         return report_of(read_labels(chosen, label_metrics(chosen)), {}), None
     *earlier, newest = known
@@ -94,7 +94,7 @@ def suggest_labels(
 
 def _night(files: Files, day: date | None) -> tuple[Manifest, list[Manifest]]:
     before = day + timedelta(days=1) if day else None
-    known = nights(files, before=before, last=_EARLIER + 1)
+    known = Runs(files).nights(before=before, last=_EARLIER + 1)
     if day and not (known and known[-1].date == day):
         raise InputError(f"the store has no night {day}")
     if not known:

@@ -10,7 +10,7 @@ from itertools import takewhile
 from ragmetrics.config import Settings
 from ragmetrics.passages import EARLIER_NIGHTS, VERDICTS, Run, try_lost_passages
 from ragmetrics.records import Finding, LostPassages, Manifest
-from ragmetrics.storage import Files, ref_of
+from ragmetrics.storage import Files, RunRef
 
 
 def lost_passages_of(
@@ -62,7 +62,7 @@ def _loses(night: Manifest) -> bool:
 def run_of_night(files: Files, manifest: Manifest) -> Run:
     """A night's run, as the diagnosis reads it."""
     verdicts = manifest.summary(VERDICTS)
-    return Run(files, ref_of(manifest), judged=bool(verdicts and verdicts.scored))
+    return Run(files, RunRef.of(manifest), judged=bool(verdicts and verdicts.scored))
 
 
 def main_build(manifest: Manifest) -> str | None:

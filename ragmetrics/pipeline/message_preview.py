@@ -25,7 +25,7 @@ from ragmetrics.delivery import (
 from ragmetrics.errors import InputError
 from ragmetrics.messages import FORMATS, Message
 from ragmetrics.records import is_name
-from ragmetrics.storage import Files, nights, run_of
+from ragmetrics.storage import Files, Runs
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def of_night(settings: Settings, files: Files, day: date | None) -> list[Preview
 
     Raises InputError when there is no such night.
     """
-    newest = next(iter(nights(files, last=1)), None)
-    manifest = run_of(files, day) if day else newest
+    newest = next(iter(Runs(files).nights(last=1)), None)
+    manifest = Runs(files).current(day) if day else newest
     if manifest is None:
         known = f"; the newest night is {newest.date}" if newest else ""
         raise InputError(f"no night{f' of {day}' if day else ''} in {files.uri()}{known}")

@@ -27,7 +27,7 @@ from ragmetrics.pipeline.nightly import (
 )
 from ragmetrics.records import Manifest, Record, deadline_at, explain_validation_error, use_deadline
 from ragmetrics.scoring import Staged, find_staged, list_parts, score_part
-from ragmetrics.storage import RunRef, find_manifest, open_store
+from ragmetrics.storage import RunRef, Runs, open_store
 
 Reference = TypeVar("Reference", bound=Record)
 
@@ -133,7 +133,7 @@ class NightSteps:
         known = [*filter(None, problems), *run.problems]
         with self._deadline(run):
             manifest = publish_night(self.settings, self._staged(run), known)
-            stored = find_manifest(open_store(self.settings), run.ref)
+            stored = Runs(open_store(self.settings)).find(run.ref)
         if stored is None or stored.finished_at != manifest.finished_at:
             raise StoreError(f"the manifest of run {run.ref.run} is not written", transient=True)
         return manifest
@@ -161,7 +161,7 @@ class NightSteps:
 
     def _manifest(self, run: NightRun) -> Manifest:
         files = open_store(self.settings)
-        manifest = find_manifest(files, run.ref)
+        manifest = Runs(files).find(run.ref)
         if manifest is None:
             raise StoreError(
                 f"{files.uri()}: run {run.ref.run} of {run.ref.date} has no manifest: repeat the "

@@ -65,7 +65,7 @@ from ragmetrics.scoring import (
     stage_run,
     staged_runs,
 )
-from ragmetrics.storage import RunRef, find_manifest, open_store
+from ragmetrics.storage import RunRef, Runs, open_store
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ def is_published(settings: Settings, day: date) -> bool:
     files, now = open_store(settings), datetime.now(UTC)
     topics = topics_of_night(settings, files, day, keep=False)
     _, ref = _planned(settings, day, *check_settings(settings), topics, now)
-    manifest = find_manifest(files, ref)
+    manifest = Runs(files).find(ref)
     return manifest is not None and not manifest.problems
 
 

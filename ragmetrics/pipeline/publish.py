@@ -48,18 +48,11 @@ from ragmetrics.scoring import MetricScores, Staged, earlier_scores, summarise_r
 from ragmetrics.storage import (
     Files,
     RunIndex,
+    RunRef,
+    Runs,
     collecting_damage,
-    find_manifest,
-    in_full,
-    later_nights,
-    named_run,
     open_store,
-    outlines,
-    ref_of,
-    runs_of,
-    save_manifest,
     scored_rows,
-    superseding,
     trailing_nights,
 )
 
@@ -93,7 +86,7 @@ def publish_run(
         manifest = _manifest(settings, files, staged, now, problems, silent=silent)
     manifest = manifest.model_copy(update={"flow_run": flow_run, "damaged": damaged})
     try:
-        save_manifest(files, manifest)
+        Runs(files).save(manifest)
     except StoreError as error:
         log.error("the manifest of night %s could not be written: %s", manifest.date, error)
     return manifest
@@ -113,15 +106,15 @@ def _manifest(
     distinct = dict.fromkeys([*problems, *manifest.problems])
     manifest = manifest.model_copy(update={"problems": list(distinct)})
     manifest = for_later_nights(settings.alerts, manifest, scores)
-    manifest, superseded = superseding(files, manifest)
+    manifest, superseded = Runs(files).superseding(manifest)
     index, history = RunIndex(files), load_history(files)
     past = with_keys_of_today(
         settings.alerts.rules,
-        outlines(files, before=manifest.date, last=NEEDED_NIGHTS, months=index),
+        Runs(files).outlines(before=manifest.date, last=NEEDED_NIGHTS, months=index),
     )
     batches = known_batches(files, folded_from(past), manifest.date)
     manifest = _told_or_silent(files, manifest, batches, index, silent=silent)
-    published = find_manifest(files, staged.ref)
+    published = Runs(files).find(staged.ref)
     before = states_after(files, past, batches, settings.alerts.remind_days, manifest.date)
     for one in (superseded, published):  # a run of an earlier version has no batch
         before = before.heard(recorded(one) if one else ())
@@ -176,7 +169,9 @@ def _night(
         scores,
         earlier,
         cached_load(
-            lambda one, metric: earlier_scores(files, ref_of(one), metric, watched_tags(settings)),
+            lambda one, metric: earlier_scores(
+                files, RunRef.of(one), metric, watched_tags(settings)
+            ),
             manifest,
             night_before(manifest, earlier),
             scores,
@@ -186,7 +181,7 @@ def _night(
         ids=IdReader(files),
         notified=alerts.notified,
         mix_tags=settings.alerts.mix_tags,
-        find_run=cache(partial(named_run, files)),
+        find_run=cache(Runs(files).named),
         serving=cache(partial(find_serving, files, manifest.dataset, manifest.date)),
     )
 
@@ -199,7 +194,7 @@ def _compared(
     if not any(rule.by for rule in settings.alerts.rules or ()):
         return found
     recent = trailing_nights(found, day, SEGMENT_DAYS)
-    whole = with_keys_of_today(settings.alerts.rules, in_full(files, recent))
+    whole = with_keys_of_today(settings.alerts.rules, Runs(files).in_full(recent))
     return [*found[: len(found) - len(recent)], *whole]
 
 
@@ -209,10 +204,10 @@ def _told_or_silent(
     """The manifest with a note whether it is silent, or late."""
     if silent:
         return manifest.model_copy(update={"silent": True})
-    told = [one for one in later_nights(files, manifest.date, index) if not one.silent]
+    told = [one for one in Runs(files).later(manifest.date, index) if not one.silent]
     if not told:
         return manifest.model_copy(update={"silent": False})
-    runs = runs_of(files, manifest.date)
+    runs = Runs(files).of(manifest.date)
     queued = [*batches.settled(manifest.date), *batches.replaced(manifest.date)]
     newest = max(one.finished_at for one in told)  # it told what runs before it had not
     untold = any(_has_message(one) and one.finished_at >= newest for one in runs)
@@ -268,7 +263,7 @@ def _worst(files: Files, night: NightContext) -> list[WorstRow]:
     """The worst rows of each metric. Among equal rows, those that fell since the night before come
     first.
     """
-    ref = ref_of(night.manifest)
+    ref = RunRef.of(night.manifest)
     lowest = [
         (name, *place)
         for name, one in night.scores.items()

@@ -20,7 +20,7 @@ from itertools import count
 from ragmetrics.dashboard import refresh_builds
 from ragmetrics.pipeline.retention import UNFINISHED, PrunePlan
 from ragmetrics.pipeline.store_references import IN_PROGRESS, RunKey, run_key
-from ragmetrics.storage import FileInfo, Files, RunRef, path_of, side_by_side
+from ragmetrics.storage import FileInfo, Files, RunRef
 
 FOLDER = "prune"
 _AT_ONCE = 500
@@ -53,7 +53,7 @@ def prune(
     numbers = count(1)
     for start in range(0, len(todo), _AT_ONCE):
         some = todo[start : start + _AT_ONCE]
-        now = [one for one in side_by_side(files, partial(_unchanged, files), some) if one]
+        now = [one for one in files.side_by_side(partial(_unchanged, files), some) if one]
         if now:
             logs.append(_log(files, begun, len(logs) + 1, now))
         removed += _remove(files, now, plan, lambda: tell(next(numbers), len(todo)))
@@ -93,7 +93,7 @@ def _unchanged(files: Files, listed: FileInfo) -> FileInfo | None:
 def _is_idle(files: Files, key: RunKey, since: datetime) -> bool:
     """Whether a run still has no manifest, and none of its files changed since a moment."""
     ref = RunRef(date=key.night, run=key.run, shards=1)
-    if files.exists(path_of(ref)):
+    if files.exists(ref.manifest):
         return False
     infos = [info for kind in ("rows", "scores") for info in files.below(ref.folder(kind))]
     return all(info.modified is not None and info.modified < since.timestamp() for info in infos)

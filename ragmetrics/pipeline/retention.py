@@ -29,7 +29,7 @@ from ragmetrics.pipeline.store_references import (
     find_references,
     run_key,
 )
-from ragmetrics.storage import FileInfo, open_store, outlines
+from ragmetrics.storage import FileInfo, Runs, open_store
 
 LEAST_KEEP = timedelta(days=60)
 """Rules compare a night with up to 60 nights before it."""
@@ -115,7 +115,7 @@ def find_prunable(settings: Settings, retention: Retention, now: datetime) -> Pr
     files = open_store(settings)
     listed = files.below()
     references = find_references(settings, files, listed, now)
-    current = {RunKey(one.date, one.run) for one in outlines(files)}
+    current = {RunKey(one.date, one.run) for one in Runs(files).outlines()}
     finished = {key for info in listed if (key := run_key(info.path)) and _is_manifest(info)}
     sorter = _Sorter(retention, now, references, current, finished)
     for info in listed:

@@ -32,7 +32,7 @@ from ragmetrics.pipeline.variant_results import ASKED, VariantAnswers, measure_v
 from ragmetrics.records import AS_NOW, LogRow, Manifest, WhatIf, dump_json
 from ragmetrics.retriever import Ask, ask_retriever, question_of
 from ragmetrics.scoring import MetricScores, corpus_of, load_scores, summarise_run
-from ragmetrics.storage import Files, open_store, outlines, ref_of, row_record, run_of
+from ragmetrics.storage import Files, RunRef, Runs, open_store, row_record
 
 QUESTIONS = 200
 """Most fallen questions that are asked, and most others."""
@@ -62,7 +62,7 @@ def whatif(
     retriever = _retriever_of(chosen)
     named = _variants(retriever, variants, parameters or {})
     files = open_store(chosen)
-    manifest = run_of(files, night)
+    manifest = Runs(files).current(night)
     if manifest is None:
         raise InputError(f"there is no night of {night} in the store {files.uri()}")
     build = main_build(manifest)
@@ -150,7 +150,7 @@ def _text(value: JsonValue) -> str:
 def _needing(
     files: Files, manifest: Manifest, most: int
 ) -> tuple[list[NeedingQuestion], list[NeedingQuestion], int]:
-    usual = usual_nights(outlines(files, before=manifest.date))
+    usual = usual_nights(Runs(files).outlines(before=manifest.date))
     runs = [run_of_night(files, one) for one in usual]
     return needing_questions_of(run_of_night(files, manifest), runs, most)
 
@@ -220,7 +220,7 @@ def _score(
     )
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
         run = temporary(plain, folder)
-        ref = ref_of(manifest)
+        ref = RunRef.of(manifest)
         corpus = corpus_of(files, ref) if settings.reads_corpus else None
         inputs = inputs_of(run, rows, Path(folder), None)
         staged = score_inputs(run, inputs, files, progress=progress, weighed_by=corpus)

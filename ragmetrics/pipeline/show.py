@@ -12,16 +12,7 @@ from ragmetrics.config import Settings
 from ragmetrics.dashboard import push_metrics, write_dashboard, write_pages
 from ragmetrics.people import load_history
 from ragmetrics.records import Manifest
-from ragmetrics.storage import (
-    Files,
-    RunIndex,
-    do_all,
-    find_manifest,
-    open_store,
-    outlines,
-    ref_of,
-    save_manifest,
-)
+from ragmetrics.storage import Files, RunIndex, RunRef, Runs, do_all, open_store
 
 _TREND_NIGHTS = 60
 
@@ -44,8 +35,8 @@ def show_run(settings: Settings, manifest: Manifest, *, overview: bool = True) -
 
 def _save_missing(files: Files, manifest: Manifest) -> None:
     """Write the manifest if `publish` could not."""
-    if find_manifest(files, ref_of(manifest)) != manifest:
-        save_manifest(files, manifest)
+    if Runs(files).find(RunRef.of(manifest)) != manifest:
+        Runs(files).save(manifest)
 
 
 def _show_with_overview(settings: Settings, files: Files, manifest: Manifest) -> None:
@@ -56,7 +47,7 @@ def _show_with_overview(settings: Settings, files: Files, manifest: Manifest) ->
 
 def _show_alone(files: Files, manifest: Manifest) -> None:
     index = RunIndex(files)
-    earlier = outlines(files, before=manifest.date, last=_TREND_NIGHTS, months=index)
+    earlier = Runs(files).outlines(before=manifest.date, last=_TREND_NIGHTS, months=index)
     do_all(
         partial(write_pages, files, manifest, earlier, load_history(files)),
         lambda: index.keep(index.listed(manifest.date), of=manifest.date),

@@ -29,7 +29,7 @@ from ragmetrics.records import (
     explain_validation_error,
 )
 from ragmetrics.scoring import BudgetPlan, Reuse, SamplePlan, Staged
-from ragmetrics.storage import FileInfo, Files, read_notes, side_by_side
+from ragmetrics.storage import FileInfo, Files, StoredPart
 
 _CHECKED_NIGHTS = 14
 """Newest nights whose own files are checked; of older nights no file is read by a night."""
@@ -79,7 +79,7 @@ def check_store(files: Files) -> StoreCheck:
     """
     listed = [info for info in files.below() if _kind(info.path)]
     chosen = _newest(listed)
-    problems = side_by_side(files, partial(problem_of, files), chosen)
+    problems = files.side_by_side(partial(problem_of, files), chosen)
     damaged = (*_folders(files), *filter(None, problems))
     return StoreCheck(damaged, len(chosen), len(listed))
 
@@ -130,7 +130,7 @@ def problem_of(files: Files, info: FileInfo) -> str:
 
 def _reasons(files: Files, path: str) -> Iterator[str]:
     if _PARQUET.fullmatch(path):
-        read_notes(files, path)
+        StoredPart(files, path).notes()
         return
     kind = next((record for pattern, record in _RECORDS if re.fullmatch(pattern, path)), None)
     if kind is None and not _JSON.fullmatch(path):

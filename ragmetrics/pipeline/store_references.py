@@ -26,7 +26,7 @@ from ragmetrics.people import label_metrics, read_labels
 from ragmetrics.pipeline.lost_passages import usual_nights
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import find_staged, load_reuse
-from ragmetrics.storage import FileInfo, Files, RunRef, all_learned, in_full, outlines
+from ragmetrics.storage import FileInfo, Files, LearnedJudges, RunRef, Runs
 
 NEEDED_NIGHTS = 90
 """Newest nights whose scores are needed: slow declines are looked for in so many."""
@@ -94,8 +94,8 @@ def find_references(
     Raises InputError where the labels cannot be read, StoreError where the store cannot be read: it
     is then unknown what may be removed.
     """
-    found, known = References(), outlines(files)
-    newest = in_full(files, known[-1:])
+    found, known = References(), Runs(files).outlines()
+    newest = Runs(files).in_full(known[-1:])
     dataset = known[-1].dataset if known else settings.dataset  # the settings may be the defaults
     runs: dict[RunKey, list[FileInfo]] = {}
     for info in listed:
@@ -105,7 +105,7 @@ def find_references(
     pinned = _pinned(settings, newest)
     found.add((run for run in runs if run.run in pinned), "a rule pins it")
     found.add(_labelled(settings, known), "labels are of its rows")
-    for model in all_learned(files):
+    for model in LearnedJudges(files).all():
         found.add(
             (run for run in runs if run.run in model.runs and not run.gate),
             f"the learned judge of {model.judge} was fitted on it",

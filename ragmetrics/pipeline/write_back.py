@@ -7,7 +7,7 @@ from datetime import date
 from ragmetrics.config import Settings
 from ragmetrics.delivery import WriteBackReport, queue_night, send_waiting
 from ragmetrics.errors import InputError
-from ragmetrics.storage import nights, open_store
+from ragmetrics.storage import Runs, open_store
 
 
 def send_scores(
@@ -23,7 +23,7 @@ def send_scores(
         raise InputError("the settings have no `write_back:`: name a target there first")
     files = open_store(settings)
     if night:
-        found = [one for one in nights(files) if one.date == night]
+        found = [one for one in Runs(files).nights() if one.date == night]
         if not found:
             raise InputError(f"{files.uri()}: the night of {night} is not published")
         queue_night(settings, files, found[0], target)

@@ -11,7 +11,7 @@ from datetime import UTC, date
 from functools import partial
 
 from ragmetrics.records import AlertState, Finding, Manifest, Severity, Silence, alert_id
-from ragmetrics.storage import Files, find_record, remove_file, unless_refused
+from ragmetrics.storage import Files, find_record, unless_refused
 
 FOLDER = "alerts/silences"
 
@@ -38,7 +38,7 @@ def unsilence(files: Files, key: str) -> bool:
     """Remove all silences of an alert; return whether there was any."""
     paths = [path for path, one in _found(files) if one.key == key]
     for path in paths:
-        remove_file(files, path)
+        files.discard(path)
     return bool(paths)
 
 
@@ -53,7 +53,7 @@ def remove_expired_silences(
     newest = _newest(one for _, one in found)
     for path, one in found:
         if one != newest[one.key] or not is_in_force(one, states.get(one.key), night):
-            remove_file(files, path)
+            files.discard(path)
 
 
 def is_in_force(one: Silence, state: AlertState | None, night: date | None) -> bool:

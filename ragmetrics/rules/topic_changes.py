@@ -42,7 +42,7 @@ from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.rules import DEFAULT_RULES
 from ragmetrics.rules.sides import ID_METRICS, NightSides
 from ragmetrics.stats import adjust_p_values, compare_aligned, question_means
-from ragmetrics.storage import Files, ref_of, trailing_nights
+from ragmetrics.storage import Files, RunRef, trailing_nights
 from ragmetrics.text import clean
 
 ALPHA = 0.005
@@ -98,7 +98,7 @@ def _fallen(
     asked = {question for before, now in means.values() for question in before.keys() & now.keys()}
     if not asked:
         return []
-    refs = [ref_of(one) for one in (*night.earlier[-_NIGHTS:], night.manifest)]
+    refs = [RunRef.of(one) for one in (*night.earlier[-_NIGHTS:], night.manifest)]
     chosen = sorted(asked)[:: max(1, -(-len(asked) // _MOST_QUESTIONS))]
     texts = read_questions(files, refs[:-1], set(chosen), answering=True)
     found = (
@@ -242,7 +242,7 @@ def _without_golden(
 
 def _golden_topics(files: Files, night: NightContext) -> set[str]:
     """The topics of the questions that have a reference."""
-    golden = questions_with_reference(files, ref_of(night.manifest))
+    golden = questions_with_reference(files, RunRef.of(night.manifest))
     scores = next(iter(night.scores.values()))
     table = scores.table
     return set(table.loc[table["question"].isin(golden), f"tag:{TOPIC}"].dropna().tolist())

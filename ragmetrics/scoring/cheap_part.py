@@ -13,7 +13,7 @@ from ragmetrics.scoring.part import stream_rows
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges
 from ragmetrics.scoring.sampling.cheap_scores import CHEAP_SCHEMA, CheapScorer
 from ragmetrics.scoring.staging import load_corpus
-from ragmetrics.storage import PartWriter, RunRef, is_whole, open_store, workspace
+from ragmetrics.storage import PartWriter, RunRef, StoredPart, open_store, workspace
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class CheapRunScorer:
     async def _score(self, names: Sequence[str], shard: int) -> int:
         files, ref = open_store(self.settings), self.ref
         family = [metric for metric in chosen_metrics(self.settings) if metric.name in names]
-        if all(is_whole(files, ref.cheap(one.name, shard)) for one in family):
+        if all(StoredPart(files, ref.cheap(one.name, shard)).is_whole() for one in family):
             return 0
         scorer = CheapScorer(make_cheap_judges(load_corpus(files, ref), files, self.learned))
         with workspace() as folder:

@@ -34,7 +34,7 @@ from ragmetrics.judges import (
 )
 from ragmetrics.records import Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, part_key
-from ragmetrics.storage import Files, RunRef, is_whole, read_notes
+from ragmetrics.storage import Files, RunRef, StoredPart
 
 J = TypeVar("J", Judge, Embedder)
 
@@ -168,9 +168,9 @@ class BudgetPool:
     def _spent(self, name: str, shard: int) -> Spend | None:
         """What a finished part has used; None when the part is not finished."""
         path = self._ref.scores(name, shard)
-        if not is_whole(self._files, path):
+        if not StoredPart(self._files, path).is_whole():
             return None
-        notes = read_notes(self._files, path)
+        notes = StoredPart(self._files, path).notes()
         usages = [
             Usage.model_validate(usage)
             for payee in notes.get("paid", ())

@@ -47,11 +47,9 @@ from ragmetrics.storage import (
     Files,
     PartWriter,
     RunRef,
+    StoredPart,
     expect,
-    is_whole,
     open_store,
-    question_keys,
-    read_row_batches,
     score_record,
     workspace,
 )
@@ -212,7 +210,7 @@ def family_of(settings: Settings, names: Sequence[str]) -> list[Metric]:
 
 
 def _is_done(files: Files, ref: RunRef, family: Sequence[Metric], shard: int) -> bool:
-    return all(is_whole(files, ref.scores(metric.name, shard)) for metric in family)
+    return all(StoredPart(files, ref.scores(metric.name, shard)).is_whole() for metric in family)
 
 
 Record = Callable[[str, Ask, Reply], None]
@@ -318,7 +316,7 @@ class PartScorer:
         cache = self.cache(
             self.kept, judge.fingerprint, low, high, prompts=prompts, ttl_days=ttl_days
         )
-        cache.load(question_keys(self.files, self.ref.rows(self.shard)))
+        cache.load(StoredPart(self.files, self.ref.rows(self.shard)).question_keys())
         return cache
 
     async def _write(self, panel: Panel, clients: Clients) -> PartReport:
@@ -375,7 +373,7 @@ def _by_metric(
 
 async def stream_rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
     """The rows of a shard, read in a thread, because a bucket is slow."""
-    batches = read_row_batches(files, path)
+    batches = StoredPart(files, path).row_batches()
     reading: asyncio.Task[list[LogRow] | None] | None = None
     try:
         while True:

@@ -30,12 +30,9 @@ from ragmetrics.storage import (
     DamagedPart,
     Files,
     RunRef,
-    copy_part,
-    find_manifest,
+    Runs,
+    StoredPart,
     find_record,
-    is_whole,
-    read_columns,
-    read_notes,
     save_record,
 )
 from ragmetrics.version import __version__
@@ -100,7 +97,7 @@ def _is_incomplete(files: Files, ref: RunRef, moment: datetime) -> bool:
     Without requests a new attempt has the same result: local judges and cached replies do not
     change. Missing parts do not count: the same run scores them.
     """
-    manifest = find_manifest(files, ref)
+    manifest = Runs(files).find(ref)
     if manifest is None or manifest.finished_at > moment:
         return False
     usage = manifest.usage
@@ -108,7 +105,7 @@ def _is_incomplete(files: Files, ref: RunRef, moment: datetime) -> bool:
     if not asked or not any(_has_gaps(metric) for metric in manifest.metrics):
         return False
     parts = ((metric.metric, shard) for metric in manifest.metrics for shard in range(ref.shards))
-    complete = (path for part in parts if is_whole(files, path := ref.scores(*part)))
+    complete = (path for part in parts if StoredPart(files, path := ref.scores(*part)).is_whole())
     return any(lacks_verdicts(files, path) for path in complete)
 
 
@@ -194,14 +191,14 @@ def reuse_part(files: Files, ref: RunRef, names: Sequence[str], shard: int) -> b
 
 def _is_settled(files: Files, path: str) -> bool:
     """True when a part exists and has all verdicts of all judges."""
-    return is_whole(files, path) and not _unsettled(files, path)
+    return StoredPart(files, path).is_whole() and not _unsettled(files, path)
 
 
 def _unsettled(files: Files, path: str) -> set[str]:
     """The statuses of a part's rows that a new attempt may change; `judge_failed` also when one
     judge of a panel failed.
     """
-    table = read_columns(files, path, ["status", "failed"])
+    table = StoredPart(files, path).columns(["status", "failed"])
     found: set[str] = set(table["status"].unique().to_pylist()) - _SETTLED
     every_vote = table["failed"].null_count == len(table)
     return found if every_vote else found | {Status.JUDGE_FAILED.value}
@@ -210,10 +207,10 @@ def _unsettled(files: Files, path: str) -> set[str]:
 def _copy_part(files: Files, source: RunRef, ref: RunRef, names: Sequence[str], shard: int) -> None:
     splits: dict[str, int] = {}
     for name in names:
-        splits |= read_notes(files, source.scores(name, shard)).get("splits", {})
+        splits |= StoredPart(files, source.scores(name, shard)).notes().get("splits", {})
     notes = {"usage": {}, "paid": [], "refused": {}, "splits": splits, "taken_over": source.run}
     for number, name in enumerate(names):
         # As with scored parts, only the file of the first metric has the notes of the family.
         own = {} if number else notes
-        copy_part(files, source.scores(name, shard), ref.scores(name, shard), own)
+        StoredPart(files, source.scores(name, shard)).copy(ref.scores(name, shard), own)
     log.info("%s, shard %d: reused from run %s", ", ".join(names), shard + 1, source.run)

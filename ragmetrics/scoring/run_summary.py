@@ -41,7 +41,7 @@ from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
 from ragmetrics.scoring.unanswered import UnansweredRows
-from ragmetrics.storage import Files, RunRef, read_notes
+from ragmetrics.storage import Files, RunRef, StoredPart
 from ragmetrics.version import __version__
 
 ByMetric = Mapping[str, Mapping[str, Usage]]
@@ -234,7 +234,7 @@ def read_usage_report(settings: Settings, files: Files, ref: RunRef) -> UsageRep
             path = ref.scores(family[0], shard)
             if not files.exists(path):
                 continue
-            notes = read_notes(files, path)
+            notes = StoredPart(files, path).notes()
             costs.add(notes["usage"])
             costs.refused.update(notes["refused"])
             costs.overdue = notes.get("overdue") or costs.overdue  # older parts do not say

@@ -40,11 +40,9 @@ from ragmetrics.storage import (
     Files,
     PartWriter,
     RunRef,
+    StoredPart,
     find_record,
-    is_readable,
     open_store,
-    read_row_batches,
-    remove_file,
     row_record,
     row_size,
     save_record,
@@ -258,11 +256,11 @@ def _find_complete(files: Files, ref: RunRef) -> Staged | None:
     if done is None or done.problems:
         return None
     if _has_corpus(files, ref) and all(
-        is_readable(files, ref.rows(shard)) for shard in range(ref.shards)
+        StoredPart(files, ref.rows(shard)).is_readable() for shard in range(ref.shards)
     ):
         return done
     log.warning("%s: damaged, staged again", files.uri(ref.folder("rows")))
-    remove_file(files, f"{ref.folder('rows')}/staged.json")
+    files.discard(f"{ref.folder('rows')}/staged.json")
     return None
 
 
@@ -304,7 +302,7 @@ def corpus_of(files: Files, ref: RunRef) -> Corpus | None:
         return None
     corpus = Corpus()
     for shard in range(ref.shards):
-        for batch in read_row_batches(files, ref.rows(shard)):
+        for batch in StoredPart(files, ref.rows(shard)).row_batches():
             for row in batch:
                 corpus.add(row.retrieved_contexts, row.user_input)
     return corpus

@@ -17,7 +17,7 @@ from ragmetrics.records import JudgeSummary, Segment, Status, Summary, question_
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean, strata_of
 from ragmetrics.scoring.sampling.plan import Group, RowIds, SamplePlan
 from ragmetrics.stats import Floats, krippendorff_alpha, mean_interval
-from ragmetrics.storage import ROW_SCHEMA, Files, RunRef, note_damage, read_columns
+from ragmetrics.storage import ROW_SCHEMA, Files, RunRef, StoredPart, note_damage
 
 log = logging.getLogger(__name__)
 if TYPE_CHECKING:  # these imports are slow: only code that reads scores needs them
@@ -158,9 +158,9 @@ def _read_scores(
 ) -> pa.Table:
     path = ref.scores(metric, shard)
     if files.exists(path):
-        return _few_reasons(read_columns(files, path, [*_COLUMNS, *_DRAWN, _REASON, *_OWN]))
+        return _few_reasons(StoredPart(files, path).columns([*_COLUMNS, *_DRAWN, _REASON, *_OWN]))
     columns = ["id", "user_input", *_OWN]
-    return _missing(read_columns(files, ref.rows(shard), columns), sample)
+    return _missing(StoredPart(files, ref.rows(shard)).columns(columns), sample)
 
 
 def _few_reasons(table: pa.Table) -> pa.Table:

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, Protocol, TypeVar, cast
@@ -27,7 +26,15 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from ragmetrics.errors import StoreError
-from ragmetrics.storage.listing import all_below, matching
+from ragmetrics.storage.file_systems import (
+    FileInfo,
+    SteadyFile,
+    all_below,
+    file_infos,
+    matching,
+    replacing,
+    temporary_file,
+)
 from ragmetrics.storage.retry import (
     RETRY_POLICY,
     RetryPolicy,
@@ -59,28 +66,6 @@ CONTENT_TYPES = {
 T = TypeVar("T")
 U = TypeVar("U")
 log = logging.getLogger(__name__)
-
-
-def same_file(one: Path, other: Path) -> bool:
-    """True when two local paths are the same file, existing or not."""
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return one.resolve() == other.resolve()
-
-
-@dataclass(frozen=True)
-class FileInfo:
-    """One file of a listing; `version` changes when its content does."""
-
-    path: str
-    size: int
-    version: str
-    modified: float | None = field(default=None, compare=False)
-    """Time of the last write, in seconds by the clock of the store. None: unknown."""
-    refused: str = ""
-    """Why the file is not opened as a log; empty if it is."""
-    version_id: str = field(default="", compare=False)
-    """Name of this version in a versioned bucket; empty in a listing, and where there is none."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +150,7 @@ class Files:
         full = self._full(path)
         raw = self._do("reading", path, lambda: fs.open(full, "rb", block_size=BLOCK))
         if not self.local:
-            raw = _Steady(raw, self, path)
+            raw = SteadyFile(raw, partial(self._do, "reading", path))
         with io.BufferedReader(cast("io.RawIOBase", raw), BUFFER) as file:
             yield cast("BinaryIO", file)
 
@@ -233,7 +218,7 @@ class Files:
             if is_missing(error):
                 return None
             raise
-        return None if found["type"] == "directory" else _infos({full: found}, self._fs[1])[0]
+        return None if found["type"] == "directory" else file_infos({full: found}, self._fs[1])[0]
 
     @property
     def _refreshed(self) -> dict[str, bool]:
@@ -245,7 +230,7 @@ class Files:
 
         def act() -> None:
             if self.local:
-                with _replacing(Path(full)) as temporary:
+                with replacing(Path(full)) as temporary:
                     temporary.write_bytes(data)
             else:
                 fs.pipe_file(full, data, **self._headers(path))
@@ -288,7 +273,7 @@ class Files:
 
         def act() -> None:
             if self.local:
-                with _replacing(Path(full)) as temporary:
+                with replacing(Path(full)) as temporary:
                     shutil.copyfile(source, temporary)
             else:
                 fs.put_file(str(source), full, **self._headers(path))
@@ -305,11 +290,38 @@ class Files:
 
         self._do("removing", path, act)
 
+    def discard(self, path: str) -> None:
+        """Remove a file, or empty it if deleting is denied. Raises StoreError when both fail."""
+        try:
+            self.remove(path)
+        except StoreError as error:
+            if self.exists(path):
+                self.write(path, b"")
+                log.warning("%s; the file is left empty", error)
+
+    def find_all(self, paths: Sequence[str]) -> Iterator[bytes | None]:
+        """The content of each file in order; None for a missing file. Several files of a bucket are
+        read in parallel.
+        """
+        for start in range(0, len(paths), _PIECE):
+            yield from self.side_by_side(self.find, paths[start : start + _PIECE])
+
+    def side_by_side(self, act: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        """Apply `act` to each item, in order; in parallel if the files are in a bucket.
+
+        The threads have the deadline of this context, and add to the damage that it collects.
+        """
+        if self.local or len(items) < 2:
+            return [act(item) for item in items]
+        context = copy_context()
+        with ThreadPoolExecutor(_AT_ONCE, "ragmetrics-read") as pool:
+            return list(pool.map(lambda item: context.copy().run(act, item), items))
+
     def below(self, folder: str = "") -> list[FileInfo]:
         """All files below a folder at any depth, by path; empty if the folder does not exist."""
         fs, base = self._fs
         full = self._full(folder)
-        return _infos(self._do("listing", folder, lambda: all_below(fs, full)), base)
+        return file_infos(self._do("listing", folder, lambda: all_below(fs, full)), base)
 
     def glob(self, pattern: str) -> list[FileInfo]:
         """The files that match a glob pattern, by path. The root is literal."""
@@ -322,7 +334,7 @@ class Files:
             with translate_errors("listing", self.uri(pattern)):
                 found = matching(fs, base, pattern, partial(self._do, "listing", pattern))
         files = {name: info for name, info in found.items() if info["type"] != "directory"}
-        return _infos(files, base)
+        return file_infos(files, base)
 
     def _headers(self, path: str) -> dict[str, str]:
         kind = CONTENT_TYPES.get(PurePosixPath(path).suffix)
@@ -338,89 +350,12 @@ def _steady() -> dict[str, Any]:
     return {"http_session_cls": SteadySession}
 
 
-class _Steady(io.RawIOBase):
-    """A file of a bucket that retries transient errors of each read."""
-
-    def __init__(self, raw: Any, files: Files, path: str) -> None:
-        self._raw, self._files, self._path = raw, files, path
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def seekable(self) -> bool:
-        """Always."""
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """As in any file."""
-        return int(self._raw.seek(offset, whence))
-
-    def tell(self) -> int:
-        """As in any file."""
-        return int(self._raw.tell())
-
-    def readinto(self, buffer: Any) -> int:
-        """As in any file, but raises StoreError."""
-        data = self._files._do("reading", self._path, lambda: self._raw.read(len(buffer)))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        """Close the file."""
-        if not self.closed:
-            self._raw.close()
-        super().close()
-
-
 def _copied(file: BinaryIO, copy: IO[bytes]) -> None:
     copy.seek(0)
     copy.truncate()
     with temporary_file():
         shutil.copyfileobj(file, copy, BLOCK)
     copy.seek(0)
-
-
-def _infos(found: Mapping[str, Mapping[str, Any]], base: str) -> list[FileInfo]:
-    infos = [
-        FileInfo(
-            path=name.removeprefix(base).lstrip("/"),
-            size=int(info.get("size") or 0),
-            version=str(info.get("ETag") or info.get("mtime") or info.get("etag") or ""),
-            modified=_moment(info),
-            version_id=str(info.get("VersionId") or ""),
-        )
-        for name, info in found.items()
-        if not PurePosixPath(name).name.startswith(".")
-    ]
-    return sorted(infos, key=lambda info: info.path)
-
-
-def _moment(info: Mapping[str, Any]) -> float | None:
-    """The time of the last write, from a listing of s3fs, gcsfs, adlfs or the local system."""
-    for name in ("LastModified", "mtime", "last_modified"):
-        value = info.get(name)
-        if isinstance(value, datetime):
-            return value.timestamp()
-        if isinstance(value, int | float):
-            return float(value)
-    return None
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[Path]:
-    """A temporary file beside the target. It replaces the target when the block succeeds."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o644)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 class StoreSettings(Protocol):
@@ -440,45 +375,3 @@ class StoreSettings(Protocol):
 def open_store(settings: StoreSettings) -> Files:
     """The store of a dataset."""
     return Files(settings.store, settings.storage_options)
-
-
-def remove_file(files: Files, path: str) -> None:
-    """Remove a file, or empty it if deleting is denied. Raises StoreError when both fail."""
-    try:
-        files.remove(path)
-    except StoreError as error:
-        if files.exists(path):
-            files.write(path, b"")
-            log.warning("%s; the file is left empty", error)
-
-
-@contextmanager
-def temporary_file() -> Iterator[None]:
-    """Turn an OSError of temporary files into a StoreError."""
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(
-            f"writing temporary files (TMPDIR sets their folder): {error}", transient=True
-        ) from error
-
-
-def find_all(files: Files, paths: Sequence[str]) -> Iterator[bytes | None]:
-    """The content of each file in order; None for a missing file.
-
-    Several files of a bucket are read in parallel. Raises StoreError.
-    """
-    for start in range(0, len(paths), _PIECE):
-        yield from side_by_side(files, files.find, paths[start : start + _PIECE])
-
-
-def side_by_side(files: Files, act: Callable[[T], U], items: Sequence[T]) -> list[U]:
-    """Apply `act` to each item, in order; in parallel if the files are in a bucket.
-
-    The threads have the deadline of this context, and add to the damage that it collects.
-    """
-    if files.local or len(items) < 2:
-        return [act(item) for item in items]
-    context = copy_context()
-    with ThreadPoolExecutor(_AT_ONCE, "ragmetrics-read") as pool:
-        return list(pool.map(lambda item: context.copy().run(act, item), items))

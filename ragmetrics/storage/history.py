@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from ragmetrics.records import UNSETTLED, Manifest
-from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage.file_systems import FileInfo
+from ragmetrics.storage.files import Files
 from ragmetrics.storage.json_records import save_record
-from ragmetrics.storage.run_index import RUNS, RunIndex, by_date, path_of, read_manifests, run_name
-from ragmetrics.storage.shards import RunRef
+from ragmetrics.storage.run_index import RunIndex, by_date, read_manifests, run_name
+from ragmetrics.storage.shards import RUNS, RunRef
 
 SKEW = timedelta(minutes=15)
 """Largest difference of clocks. S3 rejects requests beyond it."""
@@ -20,73 +22,106 @@ SKEW = timedelta(minutes=15)
 log = logging.getLogger(__name__)
 
 
-def save_manifest(files: Files, manifest: Manifest) -> None:
-    """Write a run's manifest. From then on the run exists."""
-    save_record(files, path_of(ref_of(manifest)), manifest)
+@dataclass(frozen=True)
+class Runs:
+    """The finished runs of a store, and its nights: of each the current run."""
 
+    files: Files
 
-def find_manifest(files: Files, ref: RunRef) -> Manifest | None:
-    """The manifest of a run, if it was finished."""
-    return read_manifests(files, [path_of(ref)])[0]
+    def save(self, manifest: Manifest) -> None:
+        """Write a run's manifest. From then on the run exists."""
+        save_record(self.files, RunRef.of(manifest).manifest, manifest)
 
+    def find(self, ref: RunRef) -> Manifest | None:
+        """The manifest of a run, if it was finished."""
+        return read_manifests(self.files, [ref.manifest])[0]
 
-def named_run(files: Files, run: str) -> Manifest | None:
-    """The manifest of a run by its name. The run need not be the current one of its night.
+    def named(self, run: str) -> Manifest | None:
+        """The manifest of a run by its name. The run need not be the current one of its night.
 
-    None if it is missing or cannot be read.
-    """
-    paths = [info.path for info in files.below(RUNS) if run_name(info.path) == run]
-    return next(iter(read_manifests(files, paths[:1])), None)
+        None if it is missing or cannot be read.
+        """
+        paths = [info.path for info in self.files.below(RUNS) if run_name(info.path) == run]
+        return next(iter(read_manifests(self.files, paths[:1])), None)
 
+    def nights(self, *, before: date | None = None, last: int | None = None) -> list[Manifest]:
+        """One manifest per night, oldest first; only nights `before` a date, only the `last` ones.
 
-def nights(files: Files, *, before: date | None = None, last: int | None = None) -> list[Manifest]:
-    """One manifest per night, oldest first; only nights `before` a date, only the `last` ones.
+        A manifest that cannot be read is logged and left out; its night can be run again.
+        """
+        chosen = _chosen(self.files.below(RUNS), before, last)
+        return _current(_read(self.files, [info for own in chosen for info in own]))
 
-    A manifest that cannot be read is logged and left out; its night can be run again.
-    """
-    chosen = _chosen(files.below(RUNS), before, last)
-    return _current(_read(files, [info for own in chosen for info in own]))
+    def outlines(
+        self,
+        *,
+        before: date | None = None,
+        last: int | None = None,
+        months: RunIndex | None = None,
+        runs: Sequence[FileInfo] | None = None,
+    ) -> list[Manifest]:
+        """Like `nights`, but with outlines from the run index: for code that reads many nights.
 
+        `months` is an index that was used before. `runs` is a newer listing than its own.
+        """
+        known = months or RunIndex(self.files)
+        chosen = _chosen(known.listed() if runs is None else runs, before, last)
+        return _current(known.outlines([info for own in chosen for info in own]))
 
-def outlines(
-    files: Files,
-    *,
-    before: date | None = None,
-    last: int | None = None,
-    months: RunIndex | None = None,
-    runs: Sequence[FileInfo] | None = None,
-) -> list[Manifest]:
-    """Like `nights`, but with outlines from the run index: for code that reads many nights.
+    def later(self, day: date, months: RunIndex | None = None) -> list[Manifest]:
+        """Outlines of the nights after a date, oldest first; `months` as in `outlines`."""
+        known = months or RunIndex(self.files)
+        later = [
+            one for night, own in by_date(known.listed()).items() if night > day for one in own
+        ]
+        return _current(known.outlines(later))
 
-    `months` is an index that the caller has used before. `runs` is a newer listing than its own.
-    """
-    known = months or RunIndex(files)
-    chosen = _chosen(known.listed() if runs is None else runs, before, last)
-    return _current(known.outlines([info for own in chosen for info in own]))
+    def in_full(self, found: Sequence[Manifest]) -> list[Manifest]:
+        """The full manifests of outlines. If a manifest is gone, its outline is returned."""
+        whole = read_manifests(self.files, [RunRef.of(one).manifest for one in found])
+        return [full or one for full, one in zip(whole, found, strict=True)]
 
+    def current(self, day: date, without: str = "") -> Manifest | None:
+        """The current run of a night, optionally `without` one run."""
+        return max(self.of(day, without), key=seen, default=None)
 
-def later_nights(files: Files, day: date, months: RunIndex | None = None) -> list[Manifest]:
-    """Outlines of the nights after a date, oldest first; `months` as in `outlines`."""
-    known = months or RunIndex(files)
-    later = [one for night, own in by_date(known.listed()).items() if night > day for one in own]
-    return _current(known.outlines(later))
+    def of(self, day: date, without: str = "") -> list[Manifest]:
+        """All runs of a night, optionally `without` one run."""
+        infos = self.files.below(f"{RUNS}/dt={day.isoformat()}")
+        return _read(
+            self.files, [one for one in infos if run_name(one.path) not in (None, without)]
+        )
 
+    def superseding(self, manifest: Manifest) -> tuple[Manifest, Manifest | None]:
+        """The manifest with a note on the run it supersedes, and that run.
 
-def in_full(files: Files, found: Sequence[Manifest]) -> list[Manifest]:
-    """The full manifests of outlines. If a manifest is gone, its outline is returned."""
-    whole = read_manifests(files, [path_of(ref_of(one)) for one in found])
-    return [full or one for full, one in zip(whole, found, strict=True)]
+        A run supersedes nothing if another run listed the log files later.
+        """
+        others = self.of(manifest.date, without=manifest.run)
+        if not others:
+            return manifest, None
+        manifest = _rank_above(manifest, others)
+        other = max(others, key=seen)
+        if seen(other) > seen(manifest):
+            log.warning(
+                "run %s is not the current run of the night of %s: run %s listed its files later",
+                manifest.run,
+                manifest.date,
+                other.run,
+            )
+            return manifest, None
+        difference = differing(manifest, other)
+        if is_ahead(other):
+            difference += f"; its clock was ahead: it showed {said_seen(other):%Y-%m-%d %H:%M} UTC"
+        log.info("run %s supersedes run %s: %s", manifest.run, other.run, difference)
+        return manifest.model_copy(
+            update={"supersedes": other.run, "difference": difference}
+        ), other
 
-
-def run_of(files: Files, day: date, without: str = "") -> Manifest | None:
-    """The current run of a night, optionally `without` one run."""
-    return max(runs_of(files, day, without), key=seen, default=None)
-
-
-def runs_of(files: Files, day: date, without: str = "") -> list[Manifest]:
-    """All runs of a night, optionally `without` one run."""
-    infos = files.below(f"{RUNS}/dt={day.isoformat()}")
-    return _read(files, [one for one in infos if run_name(one.path) not in (None, without)])
+    def is_current(self, manifest: Manifest) -> bool:
+        """True when this run is the current run of its night."""
+        other = self.current(manifest.date, without=manifest.run)
+        return other is None or seen(other) <= seen(manifest)
 
 
 def seen(manifest: Manifest) -> tuple[bool, datetime, datetime, str]:
@@ -112,11 +147,6 @@ def trailing_nights(earlier: Sequence[Manifest], day: date, count: int) -> list[
     return [night for night in earlier if day - timedelta(days=count) <= night.date < day]
 
 
-def ref_of(manifest: Manifest) -> RunRef:
-    """The reference to a manifest's run."""
-    return RunRef(date=manifest.date, run=manifest.run, shards=manifest.shards)
-
-
 def _chosen(
     infos: Iterable[FileInfo], before: date | None, last: int | None
 ) -> list[list[FileInfo]]:
@@ -137,31 +167,6 @@ def _current(runs: Iterable[Manifest]) -> list[Manifest]:
         if one.date not in found or seen(one) > seen(found[one.date]):
             found[one.date] = one
     return list(found.values())
-
-
-def superseding(files: Files, manifest: Manifest) -> tuple[Manifest, Manifest | None]:
-    """The manifest with a note on the run it supersedes, and that run.
-
-    A run supersedes nothing if another run listed the log files later.
-    """
-    others = runs_of(files, manifest.date, without=manifest.run)
-    if not others:
-        return manifest, None
-    manifest = _rank_above(manifest, others)
-    other = max(others, key=seen)
-    if seen(other) > seen(manifest):
-        log.warning(
-            "run %s is not the current run of the night of %s: run %s listed its files later",
-            manifest.run,
-            manifest.date,
-            other.run,
-        )
-        return manifest, None
-    difference = differing(manifest, other)
-    if is_ahead(other):
-        difference += f"; its clock was ahead: it showed {said_seen(other):%Y-%m-%d %H:%M} UTC"
-    log.info("run %s supersedes run %s: %s", manifest.run, other.run, difference)
-    return manifest.model_copy(update={"supersedes": other.run, "difference": difference}), other
 
 
 def _rank_above(manifest: Manifest, others: Sequence[Manifest]) -> Manifest:
@@ -215,9 +220,3 @@ def _missing(manifest: Manifest, other: Manifest) -> int:
 def _more(number: int, noun: str) -> str:
     much = "more" if number > 0 else "fewer"
     return f"{abs(number):,} {much} {noun}{'' if abs(number) == 1 else 's'}"
-
-
-def is_current(files: Files, manifest: Manifest) -> bool:
-    """True when this run is the current run of its night."""
-    other = run_of(files, manifest.date, without=manifest.run)
-    return other is None or seen(other) <= seen(manifest)

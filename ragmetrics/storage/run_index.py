@@ -23,10 +23,10 @@ from typing import Any
 
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Finding, LostPassages, Manifest, Record
-from ragmetrics.storage.damage import note_damage
-from ragmetrics.storage.files import FileInfo, Files, find_all
-from ragmetrics.storage.json_records import parse_record
-from ragmetrics.storage.shards import RunRef
+from ragmetrics.storage.file_systems import FileInfo
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.json_records import note_damage, parse_record
+from ragmetrics.storage.shards import RUNS
 
 FOLDER = "history"
 _NO_NUMBERS: Mapping[str, Any] = {
@@ -38,7 +38,6 @@ _NO_NUMBERS: Mapping[str, Any] = {
 } | {"message": "", "mix_tags": []}
 log = logging.getLogger(__name__)
 
-RUNS = "runs"
 _RUN = re.compile(r"^runs/dt=(\d{4}-\d{2}-\d{2})/run=([^/]+)\.json$")
 
 
@@ -162,7 +161,7 @@ class RunIndex:
         saves time.
         """
         try:
-            return list(find_all(self._files, list(map(_path, months))))
+            return list(self._files.find_all(list(map(_path, months))))
         except StoreError as error:
             text = f"{self._files.uri(FOLDER)}: the manifests are read instead: {error}"
             log.warning("%s", text)
@@ -197,11 +196,6 @@ def _shape() -> str:
     return hashlib.blake2b(schema.encode(), digest_size=8).hexdigest()
 
 
-def path_of(ref: RunRef) -> str:
-    """The path of a run's manifest."""
-    return f"{ref.folder(RUNS)}.json"
-
-
 def run_name(path: str) -> str | None:
     """The name of the run whose manifest a file is; None for any other file."""
     match = _RUN.match(path)
@@ -229,6 +223,6 @@ def read_manifests(files: Files, paths: Sequence[str]) -> list[Manifest | None]:
 
     The latter is logged; its night can be run again.
     """
-    found = zip(paths, find_all(files, paths), strict=True)
+    found = zip(paths, files.find_all(paths), strict=True)
     problem = "not a manifest, its run is left out"
     return [parse_record(files, path, data, Manifest, problem) for path, data in found]

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ragmetrics.errors import StoreError
-from ragmetrics.storage.files import Files, remove_file
+from ragmetrics.storage.files import Files
 from ragmetrics.text import clean
 
 _PAUSE = 0.5
@@ -185,15 +185,15 @@ def _take_turn(files: Files, store: str, what: str) -> _Turn | None:
             if not files.create(turn.path, turn.text.encode()):
                 continue
             if files.create(turn.path, b"0"):
-                remove_file(files, turn.path)
+                files.discard(turn.path)
                 problem = "the server overwrites what it is told not to"
                 break
             numbers = _numbers(files)
             if max(numbers, default=0) > number + 1:  # others came and went meanwhile
-                remove_file(files, turn.path)
+                files.discard(turn.path)
                 continue
             for old in numbers[:-1]:
-                remove_file(files, _turn(old))
+                files.discard(_turn(old))
             return turn
     except StoreError as error:
         problem = str(error)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ragmetrics.delivery import load_alerts, load_batches
-from ragmetrics.storage import Files, nights
+from ragmetrics.storage import Files, Runs
 from tests.builders import judge_at, night_values, save_settings
 from tests.fakes import s3 as fake_s3
 from tests.fakes.clients import Bucket, JudgeServer
@@ -127,7 +127,7 @@ def test_a_folder_that_cannot_be_written_loses_no_alert(
         assert f"store/quarantine/dt={BAD}" in "".join(s3_strict.keys("store/quarantine/"))
     assert is_whole(s3_strict, BAD)
     assert is_whole(s3_strict, NEXT)
-    assert [one.date for one in nights(store(s3_strict))] == [NIGHT, BAD, NEXT]
+    assert [one.date for one in Runs(store(s3_strict)).nights()] == [NIGHT, BAD, NEXT]
     assert len(told(slack_server)) == 1
 
 

@@ -16,7 +16,7 @@ import yaml
 
 from ragmetrics.config import load_settings
 from ragmetrics.pipeline import CoverageShort, run_night
-from ragmetrics.storage import open_store, run_of
+from ragmetrics.storage import Runs, open_store
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT
 from tests.fakes.slack import SlackServer
@@ -65,7 +65,7 @@ def test_a_night_of_hostile_files_ends_and_tells(
     with pytest.raises(CoverageShort):
         run_night(load_settings(path), NIGHT)
     files = open_store(load_settings(path))
-    manifest = run_of(files, NIGHT)
+    manifest = Runs(files).current(NIGHT)
     assert manifest is not None
     assert (manifest.source.rows, manifest.metrics[0].scored) == (5, 5)
     (reason,) = manifest.source.dropped

@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from ragmetrics.dashboard import gate_markdown, night_markdown, rebuild_dashboard
 from ragmetrics.records import Silence
 from ragmetrics.rules import silence
-from ragmetrics.storage import open_store, run_of
+from ragmetrics.storage import Runs, open_store
 from tests.fakes.browsing import Visit
 from tests.fakes.clients import JudgeServer
 from tests.fakes.every_text import NIGHTS, Told, tell_everything
@@ -136,7 +136,7 @@ def nights(
 def _annotate(told: Told, note: str) -> None:
     """What people say of alerts is on the pages, too."""
     files = open_store(told.settings)
-    newest = run_of(files, NIGHT)
+    newest = Runs(files).current(NIGHT)
     assert newest is not None
     for finding in newest.findings:
         if finding.state == "firing":
@@ -265,7 +265,7 @@ def test_artifacts_have_no_markup_of_a_log(nights: dict[str, Night]) -> None:
     found = {}
     for name, night in nights.items():
         files = open_store(night.told.settings)
-        runs = [one for day in NIGHTS if (one := run_of(files, day))]
+        runs = [one for day in NIGHTS if (one := Runs(files).current(day))]
         texts = [night_markdown(files, run, "https://dash.example") for run in runs]
         texts.append(gate_markdown(night.told.gate, "https://dash.example"))
         # The hostile night has other alerts and a held build, so other numbers of lines.

@@ -29,7 +29,7 @@ from ragmetrics.pipeline import (
 )
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.scoring import list_parts, score_parts
-from ragmetrics.storage import nights, open_store, read_notes
+from ragmetrics.storage import Runs, StoredPart, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -86,7 +86,7 @@ def taken(settings: Settings, manifest: Manifest, metric: str) -> list[bool]:
     """Which shards of a metric were taken over."""
     files, folder = open_store(settings), f"scores/dt={NIGHT}/run={manifest.run}/metric={metric}"
     paths = [info.path for info in files.below(folder)]
-    return ["taken_over" in read_notes(files, path) for path in paths]
+    return ["taken_over" in StoredPart(files, path).notes() for path in paths]
 
 
 def test_a_late_file_costs_the_shards_of_its_rows(
@@ -184,7 +184,7 @@ def test_the_night_says_what_it_supersedes(
     assert said in caplog.text
     page = (tmp_path / "store" / "dashboard" / str(NIGHT) / "index.html").read_text()
     assert f"run {first.run}: 1 more file, 3 more rows" in page
-    (speaking,) = nights(open_store(settings))
+    (speaking,) = Runs(open_store(settings)).nights()
     assert speaking.run == second.run
     assert len(open_store(settings).below("runs")) == 2
 
@@ -212,7 +212,7 @@ def test_a_run_that_was_overtaken_says_nothing(
     assert (delivery.message, slack_server.received) == (None, [])
     assert manifest.supersedes is None
     assert f"run {manifest.run} is not the current run of the night of {NIGHT}" in caplog.text
-    assert [night.run for night in nights(open_store(settings))] == [quick.run]
+    assert [night.run for night in Runs(open_store(settings)).nights()] == [quick.run]
     page = (tmp_path / "store" / "dashboard" / str(NIGHT) / "index.html").read_text()
     assert "<b>440</b>" in page
     book = load_alerts(open_store(settings))
@@ -293,7 +293,7 @@ def test_late_data_of_a_past_night_moves_no_alert(
     )
     assert slack_server.received == []
     assert load_alerts(open_store(settings)) == before
-    assert [night.source.rows for night in nights(open_store(settings))] == [240, 40]
+    assert [night.source.rows for night in Runs(open_store(settings)).nights()] == [240, 40]
 
 
 def finding_of(manifest: Manifest) -> Finding:
@@ -502,7 +502,7 @@ def test_a_backfill_keeps_a_night_that_has_enough_and_mends_one_that_has_not(
         assert run_backfill(other, NIGHT, NIGHT).dates("failed") == [NIGHT]
     judge_server.reset()
     assert run_backfill(other, NIGHT, NIGHT).dates("published") == [NIGHT]
-    (night,) = nights(open_store(other))
+    (night,) = Runs(open_store(other)).nights()
     assert missing(night) == 0
 
 

@@ -16,7 +16,7 @@ from ragmetrics.delivery import Delivery
 from ragmetrics.messages import compose
 from ragmetrics.pipeline import CoverageShort, NightResult, run_night
 from ragmetrics.records import Manifest
-from ragmetrics.storage import open_store, run_of
+from ragmetrics.storage import Runs, open_store
 from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.formats import terminal_text
@@ -63,7 +63,7 @@ class Site:
             run_night(self.settings, day)
         except CoverageShort as short:
             error = str(short)
-        found = run_of(open_store(self.settings), day)
+        found = Runs(open_store(self.settings)).current(day)
         assert found is not None
         return found, error
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from ragmetrics.config import load_settings
-from ragmetrics.storage import open_store, outlines
+from ragmetrics.storage import Runs, open_store
 from tests.fakes.logs import make_rows
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -71,4 +71,4 @@ def test_no_night_is_skipped_where_clocks_are_set_back(
     for run in runs:
         run_flow(nightly, flow_run=run, parameters={"settings": str(settings)})
     store = open_store(load_settings(settings))
-    assert [manifest.date for manifest in outlines(store)] == nights
+    assert [manifest.date for manifest in Runs(store).outlines()] == nights

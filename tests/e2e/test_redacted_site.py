@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ from ragmetrics.dashboard import (
 )
 from ragmetrics.delivery import Delivery
 from ragmetrics.pipeline import NIGHTS as DEMO_NIGHTS, run_night, shortfalls, unpack_demo
-from ragmetrics.storage import Files, nights, open_store, run_of
-from ragmetrics.storage.shards import read_rows
+from ragmetrics.storage import Files, Runs, open_store
+from ragmetrics.storage.parts import StoredPart
 from tests.fakes.clients import JudgeServer
 from tests.fakes.every_text import NIGHTS, Told, tell_everything
 from tests.fakes.slack import SlackServer
@@ -124,7 +125,7 @@ def _beside(told: Told) -> dict[str, str]:
     gate = redacted(told.gate, told.settings.redact)
     found = {"gate artifact": gate_markdown(gate, link)}
     for night in NIGHTS:
-        manifest = run_of(files, night)
+        manifest = Runs(files).current(night)
         assert manifest is not None
         found[f"{night} artifact"] = night_markdown(files, manifest, link)
         found[f"{night} e-mail"] = night_summary(files, night).decode()
@@ -181,10 +182,10 @@ def test_no_published_byte_has_a_sentence_of_the_logs(tmp_path: Path, later: boo
         site.read(one.path).decode() for one in site.below() if "plotly" not in one.path
     )
     said = set()
-    for manifest in nights(files):
+    for manifest in Runs(files).nights():
         for path in files.below(f"rows/dt={manifest.date}"):
             if path.path.endswith(".parquet"):
-                for row in read_rows(files, path.path):
+                for row in chain.from_iterable(StoredPart(files, path.path).row_batches()):
                     said |= {text[:30] for text in row.texts if len(text) >= 12}
     assert len(said) > 100
     assert [one for one in said if one in published] == []

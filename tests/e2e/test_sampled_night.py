@@ -15,7 +15,7 @@ from ragmetrics.config import Settings
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.scoring.sampling.plan import load_sample
-from ragmetrics.storage import open_store, ref_of
+from ragmetrics.storage import RunRef, open_store
 from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -123,7 +123,7 @@ def test_late_rows_leave_the_sample_as_it_was(
     assert second.run != first.run
     assert recall(second).scored == 60
     files = open_store(settings)
-    plans = [load_sample(files, ref_of(one)) for one in (first, second)]
+    plans = [load_sample(files, RunRef.of(one)) for one in (first, second)]
     marks = [set(plan.groups[0].marks or ()) for plan in plans if plan]
     assert len(marks[0] & marks[1]) >= 50
     assert judge_server.stats()["requests"] - asked <= 10 * 3

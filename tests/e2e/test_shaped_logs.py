@@ -13,7 +13,7 @@ import pytest
 
 from ragmetrics.config import load_settings
 from ragmetrics.dashboard import find_night_status
-from ragmetrics.storage import open_store, run_of
+from ragmetrics.storage import Runs, open_store
 from tests.fakes.command import Run
 from tests.fakes.shaped_logs import (
     FIRST,
@@ -34,7 +34,7 @@ BROKEN = {
 
 def state(number: int) -> str:
     """The state of a night, so many days after the first."""
-    found = run_of(open_store(load_settings("ragmetrics.yaml")), FIRST + timedelta(number))
+    found = Runs(open_store(load_settings("ragmetrics.yaml"))).current(FIRST + timedelta(number))
     assert found is not None
     return find_night_status(found).state
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.records import Source
 from ragmetrics.scoring import Staged
-from ragmetrics.storage import Files, RunRef, open_store, save_manifest, save_record
+from ragmetrics.storage import Files, RunRef, Runs, open_store, save_record
 from tests.fakes import nights
 
 
@@ -58,7 +58,7 @@ class AgedStore:
     def finish(self, day: date, run: str, at: datetime) -> None:
         """Write the manifest of a run."""
         number = (day - nights.FIRST).days
-        save_manifest(self.files, nights.night(number, run=run, started_at=at, finished_at=at))
+        Runs(self.files).save(nights.night(number, run=run, started_at=at, finished_at=at))
 
     def paths(self, day: date, run: str) -> list[Path]:
         """The files of a run."""

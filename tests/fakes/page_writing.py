@@ -18,7 +18,7 @@ from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.dashboard.summaries import summary_page
 from ragmetrics.people import History
 from ragmetrics.records import Calibration, Comparison, FailedGate, Gate, LearnedModel, Manifest
-from ragmetrics.storage import Files, remove_file
+from ragmetrics.storage import Files
 
 __all__ = [
     "write_assets",
@@ -46,7 +46,7 @@ def write_night(
         site.write(f"{manifest.date}/rows.html", page)
         links.append(("Rows of this night", "rows.html"))
     else:
-        remove_file(site, f"{manifest.date}/rows.html")
+        site.discard(f"{manifest.date}/rows.html")
     if changed_since:
         links.append((f"What changed since {changed_since}", "changes.html"))
     site.write(f"{manifest.date}/summary.html", summary_page(manifest, earlier))

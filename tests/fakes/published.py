@@ -12,7 +12,7 @@ from ragmetrics.delivery import (
 )
 from ragmetrics.records import Manifest
 from ragmetrics.rules import known_silences
-from ragmetrics.storage import Files, outlines, save_manifest
+from ragmetrics.storage import Files, Runs
 
 
 def known(files: Files, manifest: Manifest, remind_days: int = 7) -> AlertStates:
@@ -29,11 +29,11 @@ def published(files: Files, manifest: Manifest, remind_days: int = 7) -> Manifes
     if manifest.silent:
         found = [one.model_copy(update={"transition": None}) for one in found]
     manifest = manifest.model_copy(update={"findings": found, "alerts": before.snapshot})
-    save_manifest(files, manifest)
+    Runs(files).save(manifest)
     return manifest
 
 
 def _before(files: Files, manifest: Manifest, remind_days: int) -> tuple[AlertStates, Batches]:
-    past = outlines(files, before=manifest.date)
+    past = Runs(files).outlines(before=manifest.date)
     batches = known_batches(files, folded_from(past), manifest.date)
     return states_after(files, past, batches, remind_days, manifest.date), batches

@@ -26,7 +26,7 @@ from packaging.version import Version
 
 from ragmetrics.comparison import load_gates
 from ragmetrics.people import load_history
-from ragmetrics.storage import Files, nights
+from ragmetrics.storage import Files, Runs
 from tests.fakes import store_world as world
 from tests.fakes.clients import JudgeServer
 from tests.fakes.processes import ROOT
@@ -147,7 +147,7 @@ def _go_on(command: Commands, slack: SlackServer) -> Seen:
     told = {f"messages/{n}.txt": neutral("\n".join(_said(m))) for n, m in enumerate(messages, 1)}
     files = Files(str(command.folder / "store"))
     found = {
-        "night": json.loads(nights(files)[-1].model_dump_json(by_alias=True)),
+        "night": json.loads(Runs(files).nights()[-1].model_dump_json(by_alias=True)),
         "gate": [json.loads(gate.model_dump_json(by_alias=True)) for gate in load_gates(files)][:1],
         "alerts": command.json("alerts", "list", "--all"),
         "messages": {name: count(text) for name, text in told.items()},
@@ -160,7 +160,7 @@ def _stored(store: Path) -> dict[str, Any]:
     files = Files(str(store))
     known = load_history(files, newest=None)
     records: dict[str, Iterable[Any]] = {
-        "nights": nights(files),
+        "nights": Runs(files).nights(),
         "gates": sorted(load_gates(files), key=lambda gate: gate.build),
         "calibrations": known.calibrations,
         "drifts": known.drifts,

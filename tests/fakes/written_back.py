@@ -13,10 +13,10 @@ from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
     PartWriter,
+    RunRef,
+    Runs,
     open_store,
-    ref_of,
     row_record,
-    save_manifest,
     score_record,
     workspace,
 )
@@ -53,7 +53,7 @@ def publish(
     """Write the parts and the manifest of a run; a metric without any score has no part."""
     means = [summary(name, 0.5) for name in scores]
     manifest = night(shards=shards, metrics=means, **change)
-    files, ref = open_store(settings), ref_of(manifest)
+    files, ref = open_store(settings), RunRef.of(manifest)
     for shard in range(shards):
         own = list(enumerate(rows))[shard::shards]
         with workspace() as folder:
@@ -68,5 +68,5 @@ def publish(
                         part.add(score_record(row, value))
                 if part.rows:
                     part.finish(files, ref.scores(metric, shard))
-    save_manifest(files, manifest)
+    Runs(files).save(manifest)
     return manifest

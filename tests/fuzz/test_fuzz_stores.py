@@ -37,21 +37,13 @@ from ragmetrics.storage import (
     Files,
     PartWriter,
     RunRef,
-    copy_part,
-    find_manifest,
-    is_whole,
-    nights,
-    outlines,
-    question_keys,
-    read_columns,
-    read_notes,
-    read_records,
+    Runs,
+    StoredPart,
     row_record,
     score_record,
     scored_rows,
     workspace,
 )
-from ragmetrics.storage.shards import read_rows
 from tests.fakes.fuzzing import JSON, damaged, fuzzed
 from tests.fakes.nights import night
 
@@ -103,8 +95,9 @@ async def _keep(files: Files) -> None:
 
 def read_parts(files: Files) -> list[str]:
     """What comes of all that reads a part of rows."""
-    readers = (read_rows, question_keys, read_records)
-    found = [outcome(lambda read=read: list(read(files, REF.rows(0)))) for read in readers]
+    part = StoredPart(files, REF.rows(0))
+    readers = (part.row_batches, part.question_keys, part.records)
+    found = [outcome(lambda read=read: list(read())) for read in readers]
     return [*found, outcome(lambda: scored_rows(files, REF, [METRIC], {0: [0, 3]}))]
 
 
@@ -112,10 +105,10 @@ def read_scores(files: Files) -> list[str]:
     """What comes of all that reads a part of scores."""
     path = REF.scores(METRIC, 0)
     return [
-        outcome(lambda: is_whole(files, path)),
-        outcome(lambda: read_notes(files, path)),
-        outcome(lambda: read_columns(files, path, ["value", "status"])),
-        outcome(lambda: copy_part(files, path, "copy.parquet", {})),
+        outcome(lambda: StoredPart(files, path).is_whole()),
+        outcome(lambda: StoredPart(files, path).notes()),
+        outcome(lambda: StoredPart(files, path).columns(["value", "status"])),
+        outcome(lambda: StoredPart(files, path).copy("copy.parquet", {})),
         outcome(lambda: scored_rows(files, REF, [METRIC], {0: [0, 3]})),
     ]
 
@@ -141,8 +134,11 @@ def outcome(read: Callable[[], Any]) -> str:
 
 
 RECORDS: dict[str, tuple[BaseModel, Read]] = {
-    f"{REF.folder('runs')}.json": (NIGHT, lambda files: (find_manifest(files, REF), nights(files))),
-    "history/2026-11.json": (NIGHT, outlines),
+    f"{REF.folder('runs')}.json": (
+        NIGHT,
+        lambda files: (Runs(files).find(REF), Runs(files).nights()),
+    ),
+    "history/2026-11.json": (NIGHT, lambda files: Runs(files).outlines()),
     f"{REF.folder('rows')}/staged.json": (
         Staged(ref=REF, source=Source(logs="x", files=1, rows=1), started_at=NOW),
         lambda files: staged_runs(files, REF.date),
@@ -212,7 +208,7 @@ def test_odd_names_are_no_nights(tmp_path: Path, name: str) -> None:
     """Whoever puts files into a store by hand may call them anything."""
     files = Files(str(tmp_path))
     files.write(f"runs/{name}", NIGHT.model_dump_json().encode())
-    assert [one.date for one in nights(files)] in ([], [REF.date])
+    assert [one.date for one in Runs(files).nights()] in ([], [REF.date])
 
 
 @pytest.mark.parametrize("kind", ["rows", "scores"])

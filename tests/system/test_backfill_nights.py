@@ -19,7 +19,7 @@ from ragmetrics.config import load_settings
 from ragmetrics.delivery import load_alerts
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest
-from ragmetrics.storage import Files, nights
+from ragmetrics.storage import Files, Runs
 from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import make_rows, write_jsonl
@@ -86,7 +86,7 @@ def finish(settings: Path, live: Live, *more: str) -> str:
 
 def manifests(folder: Path) -> list[Manifest]:
     """Those of all nights, oldest first."""
-    return nights(Files(str(folder / "ragmetrics-store")))
+    return Runs(Files(str(folder / "ragmetrics-store"))).nights()
 
 
 def scores(folder: Path) -> pd.DataFrame:

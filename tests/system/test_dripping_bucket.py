@@ -17,7 +17,7 @@ import yaml
 from ragmetrics.config import load_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.pipeline import CoverageShort, run_night
-from ragmetrics.storage import minimum_rate, open_store, run_of
+from ragmetrics.storage import Runs, minimum_rate, open_store
 from tests.builders import night_values, save_settings
 from tests.fakes.clients import Bucket
 from tests.fakes.flaky_s3 import FlakyS3
@@ -86,7 +86,7 @@ def test_a_night_whose_history_drips_is_published(
     begun = time.monotonic()
     with suppress(CoverageShort):
         way(settings)
-    manifest = run_of(open_store(load_settings(settings)), NIGHT)
+    manifest = Runs(open_store(load_settings(settings))).current(NIGHT)
     assert manifest
     assert any("history: the manifests are read instead" in one for one in manifest.damaged)
     assert flaky.stats()["dripped"] > 1

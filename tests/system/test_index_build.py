@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from ragmetrics.comparison import load_gate
-from ragmetrics.storage import Files, nights
+from ragmetrics.storage import Files, Runs
 from tests.builders import judge_at, save_settings
 from tests.fakes import s3 as fake_s3
 from tests.fakes.builds import make_builds
@@ -425,7 +425,7 @@ def test_a_night_is_run_beside_a_gate(plant: Plant, start_judge: Callable[[], Ju
         states = [plant.over(run)["state_type"] for run in (night, gate)]
     assert states == ["COMPLETED"] * 2, plant.live.logs()
     assert_sound(plant.store)
-    (manifest,) = nights(plant.store)
+    (manifest,) = Runs(plant.store).nights()
     recall = manifest.summary("context_recall")
     assert recall is not None
     assert (recall.mean, recall.scored) == (pytest.approx(0.95), rows)

@@ -19,7 +19,7 @@ from ragmetrics.config import load_settings
 from ragmetrics.judges import rate_limiter as gate
 from ragmetrics.pipeline import CoverageShort
 from ragmetrics.records import Manifest
-from ragmetrics.storage import open_store, run_of
+from ragmetrics.storage import Runs, open_store
 from tests.builders import judge_at, save_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -85,7 +85,7 @@ def run(settings: str) -> Manifest:
 
 def published(settings: str) -> Manifest:
     """The night as it stands in the store."""
-    found = run_of(open_store(load_settings(settings)), NIGHT)
+    found = Runs(open_store(load_settings(settings))).current(NIGHT)
     assert found is not None
     return found
 

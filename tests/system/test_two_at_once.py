@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from ragmetrics.records import Manifest
-from ragmetrics.storage import Files, nights
+from ragmetrics.storage import Files, Runs
 from tests.builders import judge_at, night_values, save_settings
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows
@@ -128,7 +128,7 @@ def test_the_same_night_twice_at_the_same_moment(
     assert one.metrics == two.metrics == alone.metrics
     files = Files(f"{place}/store")
     assert_sound(files)
-    assert [night.run for night in nights(files)] == [alone.run]
+    assert [night.run for night in Runs(files).nights()] == [alone.run]
     pd.testing.assert_frame_equal(
         scores(files, one.run), scores(Files(f"{place}/alone"), alone.run)
     )
@@ -151,7 +151,7 @@ def test_a_late_file_while_the_night_is_run(
     assert (one.source.rows, two.source.rows) == (ROWS, ROWS + 20)
     files = Files(f"{place}/store")
     assert_sound(files)
-    assert [night.run for night in nights(files)] == [two.run]
+    assert [night.run for night in Runs(files).nights()] == [two.run]
     assert f"<b>{ROWS + 20}</b>" in page(files)
     assert 1 <= len(slack_server.delivered) <= 2
 

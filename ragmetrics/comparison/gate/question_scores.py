@@ -16,15 +16,7 @@ from ragmetrics.logs import GoldenSet
 from ragmetrics.people import carried_movement, is_of_one_day, level_error, newest_movement
 from ragmetrics.records import JudgeMovement, Manifest, Status, Usage, WorseQuestion
 from ragmetrics.scoring import MetricScores, summarise_run
-from ragmetrics.storage import (
-    Files,
-    by_shard,
-    find_manifest,
-    open_store,
-    outlines,
-    read_columns,
-    scored_rows,
-)
+from ragmetrics.storage import Files, Runs, StoredPart, by_shard, open_store, scored_rows
 
 MOST_FALLEN = 10
 """Questions shown per metric."""
@@ -89,7 +81,7 @@ def load_side(
     """The scores of a build: from its run, or from the nights that it served."""
     if side.staged is None:
         files = open_store(settings)
-        nights = [night for ref in side.nights if (night := find_manifest(files, ref))]
+        nights = [night for ref in side.nights if (night := Runs(files).find(ref))]
         answers = {metric: _of_nights(files, side, metric) for metric in metrics}
         return SideScores(side, answers, nights=nights)
     manifest, tables = summarise_run(run, open_store(run), side.staged, now)
@@ -107,7 +99,7 @@ def find_movements(
     """The judge's movement from night to night, by metric, from the newest stored nights that were
     scored in the same way.
     """
-    nights = outlines(open_store(settings), last=_SEARCHED_NIGHTS)
+    nights = Runs(open_store(settings)).outlines(last=_SEARCHED_NIGHTS)
     return {
         metric: newest_movement(
             metric,
@@ -122,7 +114,7 @@ def _of_nights(files: Files, side: BuildSide, metric: str) -> Answers:
     answers, columns = Answers(), ["question", "value", "status", "index_build", "compared"]
     parts = (ref.scores(metric, shard) for ref in side.nights for shard in range(ref.shards))
     for path in filter(files.exists, parts):
-        table = read_columns(files, path, columns)
+        table = StoredPart(files, path).columns(columns)
         for record in table.to_pylist():
             # With active sampling some judged rows do not compare.
             apart = record.get("compared") is False

@@ -41,7 +41,7 @@ from ragmetrics.scoring import (
     scoring_only,
     stage_run,
 )
-from ragmetrics.storage import Files, RunRef, is_whole, nights, open_store, outlines, ref_of
+from ragmetrics.storage import Files, RunRef, Runs, StoredPart, open_store
 
 NO_NIGHT = date(1970, 1, 1)
 """The date of a gate's run. It is constant, so a repeat on another day finds finished parts."""
@@ -154,7 +154,7 @@ def _find_serving(settings: Settings, build: str) -> str | None:
     for gate in load_gates(files):
         if (gate.verdict, gate.dataset) == ("promote", settings.dataset) and gate.build != build:
             return gate.build
-    named = [name for night in nights(files, last=1) for name in night.source.index_builds]
+    named = [name for night in Runs(files).nights(last=1) for name in night.source.index_builds]
     return next((name for name in named if name != build and is_name(name)), None)
 
 
@@ -213,7 +213,7 @@ def _ended_short(run: Settings, files: Files, ref: RunRef) -> bool:
     """Whether a run is complete, and rows of it have no verdict."""
     names = [metric.name for metric in chosen_metrics(run)]
     paths = [ref.scores(name, shard) for name in names for shard in range(ref.shards)]
-    ended = all(is_whole(files, path) for path in paths)
+    ended = all(StoredPart(files, path).is_whole() for path in paths)
     return ended and any(lacks_verdicts(files, path) for path in paths)
 
 
@@ -273,18 +273,18 @@ def find_build_nights(settings: Settings, run: Settings, build: str) -> BuildSid
     files, prints = open_store(settings), metric_fingerprints(run)
     found = [
         night
-        for night in reversed(outlines(files, last=_SEARCHED_NIGHTS))
+        for night in reversed(Runs(files).outlines(last=_SEARCHED_NIGHTS))
         if build in night.source.index_builds and _judged_alike(night, prints)
     ]
     if run.reads_corpus:
-        counted = (night for night in found if corpus_of(files, ref_of(night)) is not None)
+        counted = (night for night in found if corpus_of(files, RunRef.of(night)) is not None)
         found = list(islice(counted, 1))
     found = found[:_NIGHTS]
     if not found:
         return None
     first, last = found[-1].date, found[0].date
     when = f"night {last}" if first == last else f"nights {first} to {last}"
-    return BuildSide(build=build, logs=when, nights=[ref_of(one) for one in found])
+    return BuildSide(build=build, logs=when, nights=[RunRef.of(one) for one in found])
 
 
 def gate_rules(settings: Settings) -> tuple[GateRule, ...]:

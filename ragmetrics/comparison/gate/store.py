@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from ragmetrics.errors import StoreError
 from ragmetrics.records import FAILED_GATES, Comparison, FailedGate, Gate, is_name
-from ragmetrics.storage import FileInfo, Files, find_record, remove_file, save_record
+from ragmetrics.storage import FileInfo, Files, find_record, save_record
 from ragmetrics.text import slug
 
 GATES = "gates"
@@ -67,7 +67,7 @@ def save_gate(files: Files, gate: Gate) -> None:
 def save_compared(files: Files, build: str, found: Comparison | None) -> None:
     """Write the comparison of a build with the serving one. None removes an earlier comparison."""
     if found is None:
-        remove_file(files, compared_path(build))
+        files.discard(compared_path(build))
     else:
         save_record(files, compared_path(build), found)
 

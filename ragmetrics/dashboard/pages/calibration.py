@@ -44,7 +44,7 @@ from ragmetrics.records import (
     LearnedModel,
     ReliabilityBin,
 )
-from ragmetrics.storage import FileInfo, Files, all_learned, learned_files, save_record
+from ragmetrics.storage import FileInfo, Files, LearnedJudges, save_record
 from ragmetrics.version import __version__
 
 CALIBRATION_PAGE = "calibration.html"
@@ -74,7 +74,7 @@ _HOVER = "%{customdata}<extra></extra>"
 
 def render(shown: Shown) -> bytes | None:
     """The page of the calibrations and learned judges that the store has."""
-    return calibration_page(shown.calibrations, shown.dataset, all_learned(shown.files))
+    return calibration_page(shown.calibrations, shown.dataset, LearnedJudges(shown.files).all())
 
 
 def calibration_page(
@@ -219,7 +219,7 @@ def _naive(moment: datetime) -> datetime:
 
 
 def _shows(shown: Shown) -> Sequence[FileInfo]:
-    return [*shown.now.calibrations, *learned_files(shown.files)]
+    return [*shown.now.calibrations, *LearnedJudges(shown.files).files()]
 
 
 def _sample(files: Files, night: date, text: str) -> None:

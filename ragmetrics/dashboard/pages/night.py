@@ -30,7 +30,7 @@ from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.dashboard.templating import render_page
 from ragmetrics.dashboard.whatif_view import whatif_lines
 from ragmetrics.records import Calibration, Manifest, WhatIf
-from ragmetrics.storage import ref_of
+from ragmetrics.storage import RunRef
 
 _SHOWN = 5
 """Rows of a metric on the night's page; the page of rows has all of them."""
@@ -68,7 +68,7 @@ def render(shown: Shown) -> bytes:
         shown.rows,
         shown.calibrations.calibrations,
         links=shown.links,
-        raw=shown.files.uri(ref_of(night).folder("scores")),
+        raw=shown.files.uri(RunRef.of(night).folder("scores")),
         whatif=redacted(whatif, night.redacts) if whatif else None,
     )
 

@@ -24,7 +24,7 @@ from ragmetrics.dashboard.row_detail import RowDetail, row_detail
 from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.dashboard.templating import render_page
 from ragmetrics.records import Manifest, WorstRow
-from ragmetrics.storage import Files, RowLocation, ref_of, remove_file
+from ragmetrics.storage import Files, RowLocation, RunRef
 from ragmetrics.text import finite
 
 MOST_BYTES = 295_000
@@ -66,7 +66,7 @@ def write_rows(site: Files, manifest: Manifest, rows: Sequence[KeptRow]) -> byte
     for number, page in enumerate(pages, 1):  # before the page that names them
         site.write(f"{folder}/rows-{number}.js", _script(number, page))
     for number in range(len(pages) + 1, _MOST_FILES + 1):  # files of another run of the night
-        remove_file(site, f"{folder}/rows-{number}.js")
+        site.discard(f"{folder}/rows-{number}.js")
     if not found:
         return None
     kept = list(found.values())[: sum(map(len, pages))]
@@ -107,7 +107,7 @@ def _page(
     files: int,
 ) -> bytes:
     """The page, with as many rows in full as its size allows."""
-    ref, fallen = ref_of(manifest), _only_fallen(worst, kept)
+    ref, fallen = RunRef.of(manifest), _only_fallen(worst, kept)
 
     def page(full: Mapping[str, Markup]) -> bytes:
         return render_page(

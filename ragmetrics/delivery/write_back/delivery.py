@@ -24,7 +24,7 @@ from ragmetrics.delivery.write_back.sender import Sender
 from ragmetrics.delivery.write_back.target import GuardedTarget, Target
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.records import Manifest
-from ragmetrics.storage import Files, find_manifest, is_current, path_of
+from ragmetrics.storage import Files, Runs
 from ragmetrics.text import clean
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ def queue_night(
     that is not configured, StoreError if it cannot be recorded.
     """
     names = _names(settings, only)
-    if is_current(files, manifest):
+    if Runs(files).is_current(manifest):
         outbox.add(files, manifest, names)
 
 
@@ -194,10 +194,10 @@ class _Round:
         """Send a night; None if another run has replaced it."""
         report = WriteBackReport(one.night, self.name)
         try:
-            manifest = find_manifest(self.files, one.ref)
-            if manifest is None and self.files.exists(path_of(one.ref)):
-                raise StoreError(f"{path_of(one.ref)} cannot be read: its scores wait")
-            if manifest is None or not is_current(self.files, manifest):
+            manifest = Runs(self.files).find(one.ref)
+            if manifest is None and self.files.exists(one.ref.manifest):
+                raise StoreError(f"{one.ref.manifest} cannot be read: its scores wait")
+            if manifest is None or not Runs(self.files).is_current(manifest):
                 log.info("%s: run %s of %s is replaced", self.name, one.run, one.night)
                 outbox.remove(self.files, one)
                 return None

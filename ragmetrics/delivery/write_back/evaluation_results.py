@@ -13,7 +13,7 @@ from ragmetrics.config import Settings, WriteBackStatus
 from ragmetrics.errors import StoreError
 from ragmetrics.metrics import bundled_metrics
 from ragmetrics.records import Manifest, Status, Summary, dump_json
-from ragmetrics.storage import Files, RunRef, is_missing, read_columns, read_records, ref_of
+from ragmetrics.storage import Files, RunRef, StoredPart, is_missing
 from ragmetrics.text import clean
 
 LONGEST_REASON = 500
@@ -75,7 +75,7 @@ class ResultReader:
 
         Rows without a trace and a span have none. Raises StoreError if a part cannot be read.
         """
-        ref = ref_of(self.manifest)
+        ref = RunRef.of(self.manifest)
         for shard in range(ref.shards):
             rows = _rows(self.files, ref, shard)
             for summary in self._metrics():
@@ -89,7 +89,7 @@ class ResultReader:
 
     def unknown_rows(self) -> int:
         """Number of rows that name neither a trace nor a span."""
-        ref = ref_of(self.manifest)
+        ref = RunRef.of(self.manifest)
         return sum(
             row["trace_id"] is None and row["span_id"] is None
             for shard in range(ref.shards)
@@ -175,7 +175,7 @@ def _asks_judge(metric: str) -> bool:
 def _rows(files: Files, ref: RunRef, shard: int) -> list[dict[str, Any]]:
     """The ids of a shard's rows. Tags `trace_id` and `span_id` stand in for missing fields."""
     try:
-        found = list(read_records(files, ref.rows(shard), _IDS))
+        found = list(StoredPart(files, ref.rows(shard)).records(_IDS))
     except StoreError as error:
         if is_missing(error):
             raise StoreError(
@@ -196,7 +196,7 @@ def _scores(
     """The scores of a shard in the order of its rows; None if the part was never written."""
     columns = ["value", "status", "reason", "votes", "spread", *(["details"] if details else [])]
     try:
-        return read_columns(files, ref.scores(metric, shard), columns).to_pylist()  # type: ignore[no-any-return]
+        return StoredPart(files, ref.scores(metric, shard)).columns(columns).to_pylist()  # type: ignore[no-any-return]
     except StoreError as error:
         if is_missing(error):
             return None

@@ -18,7 +18,7 @@ from datetime import date, datetime
 from pydantic import Field
 
 from ragmetrics.records import Manifest, Record
-from ragmetrics.storage import Files, RunRef, find_record, remove_file, save_record
+from ragmetrics.storage import Files, RunRef, find_record, save_record
 
 OUTBOX = "write-back/outbox"
 SENT = "write-back/sent"
@@ -105,7 +105,7 @@ def save(files: Files, one: WaitingNight) -> None:
 
 def remove(files: Files, one: WaitingNight) -> None:
     """Remove a night that is sent, replaced or dropped."""
-    remove_file(files, f"{OUTBOX}/{one.file}")
+    files.discard(f"{OUTBOX}/{one.file}")
 
 
 def give_up(files: Files, one: WaitingNight) -> str:
@@ -149,7 +149,7 @@ def merge(files: Files, night: date, key: str) -> None:
     merged = confirm(files, night, key, found.sent, found.refused)
     for path in found.files:
         if path != merged:
-            remove_file(files, path)
+            files.discard(path)
 
 
 def _folder(night: date, key: str) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest, question_key
-from ragmetrics.storage import Files, read_columns, ref_of
+from ragmetrics.storage import Files, RunRef, StoredPart
 from ragmetrics.text import normalise
 
 Ids: TypeAlias = NDArray[np.uint64]
@@ -87,9 +87,11 @@ class IdReader:
 
     def _each(self, night: Manifest, names: Sequence[str], read: Callable[[Any], T]) -> list[T]:
         """Apply `read` to columns of a night's rows, shard by shard to save memory."""
-        ref = ref_of(night)
+        ref = RunRef.of(night)
         try:
-            return [read(read_columns(self.files, ref.rows(n), names)) for n in range(ref.shards)]
+            return [
+                read(StoredPart(self.files, ref.rows(n)).columns(names)) for n in range(ref.shards)
+            ]
         except StoreError as error:
             if error.transient:
                 raise

@@ -18,7 +18,7 @@ from ragmetrics.passages.diagnosis.losses import Pairs
 from ragmetrics.passages.diagnosis.retrievals import Run, of_build, pair_keys
 from ragmetrics.passages.diagnosis.text_match import Shingles, contained, shingles_of
 from ragmetrics.records import BUILDS
-from ragmetrics.storage import read_columns, records_at
+from ragmetrics.storage import StoredPart
 
 _COMMON = 5
 """A shingle in more texts than this is boilerplate, and shows nothing."""
@@ -88,7 +88,7 @@ def old_passages(
 def _records(run: Run, shard: int, positions: Collection[int]) -> Mapping[int, Mapping[str, Any]]:
     columns = ["user_input", "retrieved_contexts", "retrieved_context_ids"]
     try:
-        return records_at(run.files, run.ref.rows(shard), positions, columns)
+        return StoredPart(run.files, run.ref.rows(shard)).at(positions, columns)
     except StoreError as error:
         if error.transient:
             raise
@@ -152,7 +152,7 @@ def _columns(run: Run) -> Iterator[tuple[Any, Any]]:
 
     for number in range(run.ref.shards):
         columns = ["retrieved_context_ids", "retrieved_contexts"]
-        table = read_columns(run.files, run.ref.rows(number), [*columns, BUILDS])
+        table = StoredPart(run.files, run.ref.rows(number)).columns([*columns, BUILDS])
         table = table.filter(of_build(table, run.build))
         lengths = [pc.list_value_length(table[name]) for name in columns]
         named = pc.fill_null(pc.equal(*lengths), False)

@@ -10,7 +10,7 @@ import numpy as np
 from ragmetrics.passages.diagnosis.document_ids import is_in
 from ragmetrics.passages.diagnosis.retrievals import Places, Retrievals, Run
 from ragmetrics.records import LogRow
-from ragmetrics.storage import records_at, row_of
+from ragmetrics.storage import StoredPart, row_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def rows_of_questions(
     rows = first[is_in(now.question[first], np.array(sorted(wanted), dtype=np.uint32))]
     for run, shard, own in in_shards(now, rows):
         places = set(now.position[own].tolist())
-        records = records_at(runs[run].files, runs[run].ref.rows(shard), places)
+        records = StoredPart(runs[run].files, runs[run].ref.rows(shard)).at(places)
         for row in own.tolist():
             position = int(now.position[row])
             known = QuestionRow(row_of(records[position]), run, shard, position)

@@ -24,7 +24,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.passages.diagnosis.document_ids import Ids, elements, is_in, rows_of_elements
 from ragmetrics.passages.diagnosis.text_match import contained, shingles
 from ragmetrics.records import BUILDS, question_key
-from ragmetrics.storage import Files, RunRef, is_missing, read_columns
+from ragmetrics.storage import Files, RunRef, StoredPart, is_missing
 
 Questions: TypeAlias = NDArray[np.uint32]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -137,7 +137,7 @@ def _read_shard(
     path = run.ref.rows(number)
     names = ["user_input", "retrieved_context_ids", "reference_context_ids", BUILDS]
     try:
-        table = read_columns(run.files, path, names)
+        table = StoredPart(run.files, path).columns(names)
         asked = _question_numbers(table["user_input"])
         wanted = of_build(table, run.build)
         wanted &= is_in(asked, only) if only is not None else True
@@ -201,7 +201,7 @@ def _passages(
     nameless = ~is_in(np.arange(len(at)), row)
     if not nameless.any():
         return row, passage, ~nameless
-    texts = read_columns(files, path, ["retrieved_contexts"]).take(at[nameless])
+    texts = StoredPart(files, path).columns(["retrieved_contexts"]).take(at[nameless])
     column = texts["retrieved_contexts"]
     more = np.flatnonzero(nameless)[rows_of_elements(column)]
     row, passage = np.concatenate([row, more]), np.concatenate([passage, elements(column)])
@@ -215,7 +215,7 @@ def _needed_without_ids(run: Run, path: str, found: Retrievals) -> Mask:
     places = ~found.labelled
     if not places.any():
         return needed
-    texts = read_columns(run.files, path, ["reference_contexts"]).take(found.position)
+    texts = StoredPart(run.files, path).columns(["reference_contexts"]).take(found.position)
     by_text = np.unique(rows_of_elements(texts["reference_contexts"]))
     by_text = by_text[places[by_text]]
     starts = np.searchsorted(found.row, np.arange(len(found.question) + 1))
@@ -226,7 +226,9 @@ def _needed_without_ids(run: Run, path: str, found: Retrievals) -> Mask:
 
     if len(by_text):
         columns = ["retrieved_contexts", "reference_contexts"]
-        rows = read_columns(run.files, path, columns).take(found.position[by_text]).to_pylist()
+        rows = (
+            StoredPart(run.files, path).columns(columns).take(found.position[by_text]).to_pylist()
+        )
         for row, record in zip(by_text, rows, strict=True):
             mark(row, _holding(record["reference_contexts"], record["retrieved_contexts"]))
         places[by_text] = False
@@ -244,7 +246,7 @@ def _mark_verdicts(
 ) -> None:
     """Mark the passages that the judge graded as a full answer."""
     try:
-        table = read_columns(run.files, run.ref.scores(VERDICTS, shard), ["details"])
+        table = StoredPart(run.files, run.ref.scores(VERDICTS, shard)).columns(["details"])
     except StoreError as error:
         if not is_missing(error):
             raise

@@ -12,7 +12,7 @@ from ragmetrics.passages.diagnosis.lost_pairs import LostPairs
 from ragmetrics.passages.diagnosis.question_rows import in_shards
 from ragmetrics.passages.diagnosis.retrievals import Retrievals, Run
 from ragmetrics.records import BUILDS, Stage, StageCounts
-from ragmetrics.storage import read_columns
+from ragmetrics.storage import StoredPart
 
 MOST_VALUES = 20
 """A tag with more values names items, not kinds."""
@@ -70,7 +70,7 @@ def tags_of_questions(
     rows = first[is_in(now.question[first], asked)]
     tags: dict[str, NDArray[np.object_]] = {}
     for run, shard, own in in_shards(now, rows):
-        table = read_columns(runs[run].files, runs[run].ref.rows(shard), ["tags", BUILDS])
+        table = StoredPart(runs[run].files, runs[run].ref.rows(shard)).columns(["tags", BUILDS])
         records = table.take(now.position[own]).to_pylist()
         numbers = np.flatnonzero(is_in(rows, own)).tolist()
         for number, record in zip(numbers, records, strict=True):

@@ -22,7 +22,7 @@ from ragmetrics.records import (
     Manifest,
 )
 from ragmetrics.scoring import load_scores
-from ragmetrics.storage import Files, ref_of
+from ragmetrics.storage import Files, RunRef
 
 _FEWEST_NIGHTS = 5
 _FEWEST_BUILDS = 2
@@ -101,7 +101,7 @@ def _constant(
     asked: dict[str, int] = {}
     builds: dict[str, set[str]] = {}
     for night in _scored(nights, metric):
-        scores = load_scores(files, ref_of(night), metric)
+        scores = load_scores(files, RunRef.of(night), metric)
         for key, own in scores.by_question().items():
             values.setdefault(key, []).extend(own)
             asked[key] = asked.get(key, 0) + 1

@@ -9,7 +9,7 @@ from statistics import fmean
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import MetricScores, load_scores
-from ragmetrics.storage import Files, RowLocation, ref_of
+from ragmetrics.storage import Files, RowLocation, RunRef
 
 _FIRST = "context_relevance"
 _EMPTY = 1e-9
@@ -48,7 +48,7 @@ def read_live_questions(
         if not night.summary(metric):
             continue
         try:
-            scores = load_scores(files, ref_of(night), metric)
+            scores = load_scores(files, RunRef.of(night), metric)
         except StoreError as error:
             if error.transient:
                 raise

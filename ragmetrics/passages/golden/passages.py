@@ -11,7 +11,7 @@ from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.passages.diagnosis.corpus import read_documents
 from ragmetrics.records import Manifest, question_key
-from ragmetrics.storage import Files, read_records, ref_of
+from ragmetrics.storage import Files, RunRef, StoredPart
 
 _NAMES = ("user_input", "retrieved_contexts", "retrieved_context_ids")
 
@@ -97,6 +97,6 @@ def earlier_passages(
 
 
 def _records(files: Files, night: Manifest, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    ref = ref_of(night)
+    ref = RunRef.of(night)
     for shard in range(ref.shards):
-        yield from read_records(files, ref.rows(shard), names)
+        yield from StoredPart(files, ref.rows(shard)).records(names)

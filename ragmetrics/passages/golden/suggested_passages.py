@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ragmetrics.errors import StoreError
 from ragmetrics.passages.golden.live_questions import LiveQuestion
 from ragmetrics.records import LogRow, Manifest, Reason, SuggestedPassage, Suggestion
-from ragmetrics.storage import Files, RowLocation, ScoredRow, by_shard, ref_of, scored_rows
+from ragmetrics.storage import Files, RowLocation, RunRef, ScoredRow, by_shard, scored_rows
 
 _GRADES = "context_relevance"
 
@@ -29,7 +29,7 @@ def complete(files: Files, chosen: Iterable[tuple[LiveQuestion, Reason, str]]) -
 def _rows(files: Files, night: Manifest, places: set[RowLocation]) -> dict[RowLocation, ScoredRow]:
     metrics = [_GRADES] if night.summary(_GRADES) else []
     try:
-        return scored_rows(files, ref_of(night), metrics, by_shard(places))
+        return scored_rows(files, RunRef.of(night), metrics, by_shard(places))
     except StoreError as error:
         if error.transient:
             raise

@@ -23,7 +23,7 @@ from ragmetrics.logs import GoldenRow
 from ragmetrics.passages.topics.fitting import mean_weights, telling_words, word_counts
 from ragmetrics.passages.topics.question_texts import PastQuestion, read_questions
 from ragmetrics.records import Manifest
-from ragmetrics.storage import Files, ref_of
+from ragmetrics.storage import Files, RunRef
 from ragmetrics.text import rarity_of, weigh
 
 _COVERED = 0.35
@@ -54,7 +54,7 @@ def uncovered_topics(
     Of a golden question that no night asked, only its own words and its `reference_contexts` are
     known. Raises StoreError where the store is down.
     """
-    asked = read_questions(files, [ref_of(night) for night in nights], answering=True)
+    asked = read_questions(files, [RunRef.of(night) for night in nights], answering=True)
     own = {
         one.row.question_key: PastQuestion(one.row.user_input, one.row.reference_contexts or ())
         for one in golden

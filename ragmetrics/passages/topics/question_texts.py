@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ragmetrics.errors import StoreError
 from ragmetrics.records import question_key
-from ragmetrics.storage import Files, RunRef, read_records
+from ragmetrics.storage import Files, RunRef, StoredPart
 
 MOST_QUESTIONS = 20_000
 
@@ -51,7 +51,7 @@ def questions_with_reference(files: Files, run: RunRef) -> set[str]:
     return {
         question_key(record["user_input"])
         for number in range(run.shards)
-        for record in read_records(files, run.rows(number), names)
+        for record in StoredPart(files, run.rows(number)).records(names)
         if record["reference_context_ids"] or record["reference"]
     }
 
@@ -65,7 +65,7 @@ def _read(
     answering: bool,
 ) -> None:
     names = ["user_input", "retrieved_contexts", "retrieved_context_ids"]
-    for record in read_records(files, path, [*names, "reference_context_ids"]):
+    for record in StoredPart(files, path).records([*names, "reference_context_ids"]):
         key = question_key(record["user_input"])
         if key in found or (only is not None and key not in only):
             continue

@@ -11,7 +11,7 @@ from ragmetrics.config import Settings
 from ragmetrics.passages.topics.fitting import fit_topics
 from ragmetrics.passages.topics.question_texts import read_questions
 from ragmetrics.records import Manifest, TopicModel
-from ragmetrics.storage import Files, find_record, outlines, ref_of, save_record
+from ragmetrics.storage import Files, RunRef, Runs, find_record, save_record
 
 FITTED_NIGHTS = 14
 FITTED_QUESTIONS = 3_000
@@ -36,7 +36,7 @@ def topics_of_night(
     newest = _load(files, known[-1]) if known else None
     if newest and day - newest.day < timedelta(days=settings.topics.refit_days):
         return newest
-    nights = outlines(files, before=day, last=FITTED_NIGHTS)
+    nights = Runs(files).outlines(before=day, last=FITTED_NIGHTS)
     model = _fitted(settings, files, day, nights, newest)
     if model is None:
         log.info("%s: no topics yet: too few questions on the nights before", day)
@@ -53,7 +53,7 @@ def _fitted(
     nights: Sequence[Manifest],
     before: TopicModel | None,
 ) -> TopicModel | None:
-    questions = read_questions(files, [ref_of(night) for night in nights])
+    questions = read_questions(files, [RunRef.of(night) for night in nights])
     count = settings.topics.count if settings.topics else None
     keys = sorted(questions)[:: max(1, -(-len(questions) // FITTED_QUESTIONS))]
     in_order = [questions[key] for key in keys]

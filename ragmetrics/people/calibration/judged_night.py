@@ -8,7 +8,7 @@ from datetime import date
 from ragmetrics.errors import InputError
 from ragmetrics.people.calibration.labelled import LabelledRow, Labels
 from ragmetrics.records import LogRow
-from ragmetrics.storage import Files, nights, read_columns, ref_of, scored_rows
+from ragmetrics.storage import Files, RunRef, Runs, StoredPart, scored_rows
 
 NIGHT = "night:"
 _METRIC = "context_relevance"
@@ -24,14 +24,14 @@ def read_judged_night(files: Files | None, day: str) -> Iterator[LabelledRow]:
         wanted = date.fromisoformat(day)
     except ValueError:
         raise InputError(f"{NIGHT}{day}: should be a date, as in {NIGHT}2026-11-19") from None
-    found = next((night for night in nights(files) if night.date == wanted), None)
+    found = next((night for night in Runs(files).nights() if night.date == wanted), None)
     if found is None:
         raise InputError(f"{NIGHT}{day}: there is no such night in {files.uri()}")
     if not any(metric.metric == _METRIC for metric in found.metrics):
         raise InputError(f"{NIGHT}{day}: {_METRIC} was not scored")
-    ref = ref_of(found)
+    ref = RunRef.of(found)
     for shard in range(ref.shards):
-        rows = range(len(read_columns(files, ref.rows(shard), ["id"])))
+        rows = range(len(StoredPart(files, ref.rows(shard)).columns(["id"])))
         for row in scored_rows(files, ref, [_METRIC], {shard: rows}).values():
             grades = row.scores[_METRIC].details.get("grades")
             if grades and len(grades) == len(row.row.retrieved_contexts):

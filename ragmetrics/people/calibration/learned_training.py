@@ -34,7 +34,7 @@ from ragmetrics.people.calibration.stored_verdicts import (
 from ragmetrics.records import LearnedModel, Prompt
 from ragmetrics.scoring import corpus_of
 from ragmetrics.stats import Floats
-from ragmetrics.storage import Files, newest_learned, ref_of, save_learned
+from ragmetrics.storage import Files, LearnedJudges, RunRef
 
 log = logging.getLogger(__name__)
 REFIT_AFTER = 200
@@ -63,7 +63,7 @@ def learn(settings: Settings, files: Files, *, refit_after: int = 0) -> LearnedM
     """
     judge = teacher(settings)
     fingerprint = judge_fingerprint(settings, judge)
-    before = newest_learned(files, fingerprint)
+    before = LearnedJudges(files).newest(fingerprint)
     verdicts = stored_verdicts(settings, judge, files)
     model = LearnedModel(
         version=before.version + 1 if before else 1,
@@ -110,7 +110,7 @@ def _fitted(files: Files, model: LearnedModel, verdicts: Sequence[StoredVerdict]
     model = model.model_copy(update={"prompts": prompts, "refused": refused, "features": made})
     if prompts:
         model = judge_last_night(files, model, verdicts)
-        save_learned(files, model)
+        LearnedJudges(files).save(model)
     return model
 
 
@@ -122,7 +122,7 @@ def _examples(
     features = Features(Corpus())
     for _, of_run in groupby(verdicts, key=lambda verdict: verdict.run.run):
         run_verdicts = list(of_run)
-        corpus = corpus_of(files, ref_of(run_verdicts[0].run)) or Corpus()
+        corpus = corpus_of(files, RunRef.of(run_verdicts[0].run)) or Corpus()
         features = Features(corpus, embeddings)
         for verdict in run_verdicts:
             computed = features.of(verdict.ask)

@@ -18,7 +18,7 @@ from ragmetrics.people.calibration.stored_verdicts import StoredVerdict
 from ragmetrics.records import Figure, LastNight, LearnedModel, LearnedPrompt
 from ragmetrics.scoring import corpus_of
 from ragmetrics.stats import mean_interval
-from ragmetrics.storage import Files, ref_of
+from ragmetrics.storage import Files, RunRef
 
 MOST_WRONG = 0.05
 """Largest difference of the mean row score, unless chance explains it: the limit of the default
@@ -39,7 +39,7 @@ def judge_last_night(
     is not used. Raises StoreError.
     """
     newest = verdicts[0].run
-    corpus = corpus_of(files, ref_of(newest)) or Corpus()
+    corpus = corpus_of(files, RunRef.of(newest)) or Corpus()
     judge = LearnedJudge(model, corpus)
     own = [verdict for verdict in verdicts if verdict.run.run == newest.run]
     prompts = [

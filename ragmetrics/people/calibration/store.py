@@ -21,7 +21,7 @@ from ragmetrics.errors import InputError, StoreError
 from ragmetrics.people.calibration.drift import compare_last
 from ragmetrics.people.calibration.units import Unit
 from ragmetrics.records import Calibration, Drift, JudgeInfo, MetricDrift, Status
-from ragmetrics.storage import Files, find_all, find_record, note_damage, parse_record, reading_part
+from ragmetrics.storage import Files, StoredPart, find_record, note_damage, parse_record
 
 _RECORD = re.compile(r"^calibrations/set=[^/]+/judge=[^/]+/[^/]+\.json$")
 _NUMBER = re.compile(r" #(\d+)$")
@@ -81,7 +81,7 @@ def load_calibrations(
         if _RECORD.match(info.path):
             pairs.setdefault(info.path.rpartition("/")[0], []).append(info.path)
     paths = [path for own in pairs.values() for path in (own[-newest:] if newest else own)]
-    read = zip(paths, find_all(files, paths), strict=True)
+    read = zip(paths, files.find_all(paths), strict=True)
     # A record may have been removed since the listing.
     problem = "not a calibration and is left out"
     parsed = (parse_record(files, path, data, Calibration, problem) for path, data in read)
@@ -99,7 +99,7 @@ def load_units(files: Files, calibration: Calibration) -> dict[str, list[Unit]]:
     if data is None:
         raise InputError(f"the calibration of {calibration.name} at {calibration.at} is not stored")
     units: dict[str, list[Unit]] = {}
-    with reading_part(files, path):
+    with StoredPart(files, path).reading():
         part = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
         for record in part.read(use_threads=False).to_pylist():
             metric = record.pop("metric")

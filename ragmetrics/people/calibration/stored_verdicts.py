@@ -27,7 +27,7 @@ from ragmetrics.judges import (
 from ragmetrics.metrics import Metric
 from ragmetrics.records import Answer, Ask, LogRow, Manifest, Request, Status
 from ragmetrics.scoring import MetricRun, chosen_metrics, shard_range
-from ragmetrics.storage import Files, RunRef, outlines, question_keys, read_row_batches, ref_of
+from ragmetrics.storage import Files, RunRef, Runs, StoredPart
 
 log = logging.getLogger(__name__)
 NIGHTS = 14
@@ -70,7 +70,7 @@ def stored_verdicts(
     ]
     reader = _Reader(metrics, judge_fingerprint(settings, judge), judge, files)
     found: list[StoredVerdict] = []
-    for manifest in reversed(outlines(files, last=nights)):
+    for manifest in reversed(Runs(files).outlines(last=nights)):
         try:
             found += reader.read(manifest)
         except StoreError as error:
@@ -100,7 +100,7 @@ class _Reader:
 
     def read(self, manifest: Manifest) -> Iterator[StoredVerdict]:
         """The new verdicts of a run."""
-        ref = ref_of(manifest)
+        ref = RunRef.of(manifest)
         for shard in range(ref.shards):
             if self._files.exists(ref.rows(shard)) and not self.is_full:
                 yield from self._shard(manifest, ref, shard)
@@ -110,8 +110,8 @@ class _Reader:
         low, high = shard_range(shard, ref.shards)
         cache = ReplyCache(self._files, self._fingerprint, low, high, prompts=self._prompts)
         try:
-            cache.load(question_keys(self._files, path))
-            rows = (row for batch in read_row_batches(self._files, path) for row in batch)
+            cache.load(StoredPart(self._files, path).question_keys())
+            rows = (row for batch in StoredPart(self._files, path).row_batches() for row in batch)
             for number, row in enumerate(rows):
                 name = f"{ref.date} {shard} {number}"
                 for ask, levels in self._row(cache, row, ref.date):

@@ -17,7 +17,7 @@ from itertools import groupby
 from ragmetrics.errors import StoreError
 from ragmetrics.people.labels.label_file import RowLabel
 from ragmetrics.records import Manifest, Status
-from ragmetrics.storage import Files, read_columns, ref_of
+from ragmetrics.storage import Files, RunRef, StoredPart
 
 UNDATED_DAYS = 14
 """Nights before tonight in which rows of labels without a date are looked for."""
@@ -191,13 +191,13 @@ class _NightReader:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        ref, wanted = ref_of(night), pa.array(sorted(self._questions), pa.string())
+        ref, wanted = RunRef.of(night), pa.array(sorted(self._questions), pa.string())
         for shard in range(ref.shards):
             path = ref.scores(self._metric, shard)
             try:
                 if not self._files.exists(path):
                     continue
-                table = read_columns(self._files, path, _COLUMNS)
+                table = StoredPart(self._files, path).columns(_COLUMNS)
             except StoreError as error:
                 if error.transient:
                     raise

@@ -26,7 +26,7 @@ from ragmetrics.metrics import claims
 from ragmetrics.people.labels.labelled_scores import LabelledScore
 from ragmetrics.people.labels.sequential_poisson import draw_order, relative_chances
 from ragmetrics.records import FEWEST_LABELS, LabelSuggestion, LogRow, Manifest, Status
-from ragmetrics.storage import Files, RowLocation, by_shard, read_columns, ref_of, scored_rows
+from ragmetrics.storage import Files, RowLocation, RunRef, StoredPart, by_shard, scored_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,9 +80,10 @@ def _scores(files: Files, night: Manifest, metric: str) -> pd.DataFrame:
     """The scores of a night in the order of its rows; StoreError where a part is gone."""
     import pandas as pd
 
-    ref = ref_of(night)
+    ref = RunRef.of(night)
     parts = [
-        read_columns(files, ref.scores(metric, shard), _COLUMNS)
+        StoredPart(files, ref.scores(metric, shard))
+        .columns(_COLUMNS)
         .to_pandas()
         .assign(shard=shard)
         .rename_axis("position")
@@ -140,7 +141,7 @@ def suggest_rows(
 ) -> list[LabelSuggestion]:
     """The first `count` rows of a draw, with the texts that a person needs to label them."""
     places, weights = draw.places[:count], draw.weights[:count]
-    rows = scored_rows(files, ref_of(night), [], by_shard(places))
+    rows = scored_rows(files, RunRef.of(night), [], by_shard(places))
     return [
         _suggestion(rows[place].row, night, metrics, weight)
         for place, weight in zip(places, weights, strict=True)

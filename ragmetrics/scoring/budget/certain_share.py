@@ -16,7 +16,7 @@ from ragmetrics.config import Settings
 from ragmetrics.judges import MetricRequest
 from ragmetrics.records import Usage
 from ragmetrics.scoring.metric_choice import judge_info
-from ragmetrics.storage import Files, nights
+from ragmetrics.storage import Files, Runs
 
 _NIGHTS = 7
 
@@ -26,7 +26,11 @@ def certain_shares(settings: Settings, files: Files) -> dict[tuple[str, str], fl
     if settings.aggregate != "cascade":
         return {}
     fingerprint = judge_info(settings)[0].fingerprint
-    own = [night for night in nights(files, last=_NIGHTS) if night.judge.fingerprint == fingerprint]
+    own = [
+        night
+        for night in Runs(files).nights(last=_NIGHTS)
+        if night.judge.fingerprint == fingerprint
+    ]
     found: defaultdict[tuple[str, str], Usage] = defaultdict(Usage)
     for night in own:
         for label, by_judge in night.usage_by_metric.items():

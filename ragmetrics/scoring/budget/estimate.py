@@ -41,7 +41,7 @@ from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.part import PartScorer, stream_rows
 from ragmetrics.scoring.run_summary import UsageReport
 from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan, load_sample
-from ragmetrics.storage import Files, RunRef, read_records
+from ragmetrics.storage import Files, RunRef, StoredPart
 
 WALKED_ROWS = 1_000
 """Judged rows from which on a dry run scores no more. Each takes 4 ms, and the estimate from so
@@ -201,7 +201,7 @@ def _count(files: Files, ref: RunRef, sample: SamplePlan | None) -> _Log:
     population, judged, seen = empty_population(), np.zeros(BUCKETS, dtype=np.int64), set[str]()
     for shard in range(ref.shards):
         marks = RowIds()
-        for record in read_records(files, ref.rows(shard), ["id", "user_input"]):
+        for record in StoredPart(files, ref.rows(shard)).records(["id", "user_input"]):
             key = question_key(record["user_input"])
             mark = marks.of(key, record["id"])
             population[bucket_of(key)] += (key not in seen, 1)

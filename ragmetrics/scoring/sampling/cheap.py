@@ -29,7 +29,7 @@ from ragmetrics.judges import (
 from ragmetrics.metrics import Metric
 from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.storage import Files, learned_path, load_learned
+from ragmetrics.storage import Files, LearnedJudges
 
 log = logging.getLogger(__name__)
 QUANTILES = tuple((number + 0.5) / 8 for number in range(8))
@@ -80,7 +80,7 @@ def choose_learned(settings: Settings, files: Files) -> tuple[str, str]:
     rest = f"; the embedded judge for {'; '.join(others)}" if others else ""
     if not used:
         return "", f"{known} is not used{rest}"
-    return learned_path(model), f"{known} scores all rows, for {', '.join(used)}{rest}"
+    return LearnedJudges.path(model), f"{known} scores all rows, for {', '.join(used)}{rest}"
 
 
 def learned_correlations(settings: Settings, files: Files) -> dict[str, float]:
@@ -108,7 +108,7 @@ def make_cheap_judges(corpus: Corpus, files: Files, path: str = "") -> CheapJudg
     embedded = _member(LexicalJudge(corpus), corpus)
     if not path:
         return CheapJudges(embedded)
-    model = load_learned(files, path)
+    model = LearnedJudges(files).load(path)
     if model is None:
         raise StoreError(f"{files.uri(path)} is missing: run the night again without its sample")
     predictor = Predictor(model, corpus)

@@ -20,7 +20,7 @@ from ragmetrics.records import LogRow, fingerprint
 from ragmetrics.scoring.metric_run import MetricRun, is_heavy
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.sampling.cheap import CheapJudges
-from ragmetrics.storage import Files, RunRef, read_columns
+from ragmetrics.storage import Files, RunRef, StoredPart
 
 CHEAP_SCHEMA = pa.schema([("cheap", pa.float64())])
 """One line per row of the shard, in their order; null where the cheap judge gave no score."""
@@ -82,5 +82,7 @@ def load_cheap(files: Files, ref: RunRef, metric: str, shard: int) -> Floats | N
     path = ref.cheap(metric, shard)
     if not files.exists(path):
         return None
-    found: Floats = read_columns(files, path, ["cheap"])["cheap"].to_numpy().astype(np.float64)
+    found: Floats = (
+        StoredPart(files, path).columns(["cheap"])["cheap"].to_numpy().astype(np.float64)
+    )
     return found

@@ -47,7 +47,7 @@ from ragmetrics.scoring.sampling.plan import (
 from ragmetrics.scoring.sampling.sample_size import Known, comparable, known, wanted_rows
 from ragmetrics.scoring.sampling.uncertainty import Uncertainty, fit_uncertainty
 from ragmetrics.stats import Floats
-from ragmetrics.storage import Files, RunRef, outlines, read_records
+from ragmetrics.storage import Files, RunRef, Runs, StoredPart
 
 log = logging.getLogger(__name__)
 _LOOKED_THROUGH = 30
@@ -146,7 +146,7 @@ def plan_sample(
         return found
     frame = read_sampling_frame(settings, files, ref)
     looks_back = prints and (sample.half_width is not None or sample.draw == "active")
-    past = outlines(files, before=ref.date, last=_LOOKED_THROUGH) if looks_back else []
+    past = Runs(files).outlines(before=ref.date, last=_LOOKED_THROUGH) if looks_back else []
     cheap, note = choose_learned(settings, files)
     uncertain: dict[str, Floats] = {}
     if sample.draw == "active" and score_cheap:
@@ -202,7 +202,7 @@ def read_sampling_frame(settings: Settings, files: Files, ref: RunRef) -> Sampli
     frame = SamplingFrame(list(kinds.values()), tags)
     columns = frame.columns
     for shard in range(ref.shards):
-        for record in read_records(files, ref.rows(shard), columns):
+        for record in StoredPart(files, ref.rows(shard)).records(columns):
             frame.count(record)
     return frame
 

@@ -18,7 +18,7 @@ import pytest
 
 from ragmetrics.config import load_settings
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files, Runs
 from tests.fakes.browsing import ARGUMENTS
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Run
@@ -38,7 +38,7 @@ def store(place: str) -> Files:
     """A store of two nights."""
     files = Files(place)
     for night in ten_nights()[-2:]:
-        save_manifest(files, night)
+        Runs(files).save(night)
     return files
 
 

@@ -14,7 +14,7 @@ from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.pipeline import PrunePlan, find_prunable, prune, run_night, store_references
 from ragmetrics.pipeline.retention import Prunable, Retention
-from ragmetrics.storage import nights, open_store
+from ragmetrics.storage import Runs, open_store
 from tests.builders import night_settings
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl
@@ -78,7 +78,7 @@ def test_nothing_goes_in_the_first_two_weeks(settings: Settings) -> None:
 def test_a_run_that_was_replaced_goes_first(settings: Settings) -> None:
     """All of it; the night keeps the run that replaced it, and its numbers."""
     files = open_store(settings)
-    before = nights(files)
+    before = Runs(files).nights()
     plan = plan_after(settings, 15)
     kinds = {kind.kind: kind for kind in plan.kinds}
     assert list(kinds) == ["superseded runs"]
@@ -86,7 +86,7 @@ def test_a_run_that_was_replaced_goes_first(settings: Settings) -> None:
         f"{p}/dt={FIRST}" for p in ("rows", "runs", "scores")
     ]
     prune(files, plan)
-    assert nights(files) == before
+    assert Runs(files).nights() == before
     assert not found(settings, 15)
 
 
@@ -108,7 +108,7 @@ def test_rows_go_before_scores(settings: Settings) -> None:
     page = files.read(f"dashboard/{FIRST}/index.html")
     prune(files, plan_after(settings, 92))
     assert {info.path.split("/")[1] for info in files.below("rows")} == {f"dt={SECOND}"}
-    assert [night.date for night in nights(files)] == [FIRST, SECOND]
+    assert [night.date for night in Runs(files).nights()] == [FIRST, SECOND]
     assert files.read(f"dashboard/{FIRST}/index.html") == page
     assert files.below(f"scores/dt={FIRST}")
 
@@ -117,7 +117,7 @@ def test_an_old_night_goes_whole(settings: Settings) -> None:
     """Also from the overview; the night after it stays."""
     files = open_store(settings)
     prune(files, plan_after(settings, 401))
-    assert [night.date for night in nights(files)] == [SECOND]
+    assert [night.date for night in Runs(files).nights()] == [SECOND]
     below = [info.path for info in files.below() if not info.path.startswith("prune/")]
     assert not [path for path in below if str(FIRST) in path]
     overview = files.read("dashboard/index.html").decode()
@@ -131,7 +131,7 @@ def test_a_removal_that_stopped_goes_on(settings: Settings) -> None:
     assert kind.files[0].path.startswith("runs/")
     files.remove(kind.files[0].path)
     prune(files, plan_after(settings, 401))
-    assert [night.date for night in nights(files)] == [SECOND]
+    assert [night.date for night in Runs(files).nights()] == [SECOND]
 
 
 def test_the_command_only_lists_at_first(run: Run, settings: Settings) -> None:

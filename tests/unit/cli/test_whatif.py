@@ -29,7 +29,7 @@ from ragmetrics.records import (
     WhatIf,
     whatif_sentence,
 )
-from ragmetrics.storage import open_store, save_manifest
+from ragmetrics.storage import Runs, open_store
 from tests.builders import night_values
 from tests.fakes import searching
 from tests.fakes.command import Run
@@ -139,7 +139,7 @@ def test_prune_removes_what_ifs_of_old_nights(
     kept = Retention(timedelta(days=60), timedelta(days=14))
     for path in (folder / "store").rglob("*.*"):
         os.utime(path, (0, 0))
-    save_manifest(open_store(settings_in(folder)), night(0, date=BAD + timedelta(days=1)))
+    Runs(open_store(settings_in(folder))).save(night(0, date=BAD + timedelta(days=1)))
     for days, count in ((59, 0), (61, 1)):
         now = datetime.combine(BAD, time(12), UTC) + timedelta(days=days)
         plan = find_prunable(settings_in(folder), kept, now)

@@ -23,7 +23,7 @@ from ragmetrics.dashboard.prometheus import (
 )
 from ragmetrics.records import JudgeInfo, Manifest, Segment, Silence, Source
 from ragmetrics.records.manifest import Usage
-from ragmetrics.storage import CONTENT_TYPES, Files, save_manifest
+from ragmetrics.storage import CONTENT_TYPES, Files, Runs
 from tests.fakes.nights import HOSTILE, as_worst, finding, night, summary, ten_nights, worst_row
 from tests.fakes.processes import ROOT
 
@@ -234,7 +234,7 @@ def test_publishing_writes_the_newest_night(tmp_path: Path) -> None:
     """Beside the overview, with the type by which a bucket serves it to Prometheus."""
     files = Files(str(tmp_path))
     for told in ten_nights()[-2:]:
-        save_manifest(files, told)
+        Runs(files).save(told)
     refresh_dashboard(files)
     written = files.read(f"dashboard/{PATH}")
     assert written == metrics_text(ten_nights()[-1])

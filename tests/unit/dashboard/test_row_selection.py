@@ -28,7 +28,7 @@ from ragmetrics.storage import (
     SCORE_SCHEMA,
     Files,
     PartWriter,
-    ref_of,
+    RunRef,
     row_record,
     score_record,
     workspace,
@@ -127,7 +127,7 @@ class Store:
         """A night of these rows, each with its recall."""
         scored = sum(value is not None for _, value in rows)
         made = night(number, metrics=[summary(RECALL, 0.5, scored=scored)])
-        ref = ref_of(made)
+        ref = RunRef.of(made)
         with workspace() as folder:
             logged = PartWriter(folder, ROW_SCHEMA)
             scores = PartWriter(folder, SCORE_SCHEMA)
@@ -143,7 +143,7 @@ class Store:
         """The rows that are kept of a night."""
 
         def load(one: Manifest, metric: str) -> Any:
-            return load_scores(self.files, ref_of(one), metric)
+            return load_scores(self.files, RunRef.of(one), metric)
 
         return load_rows(self.files, now, earlier, load)
 
@@ -206,14 +206,14 @@ class TestEarlierNight:
     def test_earlier_rows_may_be_gone(self, store: Store) -> None:
         """Where somebody removed a night's parts, the others are shown."""
         before = store.add(0, (row("n", "How?", "a"), 0.9))
-        store.files.remove(ref_of(before).rows(0))
+        store.files.remove(RunRef.of(before).rows(0))
         (kept,) = store.kept(store.add(1, (row("n", "How?", "b"), 0.9)), before)
         assert kept.earlier == ()
 
     def test_a_night_whose_rows_are_gone_keeps_none(self, store: Store) -> None:
         """Its numbers are in the manifest, its page says what it can."""
         now = store.add(0, (row("n", "How?", "a"), 0.9))
-        store.files.remove(ref_of(now).rows(0))
+        store.files.remove(RunRef.of(now).rows(0))
         assert store.kept(now) == []
 
     def test_a_bucket_is_read_like_a_folder(self, s3: Bucket) -> None:
@@ -222,14 +222,14 @@ class TestEarlierNight:
         nights = [store.add(n, (row("n", "How?", "a"), 0.9)) for n in range(3)]
         (kept,) = store.kept(store.add(3, (row("n", "How?", "b"), 0.1)), *nights)
         assert [then.values[RECALL] for then in kept.earlier] == [0.9] * 3
-        store.files.remove(ref_of(nights[1]).rows(0))
+        store.files.remove(RunRef.of(nights[1]).rows(0))
         (kept,) = store.kept(store.add(3, (row("n", "How?", "b"), 0.1)), *nights)
         assert [then.date.day for then in kept.earlier] == [12, 10]
 
     def test_damaged_rows_are_an_error(self, store: Store) -> None:
         """A part that is there and cannot be read is not taken for one that was removed."""
         now = store.add(0, (row("n", "How?", "a"), 0.9))
-        store.files.write(ref_of(now).rows(0), b"PAR1 spoilt")
+        store.files.write(RunRef.of(now).rows(0), b"PAR1 spoilt")
         with pytest.raises(StoreError, match="is damaged"):
             store.kept(now)
 

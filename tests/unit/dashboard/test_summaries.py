@@ -12,7 +12,7 @@ from ragmetrics.dashboard import night_markdown, night_summary, redacted
 from ragmetrics.dashboard.summaries import summary_markdown, summary_page
 from ragmetrics.errors import InputError
 from ragmetrics.records import JudgeInfo, Manifest, Segment, Source
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files, Runs
 from tests.fakes.command import Run
 from tests.fakes.nights import HOSTILE, as_worst, finding, night, summary, ten_nights, worst_row
 from tests.fakes.pages import Outline, Site, text
@@ -148,7 +148,7 @@ class TestFromTheStore:
         """A store of ten nights."""
         files = Files(str(tmp_path))
         for manifest in ten_nights():
-            save_manifest(files, manifest)
+            Runs(files).save(manifest)
         return files
 
     def test_the_command_prints_a_night(self, run: Run, files: Files) -> None:
@@ -179,8 +179,8 @@ class TestFromTheStore:
         """Neither form, even of a night before the setting."""
         problem = ["shard 1: How is an invoice changed?"]
         last = ten_nights()[-1]
-        save_manifest(files, night(8, problems=problem))
-        save_manifest(files, redacted(last))
+        Runs(files).save(night(8, problems=problem))
+        Runs(files).save(redacted(last))
         assert b"nvoice" not in night_summary(files, night(8).date)
         hidden = redacted(last.model_copy(update={"problems": problem}))
         assert "nvoice" not in night_markdown(files, hidden, "/")

@@ -10,7 +10,7 @@ import pytest
 from ragmetrics.config import CHANNELS, Settings, make_settings
 from ragmetrics.delivery import Delivery, channels, notify_channels
 from ragmetrics.errors import SettingsError
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files, Runs
 from tests.fakes.hooks import Hook
 from tests.fakes.nights import finding, night
 from tests.fakes.plugins import plugin_site
@@ -67,7 +67,7 @@ def told(folder: Path, settings: Settings) -> Delivery:
     """What is delivered of a night on which an alert fires."""
     files = Files(str(folder / "store"))
     manifest = night(1, findings=[finding("context_recall", level="breach")])
-    save_manifest(files, manifest)
+    Runs(files).save(manifest)
     return notify_channels(settings, files, manifest)
 
 

@@ -23,7 +23,7 @@ from ragmetrics.delivery.outbox import MessageBatch, Waiting
 from ragmetrics.errors import StoreError
 from ragmetrics.messages import Message, Note
 from ragmetrics.records import Manifest
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files, Runs
 from tests.fakes.nights import FIRST, finding, night
 from tests.fakes.published import published
 from tests.fakes.slack import SlackServer
@@ -136,7 +136,7 @@ def test_two_nights_that_end_at_once_lose_no_message(
     """While Slack is down: the second state is written over what the first run read, and both
     messages wait."""
     slack_server.fail("500")
-    save_manifest(files, bad(0))
+    Runs(files).save(bad(0))
     meanwhile(monkeypatch, lambda: told(files, bad(1, "context_relevance")))
     notify_channels(SETTINGS, files, bad(0))
     assert waiting(files) == [FIRST, FIRST + timedelta(1)]
@@ -173,7 +173,7 @@ def test_a_later_night_written_meanwhile_is_kept(
     files: Files, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The state of the newest night stays, though an older one is written after it."""
-    save_manifest(files, bad(0))
+    Runs(files).save(bad(0))
     meanwhile(monkeypatch, lambda: told(files, bad(1)))
     notify_channels(SETTINGS, files, bad(0))
     assert load_alerts(files).night == FIRST + timedelta(1)
@@ -300,7 +300,7 @@ def test_what_is_no_message_is_left_aside(
 def test_a_run_that_was_overtaken_sends_what_waits(files: Files, slack_server: SlackServer) -> None:
     """It tells nothing of its own night, and changes no state."""
     overtaken = bad(0, run="slow", seen_at=night(0).started_at)
-    save_manifest(files, night(0, run="quick", seen_at=night(0).finished_at))
+    Runs(files).save(night(0, run="quick", seen_at=night(0).finished_at))
     outbox.queue_batch(files, HELLO)
     delivery = told(files, overtaken)
     assert delivery.message is None

@@ -23,7 +23,7 @@ from ragmetrics.delivery.outbox import Batches
 from ragmetrics.delivery.state_fold import FOLDED_NIGHTS, STATE_FILE
 from ragmetrics.records import AlertState, Finding, Manifest, Silence
 from ragmetrics.rules import silence
-from ragmetrics.storage import Files, outlines
+from ragmetrics.storage import Files, Runs
 from tests.fakes.alert_book import Book, advance
 from tests.fakes.nights import FIRST, finding, night
 from tests.fakes.published import published
@@ -78,7 +78,7 @@ def test_the_manifests_of_a_store_say_what_an_earlier_version_stored(
         files = Files(str(place.parent.parent))
         stored = AlertStates.model_validate_json(place.read_bytes())
         place.unlink()
-        folded = states_after(files, outlines(files), NONE, 7)
+        folded = states_after(files, Runs(files).outlines(), NONE, 7)
         assert folded.night == stored.night
         for key, state in stored.states.items():
             found = folded.states[key]

@@ -12,7 +12,7 @@ import yaml
 from flows import published_night
 from ragmetrics.config import load_settings
 from ragmetrics.pipeline import is_published, run_night
-from ragmetrics.storage import nights, open_store
+from ragmetrics.storage import Runs, open_store
 from tests.builders import night_values
 from tests.fakes.logs import NIGHT, make_rows
 
@@ -64,7 +64,7 @@ def test_a_published_night_ends_the_process_with_the_same_numbers_and_its_pages(
     with pytest.raises(SystemExit) as ended:
         repeat(monkeypatch, settings)
     assert ended.value.code == 0
-    (again,) = nights(open_store(chosen))
+    (again,) = Runs(open_store(chosen)).nights()
     assert (again.run, again.metrics) == (first.run, first.metrics)
     assert page.exists()
     assert "is published" in capsys.readouterr().err

@@ -36,7 +36,7 @@ from ragmetrics.people.calibration.stored_verdicts import stored_verdicts
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import FOLDS, Ask, Figure, LearnedModel, Manifest, fold_of
 from ragmetrics.stats import fit_logistic, logistic_chance
-from ragmetrics.storage import Files, all_learned, newest_learned, save_learned
+from ragmetrics.storage import Files, LearnedJudges
 from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.learned import examples, learned
@@ -350,7 +350,7 @@ def test_a_night_without_a_sample_teaches_the_same(nightly: Settings, tmp_path: 
         night = nightly.model_copy(update={"sample": sample, "store": str(tmp_path / name)})
         manifests.append(run_night(night, NIGHT).manifest)
         learn(night, Files(night.store))
-        models += all_learned(Files(night.store))
+        models += LearnedJudges(Files(night.store)).all()
     full, sampled = models
     assert full.features == sampled.features != FEATURES.digest
     assert full.prompts[0].coefficients == sampled.prompts[0].coefficients
@@ -399,7 +399,7 @@ def test_a_night_learns_from_its_verdicts(nightly: Settings, tmp_path: Path) -> 
     """
     first = run_night(nightly, NIGHT).manifest
     assert "there is no learned judge yet" in sample_note(first)
-    (model,) = all_learned(Files(nightly.store))
+    (model,) = LearnedJudges(Files(nightly.store)).all()
     assert [(one.name, one.verdicts, one.top) for one in model.prompts] == [("grade", 240, 2)]
     assert model.refused == {"support": "120 verdicts; 80 are missing of 200"}
     assert (model.nights, model.runs) == ([NIGHT], [first.run])
@@ -412,7 +412,7 @@ def test_old_verdicts_on_a_later_night_are_not_new(nightly: Settings, tmp_path: 
     later = NIGHT + timedelta(days=1)
     write_jsonl(tmp_path / "logs" / f"dt={later}" / "a.jsonl", make_rows(150, good=0.6))
     run_night(nightly, later)
-    (model,) = all_learned(Files(nightly.store))
+    (model,) = LearnedJudges(Files(nightly.store)).all()
     assert model.version == 1
     assert learn(nightly, Files(nightly.store), refit_after=1) is None
 
@@ -420,10 +420,10 @@ def test_old_verdicts_on_a_later_night_are_not_new(nightly: Settings, tmp_path: 
 def next_version(nightly: Settings, **more: Any) -> LearnedModel:
     """A later version of the model, which is used."""
     files = Files(nightly.store)
-    (model,) = all_learned(files)
+    (model,) = LearnedJudges(files).all()
     prompts = [prompt.model_copy(update={"used": True, **more}) for prompt in model.prompts]
     model = model.model_copy(update={"version": 2, "prompts": prompts})
-    save_learned(files, model)
+    LearnedJudges(files).save(model)
     return model
 
 
@@ -433,7 +433,7 @@ def test_the_next_night_uses_it(nightly: Settings) -> None:
     of the judged rows. The judge's own numbers and the fingerprint of the metric stay.
     """
     first = run_night(nightly, NIGHT).manifest
-    (fitted,) = all_learned(Files(nightly.store))
+    (fitted,) = LearnedJudges(Files(nightly.store)).all()
     flat = [0.0] * len(fitted.prompts[0].features)
     even = [[[math.log(2), *flat], [-math.log(2), *flat]]] * FOLDS
     model = next_version(nightly, coefficients=even)
@@ -530,4 +530,4 @@ def test_a_damaged_model_is_not_used(tmp_path: Path) -> None:
     """It is logged; the night uses the embedded judge."""
     files = Files(str(tmp_path))
     files.write("learned/abc/0001.json", b"{")
-    assert newest_learned(files, "abc") is None
+    assert LearnedJudges(files).newest("abc") is None

@@ -32,7 +32,7 @@ from ragmetrics.records import (
     use_deadline,
 )
 from ragmetrics.scoring.driver import drive
-from ragmetrics.storage import ScoredRow, open_store, run_of
+from ragmetrics.storage import Runs, ScoredRow, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.instant import instantly
@@ -230,7 +230,7 @@ def test_a_night_whose_key_ends_publishes_what_there_is(
     judge_server.faults(good_for=needed * 9 // 10, then=fault)
     with pytest.raises(CoverageShort):
         run_night(settings, NIGHT)
-    night = run_of(open_store(settings), NIGHT)
+    night = Runs(open_store(settings)).current(NIGHT)
     assert night is not None
     (first,) = night.metrics
     assert 150 <= first.scored < 200

@@ -21,7 +21,7 @@ from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.metrics import metrics
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import LogRow, Manifest, Rejected
-from ragmetrics.storage import nights, open_store
+from ragmetrics.storage import Runs, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Run
@@ -58,7 +58,7 @@ def short_night(settings: Settings) -> tuple[Manifest, str]:
     """A night that fails loudly: what it published all the same, and what it said."""
     with pytest.raises(CoverageShort) as error:
         run_night(settings, NIGHT)
-    (manifest,) = nights(open_store(settings))
+    (manifest,) = Runs(open_store(settings)).nights()
     return manifest, str(error.value)
 
 

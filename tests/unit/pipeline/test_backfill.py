@@ -24,7 +24,7 @@ from ragmetrics.pipeline import Backfill, BackfillShort, fill, nightly as night,
 from ragmetrics.records import Manifest, Silence, Told
 from ragmetrics.rules import silence
 from ragmetrics.scoring import Staged, list_parts
-from ragmetrics.storage import nights, open_store
+from ragmetrics.storage import Runs, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Ended
@@ -66,7 +66,7 @@ def one_by_one(settings: Settings) -> None:
 
 def manifests(settings: Settings) -> list[Manifest]:
     """Those of all nights, oldest first."""
-    return nights(open_store(settings))
+    return Runs(open_store(settings)).nights()
 
 
 def told(manifest: Manifest, *without: str) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.people import label_metrics, read_labels
 from ragmetrics.pipeline import check_labels, examine, run_night, suggest_labels
 from ragmetrics.records import LabelSuggestion, Manifest, PeopleMean
-from ragmetrics.storage import nights, open_store, read_records, ref_of
+from ragmetrics.storage import RunRef, Runs, StoredPart, open_store
 from tests.builders import save_settings
 from tests.fakes.browsing import Visit
 from tests.fakes.command import Run
@@ -83,12 +83,12 @@ def labelled(folder: Path, records: list[Record], name: str = "a.jsonl") -> Sett
 def scores(folder: Path, day: date, metric: str = "context_relevance") -> dict[str, float]:
     """The judge's scores of a night, by id."""
     files = open_store(load_settings(folder / "ragmetrics.yaml"))
-    (night,) = [night for night in nights(files) if night.date == day]
-    ref = ref_of(night)
+    (night,) = [night for night in Runs(files).nights() if night.date == day]
+    ref = RunRef.of(night)
     return {
         one["id"]: one["value"]
         for shard in range(ref.shards)
-        for one in read_records(files, ref.scores(metric, shard), ["id", "value"])
+        for one in StoredPart(files, ref.scores(metric, shard)).records(["id", "value"])
     }
 
 

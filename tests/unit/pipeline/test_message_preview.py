@@ -24,7 +24,7 @@ from ragmetrics.messages.blocks import Block, bullets
 from ragmetrics.pipeline import write_page
 from ragmetrics.pipeline.message_preview import Preview
 from ragmetrics.rules import used_checks
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files, Runs
 from tests.fakes.command import Run
 from tests.fakes.formats import slack_blocks, slack_json, terminal_text
 from tests.fakes.gated import gate, promoted
@@ -88,7 +88,7 @@ def files(tmp_path: Path) -> Files:
     """A store with a quiet night and one that fired."""
     files = Files(str(tmp_path / "store"))
     for manifest in (night(0), night(1, recall=0.7)):
-        save_manifest(files, manifest)
+        Runs(files).save(manifest)
     return files
 
 
@@ -204,7 +204,7 @@ def test_a_preview_is_what_every_channel_gets(
             for name, level in zip(both, levels, strict=True)
         ]
         told = advance_states(load_alerts(files), told, night(number).date, 7)[1]
-        save_manifest(files, night(number, findings=told))
+        Runs(files).save(night(number, findings=told))
         notify_channels(load_settings(yaml), files, night(number, findings=told))
     words = ("alerts", "preview", "--settings", yaml, "--json")
     shown = json.loads(run(*words).out)["messages"]
@@ -310,7 +310,7 @@ def test_hostile_text_is_text_on_the_page(tmp_path: Path, place: str) -> None:
 def test_a_hostile_night_is_shown_inert(run: Run, files: Files, tmp_path: Path) -> None:
     """From the log's text to the page: no markup, and no escape code on the terminal."""
     one = finding(level="breach", transition="fired", message=HOSTILE + "\x1b[31m", rule=HOSTILE)
-    save_manifest(files, night(2, findings=[one]))
+    Runs(files).save(night(2, findings=[one]))
     ended = preview(run, files, "--html", tmp_path / "page.html")
     assert "\x1b" not in ended.out
     page = Page((tmp_path / "page.html").read_text("utf-8"))

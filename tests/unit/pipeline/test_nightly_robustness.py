@@ -11,7 +11,7 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.pipeline import CoverageShort, run_night
-from ragmetrics.storage import Files, nights
+from ragmetrics.storage import Files, Runs
 from tests.builders import night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
@@ -57,7 +57,7 @@ def test_an_empty_archive_is_a_broken_file(tmp_path: Path, name: str) -> None:
     (folder / name).write_bytes(b"")
     with pytest.raises(CoverageShort, match=f"could not be read to the end: {name}"):
         run_night(dataset(tmp_path), NIGHT)
-    (manifest,) = nights(Files(str(tmp_path / "store")))
+    (manifest,) = Runs(Files(str(tmp_path / "store"))).nights()
     assert [one.file for one in manifest.source.broken] == [name]
     assert manifest.source.rows == len(ROWS)
 

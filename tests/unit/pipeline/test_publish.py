@@ -12,7 +12,7 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.pipeline import publish_night, run_night, stage_night
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import list_parts, score_part
-from ragmetrics.storage import nights, open_store
+from ragmetrics.storage import Runs, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -45,7 +45,7 @@ def test_a_rerun_changes_no_number(settings: Settings) -> None:
     first = run_night(settings, NIGHT)
     again = run_night(settings, NIGHT)
     assert numbers(again.manifest) == numbers(first.manifest)
-    assert len(nights(open_store(settings))) == 1
+    assert len(Runs(open_store(settings)).nights()) == 1
 
 
 def test_an_independent_run_gives_the_same_numbers(tmp_path: Path, settings: Settings) -> None:

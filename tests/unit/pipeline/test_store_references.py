@@ -22,7 +22,7 @@ from ragmetrics.pipeline import find_prunable, prune, removal, store_references
 from ragmetrics.pipeline.retention import Retention
 from ragmetrics.records import AlertState, Notification
 from ragmetrics.scoring.reuse import ReusableRun, Reuse
-from ragmetrics.storage import Files, RunRef, outlines, save_learned, save_manifest, save_record
+from ragmetrics.storage import Files, LearnedJudges, RunRef, Runs, save_record
 from tests.fakes.aged_store import AgedStore, aged_store, morning_after
 from tests.fakes.gated import promoted
 from tests.fakes.learned import learned
@@ -87,7 +87,7 @@ def labelled(store: AgedStore) -> AgedStore:
 
 def fitted(store: AgedStore) -> AgedStore:
     """The learned judge was fitted on the run."""
-    save_learned(store.files, MODEL.model_copy(update={"runs": ["first"]}))
+    LearnedJudges(store.files).save(MODEL.model_copy(update={"runs": ["first"]}))
     return store
 
 
@@ -136,14 +136,14 @@ def test_a_run_that_the_newest_night_pinned_stays_without_its_settings(
     }[by]
     at = morning_after(FIRST + timedelta(days=391))
     newest = night(391, run="newest", started_at=at, finished_at=at, **fields)
-    save_manifest(store.files, newest)
+    Runs(store.files).save(newest)
     assert removable(store, "first") == []
 
 
 def test_a_run_from_which_an_escalation_is_measured_keeps_its_scores(store: AgedStore) -> None:
     """While its alert fires."""
     state = AlertState(state="firing", notified=Notification(night=OLD, run="first"))
-    newest = outlines(store.files, last=1)[0].date
+    newest = Runs(store.files).outlines(last=1)[0].date
     save_record(store.files, "alerts/state.json", AlertStates(night=newest, states={"a": state}))
     assert {path.split("/")[0] for path in removable(store, "first")} == {"rows"}
 
@@ -181,7 +181,7 @@ def test_gates_and_the_golden_set_are_known_without_settings(store: AgedStore) -
     at = morning_after(FIRST + timedelta(days=390))
     settings = {"golden": "golden.jsonl"}
     newest = night(390, run="newest", started_at=at, finished_at=at, settings=settings)
-    save_manifest(store.files, newest)
+    Runs(store.files).save(newest)
     elsewhere = with_settings(store, dataset="default")
     assert removable(elsewhere, "idx-44") == []
     plan = find_prunable(elsewhere.settings, RETENTION, NOW + timedelta(days=200))
@@ -267,13 +267,13 @@ class Pruned(RuleBasedStateMachine):
         if run := self.some(data):
             self.learned.add(run)
             fitted = {"version": len(self.learned), "runs": sorted(self.learned)}
-            save_learned(self.store.files, MODEL.model_copy(update=fitted))
+            LearnedJudges(self.store.files).save(MODEL.model_copy(update=fitted))
             self.need(run)
 
     @rule(data=st.data())
     def fire(self, data: st.DataObject) -> None:
         """An alert's last message is of a run."""
-        known = outlines(self.store.files, last=1)
+        known = Runs(self.store.files).outlines(last=1)
         if (run := self.some(data)) and known:
             found = self.store.files.find("alerts/state.json")
             alerts = AlertStates.model_validate_json(found) if found else AlertStates()

@@ -10,7 +10,7 @@ import pytest
 from ragmetrics.comparison import find_serving, save_gate
 from ragmetrics.config import Rule, make_settings
 from ragmetrics.records import Gate, JudgeInfo, Source, Verdict
-from ragmetrics.storage import Files, named_run, save_manifest
+from ragmetrics.storage import Files, Runs
 from tests.fakes.past import (
     NOISY,
     TONIGHT,
@@ -155,11 +155,11 @@ def files(tmp_path: Path) -> Files:
 def test_a_run_is_found_by_its_name(files: Files) -> None:
     """In whatever night; one that is not there is None."""
     for ago, run in ((1, "aaa"), (30, "bbb")):
-        save_manifest(files, a_night(ago=ago, run=run).manifest)
-    found = named_run(files, "bbb")
+        Runs(files).save(a_night(ago=ago, run=run).manifest)
+    found = Runs(files).named("bbb")
     assert found is not None
     assert (found.run, (TONIGHT - found.date).days) == ("bbb", 30)
-    assert named_run(files, "bb") is None
+    assert Runs(files).named("bb") is None
 
 
 def a_gate(build: str, serving: str | None, verdict: Verdict, day: int, **more: str) -> Gate:

@@ -23,7 +23,7 @@ from ragmetrics.records import JudgeMovement, Manifest, Move, movement_text
 from ragmetrics.records.manifest import Usage
 from ragmetrics.rules.judge_movement import find_movement
 from ragmetrics.stats import LevelError
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files, Runs
 from ragmetrics.storage.run_index import outline
 from research.judge_movement import fired
 from research.moving_world import METRICS, Golden, World
@@ -273,7 +273,7 @@ def test_a_gate_reads_it_of_the_nights_that_were_judged_alike(tmp_path: Path) ->
     for one, sd in ((judged(0), 0.01), (judged(1), 0.02)):
         moves = MOVES.model_copy(update={"sd": sd})
         known = [m.model_copy(update={"movement": moves}) for m in one.metrics]
-        save_manifest(Files(str(tmp_path)), one.model_copy(update={"metrics": known}))
+        Runs(Files(str(tmp_path))).save(one.model_copy(update={"metrics": known}))
     found = find_movements(settings, {RELEVANCE: f"{RELEVANCE}-embedded", "faithfulness": "other"})
     assert found[RELEVANCE] == MOVES.model_copy(update={"sd": 0.02})
     assert found["faithfulness"] is None

@@ -29,7 +29,7 @@ from ragmetrics.scoring.cascade import is_certain
 from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.member import Member
 from ragmetrics.scoring.panel import Panel
-from ragmetrics.storage import Files, nights
+from ragmetrics.storage import Files, Runs
 from tests.builders import night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -360,7 +360,7 @@ def test_the_plan_prices_both_ways(judge_server: JudgeServer, tmp_path: Path) ->
     reranker["usd_per_million_prompt_tokens"] = 0.0
     settings = of_night([reranker, model], log, tmp_path)
     night = run_night(settings, NIGHT).manifest
-    plan = plan_costs(nights(Files(settings.store), last=7), 0.1)
+    plan = plan_costs(Runs(Files(settings.store)).nights(last=7), 0.1)
     graded, claimed = plan.metrics
     ways = {way.name: way for way in graded.ways}
     of = night.usage_by_metric["context_relevance"]["rerank:bge"]

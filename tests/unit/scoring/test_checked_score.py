@@ -18,7 +18,7 @@ from ragmetrics.metrics import metric, metrics
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import LogRow, Manifest, Score, Status, Steps, real_number
 from ragmetrics.scoring.checked_score import checked_score
-from ragmetrics.storage import open_store, run_of
+from ragmetrics.storage import Runs, open_store
 from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.plugins import forget_plugins
@@ -59,7 +59,7 @@ def night(tmp_path: Path, value: Any, night: date = NIGHT) -> Manifest:
     try:
         return run_night(settings, night).manifest
     except CoverageShort:
-        manifest = run_of(open_store(settings), night)
+        manifest = Runs(open_store(settings)).current(night)
         assert manifest is not None
         return manifest
 

@@ -22,7 +22,7 @@ from ragmetrics.scoring import CostPlan, plan_costs
 from ragmetrics.scoring.cost_plan import Way
 from ragmetrics.scoring.sampling.sample_size import FEWEST, known
 from ragmetrics.stats import rows_to_judge
-from ragmetrics.storage import Files, nights, open_store
+from ragmetrics.storage import Files, Runs, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -55,7 +55,7 @@ def run(folder: Path, server: JudgeServer, day: int = 0, again: bool = False, **
 def read(folder: Path, **more: Any) -> CostPlan:
     """The plan from the store in a folder."""
     files = Files(str(folder / "store"))
-    return plan_costs(nights(files, last=7), **more)
+    return plan_costs(Runs(files).nights(last=7), **more)
 
 
 def ways(plan: CostPlan, metric: str) -> dict[str, Way]:
@@ -70,7 +70,7 @@ def test_one_whole_night_prices_all_rows_and_a_plain_sample(
     """What needs other nights is said; a metric with verdicts of another one costs nothing."""
     run(tmp_path, judge_server)
     plan = read(tmp_path, half_width=0.1)
-    (newest,) = nights(Files(str(tmp_path / "store")))
+    (newest,) = Runs(Files(str(tmp_path / "store"))).nights()
     found = ways(plan, "context_recall")
     usage = sum(newest.usage_by_metric["context_recall"].values(), Usage())
     assert plan.usd == newest.usage.usd
@@ -93,7 +93,7 @@ def test_a_learned_judge_is_planned_before_a_night_uses_it(
     run(tmp_path, judge_server)
     plan = read(tmp_path, half_width=0.085, learned={"context_recall": 0.6})
     found, other = ways(plan, "context_recall"), ways(plan, "context_relevance")
-    (newest,) = nights(Files(str(tmp_path / "store")))
+    (newest,) = Runs(Files(str(tmp_path / "store"))).nights()
     spread = known([one for one in newest.metrics if one.metric == "context_recall"]).spread
     assert found["learned judge"].rows == max(rows_to_judge(0.085, spread, 0.6, ROWS), FEWEST)
     assert (found["learned judge"].rows or 0) < (found["plain sample"].rows or 0)
@@ -156,7 +156,7 @@ def test_verdicts_from_the_store_are_no_price(tmp_path: Path, judge_server: Judg
         ways(first, "context_recall")["all rows"].usd
     )
     files = Files(str(tmp_path / "store"))
-    alone = plan_costs(nights(files, last=1))
+    alone = plan_costs(Runs(files).nights(last=1))
     assert ways(alone, "context_recall")["all rows"].needs == (
         "a night whose verdicts are not all in the store already"
     )
@@ -167,7 +167,7 @@ def test_a_request_of_several_metrics_is_paid_once(
 ) -> None:
     """Nights of `fuse: row`, which was removed, counted it for all of its metrics together."""
     run(tmp_path, judge_server)
-    (last,) = nights(Files(str(tmp_path / "store")), last=1)
+    (last,) = Runs(Files(str(tmp_path / "store"))).nights(last=1)
     together = {" + ".join(METRICS): last.usage_by_judge}
     plan = plan_costs([last.model_copy(update={"usage_by_metric": together})])
     assert len({metric.paid_with for metric in plan.metrics}) == 1 and len(plan.metrics) > 1
@@ -292,4 +292,4 @@ def test_an_empty_store_is_an_error(tmp_path: Path) -> None:
     assert found.exit_code != 0
     files = open_store(make_settings({"store": str(tmp_path / "none")}))
     with pytest.raises(InputError, match="no night"):
-        plan_costs(nights(files))
+        plan_costs(Runs(files).nights())

@@ -20,7 +20,7 @@ from ragmetrics.pipeline.doctor import examine
 from ragmetrics.records import Embed, LogRow, Score, Status
 from ragmetrics.rules import incidents
 from ragmetrics.scoring import MetricRun, foreign_metric
-from ragmetrics.storage import nights, open_store
+from ragmetrics.storage import Runs, open_store
 from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.plugins import plugin_site
@@ -207,7 +207,7 @@ def test_a_night_goes_on_without_it(install: Callable[..., None], tmp_path: Path
     )
     with pytest.raises(CoverageShort, match="all other scores are published"):
         run_night(settings, NIGHT)
-    manifest = next(iter(nights(open_store(settings))))
+    manifest = next(iter(Runs(open_store(settings)).nights()))
     scored = {
         one.metric: (one.scored, one.status.get("metric_failed", 0)) for one in manifest.metrics
     }

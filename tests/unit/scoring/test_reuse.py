@@ -22,7 +22,7 @@ from ragmetrics.scoring import (
 )
 from ragmetrics.scoring.reuse import reuse_part
 from ragmetrics.scoring.staging import find_staged
-from ragmetrics.storage import is_whole, open_store, read_columns, read_notes
+from ragmetrics.storage import StoredPart, open_store
 from tests.builders import night_values
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -107,10 +107,10 @@ def test_a_part_that_is_taken_over_is_the_same_but_for_its_notes(tmp_path: Path)
     assert reuse_part(files, second.ref, ["hit_rate"], shard)
     source, target = first.ref.scores("hit_rate", shard), second.ref.scores("hit_rate", shard)
     columns = ["id", "question", "value", "status", "reason", "details", "tags"]
-    found = read_columns(files, target, columns)
-    assert found.equals(read_columns(files, source, columns))
+    found = StoredPart(files, target).columns(columns)
+    assert found.equals(StoredPart(files, source).columns(columns))
     assert set(found["value"].to_pylist()) == {0.0, 1.0}
-    notes = read_notes(files, target)
+    notes = StoredPart(files, target).notes()
     assert (notes["taken_over"], notes["usage"], notes["paid"]) == (run, {}, [])
     changed = next(n for n in range(SHARDS) if n not in shards)
     assert not reuse_part(files, second.ref, ["hit_rate"], changed)
@@ -141,13 +141,13 @@ def test_a_part_with_damaged_data_is_scored_anew(
     data = files.read(path)
     end = 40 if columns == "one" else len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     files.write(path, data[:4] + b"\xff" * (end - 4) + data[end:])
-    assert is_whole(files, path)
+    assert StoredPart(files, path).is_whole()
     more = dataset(tmp_path, metrics=[*METRICS, "ndcg"])
     second = stage_night(more, NIGHT)
     assert not reuse_part(files, second.ref, ["mrr"], 0)
     assert reuse_part(files, second.ref, ["mrr"], 1)
     assert f"{path} is damaged" in caplog.text
-    anew = read_columns(files, scored(more).ref.scores("mrr", 0), ["status"])
+    anew = StoredPart(files, scored(more).ref.scores("mrr", 0)).columns(["status"])
     assert anew["status"].unique().to_pylist() == ["scored"]
 
 

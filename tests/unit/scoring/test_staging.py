@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from ragmetrics.scoring import Staged, corpus_of, plan_run, stage_run
 from ragmetrics.scoring.sharding import shard_of, shard_range
 from ragmetrics.scoring.staging import load_corpus
 from ragmetrics.storage import RunRef, open_store
-from ragmetrics.storage.shards import read_rows
+from ragmetrics.storage.parts import StoredPart
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 NOW = datetime(2026, 11, 20, 2, tzinfo=UTC)
@@ -47,7 +47,10 @@ def run(settings: Settings, judged_by: str = "judge", day: date = NIGHT) -> Stag
 def shards(settings: Settings, ref: RunRef) -> list[list[LogRow]]:
     """The staged rows, shard by shard."""
     files = open_store(settings)
-    return [list(read_rows(files, ref.rows(shard))) for shard in range(ref.shards)]
+    return [
+        list(chain.from_iterable(StoredPart(files, ref.rows(shard)).row_batches()))
+        for shard in range(ref.shards)
+    ]
 
 
 def staged_row(tmp_path: Path, row: dict[str, Any], golden: list[dict[str, Any]]) -> LogRow:

@@ -19,7 +19,7 @@ from ragmetrics.pipeline import run_night
 from ragmetrics.pipeline.nightly import CoverageShort
 from ragmetrics.records import IndexBuild, Manifest, Score, Status
 from ragmetrics.scoring.unanswered import UnansweredRows
-from ragmetrics.storage import nights, open_store
+from ragmetrics.storage import Runs, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.build_logs import gate_settings, golden, write_build
 from tests.fakes.clients import JudgeServer
@@ -49,7 +49,7 @@ def failed_night(chosen: Settings) -> Manifest:
     """The manifest of a night that could not score all rows."""
     with pytest.raises(CoverageShort, match="answered 400: "):
         run_night(chosen, NIGHT)
-    return nights(open_store(chosen))[0]
+    return Runs(open_store(chosen)).nights()[0]
 
 
 def test_reasons_that_differ_in_numbers_are_one() -> None:

@@ -12,18 +12,7 @@ import pytest
 
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest, WorstRow
-from ragmetrics.storage import (
-    FileInfo,
-    Files,
-    RunIndex,
-    in_full,
-    nights,
-    outlines,
-    path_of,
-    ref_of,
-    run_index as months_module,
-    save_manifest,
-)
+from ragmetrics.storage import FileInfo, Files, RunIndex, RunRef, Runs, run_index as months_module
 from ragmetrics.storage.run_index import outline
 from tests.fakes.clients import Bucket
 from tests.fakes.nights import FIRST, finding, night
@@ -62,7 +51,7 @@ def a_night(number: int = 0, run: str = "a", **change: Any) -> Manifest:
 def save(files: Files, *manifests: Manifest) -> None:
     """Save manifests, and the history of what there is then."""
     for manifest in manifests:
-        save_manifest(files, manifest)
+        Runs(files).save(manifest)
     RunIndex(files).keep(files.below("runs"))
 
 
@@ -91,7 +80,7 @@ def test_a_year_is_read_in_as_many_files_as_it_has_months(files: Files, read: Re
     made = [a_night(number) for number in range(365)]
     save(files, *made)
     read.clear()
-    assert outlines(files) == [outline(one) for one in made]
+    assert Runs(files).outlines() == [outline(one) for one in made]
     assert len(read) == 13  # from November to November
     assert all(path.startswith("history/") for path in read)
 
@@ -100,11 +89,11 @@ def test_the_last_nights_need_the_last_months(files: Files, read: Read) -> None:
     """And nights before a date theirs."""
     save(files, *(a_night(number) for number in range(60)))
     read.clear()
-    newest = outlines(files, last=2)
+    newest = Runs(files).outlines(last=2)
     assert [one.date for one in newest] == [FIRST + timedelta(58), FIRST + timedelta(59)]
     assert read == ["history/2027-01.json"]
     read.clear()
-    assert len(outlines(files, before=FIRST + timedelta(3))) == 3
+    assert len(Runs(files).outlines(before=FIRST + timedelta(3))) == 3
     assert read == [MONTH]
 
 
@@ -112,12 +101,12 @@ def test_a_store_without_history_works(files: Files, read: Read) -> None:
     """As one of an earlier version: the manifests are read, and the first to keep it writes it."""
     made = [a_night(number) for number in range(3)]
     for manifest in made:
-        save_manifest(files, manifest)
-    assert outlines(files) == [outline(one) for one in made]
+        Runs(files).save(manifest)
+    assert Runs(files).outlines() == [outline(one) for one in made]
     assert not files.exists("history")
     save(files)
     read.clear()
-    assert outlines(files) == [outline(one) for one in made]
+    assert Runs(files).outlines() == [outline(one) for one in made]
     assert read == [MONTH]
 
 
@@ -129,7 +118,7 @@ def test_a_damaged_month_costs_time_alone(
     save(files, a_night())
     whole = files.read(MONTH)
     files.write(MONTH, damaged)
-    assert outlines(files) == [outline(a_night())]
+    assert Runs(files).outlines() == [outline(a_night())]
     assert "history/2026-11.json is damaged" in caplog.text
     save(files)
     assert files.read(MONTH) == whole
@@ -143,11 +132,11 @@ def test_a_month_of_another_version_is_read_anew(
         patched.setattr(months_module, "_shape", lambda: "of another version")
         save(files, a_night())
     read.clear()
-    outlines(files)
-    assert path_of(ref_of(a_night())) in read
+    Runs(files).outlines()
+    assert RunRef.of(a_night()).manifest in read
     save(files)
     read.clear()
-    outlines(files)
+    Runs(files).outlines()
     assert read == [MONTH]
 
 
@@ -172,8 +161,8 @@ def test_nothing_is_written_where_nothing_changed(
 
 def test_one_month_may_be_kept_alone(files: Files) -> None:
     """As a backfill does, which keeps each night's as it goes."""
-    save_manifest(files, a_night(0))
-    save_manifest(files, a_night(30))
+    Runs(files).save(a_night(0))
+    Runs(files).save(a_night(30))
     RunIndex(files).keep(files.below("runs"), of=FIRST)
     assert [info.path for info in files.below("history")] == [MONTH]
 
@@ -181,12 +170,12 @@ def test_one_month_may_be_kept_alone(files: Files) -> None:
 def test_a_run_that_is_repeated_is_read_anew(files: Files, read: Read) -> None:
     """Its file is of another version, so what is kept of it does not count."""
     save(files, a_night(recall=0.93))
-    save_manifest(files, a_night(recall=0.7))
-    (again,) = outlines(files)
+    Runs(files).save(a_night(recall=0.7))
+    (again,) = Runs(files).outlines()
     assert again.metrics[0].mean == 0.7
     save(files)
     read.clear()
-    assert outlines(files) == [again]
+    assert Runs(files).outlines() == [again]
     assert read == [MONTH]
 
 
@@ -196,16 +185,20 @@ def test_the_run_that_looked_last_speaks_in_outline_too(files: Files) -> None:
     late = late.model_copy(update={"seen_at": late.started_at + timedelta(minutes=1)})
     early = early.model_copy(update={"seen_at": early.started_at})
     save(files, late, early)
-    assert [one.run for one in outlines(files)] == [one.run for one in nights(files)] == ["late"]
-    files.remove(path_of(ref_of(late)))
-    assert [one.run for one in outlines(files)] == ["early"]
+    assert (
+        [one.run for one in Runs(files).outlines()]
+        == [one.run for one in Runs(files).nights()]
+        == ["late"]
+    )
+    files.remove(RunRef.of(late).manifest)
+    assert [one.run for one in Runs(files).outlines()] == ["early"]
 
 
 def test_a_run_that_was_removed_leaves_its_month(files: Files) -> None:
     """It is told of no more at once, and stands there no more once the month is kept."""
     save(files, a_night(0), a_night(1))
-    files.remove(path_of(ref_of(a_night(0))))
-    assert [one.date for one in outlines(files)] == [FIRST + timedelta(1)]
+    files.remove(RunRef.of(a_night(0)).manifest)
+    assert [one.date for one in Runs(files).outlines()] == [FIRST + timedelta(1)]
     save(files)
     kept = json.loads(files.read(MONTH))["runs"]
     assert [one["path"] for one in kept] == ["runs/dt=2026-11-11/run=a.json"]
@@ -216,16 +209,16 @@ def test_two_runs_at_once_lose_nothing(files: Files, read: Read) -> None:
     read by the listing, and put in by whoever keeps the month next.
     """
     one, other = RunIndex(files), RunIndex(files)
-    save_manifest(files, a_night(0))
+    Runs(files).save(a_night(0))
     seen_by_one = files.below("runs")
-    save_manifest(files, a_night(1))
+    Runs(files).save(a_night(1))
     other.keep(files.below("runs"))
     one.keep(seen_by_one)
     assert len(json.loads(files.read(MONTH))["runs"]) == 1
-    assert outlines(files) == [outline(a_night(0)), outline(a_night(1))]
+    assert Runs(files).outlines() == [outline(a_night(0)), outline(a_night(1))]
     save(files)
     read.clear()
-    assert len(outlines(files)) == 2
+    assert len(Runs(files).outlines()) == 2
     assert read == [MONTH]
 
 
@@ -233,11 +226,11 @@ def test_what_was_read_once_is_not_read_again(files: Files, read: Read) -> None:
     """A run that publishes looks at the nights before it publishes and after."""
     save(files, *(a_night(number) for number in range(5)))
     known = RunIndex(files)
-    outlines(files, months=known)
-    save_manifest(files, a_night(5))
+    Runs(files).outlines(months=known)
+    Runs(files).save(a_night(5))
     read.clear()
     known.listed(a_night(5).date)
-    assert len(outlines(files, months=known)) == 6
+    assert len(Runs(files).outlines(months=known)) == 6
     assert read == ["runs/dt=2026-11-15/run=a.json"]
 
 
@@ -246,9 +239,9 @@ def test_all_runs_are_listed_once_and_one_night_again(files: Files) -> None:
     save(files, a_night(0, run="a"), a_night(2))
     known = RunIndex(files)
     assert known.listed() == files.below("runs")
-    save_manifest(files, a_night(0, run="b"))
-    save_manifest(files, a_night(1))
-    files.remove(path_of(ref_of(a_night(0, run="a"))))
+    Runs(files).save(a_night(0, run="b"))
+    Runs(files).save(a_night(1))
+    files.remove(RunRef.of(a_night(0, run="a")).manifest)
     told = [info.path for info in known.listed(FIRST)]
     assert told == ["runs/dt=2026-11-10/run=b.json", "runs/dt=2026-11-12/run=a.json"]
     assert [info for info in files.below("runs") if info.path in told] == known.listed()
@@ -260,28 +253,28 @@ def test_a_manifest_that_cannot_be_read_is_in_no_outline(
     """It is told of whenever it is read, and no month keeps it."""
     files.write("runs/dt=2026-11-10/run=a.json", b'{"dataset": ')
     save(files, a_night(1))
-    assert [one.date for one in outlines(files)] == [FIRST + timedelta(1)]
+    assert [one.date for one in Runs(files).outlines()] == [FIRST + timedelta(1)]
     assert caplog.text.count("dt=2026-11-10/run=a.json is not a manifest") == 2
     assert len(json.loads(files.read(MONTH))["runs"]) == 1
 
 
 def test_a_store_that_tells_no_versions_is_read_whole(files: Files) -> None:
     """As nobody could tell a manifest that was written anew."""
-    save_manifest(files, a_night())
+    Runs(files).save(a_night())
     infos = [FileInfo(info.path, info.size, "") for info in files.below("runs")]
     known = RunIndex(files)
     known.keep(infos)
     assert not files.exists(MONTH)
-    assert outlines(files, months=known, runs=infos) == [outline(a_night())]
+    assert Runs(files).outlines(months=known, runs=infos) == [outline(a_night())]
 
 
 def test_an_outline_is_read_in_full_where_its_manifest_is_there(files: Files) -> None:
     """Where somebody removed it meanwhile, what is known of it stays."""
     made = [a_night(0), a_night(1)]
     save(files, *made)
-    short = outlines(files)
-    files.remove(path_of(ref_of(made[0])))
-    assert in_full(files, short) == [short[0], made[1]]
+    short = Runs(files).outlines()
+    files.remove(RunRef.of(made[0]).manifest)
+    assert Runs(files).in_full(short) == [short[0], made[1]]
 
 
 def test_a_bucket_is_asked_for_many_at_once(s3: Bucket) -> None:
@@ -289,15 +282,15 @@ def test_a_bucket_is_asked_for_many_at_once(s3: Bucket) -> None:
     files = Files(f"{s3.uri}/store")
     made = [a_night(number) for number in range(40)]
     for manifest in made:
-        save_manifest(files, manifest)
-    assert nights(files) == made
-    assert outlines(files) == [outline(one) for one in made]
+        Runs(files).save(manifest)
+    assert Runs(files).nights() == made
+    assert Runs(files).outlines() == [outline(one) for one in made]
     save(files)
     assert [key.rpartition("/")[2] for key in s3.keys("store/history")] == [
         "2026-11.json",
         "2026-12.json",
     ]
-    assert outlines(files) == [outline(one) for one in made]
+    assert Runs(files).outlines() == [outline(one) for one in made]
 
 
 def test_a_history_that_may_not_be_read_costs_only_time(
@@ -305,7 +298,7 @@ def test_a_history_that_may_not_be_read_costs_only_time(
 ) -> None:
     """It is a cache: the manifests are read in its place, and nobody goes without an alert."""
     save(files, a_night(0), a_night(1))
-    expected = outlines(files)
+    expected = Runs(files).outlines()
     really = Files.read
 
     def denied(self: Files, path: str) -> bytes:
@@ -315,4 +308,4 @@ def test_a_history_that_may_not_be_read_costs_only_time(
 
     monkeypatch.setattr(Files, "read", denied)
     monkeypatch.setattr(Files, "find", lambda self, path: denied(self, path))
-    assert outlines(files) == expected
+    assert Runs(files).outlines() == expected

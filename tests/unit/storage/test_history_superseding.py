@@ -9,7 +9,7 @@ import pytest
 
 from ragmetrics.dashboard.render_cache import StoreSnapshot, render_until_stable
 from ragmetrics.records import Source
-from ragmetrics.storage import Files, history, is_current, nights, save_manifest, superseding
+from ragmetrics.storage import Files, Runs, history
 from ragmetrics.storage.history import differing
 from tests.fakes.nights import night, summary
 
@@ -53,34 +53,34 @@ def test_a_run_whose_clock_was_ahead_does_not_speak_for_ever(
     stays when the moment has come that the wrong clock showed."""
     now = datetime.now(UTC)
     wrong = night(run="wrong", seen_at=now + timedelta(days=365))
-    save_manifest(files, wrong)
-    right, other = superseding(files, night(run="right", seen_at=now - timedelta(hours=2)))
+    Runs(files).save(wrong)
+    right, other = Runs(files).superseding(night(run="right", seen_at=now - timedelta(hours=2)))
     assert other == wrong
     assert right.supersedes == "wrong"
     assert "its clock was ahead" in right.difference
     assert "run wrong of the night" in caplog.text
-    save_manifest(files, right)
-    assert is_current(files, right)
-    latest, other = superseding(files, night(run="latest", seen_at=now - timedelta(hours=1)))
+    Runs(files).save(right)
+    assert Runs(files).is_current(right)
+    latest, other = Runs(files).superseding(night(run="latest", seen_at=now - timedelta(hours=1)))
     assert other == right
-    save_manifest(files, latest)
-    earlier, other = superseding(files, night(run="early", seen_at=now - timedelta(hours=3)))
+    Runs(files).save(latest)
+    earlier, other = Runs(files).superseding(night(run="early", seen_at=now - timedelta(hours=3)))
     assert (earlier.supersedes, other) == (None, None)
-    assert [one.run for one in nights(files)] == ["latest"]
+    assert [one.run for one in Runs(files).nights()] == ["latest"]
     monkeypatch.setattr(history, "is_ahead", lambda _: False)  # a year later
-    assert [one.run for one in nights(files)] == ["latest"]
-    assert is_current(files, latest)
+    assert [one.run for one in Runs(files).nights()] == ["latest"]
+    assert Runs(files).is_current(latest)
 
 
 def test_a_run_goes_on_being_replaced_when_the_wrong_one_is_gone(files: Files) -> None:
     """What ranks above a wrong clock is outranked by the next run as any other."""
     now = datetime.now(UTC)
     ranked = now + timedelta(days=365)
-    save_manifest(files, night(run="a", seen_at=now - timedelta(hours=2), ranked_at=ranked))
-    later, other = superseding(files, night(run="b", seen_at=now - timedelta(hours=1)))
+    Runs(files).save(night(run="a", seen_at=now - timedelta(hours=2), ranked_at=ranked))
+    later, other = Runs(files).superseding(night(run="b", seen_at=now - timedelta(hours=1)))
     assert other is not None
-    save_manifest(files, later)
-    assert [one.run for one in nights(files)] == ["b"]
+    Runs(files).save(later)
+    assert [one.run for one in Runs(files).nights()] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_pages_are_written_again_where_something_was_saved_meanwhile(
     """By a run, a gate, an event without a verdict, or a calibration; once more is enough, and
     often is none.
     """
-    save_manifest(files, night())
+    Runs(files).save(night())
     written: list[bool] = []
 
     def write(_: StoreSnapshot) -> int:
@@ -114,7 +114,7 @@ def test_pages_are_written_again_where_something_was_saved_meanwhile(
 
 def test_a_listing_of_a_moment_ago_will_do(files: Files) -> None:
     """What was saved since then was saved meanwhile; where nothing was, once is enough."""
-    save_manifest(files, night(0))
+    Runs(files).save(night(0))
     before = files.below("runs")
     seen: list[int] = []
 
@@ -122,7 +122,7 @@ def test_a_listing_of_a_moment_ago_will_do(files: Files) -> None:
         seen.append(len(now.runs))
 
     render_until_stable(files, write, before)
-    save_manifest(files, night(1))
+    Runs(files).save(night(1))
     render_until_stable(files, write, before)
     assert seen == [1, 1, 2]
 
@@ -146,7 +146,7 @@ def test_a_store_that_is_never_quiet_ends_the_writing(files: Files) -> None:
 
     def write(_: StoreSnapshot) -> None:
         written.append(len(written))
-        save_manifest(files, night(len(written)))
+        Runs(files).save(night(len(written)))
 
     render_until_stable(files, write)
     assert 1 < len(written) <= 20

@@ -10,14 +10,7 @@ import s3fs
 
 from ragmetrics.delivery import load_alerts
 from ragmetrics.errors import StoreError
-from ragmetrics.storage import (
-    Files,
-    RunIndex,
-    collecting_damage,
-    minimum_rate,
-    outlines,
-    save_manifest,
-)
+from ragmetrics.storage import Files, RunIndex, Runs, collecting_damage, minimum_rate
 from tests.fakes.clients import Bucket
 from tests.fakes.flaky_s3 import FlakyS3
 from tests.fakes.nights import night
@@ -72,19 +65,21 @@ def test_history_that_drips_is_read_from_the_manifests(s3: Bucket, flaky: FlakyS
     """As where it may not be read, and it is said."""
     files = store(s3)
     for number in range(3):
-        save_manifest(files, night(number))
+        Runs(files).save(night(number))
     index = RunIndex(files)
     index.keep(index.listed())
     flaky.faults(drips="store/history/")
     with collecting_damage() as damaged:
-        assert [one.date for one in outlines(files)] == [night(number).date for number in range(3)]
+        assert [one.date for one in Runs(files).outlines()] == [
+            night(number).date for number in range(3)
+        ]
     assert "history: the manifests are read instead" in damaged[0]
 
 
 def test_alert_states_that_drip_are_computed_again(s3: Bucket, flaky: FlakyS3) -> None:
     """From the manifests of the nights."""
     files = store(s3)
-    save_manifest(files, night(0, recall=0.5))
+    Runs(files).save(night(0, recall=0.5))
     files.write("alerts/state.json", b" " * 1_000)
     flaky.faults(drips="alerts/state.json")
     (state,) = [state for state in load_alerts(files).states.values() if state.state == "firing"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from datetime import UTC, date, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,13 @@ from ragmetrics.storage import (
     Files,
     PartWriter,
     RunRef,
-    copy_part,
-    is_whole,
-    read_columns,
-    read_notes,
+    StoredPart,
     row_record,
     row_size,
     score_record,
     scored_rows,
     workspace,
 )
-from ragmetrics.storage.shards import read_rows
 from tests.fakes.clients import Bucket
 from tests.fakes.flaky_s3 import FlakyS3
 from tests.fakes.processes import running
@@ -78,7 +75,7 @@ def write(
 def test_rows_come_back_as_they_went(files: Files, row: LogRow) -> None:
     """Empty texts and lists stay empty, missing ones stay missing."""
     write(files, "x.parquet", ROW_SCHEMA, [row_record(row)])
-    assert list(read_rows(files, "x.parquet")) == [row]
+    assert list(chain.from_iterable(StoredPart(files, "x.parquet").row_batches())) == [row]
 
 
 @settings(deadline=None, max_examples=50)
@@ -89,14 +86,16 @@ def test_texts_come_back_to_the_letter(tmp_path_factory: pytest.TempPathFactory,
     Path(files.root).mkdir(parents=True, exist_ok=True)
     row = LogRow(id="a", user_input=text, retrieved_contexts=(text,), tags={"t": text})
     write(files, "x.parquet", ROW_SCHEMA, [row_record(row)])
-    assert list(read_rows(files, "x.parquet")) == [row]
+    assert list(chain.from_iterable(StoredPart(files, "x.parquet").row_batches())) == [row]
 
 
 def test_a_part_is_written_piece_by_piece(files: Files) -> None:
     """Memory is bounded by the size of a group; the order stays."""
     records = [row_record(LogRow(str(n), "q", ())) for n in range(50)]
     assert write(files, "x.parquet", ROW_SCHEMA, records, group_bytes=1_000).rows == 50
-    assert [row.id for row in read_rows(files, "x.parquet")] == [str(n) for n in range(50)]
+    assert [
+        row.id for row in chain.from_iterable(StoredPart(files, "x.parquet").row_batches())
+    ] == [str(n) for n in range(50)]
     with files.open("x.parquet") as file:
         assert pq.ParquetFile(file).num_row_groups == 5
 
@@ -104,7 +103,7 @@ def test_a_part_is_written_piece_by_piece(files: Files) -> None:
 def test_a_part_may_be_empty(files: Files) -> None:
     """A shard without rows is a part with the same columns."""
     write(files, "x.parquet", ROW_SCHEMA, [])
-    assert list(read_rows(files, "x.parquet")) == []
+    assert list(chain.from_iterable(StoredPart(files, "x.parquet").row_batches())) == []
 
 
 def test_nothing_is_there_before_it_is_finished(files: Files, tmp_path: Path) -> None:
@@ -119,7 +118,7 @@ def test_nothing_is_there_before_it_is_finished(files: Files, tmp_path: Path) ->
 def test_notes_travel_with_the_part(files: Files) -> None:
     """What a part cost is found with it."""
     write(files, "x.parquet", SCORE_SCHEMA, [])
-    assert read_notes(files, "x.parquet") == {"usage": {"requests": 3}}
+    assert StoredPart(files, "x.parquet").notes() == {"usage": {"requests": 3}}
 
 
 def test_a_footer_is_read_without_its_part(
@@ -137,11 +136,11 @@ def test_a_footer_is_read_without_its_part(
         (part,) = files.below()
         assert part.size > 600_000
         counting.faults()  # counts anew
-        assert is_whole(files, "x.parquet")
-        assert read_notes(files, "x.parquet") == {"usage": {"requests": 3}}
+        assert StoredPart(files, "x.parquet").is_whole()
+        assert StoredPart(files, "x.parquet").notes() == {"usage": {"requests": 3}}
         asked = counting.stats()
         assert (asked["requests"], asked["sent"] < 150_000) == (4, True)
-        assert not is_whole(files, "y.parquet")
+        assert not StoredPart(files, "y.parquet").is_whole()
         assert counting.stats()["requests"] <= 6
 
 
@@ -150,7 +149,7 @@ def test_a_long_footer_is_read_whole(files: Files) -> None:
     records = [score_record(BARE, Score(1.0))] * 300
     write(files, "x.parquet", SCORE_SCHEMA, records, group_bytes=1)
     assert footer_bytes(files, "x.parquet") > 64 << 10
-    assert read_notes(files, "x.parquet") == {"usage": {"requests": 3}}
+    assert StoredPart(files, "x.parquet").notes() == {"usage": {"requests": 3}}
 
 
 def footer_bytes(files: Files, path: str) -> int:
@@ -175,10 +174,10 @@ def test_a_part_without_its_footer_is_made_again(
         spoil(files, "x.parquet", footer=True)
     else:
         files.write("x.parquet", files.read("x.parquet")[: 0 if damage == "empty" else -100])
-    assert not is_whole(files, "x.parquet")
+    assert not StoredPart(files, "x.parquet").is_whole()
     assert "x.parquet is damaged" in caplog.text
     with pytest.raises(DamagedPart):
-        read_columns(files, "x.parquet", ["status"])
+        StoredPart(files, "x.parquet").columns(["status"])
 
 
 def test_damage_before_the_footer_is_told_by_whoever_reads(files: Files) -> None:
@@ -187,13 +186,13 @@ def test_damage_before_the_footer_is_told_by_whoever_reads(files: Files) -> None
     write(files, "rows.parquet", ROW_SCHEMA, [row_record(FULL)])
     for path in ("x.parquet", "rows.parquet"):
         spoil(files, path, footer=False)
-        assert is_whole(files, path)
+        assert StoredPart(files, path).is_whole()
     with pytest.raises(DamagedPart, match=r"x\.parquet is damaged"):
-        read_columns(files, "x.parquet", ["status"])
+        StoredPart(files, "x.parquet").columns(["status"])
     with pytest.raises(DamagedPart, match=r"x\.parquet is damaged"):
-        copy_part(files, "x.parquet", "y.parquet", {})
+        StoredPart(files, "x.parquet").copy("y.parquet", {})
     with pytest.raises(DamagedPart, match=r"rows\.parquet is damaged"):
-        list(read_rows(files, "rows.parquet"))
+        list(chain.from_iterable(StoredPart(files, "rows.parquet").row_batches()))
     assert not files.exists("y.parquet")
 
 
@@ -201,10 +200,14 @@ def test_a_copy_has_the_same_records_and_other_notes(files: Files) -> None:
     """Piece by piece, as it was written."""
     records = [score_record(FULL, Score(n / 50, "why", {"n": n})) for n in range(50)]
     write(files, "x.parquet", SCORE_SCHEMA, records, group_bytes=1_000)
-    copy_part(files, "x.parquet", "y.parquet", {"taken_over": "ab12"})
+    StoredPart(files, "x.parquet").copy("y.parquet", {"taken_over": "ab12"})
     names = SCORE_SCHEMA.names
-    assert read_columns(files, "y.parquet", names).equals(read_columns(files, "x.parquet", names))
-    assert read_notes(files, "y.parquet") == {"taken_over": "ab12"}
+    assert (
+        StoredPart(files, "y.parquet")
+        .columns(names)
+        .equals(StoredPart(files, "x.parquet").columns(names))
+    )
+    assert StoredPart(files, "y.parquet").notes() == {"taken_over": "ab12"}
 
 
 def test_paths_are_hive_partitions() -> None:

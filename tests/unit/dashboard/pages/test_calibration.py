@@ -17,7 +17,7 @@ from ragmetrics.dashboard.pages.calibration import MOST_IN_FULL, drift_figure, r
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.factory import make_judge
 from ragmetrics.people import History, calibrate, load_history
-from ragmetrics.pipeline import publish, run_night
+from ragmetrics.pipeline import run_night
 from ragmetrics.records import (
     BrokenFile,
     Calibration,
@@ -28,7 +28,7 @@ from ragmetrics.records import (
     MetricDrift,
 )
 from ragmetrics.scoring.metric_choice import panel_fingerprint
-from ragmetrics.storage import Files, open_store
+from ragmetrics.storage import Files, Runs, open_store
 from tests.builders import night_settings
 from tests.fakes.calibrations import (
     FIRST,
@@ -397,13 +397,13 @@ class TestWriting:
         write_jsonl(tmp_path / "logs" / f"{NIGHT}.jsonl", make_rows(10))
         settings = night_settings(tmp_path, logs="logs/{date}.jsonl", metrics=["context_relevance"])
         labelled = write_jsonl(tmp_path / "towers.jsonl", make_labelled(10))
-        files, save = open_store(settings), publish.save_manifest
+        files, save = open_store(settings), Runs.save
 
-        def save_late(store: Files, manifest: Manifest) -> None:
-            calibrate(settings, [str(labelled)], files=store)
-            save(store, manifest)
+        def save_late(runs: Runs, manifest: Manifest) -> None:
+            calibrate(settings, [str(labelled)], files=runs.files)
+            save(runs, manifest)
 
-        monkeypatch.setattr(publish, "save_manifest", save_late)
+        monkeypatch.setattr(Runs, "save", save_late)
         run_night(settings, NIGHT)
         site = files.at("dashboard")
         assert "towers" in site.read("calibration.html").decode()

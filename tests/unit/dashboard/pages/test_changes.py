@@ -17,7 +17,7 @@ from ragmetrics.dashboard.trends import change
 from ragmetrics.pipeline import run_backfill, run_night
 from ragmetrics.records import JudgeInfo, Manifest, SampledMean, Source
 from ragmetrics.scoring import MetricScores, load_scores
-from ragmetrics.storage import Files, RunRef, nights, open_store, ref_of
+from ragmetrics.storage import Files, RunRef, Runs, open_store
 from tests.fakes.build_logs import damaged, gate_settings, golden
 from tests.fakes.comparisons import comparison
 from tests.fakes.logs import write_jsonl
@@ -52,7 +52,7 @@ def test_the_night_before_is_the_newest_that_compares() -> None:
 def test_a_metric_that_changed_is_named_and_the_others_are_compared(team: Settings) -> None:
     """Here the one prompt, there a metric that the night before did not have."""
     files = open_store(team)
-    before, now = nights(files)
+    before, now = Runs(files).nights()
     changed = [
         before.metrics[0].model_copy(update={"fingerprint": "another"}),
         *before.metrics[1:],
@@ -62,7 +62,7 @@ def test_a_metric_that_changed_is_named_and_the_others_are_compared(team: Settin
         files,
         before.model_copy(update={"metrics": changed}),
         now.model_copy(update={"metrics": more}),
-        lambda one, metric: load_scores(files, ref_of(one), metric),
+        lambda one, metric: load_scores(files, RunRef.of(one), metric),
     )
     told = {metric.metric: metric.reason for metric in found.metrics}
     assert told == {
@@ -206,9 +206,9 @@ def test_of_a_night_whose_scores_are_gone_nothing_is_told(tmp_path: Path) -> Non
 def test_a_night_keeps_how_far_it_moved_by_the_questions_of_both(team: Settings) -> None:
     """As its page of changes says, and surer than the intervals of two means tell."""
     files = open_store(team)
-    before, now = nights(files)
+    before, now = Runs(files).nights()
     found = compare_with_night_before(
-        files, before, now, lambda one, metric: load_scores(files, ref_of(one), metric)
+        files, before, now, lambda one, metric: load_scores(files, RunRef.of(one), metric)
     )
     assert [move.metric for move in now.moves] == [metric.metric for metric in found.metrics]
     for move, told in zip(now.moves, found.metrics, strict=True):
@@ -228,10 +228,10 @@ def test_a_night_keeps_how_far_it_moved_by_the_questions_of_both(team: Settings)
 def test_of_a_sample_and_of_other_questions_no_move_is_kept(team: Settings) -> None:
     """The mean of a sample is of more than its rows; of other questions the means say as much."""
     files = open_store(team)
-    before, now = nights(files)
+    before, now = Runs(files).nights()
 
     def load(one: Manifest, metric: str) -> MetricScores:
-        return load_scores(files, ref_of(one), metric)
+        return load_scores(files, RunRef.of(one), metric)
 
     def others(one: Manifest, metric: str) -> MetricScores:
         scores = load(one, metric)
@@ -269,7 +269,7 @@ def test_a_rerun_is_told_on_the_night_after_it(tmp_path: Path) -> None:
 
 def test_a_move_against_a_run_that_was_superseded_says_nothing(team: Settings) -> None:
     """The means of both runs that speak for their nights stand in its place."""
-    before, now = nights(open_store(team))
+    before, now = Runs(open_store(team)).nights()
     recall = now.summary("context_recall")
     assert recall is not None
     stale = [move.model_copy(update={"run": "gone"}) for move in now.moves]

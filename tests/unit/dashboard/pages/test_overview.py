@@ -16,7 +16,7 @@ from ragmetrics.dashboard.trend_figure import trend_figure
 from ragmetrics.dashboard.trends import LEAST_NIGHTS, NIGHTS, change, trends
 from ragmetrics.records import JudgeInfo, Manifest, Source
 from ragmetrics.records.manifest import Usage
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files, Runs
 from ragmetrics.storage.run_index import outline
 from tests.fakes.nights import FIRST, finding, night, summary, ten_nights
 from tests.fakes.page_writing import write_overview
@@ -237,7 +237,7 @@ def test_a_run_that_left_no_night_is_found_in_the_store(tmp_path: Path) -> None:
     """Its rows were staged, and nothing was published: it was killed, say."""
     files = Files(str(tmp_path))
     for manifest in (night(0), night(4)):
-        save_manifest(files, manifest)
+        Runs(files).save(manifest)
     files.write(f"rows/dt={FIRST + timedelta(days=2)}/run=a/staged.json", b"{}")
     refresh_builds(files)
     page = files.read("dashboard/index.html").decode()

@@ -20,7 +20,7 @@ from ragmetrics.delivery.channel_kinds.slack_bot import API
 from ragmetrics.delivery.threads import THREADS
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest
-from ragmetrics.storage import Files, save_manifest
+from ragmetrics.storage import Files, Runs
 from tests.fakes.nights import finding, night
 from tests.fakes.slack import TOKEN, SlackServer
 
@@ -43,7 +43,7 @@ def slack(slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch) -> SlackSe
 
 def told(files: Files, manifest: Manifest) -> deliver.Delivery:
     """The night, published and told."""
-    save_manifest(files, manifest)
+    Runs(files).save(manifest)
     return notify_channels(SETTINGS, files, manifest)
 
 
@@ -126,7 +126,7 @@ def test_alerts_of_before_the_bot_are_updated_in_the_channel(
     files: Files, slack: SlackServer
 ) -> None:
     """Their first message came by the webhook, which has no thread to go to."""
-    save_manifest(files, of(0, recall="breach"))
+    Runs(files).save(of(0, recall="breach"))
     notify_channels(make_settings({}), files, of(0, recall="breach"))
     assert len(slack.delivered) == 1
     told(files, of(1, recall="ok"))
@@ -150,7 +150,7 @@ def test_alerts_of_another_channel_are_updated_together(files: Files, slack: Sla
     for number, level in enumerate(["ok", "breach"]):
         told(files, of(number, recall="breach", relevance=level))
     moved = make_settings({"alerts": {"slack_channel": "#elsewhere"}})
-    save_manifest(files, of(2, recall="ok", relevance="ok"))
+    Runs(files).save(of(2, recall="ok", relevance="ok"))
     notify_channels(moved, files, of(2, recall="ok", relevance="ok"))
     assert told_in(slack)[2:] == [("🟢", None, None)]
     assert slack.posted[-1]["channel"] == "#elsewhere"
@@ -281,7 +281,7 @@ def test_a_bot_is_a_channel_with_an_address_of_its_own(
     chosen = make_settings({"alerts": {"channels": [{**entry, "severity": "critical"}]}})
     for number, level in enumerate(["breach", "ok"]):
         manifest = of(number, recall=level)
-        save_manifest(files, manifest)
+        Runs(files).save(manifest)
         assert notify_channels(chosen, files, manifest).errors == ()
     assert told_in(slack) == [("🔴", None, None), ("🟢", slack.posted[0]["ts"], True)]
     assert {one["channel"] for one in slack.posted} == {"#team"}

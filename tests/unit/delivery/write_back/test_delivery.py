@@ -18,7 +18,7 @@ from ragmetrics.delivery.write_back.targets.phoenix import missing_spans
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.pipeline import examine, send_scores, write_back_night
 from ragmetrics.records import Manifest, Score, Status
-from ragmetrics.storage import open_store, path_of, ref_of
+from ragmetrics.storage import RunRef, open_store
 from tests.fakes.nights import night
 from tests.fakes.tracing import (
     KEYS,
@@ -519,7 +519,7 @@ def test_a_damaged_manifest_does_not_drop_a_waiting_night(
     settings = to_langfuse(tmp_path, langfuse)
     manifest, files = a_night(settings), open_store(settings)
     queue_night(settings, files, manifest)
-    path = path_of(ref_of(manifest))
+    path = RunRef.of(manifest).manifest
     whole = files.read(path)
     files.write(path, b"{")
     [report] = send_waiting(settings, files)
@@ -596,7 +596,7 @@ def test_rows_of_an_older_version_have_no_ids(tmp_path: Path, langfuse: Langfuse
     """Their parts lack the columns: that is counted, and no error."""
     settings = to_langfuse(tmp_path, langfuse)
     manifest = a_night(settings)
-    path = tmp_path / "store" / ref_of(manifest).rows(0)
+    path = tmp_path / "store" / RunRef.of(manifest).rows(0)
     pq.write_table(pq.read_table(path).drop_columns(["trace_id", "span_id"]), path)
     report = send(settings, manifest)
     assert (report.sent, report.unfit) == (0, {"rows without a trace id or a span id": 10})

@@ -21,7 +21,7 @@ from ragmetrics.people import fixed_sets, judge_drift_set, load_calibrations
 from ragmetrics.records.manifest import Usage
 from ragmetrics.rules.corrections import subtract_drift
 from ragmetrics.stats import Drop, compare
-from ragmetrics.storage import nights, open_store
+from ragmetrics.storage import Runs, open_store
 from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.drifting import FIRST, Nights, of_kind
@@ -181,11 +181,11 @@ def test_the_set_tells_the_steps_from_night_to_night(after: Make) -> None:
     files = open_store(made.settings)
     sets = fixed_sets(made.settings, files, load_calibrations(files))
     assert sets is not None
-    found = list(sets.steps("context_relevance", nights(files)))
+    found = list(sets.steps("context_relevance", Runs(files).nights()))
     assert [day for day, _ in found] == [FIRST + timedelta(number) for number in (1, 2, 3)]
     assert [step.difference for _, step in found] == pytest.approx([0, 0, -0.1], abs=0.04)
     assert found[0][1].difference == 0
-    assert list(sets.steps("hit_rate", nights(files))) == []
+    assert list(sets.steps("hit_rate", Runs(files).nights())) == []
 
 
 def test_the_trend_is_marked_where_the_judge_moved(after: Make) -> None:
@@ -193,7 +193,7 @@ def test_the_trend_is_marked_where_the_judge_moved(after: Make) -> None:
     made = after(RELEVANCE)
     for _ in range(2):
         made.run(strict=True)
-    shown = {trend.metric: trend for trend in trends(nights(open_store(made.settings)))}
+    shown = {trend.metric: trend for trend in trends(Runs(open_store(made.settings)).nights())}
     marked = [point.drifted for point in shown["context_relevance"].points]
     assert marked == [False, False, False, True, False]
     labels = [

@@ -15,13 +15,12 @@ from ragmetrics.config import AlertSettings
 from ragmetrics.delivery import notify_channels
 from ragmetrics.logs import find_inputs
 from ragmetrics.passages import IdReader
-from ragmetrics.passages.diagnosis import document_ids as seen_ids
 from ragmetrics.passages.diagnosis.document_ids import hashed, pieces
 from ragmetrics.pipeline.publish import publish_run
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.rules.checks.stale_labels import StaleShare
 from ragmetrics.scoring import judge_info, list_parts, plan_run, score_part, stage_run
-from ragmetrics.storage import open_store, read_columns
+from ragmetrics.storage import StoredPart, open_store
 from tests.builders import night_settings
 from tests.fakes.logs import write_jsonl
 
@@ -253,16 +252,16 @@ def test_texts_of_one_shard_at_a_time_are_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A night's contexts may be gigabytes: of eight shards none is read while another is held."""
-    held: list[int] = []
+    held, columns = list[int](), StoredPart.columns
 
     def read(*args: Any) -> Any:
         held.append(pa.total_allocated_bytes())
-        return read_columns(*args)
+        return columns(*args)
 
     nights = Nights(tmp_path)
     nights.settings = nights.settings.model_copy(update={"shards": 8})
     night = nights.run(lambda _, row: row.update(retrieved_contexts=["Long text. " * 20_000] * 2))
-    monkeypatch.setattr(seen_ids, "read_columns", read)
+    monkeypatch.setattr(StoredPart, "columns", read)
     assert len(IdReader(open_store(nights.settings)).all_pieces(night)) == 0
     assert len(held) == 8
     assert max(held) - held[0] < 220_000

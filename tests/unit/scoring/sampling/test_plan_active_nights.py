@@ -19,7 +19,7 @@ from ragmetrics.records import Manifest, Summary
 from ragmetrics.scoring import SamplePlan, list_parts, score_parts
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
 from ragmetrics.scoring.sampling.plan import load_sample
-from ragmetrics.storage import open_store, read_columns, ref_of
+from ragmetrics.storage import RunRef, StoredPart, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -70,7 +70,7 @@ def relevance(manifest: Manifest) -> Summary:
 
 def plan_of(settings: Settings, manifest: Manifest) -> SamplePlan:
     """The plan of a night."""
-    found = load_sample(open_store(settings), ref_of(manifest))
+    found = load_sample(open_store(settings), RunRef.of(manifest))
     assert found is not None
     return found
 
@@ -117,7 +117,7 @@ def test_scores_have_their_inclusion_probabilities(
     """Each judged row has one, and no other row; their inverses add up to about all rows."""
     settings = active()
     _, second = nights(settings)
-    folder = tmp_path / "store" / ref_of(second).folder("scores")
+    folder = tmp_path / "store" / RunRef.of(second).folder("scores")
     scores = [
         one for path in sorted(folder.rglob("*.parquet")) for one in pq.read_table(path).to_pylist()
     ]
@@ -174,12 +174,12 @@ def test_labels_are_weighted_by_the_chance_of_their_score(active: Callable[..., 
     """Judged rows are those on which the judges differ; labels of them stand for all rows."""
     settings = active()
     _, second = nights(settings)
-    files, ref = open_store(settings), ref_of(second)
+    files, ref = open_store(settings), RunRef.of(second)
     columns = ["id", "question", "status", "probability"]
     judged = {
         one["id"]: one
         for shard in range(ref.shards)
-        for one in read_columns(files, ref.scores(RELEVANCE, shard), columns).to_pylist()
+        for one in StoredPart(files, ref.scores(RELEVANCE, shard)).columns(columns).to_pylist()
         if one["status"] == "scored"
     }
     labels = [
