@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any, NoReturn
 
@@ -26,7 +27,7 @@ from ragmetrics.config import (
     field_docstrings,
 )
 from ragmetrics.delivery import ChannelKind, EvaluationResult, TargetError, TargetKind, Unconfirmed
-from ragmetrics.errors import JudgeError, Unanswered, UnreadableReply
+from ragmetrics.errors import JudgeError, JudgeRefused, Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus, HashedEmbedder, JudgeParts, LexicalJudge
 from ragmetrics.logs import LogSet, Place, Preset, Skipped, interpret
 from ragmetrics.messages import Message, Note
@@ -172,8 +173,7 @@ def check_judge(kind: JudgeKind) -> None:
     _hold(not kind.live or kind.remote, "only a remote judge is live")
     _hold(not kind.reads_prompts or kind.writes, "a judge that reads prompts writes replies")
     _hold(not kind.remote or kind.probe is not None, "a remote judge has a probe for doctor")
-    if kind.sample is None:
-        return
+    _hold(kind.sample is not None, "it has a sample")
     if not kind.remote:
         asyncio.run(_check_judge(kind, ""))
         return
@@ -184,16 +184,27 @@ def check_judge(kind: JudgeKind) -> None:
 
 async def _check_judge(kind: JudgeKind, url: str) -> None:
     """The judge of the sample, at a server that gives no reply."""
-    written = json.dumps({**(kind.sample or {}), "name": kind.key}).replace("{url}", url)
+    request = Ask(GRADE, {"question": ROW.user_input, "context": ROW.retrieved_contexts[0]})
+    with TemporaryDirectory() as folder:
+        await _check_sample(kind, url, request, Files(folder))
+
+
+async def _check_sample(kind: JudgeKind, url: str, request: Ask, files: Files) -> None:
+    for path, text in kind.sample_files(request).items():
+        files.write(path, text.encode())
+    sample = json.dumps({"name": kind.key, **(kind.sample or {})})
+    written = sample.replace("{url}", url).replace("{folder}", json.dumps(files.root)[1:-1])
     brief = {"retries": 0, "deadline_seconds": 5.0}
     settings = kind.settings.model_validate_json(written).model_copy(update=brief)
-    judge, again = (
-        kind.make(settings, JudgeParts(Corpus(), key=SecretStr(_KEY))) for _ in range(2)
-    )
+    parts = JudgeParts(Corpus(), files, SecretStr(_KEY))
+    try:
+        judge, again = (kind.make(settings, parts) for _ in range(2))
+    except JudgeRefused as error:
+        _hold("pip install" in str(error), f"only a missing extra is in its way: {error}")
+        return
     _hold(bool(judge.name) and isinstance(judge.note, str), "it has a name and a note")
     _hold(judge.fingerprint == again.fingerprint, "equal settings have one fingerprint")
     _hold(judge.concurrency >= 1, "it takes at least one request at a time")
-    request = Ask(GRADE, {"question": ROW.user_input, "context": ROW.retrieved_contexts[0]})
     try:
         reply = await judge.reply(request, 0)
         _hold(not kind.remote, f"no reply is none: {reply}")

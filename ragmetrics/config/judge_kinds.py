@@ -19,6 +19,10 @@ def _anything_goes(judge: JudgeSettings, settings: Settings) -> None:
     """No other setting is in the way."""
 
 
+def _no_files(request: object) -> Mapping[str, str]:
+    return {}
+
+
 def _never(argument: str) -> bool:
     return False
 
@@ -73,7 +77,10 @@ class JudgeKind:
     problem: str = ""
     """Why that of another package cannot be loaded, and none can be made."""
     sample: Mapping[str, Any] | None = None
-    """Settings that it can be made from without extra or store, with `{url}` for an address."""
+    """Settings for the conformance test, with `{url}` for an address and `{folder}` for a folder
+    with `sample_files`, which is the store."""
+    sample_files: Callable[[Any], Mapping[str, str]] = _no_files
+    """The files that the sample needs to answer a request, by their path."""
 
     @property
     def docs(self) -> str:

@@ -11,6 +11,8 @@ from ragmetrics.config import JudgeKind, JudgeSettings, judge_settings
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Judge, JudgeParts
 
+_SAMPLE: Mapping[str, Any] = {"name": "openai", "base_url": "http://127.0.0.1:9/v1"}
+
 
 class LearnedSettings(JudgeSettings):
     """The learned judge."""
@@ -55,6 +57,24 @@ def _make(judge: LearnedSettings, parts: JudgeParts) -> Judge:
     return LearnedJudge(fitted, parts.corpus)
 
 
+def _sample_files(request: object) -> Mapping[str, str]:
+    """A model that knows no prompt, so that the baselines answer."""
+    from ragmetrics.judges.learned_judge import LearnedJudge
+    from ragmetrics.judges.live import chat_fingerprint
+    from ragmetrics.records import LearnedModel
+    from ragmetrics.storage import learned_path
+
+    teacher = JudgeSettings(**_SAMPLE)
+    model = LearnedModel(
+        version=1,
+        judge=teacher.model,
+        judge_fingerprint=chat_fingerprint(teacher, f"{teacher.base_url}/"),
+        code_version=LearnedJudge.code_version,
+        features="none",
+    )
+    return {learned_path(model): model.model_dump_json()}
+
+
 learned = JudgeKind(
     "learned",
     _make,
@@ -63,4 +83,6 @@ learned = JudgeKind(
     free=True,
     fitted=True,
     seconds_per_kb=0.01,
+    sample={"from": _SAMPLE},
+    sample_files=_sample_files,
 )

@@ -26,4 +26,5 @@ local = JudgeKind(
     lexical=True,
     embedder="local",
     seconds_per_kb=0.08,
+    sample={},
 )

@@ -27,4 +27,5 @@ openai_batch = JudgeKind(
     at_once=openai.key,
     embedder="openai",
     probe=openai.probe,
+    sample=openai.sample,
 )
