@@ -62,7 +62,6 @@ def _sample_files(request: object) -> Mapping[str, str]:
     from ragmetrics.judges.learned_judge import LearnedJudge
     from ragmetrics.judges.live import chat_fingerprint
     from ragmetrics.records import LearnedModel
-    from ragmetrics.storage import learned_path
 
     teacher = JudgeSettings(**_SAMPLE)
     model = LearnedModel(
@@ -72,7 +71,7 @@ def _sample_files(request: object) -> Mapping[str, str]:
         code_version=LearnedJudge.code_version,
         features="none",
     )
-    return {learned_path(model): model.model_dump_json()}
+    return {f"learned/{model.judge_fingerprint}/0001.json": model.model_dump_json()}
 
 
 learned = JudgeKind(
