@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import pytest
 import yaml
 
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.records import LogRow, Score, Steps
 
 
 class HasBaseUrl(Protocol):
@@ -55,3 +57,16 @@ def save_settings(
 def judge_at(server: HasBaseUrl, name: str = "openai", **more: Any) -> dict[str, Any]:
     """The settings of a judge at a server, as a file has them."""
     return {"name": name, "base_url": server.base_url, **more}
+
+
+def a_row(*contexts: str, **fields: Any) -> LogRow:
+    """A row in which these contexts were retrieved."""
+    values = {"id": "row-1", "user_input": "When was the tower opened?", **fields}
+    return LogRow(**{"retrieved_contexts": contexts, **values})
+
+
+def end(steps: Steps[Score], *answers: Any) -> Any:
+    """What steps return after these answers; without one they may ask nothing."""
+    with pytest.raises(StopIteration) as stop:
+        steps.send(list(answers)) if answers else next(steps)
+    return stop.value.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,29 +16,21 @@ from ragmetrics.metrics.bundled.context_entity_recall import (
     Entities,
     context_entity_recall,
 )
-from ragmetrics.records import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, Score, Status
+from tests import builders
+from tests.builders import end
 
 REFERENCE = "The Eiffel Tower in Paris was opened in 1889 by Gustave Eiffel."
 NAMED = ["Eiffel Tower", "Paris", "1889", "Gustave Eiffel"]
 NAMES = st.lists(st.sampled_from(["Rome", "Oslo", "Bern", "Lima", "Kyiv", "Cairo"]), max_size=6)
 
 
-def a_row(*contexts: str, **fields: Any) -> LogRow:
-    """A row with a reference answer, unless told otherwise."""
-    values = {"user_input": "When was it opened?", "reference": REFERENCE, **fields}
-    return LogRow(id="row-1", retrieved_contexts=contexts, **values)
+a_row = partial(builders.a_row, reference=REFERENCE)
 
 
 def entities(*names: str) -> Entities:
     """What the judge finds in a text."""
     return Entities(entities=list(names))
-
-
-def end(steps: Steps[Score], *answers: Any) -> Score:
-    """The score at the end of the steps; without answers nothing may be asked."""
-    with pytest.raises(StopIteration) as stop:
-        steps.send(answers) if answers else next(steps)
-    return stop.value.value
 
 
 def score(wanted: list[str], *contexts: list[str]) -> Score:

@@ -11,14 +11,10 @@ from ragmetrics.errors import Unanswered
 from ragmetrics.metrics import Grade
 from ragmetrics.metrics.bundled.context_precision import context_precision
 from ragmetrics.metrics.bundled.context_relevance import context_relevance
-from ragmetrics.records import LogRow, Score, Status, Steps
+from ragmetrics.records import Score, Status
+from tests.builders import a_row, end
 
 RELEVANT = st.lists(st.booleans(), min_size=1, max_size=15)
-
-
-def a_row(*contexts: str, question: str = "When was the tower opened?") -> LogRow:
-    """A row in which these contexts were retrieved."""
-    return LogRow("row-1", question, contexts)
 
 
 def replies(*grades: int) -> list[Grade]:
@@ -26,19 +22,12 @@ def replies(*grades: int) -> list[Grade]:
     return [Grade.model_validate({"grade": grade}) for grade in grades]
 
 
-def end(steps: Steps[Score], answers: list[Grade] | None = None) -> Score:
-    """The score at the end of the steps; without answers nothing may be asked."""
-    with pytest.raises(StopIteration) as stop:
-        next(steps) if answers is None else steps.send(answers)
-    return stop.value.value
-
-
 def score(*grades: int, relevant_from: int = 1) -> Score:
     """The score of a row whose contexts are graded like this, by rank."""
     bound = context_precision.with_parameters({"relevant_from": relevant_from})
     steps = bound.play(a_row(*(f"context {rank}" for rank in range(len(grades)))))
     next(steps)
-    return end(steps, replies(*grades))
+    return end(steps, *replies(*grades))
 
 
 def average_precision(relevant: list[bool]) -> Fraction:
@@ -73,7 +62,7 @@ def test_relevant_from_2_counts_full_answers_only() -> None:
 
 def test_empty_question_is_not_applicable() -> None:
     """A blank question has no value and asks nothing."""
-    found = end(context_precision.play(a_row("context", question="  ")))
+    found = end(context_precision.play(a_row("context", user_input="  ")))
     assert found == Score(None, "empty question", status=Status.NOT_APPLICABLE)
 
 
@@ -91,7 +80,7 @@ def test_blank_contexts_take_a_rank_and_are_not_asked() -> None:
     """A blank context pushes what follows down: relevant at rank 2 is 1/2."""
     steps = context_precision.play(a_row(" ", "text"))
     assert [request.data["context"] for request in next(steps)] == ["text"]
-    assert end(steps, replies(2)).value == 0.5
+    assert end(steps, *replies(2)).value == 0.5
 
 
 def test_only_blank_contexts_are_zero_and_not_asked() -> None:

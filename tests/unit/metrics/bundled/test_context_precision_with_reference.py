@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,17 +19,16 @@ from ragmetrics.metrics.bundled.context_precision_with_reference import (
     Useful,
     context_precision_with_reference,
 )
-from ragmetrics.records import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, Score, Status
+from tests import builders
+from tests.builders import end
 
 QUESTION = "When was the tower opened?"
 ANSWER = "In May 1889."
 USEFULNESS = st.lists(st.sampled_from([0, 1]), min_size=1, max_size=15)
 
 
-def a_row(*contexts: str, **fields: Any) -> LogRow:
-    """A row in which these contexts were retrieved."""
-    values = {"user_input": QUESTION, "reference": ANSWER, **fields}
-    return LogRow(id="row-1", retrieved_contexts=contexts, **values)
+a_row = partial(builders.a_row, user_input=QUESTION, reference=ANSWER)
 
 
 def replies(*verdicts: int) -> list[Useful]:
@@ -36,19 +36,12 @@ def replies(*verdicts: int) -> list[Useful]:
     return [Useful.model_validate({"useful": verdict}) for verdict in verdicts]
 
 
-def end(steps: Steps[Score], answers: list[Any] | None = None) -> Score:
-    """The score at the end of the steps; without answers nothing may be asked."""
-    with pytest.raises(StopIteration) as stop:
-        next(steps) if answers is None else steps.send(answers)
-    return stop.value.value
-
-
 def score(*verdicts: int) -> Score:
     """The score of a row whose contexts are of use like this, by rank."""
     contexts = (f"context {rank}" for rank in range(len(verdicts)))
     steps = context_precision_with_reference.play(a_row(*contexts))
     next(steps)
-    return end(steps, replies(*verdicts))
+    return end(steps, *replies(*verdicts))
 
 
 def test_asks_once_per_context_in_one_wave() -> None:
@@ -104,7 +97,7 @@ def test_blank_contexts_take_a_rank_and_are_not_asked() -> None:
     """A blank context pushes what follows down: useful at rank 2 is 1/2."""
     steps = context_precision_with_reference.play(a_row(" ", "text"))
     assert [request.data["context"] for request in next(steps)] == ["text"]
-    assert end(steps, replies(1)).value == 0.5
+    assert end(steps, *replies(1)).value == 0.5
 
 
 def test_only_blank_contexts_are_zero_and_not_asked() -> None:
@@ -171,7 +164,7 @@ def test_values_are_those_of_context_precision(verdicts: list[int]) -> None:
     steps = context_precision.play(a_row(*(f"context {k}" for k in range(len(verdicts)))))
     next(steps)
     grades: list[Any] = [Grade.model_validate({"grade": verdict}) for verdict in verdicts]
-    assert end(steps, grades) == score(*verdicts)
+    assert end(steps, *grades) == score(*verdicts)
 
 
 @given(st.integers(1, 30), st.integers(0, 30))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import pytest
 from hypothesis import given, strategies as st
@@ -17,17 +17,16 @@ from ragmetrics.metrics.bundled.context_precision_with_reference import (
 from ragmetrics.metrics.bundled.context_precision_without_reference import (
     context_precision_without_reference,
 )
-from ragmetrics.records import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, Score, Status
+from tests import builders
+from tests.builders import end
 
 QUESTION = "When was the tower opened?"
 RESPONSE = "It was opened in 1888."
 USEFULNESS = st.lists(st.sampled_from([0, 1]), min_size=1, max_size=15)
 
 
-def a_row(*contexts: str, **fields: Any) -> LogRow:
-    """A row in which these contexts were retrieved."""
-    values = {"user_input": QUESTION, "response": RESPONSE, **fields}
-    return LogRow(id="row-1", retrieved_contexts=contexts, **values)
+a_row = partial(builders.a_row, user_input=QUESTION, response=RESPONSE)
 
 
 def replies(*verdicts: int) -> list[Useful]:
@@ -35,19 +34,12 @@ def replies(*verdicts: int) -> list[Useful]:
     return [Useful.model_validate({"useful": verdict}) for verdict in verdicts]
 
 
-def end(steps: Steps[Score], answers: list[Any] | None = None) -> Score:
-    """The score at the end of the steps; without answers nothing may be asked."""
-    with pytest.raises(StopIteration) as stop:
-        next(steps) if answers is None else steps.send(answers)
-    return stop.value.value
-
-
 def score(*verdicts: int) -> Score:
     """The score of a row whose contexts are of use like this, by rank."""
     contexts = (f"context {rank}" for rank in range(len(verdicts)))
     steps = context_precision_without_reference.play(a_row(*contexts))
     next(steps)
-    return end(steps, replies(*verdicts))
+    return end(steps, *replies(*verdicts))
 
 
 def test_asks_about_the_response_and_not_the_reference() -> None:
@@ -105,7 +97,7 @@ def test_blank_contexts_take_a_rank_and_are_not_asked() -> None:
     """A blank context pushes what follows down; where all are blank nothing is asked."""
     steps = context_precision_without_reference.play(a_row(" ", "text"))
     assert [request.data["context"] for request in next(steps)] == ["text"]
-    assert end(steps, replies(1)).value == 0.5
+    assert end(steps, *replies(1)).value == 0.5
     assert end(context_precision_without_reference.play(a_row("", " "))).value == 0.0
 
 
@@ -135,7 +127,7 @@ def test_value_is_that_of_the_form_with_a_reference(verdicts: list[int]) -> None
     steps = context_precision_with_reference.play(a_row(*contexts, reference="In 1889."))
     next(steps)
     found = score(*verdicts)
-    assert found == end(steps, replies(*verdicts))
+    assert found == end(steps, *replies(*verdicts))
     assert found.value is not None
     assert 0 <= found.value <= 1
 

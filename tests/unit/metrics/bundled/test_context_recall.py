@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -10,7 +10,9 @@ from hypothesis import given, settings, strategies as st
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics import SUPPORT, Support
 from ragmetrics.metrics.bundled.context_recall import context_recall
-from ragmetrics.records import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, Score, Status
+from tests import builders
+from tests.builders import end
 
 REFERENCE = "It was built from 1887 to 1889. Eiffel's company built it. It is tall."
 CLAIMS = ["It was built from 1887 to 1889.", "Eiffel's company built it.", "It is tall."]
@@ -18,20 +20,12 @@ DATA = {"question": "?", "contexts": ["x"], "sentences": CLAIMS}
 VERDICTS = st.lists(st.sampled_from([0, 1]), min_size=1, max_size=8)
 
 
-def a_row(*contexts: str, **fields: Any) -> LogRow:
-    """A row with a reference answer of three sentences, unless told otherwise."""
-    values = {"user_input": "Who built it?", "reference": REFERENCE, **fields}
-    return LogRow(id="row-1", retrieved_contexts=contexts, **values)
+a_row = partial(builders.a_row, user_input="Who built it?", reference=REFERENCE)
 
 
-def end(steps: Steps[Score], *supported: int, asked: bool = True) -> Score:
-    """The score at the end of the steps, after these verdicts."""
-    with pytest.raises(StopIteration) as stop:
-        if asked:
-            steps.send([Support.model_validate({"supported": supported})])
-        else:
-            next(steps)
-    return stop.value.value
+def supports(*verdicts: int) -> Support:
+    """What the judge says of each sentence."""
+    return Support.model_validate({"supported": verdicts})
 
 
 def play(verdicts: list[int]) -> Score:
@@ -39,7 +33,7 @@ def play(verdicts: list[int]) -> Score:
     reference = " ".join(f"Tower number {n} is tall." for n in range(len(verdicts)))
     steps = context_recall.play(a_row("context", reference=reference))
     next(steps)
-    return end(steps, *verdicts)
+    return end(steps, supports(*verdicts))
 
 
 def test_asks_once_about_all_sentences() -> None:
@@ -53,7 +47,9 @@ def test_value_is_the_share_of_supported_sentences() -> None:
     """Two of three sentences are supported; details say which."""
     steps = context_recall.play(a_row("context"))
     next(steps)
-    assert end(steps, 1, 0, 1) == Score(2 / 3, details={"attributed": [True, False, True]})
+    assert end(steps, supports(1, 0, 1)) == Score(
+        2 / 3, details={"attributed": [True, False, True]}
+    )
 
 
 def test_sentences_are_those_of_the_rows_language() -> None:
@@ -70,20 +66,20 @@ def test_sentences_are_those_of_the_rows_language() -> None:
 @pytest.mark.parametrize("reference", [None, "", " \n"])
 def test_no_reference_is_not_applicable(reference: str | None) -> None:
     """Without a reference answer there is nothing to recall."""
-    found = end(context_recall.play(a_row("context", reference=reference)), asked=False)
+    found = end(context_recall.play(a_row("context", reference=reference)))
     assert found == Score(None, "no reference answer", status=Status.NOT_APPLICABLE)
 
 
 @pytest.mark.parametrize("contexts", [(), ("",), (" ", "\n")])
 def test_nothing_retrieved_is_zero_and_not_asked(contexts: tuple[str, ...]) -> None:
     """No context, or blank ones only, supports nothing: 0, without a call."""
-    found = end(context_recall.play(a_row(*contexts)), asked=False)
+    found = end(context_recall.play(a_row(*contexts)))
     assert found == Score(0.0, "nothing retrieved")
 
 
 def test_no_reference_and_nothing_retrieved_is_not_applicable() -> None:
     """What the row lacks to be scored comes before what the retriever lacks."""
-    found = end(context_recall.play(a_row(reference=None)), asked=False)
+    found = end(context_recall.play(a_row(reference=None)))
     assert found.status == Status.NOT_APPLICABLE
 
 
@@ -91,7 +87,7 @@ def test_an_empty_question_is_scored_all_the_same() -> None:
     """The question only helps to understand the sentences: the metric does not need it."""
     steps = context_recall.play(a_row("context", user_input=""))
     next(steps)
-    assert end(steps, 1, 1, 1).value == 1.0
+    assert end(steps, supports(1, 1, 1)).value == 1.0
     assert context_recall.needs == ("retrieved_contexts", "reference")
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.metrics import GRADE, Grade
 from ragmetrics.metrics.bundled.context_relevance import band, context_relevance
-from ragmetrics.records import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, Score, Status
+from tests import builders
+from tests.builders import end
 
 QUESTION = "When was the tower opened?"
 DATA = {"question": QUESTION, "context": "It was opened in 1889."}
 GRADES = st.lists(st.sampled_from([0, 1, 2]), min_size=1, max_size=12)
 
 
-def a_row(*contexts: str, question: str = QUESTION) -> LogRow:
-    """A row in which these contexts were retrieved."""
-    return LogRow("row-1", question, contexts)
+a_row = partial(builders.a_row, user_input=QUESTION)
 
 
 def replies(*grades: int) -> list[Grade]:
@@ -25,18 +27,11 @@ def replies(*grades: int) -> list[Grade]:
     return [Grade.model_validate({"grade": grade}) for grade in grades]
 
 
-def end(steps: Steps[Score], answers: list[Grade] | None = None) -> Score:
-    """The score at the end of the steps; without answers nothing may be asked."""
-    with pytest.raises(StopIteration) as stop:
-        next(steps) if answers is None else steps.send(answers)
-    return stop.value.value
-
-
 def score(grades: list[int]) -> Score:
     """The score of a row whose contexts are graded like this."""
     steps = context_relevance.play(a_row(*(f"context {i}" for i in range(len(grades)))))
     next(steps)
-    return end(steps, replies(*grades))
+    return end(steps, *replies(*grades))
 
 
 def test_asks_one_grade_per_context_in_one_wave() -> None:
@@ -65,7 +60,7 @@ def test_equal_contexts_make_equal_requests() -> None:
 
 def test_empty_question_is_not_applicable() -> None:
     """A blank question has no value and asks nothing."""
-    found = end(context_relevance.play(a_row("context", question=" \n")))
+    found = end(context_relevance.play(a_row("context", user_input=" \n")))
     assert found == Score(None, "empty question", status=Status.NOT_APPLICABLE)
 
 
@@ -78,7 +73,7 @@ def test_blank_context_is_grade_0_and_not_asked() -> None:
     """A blank context counts in the denominator, at its own rank, without a call."""
     steps = context_relevance.play(a_row(" ", "text", "\t\n"))
     assert [request.data["context"] for request in next(steps)] == ["text"]
-    found = end(steps, replies(2))
+    found = end(steps, *replies(2))
     assert (found.value, found.details["grades"]) == (pytest.approx(1 / 3), [0, 2, 0])
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics import NEEDED
 from ragmetrics.metrics.bundled.context_relevancy import Needed, context_relevancy
-from ragmetrics.records import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, Score, Status
+from tests import builders
+from tests.builders import end
 
 QUESTION = "When was the tower opened?"
 TOWER = "The tower stands in Paris. It was opened in May 1889."
@@ -24,16 +28,12 @@ CONTEXTS = st.lists(st.lists(st.booleans(), max_size=4), min_size=1, max_size=5)
 """Per context, which of its sentences are needed."""
 
 
-def a_row(*contexts: str, question: str = QUESTION, language: str | None = None) -> LogRow:
-    """A row in which these contexts were retrieved."""
-    return LogRow("row-1", question, contexts, language=language)
+a_row = partial(builders.a_row, user_input=QUESTION)
 
 
-def end(steps: Steps[Score], *numbers: int, asked: bool = True) -> Score:
-    """The score at the end of the steps, where the judge needs the sentences of these numbers."""
-    with pytest.raises(StopIteration) as stop:
-        steps.send([Needed(needed=list(numbers))]) if asked else next(steps)
-    return stop.value.value
+def needs(*numbers: int) -> Needed:
+    """The judge needs the sentences of these numbers."""
+    return Needed(needed=list(numbers))
 
 
 def play(contexts: list[list[bool]]) -> Score:
@@ -48,7 +48,7 @@ def play(contexts: list[list[bool]]) -> Score:
     except StopIteration as stop:
         return stop.value
     numbered = {int(n): text for context in request.data["contexts"] for n, text in context.items()}
-    return end(steps, *(n for n, text in numbered.items() if text == "This one is needed."))
+    return end(steps, needs(*(n for n, text in numbered.items() if text == "This one is needed.")))
 
 
 def test_asks_once_with_sentences_numbered_throughout() -> None:
@@ -66,21 +66,21 @@ def test_value_is_the_share_of_needed_sentences() -> None:
     steps = context_relevancy.play(a_row(TOWER, LOUVRE))
     next(steps)
     details = {"needed": [[1], []], "sentences": [2, 1]}
-    assert end(steps, 2) == Score(1 / 3, details=details)
+    assert end(steps, needs(2)) == Score(1 / 3, details=details)
 
 
 def test_order_of_the_numbers_does_not_matter() -> None:
     """Indices come out ascending, however the judge lists them."""
     steps = context_relevancy.play(a_row(TOWER, LOUVRE))
     next(steps)
-    assert end(steps, 3, 2, 1).details["needed"] == [[0, 1], [0]]
+    assert end(steps, needs(3, 2, 1)).details["needed"] == [[0, 1], [0]]
 
 
 def test_nothing_needed_is_zero() -> None:
     """An empty list is a verdict: none of the sentences helps."""
     steps = context_relevancy.play(a_row(TOWER))
     next(steps)
-    assert end(steps).value == 0.0
+    assert end(steps, needs()).value == 0.0
 
 
 def test_sentences_are_those_of_the_rows_language() -> None:
@@ -94,14 +94,14 @@ def test_sentences_are_those_of_the_rows_language() -> None:
 
 def test_empty_question_is_not_applicable() -> None:
     """A blank question has no value and asks nothing."""
-    found = end(context_relevancy.play(a_row(TOWER, question="\t")), asked=False)
+    found = end(context_relevancy.play(a_row(TOWER, user_input="\t")))
     assert found == Score(None, "empty question", status=Status.NOT_APPLICABLE)
 
 
 @pytest.mark.parametrize("contexts", [(), ("",), (" ", "\n")])
 def test_no_sentence_retrieved_is_zero_and_not_asked(contexts: tuple[str, ...]) -> None:
     """No context, or blank ones only: 0, without a call."""
-    found = end(context_relevancy.play(a_row(*contexts)), asked=False)
+    found = end(context_relevancy.play(a_row(*contexts)))
     assert found == Score(0.0, "no sentence retrieved")
 
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings, strategies as st
 
 from ragmetrics.metrics.bundled.context_relevancy import Needed, context_relevancy
 from ragmetrics.metrics.bundled.context_relevancy_chunks import context_relevancy_chunks
-from ragmetrics.records import LogRow, Score, Status, Steps
+from ragmetrics.records import Score, Status
+from tests.builders import a_row, end
 
 LARGE = "The tower stands in Paris. It was opened in May 1889. It is tall. It is red."
 SMALL = "The Louvre is a museum."
@@ -15,16 +16,9 @@ CONTEXTS = st.lists(st.lists(st.booleans(), min_size=1, max_size=4), min_size=1,
 """Per context, which of its sentences are needed."""
 
 
-def a_row(*contexts: str, question: str = "When was the tower opened?") -> LogRow:
-    """A row in which these contexts were retrieved."""
-    return LogRow("row-1", question, contexts)
-
-
-def end(steps: Steps[Score], *numbers: int, asked: bool = True) -> Score:
-    """The score at the end of the steps, where the judge needs the sentences of these numbers."""
-    with pytest.raises(StopIteration) as stop:
-        steps.send([Needed(needed=list(numbers))]) if asked else next(steps)
-    return stop.value.value
+def needs(*numbers: int) -> Needed:
+    """The judge needs the sentences of these numbers."""
+    return Needed(needed=list(numbers))
 
 
 def play(contexts: list[list[bool]]) -> Score:
@@ -32,14 +26,14 @@ def play(contexts: list[list[bool]]) -> Score:
     steps = context_relevancy_chunks.play(a_row(*("A sentence. " * len(one) for one in contexts)))
     next(steps)
     flat = [needed for context in contexts for needed in context]
-    return end(steps, *(number for number, needed in enumerate(flat, 1) if needed))
+    return end(steps, needs(*(number for number, needed in enumerate(flat, 1) if needed)))
 
 
 def test_value_is_the_share_of_contexts_with_a_needed_sentence() -> None:
     """Sentences 2 and 4 stand in the first of three contexts, 6 in the last: 2/3."""
     steps = context_relevancy_chunks.play(a_row(LARGE, SMALL, SMALL))
     next(steps)
-    assert end(steps, 2, 4, 6) == Score(2 / 3, details={"relevant_contexts": [0, 2]})
+    assert end(steps, needs(2, 4, 6)) == Score(2 / 3, details={"relevant_contexts": [0, 2]})
 
 
 def test_a_large_chunk_with_a_short_answer_counts_in_full() -> None:
@@ -49,7 +43,7 @@ def test_a_large_chunk_with_a_short_answer_counts_in_full() -> None:
     for metric in (context_relevancy_chunks, context_relevancy):
         steps = metric.play(row)
         next(steps)
-        values.append(end(steps, 2).value)
+        values.append(end(steps, needs(2)).value)
     assert values == [1.0, 0.25]
 
 
@@ -65,14 +59,14 @@ def test_reuses_the_verdict_of_context_relevancy() -> None:
 
 def test_empty_question_is_not_applicable() -> None:
     """A blank question has no value and asks nothing."""
-    found = end(context_relevancy_chunks.play(a_row(SMALL, question="")), asked=False)
+    found = end(context_relevancy_chunks.play(a_row(SMALL, user_input="")))
     assert found == Score(None, "empty question", status=Status.NOT_APPLICABLE)
 
 
 @pytest.mark.parametrize("contexts", [(), ("",), (" ", "\n")])
 def test_no_sentence_retrieved_is_zero_and_not_asked(contexts: tuple[str, ...]) -> None:
     """No context, or blank ones only: 0, without a call."""
-    found = end(context_relevancy_chunks.play(a_row(*contexts)), asked=False)
+    found = end(context_relevancy_chunks.play(a_row(*contexts)))
     assert found == Score(0.0, "no sentence retrieved")
 
 
@@ -80,14 +74,14 @@ def test_nothing_needed_is_zero() -> None:
     """No context with a needed sentence: 0, with the details to show it."""
     steps = context_relevancy_chunks.play(a_row(LARGE, SMALL))
     next(steps)
-    assert end(steps) == Score(0.0, details={"relevant_contexts": []})
+    assert end(steps, needs()) == Score(0.0, details={"relevant_contexts": []})
 
 
 def test_a_blank_context_counts_as_one_without_use() -> None:
     """A blank context was retrieved all the same: it stands in the denominator."""
     steps = context_relevancy_chunks.play(a_row(SMALL, " "))
     next(steps)
-    assert end(steps, 1).value == 0.5
+    assert end(steps, needs(1)).value == 0.5
 
 
 # Properties

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus, LexicalJudge
 from ragmetrics.metrics import GROUNDED, Support
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS, Statements, faithfulness
-from ragmetrics.records import Ask, Data, LogRow, Prompt, Score, Status, Steps
+from ragmetrics.records import Ask, Data, Prompt, Score, Status
+from tests import builders
+from tests.builders import end
 
 QUESTION = "Who built it, and when?"
 RESPONSE = "Eiffel's company built it in 1889. I hope that helps!"
@@ -22,22 +25,12 @@ TAKEN_APART = Statements(statements=[STATED, []])
 VERDICTS = st.lists(st.sampled_from([0, 1]), min_size=1, max_size=8)
 
 
-def a_row(*contexts: str, **fields: Any) -> LogRow:
-    """A row with a response of two sentences, unless told otherwise."""
-    values = {"user_input": QUESTION, "response": RESPONSE, **fields}
-    return LogRow(id="row-1", retrieved_contexts=contexts, **values)
+a_row = partial(builders.a_row, user_input=QUESTION, response=RESPONSE)
 
 
 def supported(*verdicts: int) -> Support:
     """One verdict per statement."""
     return Support.model_validate({"supported": verdicts})
-
-
-def end(steps: Steps[Score], answer: Any = None) -> Score:
-    """The score at the end of the steps; without an answer nothing may be asked."""
-    with pytest.raises(StopIteration) as stop:
-        next(steps) if answer is None else steps.send([answer])
-    return stop.value.value
 
 
 def play(verdicts: list[int]) -> Score:

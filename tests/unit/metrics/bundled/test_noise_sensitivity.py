@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,9 @@ from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.metrics import GROUNDED, Support, metric_families
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS, Statements, faithfulness
 from ragmetrics.metrics.bundled.noise_sensitivity import MODES, noise_sensitivity
-from ragmetrics.records import Ask, LogRow, Score, Status, Steps
+from ragmetrics.records import Ask, LogRow, Score, Status
+from tests import builders
+from tests.builders import end
 
 QUESTION = "When was it opened, and where?"
 RESPONSE = "It was opened in Paris in 1888."
@@ -47,22 +50,12 @@ def nights(draw: st.DrawFn) -> Night:
     return Night(correct, draw(table(statements)), draw(table(len(TRUTHS))))
 
 
-def a_row(*contexts: str, **fields: Any) -> LogRow:
-    """A row with a response and a reference, unless told otherwise."""
-    values = {"user_input": QUESTION, "response": RESPONSE, "reference": REFERENCE, **fields}
-    return LogRow(id="row-1", retrieved_contexts=contexts, **values)
+a_row = partial(builders.a_row, user_input=QUESTION, response=RESPONSE, reference=REFERENCE)
 
 
 def supported(*verdicts: int) -> Support:
     """One verdict per statement."""
     return Support.model_validate({"supported": verdicts})
-
-
-def end(steps: Steps[Score], *answers: Any) -> Score:
-    """The score at the end of the steps; without answers nothing may be asked."""
-    with pytest.raises(StopIteration) as stop:
-        steps.send(answers) if answers else next(steps)
-    return stop.value.value
 
 
 def play(night: Night, mode: str = "relevant") -> Score:

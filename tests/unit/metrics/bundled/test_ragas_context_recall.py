@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics.bundled.ragas_context_recall import ATTRIBUTION, ragas_context_recall
-from ragmetrics.records import Ask, LogRow, Score, Status, Steps, Text
+from ragmetrics.records import Ask, LogRow, Score, Status, Text
+from tests import builders
+from tests.builders import end
 
 # What ragas 0.1.10 itself makes of these texts: `_create_context_recall_prompt`, sha256.
 AWKWARD = LogRow(
@@ -25,10 +28,7 @@ AWKWARD = LogRow(
 RAGAS_TEXT = "4f86e956cbb1eba5"
 
 
-def a_row(*contexts: str, **fields: Any) -> LogRow:
-    """A row with a reference answer."""
-    values = {"user_input": "When?", "reference": "In 1889. In May.", **fields}
-    return LogRow(id="row-1", retrieved_contexts=contexts, **values)
+a_row = partial(builders.a_row, user_input="When?", reference="In 1889. In May.")
 
 
 def listed(*attributed: Any) -> str:
@@ -42,13 +42,6 @@ def play(reply: str, row: LogRow | None = None) -> Score:
     steps = ragas_context_recall.play(row or a_row("one", "two"))
     next(steps)
     return end(steps, Text(text=reply))
-
-
-def end(steps: Steps[Score], answer: Text | None = None) -> Score:
-    """The score at the end of the steps; without an answer nothing may be asked."""
-    with pytest.raises(StopIteration) as stop:
-        next(steps) if answer is None else steps.send([answer])
-    return stop.value.value
 
 
 def test_asks_once_about_the_whole_reference() -> None:

@@ -13,8 +13,9 @@ from ragmetrics.errors import Unanswered
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics.bundled.ragas_context_relevancy import EXTRACTION, ragas_context_relevancy
-from ragmetrics.records import Ask, LogRow, Score, Status, Steps, Text
+from ragmetrics.records import Ask, LogRow, Score, Status, Text
 from ragmetrics.text import sentences
+from tests.builders import end
 
 CONTEXTS = ("The tower is tall. It opened in 1889.", "Paris is big. It rains.")
 WORDS = st.sampled_from(
@@ -52,18 +53,11 @@ def a_row(*contexts: str, **fields: Any) -> LogRow:
     return LogRow(id="row-1", **(values | fields))
 
 
-def end(steps: Steps[Score], reply: str | None = None) -> Score:
-    """The score at the end of the steps; without a reply nothing may be asked."""
-    with pytest.raises(StopIteration) as stop:
-        next(steps) if reply is None else steps.send([Text(text=reply)])
-    return stop.value.value
-
-
 def value(reply: str, row: LogRow | None = None) -> float | None:
     """The value that a reply gives."""
     steps = ragas_context_relevancy.play(row or a_row())
     next(steps)
-    return end(steps, reply).value
+    return end(steps, Text(text=reply)).value
 
 
 def test_asks_once_about_the_contexts_as_one_text() -> None:
@@ -84,7 +78,7 @@ def test_value_is_the_share_of_extracted_sentences() -> None:
     """Two of four sentences; details hold both counts."""
     steps = ragas_context_relevancy.play(a_row())
     next(steps)
-    found = end(steps, "It opened in 1889. Paris is big.")
+    found = end(steps, Text(text="It opened in 1889. Paris is big."))
     assert found == Score(0.5, details={"extracted": 2, "sentences": 4})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_overlap import Overlap
 from ragmetrics.metrics.bundled.ragas_response_relevancy import GENERATION, ragas_response_relevancy
-from ragmetrics.records import Ask, Embed, LogRow, Score, Status, Steps, Text
+from ragmetrics.records import Ask, Embed, Score, Status, Text
+from tests import builders
+from tests.builders import end
 
 ASKED = "When was the tower opened?"
 THREE = ["When did it open?", "In which year?", "What happened in 1889?"]
@@ -32,22 +35,12 @@ class RagasInput(BaseModel):
     response: str
 
 
-def a_row(**fields: Any) -> LogRow:
-    """A row with a response."""
-    values = {"user_input": ASKED, "response": "It was opened in 1889.", **fields}
-    return LogRow(id="row-1", retrieved_contexts=(), **values)
+a_row = partial(builders.a_row, user_input=ASKED, response="It was opened in 1889.")
 
 
 def said(question: str, noncommittal: Any = 0) -> Text:
     """The judge's reply."""
     return Text(text=json.dumps({"question": question, "noncommittal": noncommittal}))
-
-
-def end(steps: Steps[Score], answers: list[Any] | None = None) -> Score:
-    """The score at the end of the steps; without answers nothing may be asked."""
-    with pytest.raises(StopIteration) as stop:
-        next(steps) if answers is None else steps.send(answers)
-    return stop.value.value
 
 
 def play(flags: list[Any], *vectors: Any, **parameters: Any) -> Score:
@@ -56,9 +49,9 @@ def play(flags: list[Any], *vectors: Any, **parameters: Any) -> Score:
     next(steps)
     replies = [said(question, flag) for question, flag in zip(THREE, flags, strict=True)]
     if not vectors:
-        return end(steps, replies)
+        return end(steps, *replies)
     steps.send(replies)
-    return end(steps, [np.asarray(vector, dtype=np.float32) for vector in vectors])
+    return end(steps, *[np.asarray(vector, dtype=np.float32) for vector in vectors])
 
 
 SAME = ([1, 0], [1, 0], [2, 0], [3, 0])
@@ -137,7 +130,7 @@ def test_equal_questions_count_each() -> None:
         Embed("B?"),
     ]
     vectors = [np.asarray(v, dtype=np.float32) for v in ([1, 0], [1, 0], [1, 0], [0, 1])]
-    assert end(steps, vectors).value == pytest.approx(2 / 3)
+    assert end(steps, *vectors).value == pytest.approx(2 / 3)
 
 
 def test_an_empty_question_among_others_is_embedded() -> None:
@@ -152,7 +145,7 @@ def test_all_questions_empty_is_no_score() -> None:
     for flag in (0, 1):
         steps = ragas_response_relevancy.play(a_row())
         next(steps)
-        found = end(steps, [said("", flag)] * 3)
+        found = end(steps, *[said("", flag)] * 3)
         assert (found.value, found.status) == (None, Status.UNREADABLE)
         assert found.reason == "every generated question is empty"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +12,9 @@ from hypothesis.extra import numpy as hnp
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS, Questions, response_relevancy
-from ragmetrics.records import Ask, Embed, LogRow, Score, Status, Steps, Vector
+from ragmetrics.records import Ask, Embed, Score, Status, Vector
+from tests import builders
+from tests.builders import end
 
 ASKED = "When was the tower opened?"
 THREE = ["When did it open?", "In which year was it opened?", "What happened in 1889?"]
@@ -20,10 +22,7 @@ DATA = {"response": "In 1889.", "language": "en", "n": 3}
 VECTORS = hnp.arrays(np.float32, (4, 5), elements=st.floats(-1e3, 1e3, width=32))
 
 
-def a_row(**fields: Any) -> LogRow:
-    """A row with a response."""
-    values = {"user_input": ASKED, "response": "It was opened in 1889.", **fields}
-    return LogRow(id="row-1", retrieved_contexts=(), **values)
+a_row = partial(builders.a_row, user_input=ASKED, response="It was opened in 1889.")
 
 
 def verdict(*questions: str, noncommittal: bool = False) -> Questions:
@@ -31,19 +30,12 @@ def verdict(*questions: str, noncommittal: bool = False) -> Questions:
     return Questions(questions=list(questions), noncommittal=noncommittal)
 
 
-def end(steps: Steps[Score], answers: list[Any] | None = None) -> Score:
-    """The score at the end of the steps; without answers nothing may be asked."""
-    with pytest.raises(StopIteration) as stop:
-        next(steps) if answers is None else steps.send(answers)
-    return stop.value.value
-
-
 def play(*vectors: Vector | list[float]) -> Score:
     """The score for an embedding of the question asked and of three generated ones."""
     steps = response_relevancy.play(a_row())
     next(steps)
     steps.send([verdict(*THREE)])
-    return end(steps, [np.asarray(vector, dtype=np.float32) for vector in vectors])
+    return end(steps, *[np.asarray(vector, dtype=np.float32) for vector in vectors])
 
 
 def test_asks_for_three_questions_then_for_embeddings() -> None:
@@ -86,7 +78,7 @@ def test_the_number_of_questions_is_a_parameter() -> None:
     (request,) = next(steps)
     steps.send([verdict("When?")])
     assert request.data["n"] == 1
-    assert end(steps, [np.array([1, 0]), np.array([1, 1])]).value == pytest.approx(0.5**0.5, 1e-5)
+    assert end(steps, np.array([1, 0]), np.array([1, 1])).value == pytest.approx(0.5**0.5, 1e-5)
 
 
 def test_no_questions_is_an_input_error() -> None:
@@ -115,7 +107,7 @@ def test_noncommittal_response_is_zero_and_nothing_is_embedded() -> None:
     """A response that avoids to answer is 0 whatever questions it would answer."""
     steps = response_relevancy.play(a_row())
     next(steps)
-    found = end(steps, [verdict("What do you know?", noncommittal=True)])
+    found = end(steps, verdict("What do you know?", noncommittal=True))
     assert (found.value, found.status) == (0.0, Status.SCORED)
     assert found.reason == "noncommittal response"
 
