@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ragmetrics.config.mistakes import models_in
 from ragmetrics.config.schema import field_docstrings
-from ragmetrics.config.settings_errors import models_in
 from scripts.pages import cell, table
 from scripts.pages.kinds import kind
 from scripts.store_page import FILES

@@ -18,17 +18,14 @@ from .judge_kinds import (
     is_lexical as is_lexical,
     judge_kind as judge_kind,
 )
-from .presets import (
+from .sections import (
     PRESETS as PRESETS,
-)
-from .prometheus import (
     PushSettings as PushSettings,
-)
-from .runner import (
     CLUSTERS as CLUSTERS,
     RunnerSettings as RunnerSettings,
 )
-from .sampling import (
+from .judging import (
+    EmbeddingSettings as EmbeddingSettings,
     SampleSettings as SampleSettings,
 )
 from .write_back import (
@@ -37,7 +34,6 @@ from .write_back import (
     WriteBackStatus as WriteBackStatus,
 )
 from .judge import (
-    EmbeddingSettings as EmbeddingSettings,
     JudgeChoice as JudgeChoice,
     JudgeSettings as JudgeSettings,
     judge_settings as judge_settings,

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -18,16 +18,16 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     field_validator,
-    model_validator,
 )
 
-from ragmetrics.config.endpoints import BaseUrl, url_of_environment
-from ragmetrics.config.judge_kinds import JUDGES, JudgeKind, judge_kind, known_judge
-from ragmetrics.config.prompt_layout import (
+from ragmetrics.config.endpoints import (
+    BaseUrl,
     PromptLayout,
     caches_from_1024_tokens,
     needs_breakpoints,
+    url_of_environment,
 )
+from ragmetrics.config.judge_kinds import JUDGES, JudgeKind, judge_kind, known_judge
 from ragmetrics.errors import SettingsError
 from ragmetrics.plugins import UnknownPlugin
 from ragmetrics.records import explain_validation_error
@@ -274,71 +274,6 @@ def _from_json(key: str, value: object, model: type[JudgeSettings]) -> object:
 
 JudgeChoice = Annotated[SerializeAsAny[JudgeSettings], BeforeValidator(judge_settings)]
 """A judge with the settings of its kind."""
-
-
-class EmbeddingSettings(SettingsModel):
-    """The embedder: `hashed` or `local` (no network), or an OpenAI-compatible endpoint."""
-
-    name: Literal["hashed", "local", "openai"] | None = None
-    """None: it follows the judge: `openai` and `local` for a judge of that name, else `hashed`."""
-    model: str | None = None
-    """None: `text-embedding-3-small` for `openai`, `all-MiniLM-L6-v2` for `local`."""
-    threads: int = Field(1, ge=1, le=1_000)
-    """Number of threads of one call of `local`. Shards run in parallel already."""
-    usd_per_million_tokens: float | None = Field(None, ge=0)
-    """Price, to show and limit the cost. None: unknown."""
-    base_url: BaseUrl = None
-    """None: the judge's."""
-    api_key_env: str | None = None
-    """None: the judge's."""
-
-    @property
-    def remote(self) -> bool:
-        """True for an endpoint."""
-        return self.name == "openai"
-
-    @property
-    def local(self) -> bool:
-        """True for a model on this machine."""
-        return self.name == "local"
-
-    @property
-    def hashed(self) -> bool:
-        """True for hashed words, which are weighed by their frequency in the night."""
-        return self.name == "hashed"
-
-    def usd(self, tokens: float) -> float | None:
-        """Cost of tokens. None: no price is set."""
-        price = self.usd_per_million_tokens
-        return None if price is None else tokens * price / 1e6
-
-
-class Budget(SettingsModel):
-    """Limits of what the judges may cost in a night. Where a limit is too low for all questions, a
-    sample of them is judged."""
-
-    max_requests: int | None = Field(None, ge=0)
-    """Most requests of a run."""
-    max_tokens: int | None = Field(None, ge=0)
-    """Most tokens of a run, prompts and replies together."""
-    max_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
-    """Highest cost of a run. It needs the prices of the judge."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _mapping(cls, value: object) -> object:
-        if value is None or value == "":  # `budget:` with nothing after it
-            return {}
-        if not isinstance(value, Mapping | cls):
-            raise ValueError("should be a mapping such as {max_requests: 1000}")
-        return value
-
-    _numbers = field_validator("*", mode="before")(not_bool)
-
-    @property
-    def binds(self) -> bool:
-        """True when any limit is set."""
-        return any(limit is not None for _, limit in self)
 
 
 def make_section(kind: type[S], key: str, values: Mapping[str, Any]) -> S:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragmetrics.config.cascade import check_cascade
-from ragmetrics.config.judge import Budget, JudgeSettings, make_judge_section, make_section
+from ragmetrics.config.judge import JudgeSettings, make_judge_section, make_section
 from ragmetrics.config.judge_kinds import judge_kind
-from ragmetrics.config.presets import known_preset
+from ragmetrics.config.judging import (
+    Budget,
+    check_cascade,
+)
+from ragmetrics.config.sections import known_preset
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.plugins import UnknownPlugin

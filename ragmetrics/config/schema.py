@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.config.judge_kinds import JUDGES
+from ragmetrics.config.mistakes import models_in
 from ragmetrics.config.settings import Settings
-from ragmetrics.config.settings_errors import models_in
 from ragmetrics.config.write_back import WriteBackSettings
 
 _BY_NAME = ("judge", "embeddings", "runner")

@@ -24,25 +24,23 @@ from pydantic_settings import (
 )
 
 from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.config.cascade import check_cascade
 from ragmetrics.config.gate import GateSettings
 from ragmetrics.config.judge import (
-    Budget,
-    EmbeddingSettings,
     JudgeChoice,
     JudgeSettings,
     SettingsModel,
     as_mapping,
 )
+from ragmetrics.config.judging import (
+    Budget,
+    EmbeddingSettings,
+    SampleSettings,
+    check_cascade,
+)
+from ragmetrics.config.mistakes import explain_settings_error, retired_variables, without_retired
 from ragmetrics.config.nights import ZoneName, check_template
-from ragmetrics.config.presets import PresetName
-from ragmetrics.config.prometheus import PushSettings
-from ragmetrics.config.retired import retired_variables, without_retired
 from ragmetrics.config.retriever import RetrieverSettings
-from ragmetrics.config.runner import RunnerSettings
-from ragmetrics.config.sampling import SampleSettings
-from ragmetrics.config.settings_errors import explain_settings_error
-from ragmetrics.config.topics import TopicSettings
+from ragmetrics.config.sections import PresetName, PushSettings, RunnerSettings, TopicSettings
 from ragmetrics.config.write_back import WriteBackSettings
 from ragmetrics.errors import SettingsError
 from ragmetrics.records import FIELDS

@@ -45,8 +45,6 @@ from .score import (
     Status as Status,
     UNSETTLED as UNSETTLED,
     real_number as real_number,
-)
-from .summary import (
     JudgeSummary as JudgeSummary,
     CheapBin as CheapBin,
     SampledMean as SampledMean,
@@ -54,12 +52,23 @@ from .summary import (
     Summary as Summary,
     TagMean as TagMean,
 )
-from .people import (
+from .golden import (
     BIASED as BIASED,
     FEWEST_LABELS as FEWEST_LABELS,
     LabelReport as LabelReport,
     LabelSuggestion as LabelSuggestion,
     PeopleMean as PeopleMean,
+    NEEDS_REVIEW as NEEDS_REVIEW,
+    REASON_WORDS as REASON_WORDS,
+    STATUS_WORDS as STATUS_WORDS,
+    Anchor as Anchor,
+    AnchorStatus as AnchorStatus,
+    ConstantQuestion as ConstantQuestion,
+    DuplicatePassage as DuplicatePassage,
+    GoldenCheck as GoldenCheck,
+    Reason as Reason,
+    SuggestedPassage as SuggestedPassage,
+    Suggestion as Suggestion,
 )
 from .finding import (
     Escalation as Escalation,
@@ -71,6 +80,10 @@ from .finding import (
     Severity as Severity,
     Silence as Silence,
     is_more_severe as is_more_severe,
+    AlertState as AlertState,
+    Told as Told,
+    alert_id as alert_id,
+    without_numbers as without_numbers,
 )
 from .lost_passages import (
     MOST_LISTED as MOST_LISTED,
@@ -180,25 +193,10 @@ from .whatif import (
     VariantResult as VariantResult,
     WhatIf as WhatIf,
     whatif_sentence as whatif_sentence,
-)
-from .replay import (
     ReplayIncomplete as ReplayIncomplete,
     ReplayState as ReplayState,
     ReplayReport as ReplayReport,
     STATE_VERSION as STATE_VERSION,
-)
-from .golden import (
-    NEEDS_REVIEW as NEEDS_REVIEW,
-    REASON_WORDS as REASON_WORDS,
-    STATUS_WORDS as STATUS_WORDS,
-    Anchor as Anchor,
-    AnchorStatus as AnchorStatus,
-    ConstantQuestion as ConstantQuestion,
-    DuplicatePassage as DuplicatePassage,
-    GoldenCheck as GoldenCheck,
-    Reason as Reason,
-    SuggestedPassage as SuggestedPassage,
-    Suggestion as Suggestion,
 )
 from .learned import (
     FOLDS as FOLDS,
@@ -209,10 +207,4 @@ from .learned import (
     LearnedPrompt as LearnedPrompt,
     LastNight as LastNight,
     LearnedQuality as LearnedQuality,
-)
-from .alert import (
-    AlertState as AlertState,
-    Told as Told,
-    alert_id as alert_id,
-    without_numbers as without_numbers,
 )

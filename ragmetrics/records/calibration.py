@@ -18,7 +18,7 @@ from pydantic import Field
 
 from ragmetrics.records.base import Record
 from ragmetrics.records.manifest import BrokenFile, JudgeInfo, Usage
-from ragmetrics.records.summary import Segment
+from ragmetrics.records.score import Segment
 
 CALIBRATION_VERSION = 1
 DRIFT_VERSION: Literal[2] = 2

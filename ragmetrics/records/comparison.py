@@ -20,7 +20,7 @@ from pydantic import Field
 from ragmetrics.records.base import Record
 from ragmetrics.records.lost_passages import LostPassages
 from ragmetrics.records.manifest import JudgeInfo, Usage
-from ragmetrics.records.summary import Segment
+from ragmetrics.records.score import Segment
 from ragmetrics.stats import ALPHA
 
 if TYPE_CHECKING:

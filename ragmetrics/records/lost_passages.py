@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from ragmetrics.records.base import Record
-from ragmetrics.records.summary import Segment
+from ragmetrics.records.score import Segment
 
 Stage = Literal[
     "below_cut",

@@ -17,13 +17,12 @@ from typing import Any
 
 from pydantic import Field
 
-from ragmetrics.records.alert import AlertState
 from ragmetrics.records.base import Record
 from ragmetrics.records.changes import Move, UnwatchedDrop
-from ragmetrics.records.finding import Finding
+from ragmetrics.records.finding import AlertState, Finding
+from ragmetrics.records.golden import LabelReport
 from ragmetrics.records.lost_passages import LostPassages
-from ragmetrics.records.people import LabelReport
-from ragmetrics.records.summary import Summary
+from ragmetrics.records.score import Summary
 from ragmetrics.records.topics import TopicReport
 
 MANIFEST_VERSION = 1

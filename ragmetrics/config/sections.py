@@ -1,0 +1,100 @@
+"""Small sections of the settings: task runner, topics, Pushgateway, and the preset of the logs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from ragmetrics.config.endpoints import EnvironmentHeaders, check_address
+from ragmetrics.config.judge import SettingsModel
+from ragmetrics.plugins import Kind
+
+CLUSTERS = ("dask", "ray")
+"""Runners that may use other machines. Only flows support them."""
+
+
+class RunnerSettings(SettingsModel):
+    """The task runner of the flows: threads of the flow's process, worker processes, or a
+    cluster.
+    """
+
+    name: Literal["threads", "processes", "dask", "ray"] = "threads"
+    """`dask` needs the extra `retrieval-nightly[dask]`, `ray` the extra `retrieval-
+    nightly[ray]`."""
+    workers: int | None = Field(None, ge=1, le=1_000)
+    """Number of parallel tasks of a runner that is started here. None: as many as fit."""
+    address: str | None = Field(None, min_length=1)
+    """Address of a cluster that is running already."""
+    cluster: dict[str, Any] = Field(default_factory=dict)
+    """How to start a cluster. Dask: `cluster_class` (default `LocalCluster`), `adapt`, and the
+    arguments of that class. Ray: the arguments of `ray.init`.
+    """
+
+    @model_validator(mode="after")
+    def _of_a_cluster(self) -> RunnerSettings:
+        if self.name not in CLUSTERS:
+            for key in ("address", "cluster"):
+                if getattr(self, key):
+                    raise ValueError(
+                        f"{key}: is for clusters only: add `name: dask` or `name: ray`"
+                    )
+        if self.address and self.workers:
+            raise ValueError(
+                "workers: the workers at `address` are running already; remove one of the two"
+            )
+        if self.address and self.cluster and self.name == "dask":
+            raise ValueError(
+                "cluster: the cluster at `address` is running already; remove one of the two"
+            )
+        return self
+
+
+class TopicSettings(SettingsModel):
+    """How questions are grouped into topics."""
+
+    count: int | None = Field(None, ge=2, le=20)
+    """Number of topics. None: the number that separates the questions best, 4 to 20."""
+    refit_days: int = Field(28, ge=1, le=366)
+    """Days after which topics are fitted again. Topics that stay keep their names."""
+
+
+class PushSettings(SettingsModel):
+    """A Pushgateway of Prometheus, or a service with the same push API."""
+
+    url: str
+    """The address without the path `/metrics/job/...`."""
+    format: Literal["text", "openmetrics"] = "text"
+    """Prometheus's text format, or OpenMetrics 1.0. A Pushgateway reads only the text format."""
+    job: str = Field("ragmetrics", min_length=1, max_length=100)
+    """The Pushgateway stores the metrics under this job and `dataset`."""
+    headers_env: EnvironmentHeaders = Field(default_factory=dict)
+    """Maps a header to the environment variable that holds its value, or to a text with variables
+    in braces, such as `Bearer {PUSH_TOKEN}`."""
+    timeout_seconds: float = Field(10, gt=0, le=300)
+    """Timeout of one attempt. There are three attempts."""
+
+    @field_validator("url")
+    @classmethod
+    def _usable(cls, url: str) -> str:
+        check_address(url, "https://push.example.com", "secrets into `headers_env`")
+        return url
+
+
+PRESETS: Kind[Any] = Kind(
+    "ragmetrics.presets", "ragmetrics.logs.presets", "ragmetrics.logs.preset:Preset", "preset"
+)
+
+
+def known_preset(name: str) -> str:
+    """Return the name of a preset. Raises ValueError for an unknown one. None is loaded."""
+    if name not in PRESETS.names:
+        raise ValueError(f"unknown preset {name!r}; the presets are: {', '.join(PRESETS.names)}")
+    return name
+
+
+def _named(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(PRESETS.names)
+
+
+PresetName = Annotated[str, AfterValidator(known_preset), Field(json_schema_extra=_named)]
