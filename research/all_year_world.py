@@ -16,20 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from research.night_rows import Flags, Movement, Numbers, Rows, like_for_like, paired, together
 from ragmetrics.rules.checks.slow_decline import DAYS
 from ragmetrics.rules.decline_test import find_decline, night_levels
 from ragmetrics.rules.dependent_tests import chance_of_any, rule_links
 from ragmetrics.rules.judge_movement import NIGHTS as NIGHTS_OF_MOVES
 from ragmetrics.rules.level_series import EARLY, SPREAD_DAYS, movement_of
-from ragmetrics.stats import (
-    LevelError,
-    NightStep,
-    degrees_of_freedom,
-    estimate_movement,
-    likely_movement,
-)
+from ragmetrics.rules.likely_movement import degrees_of_freedom, estimate_movement, likely_movement
+from ragmetrics.stats import LevelError, NightStep
 from ragmetrics.stats.night_movement import FEWEST_QUESTIONS
+from research.night_rows import Flags, Movement, Numbers, Rows, like_for_like, paired, together
 
 Found: TypeAlias = tuple[Numbers, Numbers]
 """p and size of the decline on each night: years x metrics x nights."""

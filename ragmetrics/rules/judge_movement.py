@@ -15,15 +15,13 @@ from scipy import special
 from ragmetrics.people import level_error, may_move, moving_share
 from ragmetrics.records import JudgeMovement, Manifest, Move, Summary
 from ragmetrics.rules.context import NightContext
-from ragmetrics.stats import (
-    CONFIDENCE,
+from ragmetrics.rules.likely_movement import (
     FEWEST_STEPS,
-    LevelError,
-    NightStep,
     degrees_of_freedom,
     estimate_movement,
     informative_steps,
 )
+from ragmetrics.stats import CONFIDENCE, LevelError, NightStep
 
 NIGHTS = 28
 """Newest comparable nights for the estimate: four weeks."""

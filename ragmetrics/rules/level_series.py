@@ -14,20 +14,15 @@ import numpy as np
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.rules.context import NightContext
 from ragmetrics.rules.decline_test import night_levels
-from ragmetrics.rules.tag_means import standardising_tag
-from ragmetrics.rules.weekly_cycle import SURE
-from ragmetrics.stats import (
+from ragmetrics.rules.likely_movement import (
     FEWEST_STEPS,
-    Codes,
-    LevelError,
-    NightStep,
-    Numbers,
     degrees_of_freedom,
-    error_of,
     estimate_movement,
     likely_movement,
-    weekly_chance,
 )
+from ragmetrics.rules.tag_means import standardising_tag
+from ragmetrics.rules.weekly_cycle import SURE, weekly_chance
+from ragmetrics.stats import Codes, LevelError, NightStep, Numbers, error_of
 from ragmetrics.storage import trailing_nights
 
 EARLY = 14
@@ -128,7 +123,7 @@ def _in_incident(night: Manifest, metric: str) -> bool:
 
 
 def movement_of(days: Codes, levels: Numbers, errors: Numbers) -> LevelError | None:
-    """The movement of some levels: what is likely (`stats.likely_movement`), or the estimate where
+    """The movement of some levels: what is likely (`likely_movement`), or the estimate where
     that is clearly larger: levels that move much more than is usual.
     """
     sd = estimate_movement(steps := level_steps(days, levels, errors))

@@ -18,7 +18,7 @@ import numpy as np
 from ragmetrics.records import WEEKDAY, Manifest, Segment
 from ragmetrics.rules.coded_rows import MOST_VALUES, CodedRows, joined
 from ragmetrics.rules.context import Baseline, NightContext
-from ragmetrics.rules.weekly_cycle import SAME_DAYS, WEEK, goes_by_weekday
+from ragmetrics.rules.weekly_cycle import SAME_DAYS, WEEK, goes_by_weekday, same_level_chance
 from ragmetrics.stats import (
     Codes,
     Drop,
@@ -29,7 +29,6 @@ from ragmetrics.stats import (
     hardest_mix,
     like_for_like,
     residuals,
-    same_level_chance,
 )
 from ragmetrics.storage import trailing_nights
 

@@ -34,18 +34,11 @@ from .agreement import (
     reliability as reliability,
 )
 from .night_movement import (
-    same_level_chance as same_level_chance,
-    weekly_chance as weekly_chance,
     LevelError as LevelError,
     NightStep as NightStep,
-    likely_movement as likely_movement,
-    estimate_movement as estimate_movement,
-    degrees_of_freedom as degrees_of_freedom,
     step_between as step_between,
-    informative_steps as informative_steps,
     widen_difference as widen_difference,
     with_movement as with_movement,
-    FEWEST_STEPS as FEWEST_STEPS,
 )
 from .significance import (
     ALPHA as ALPHA,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ragmetrics.stats import same_level_chance, weekly_chance
+from ragmetrics.rules.weekly_cycle import same_level_chance, weekly_chance
 
 WEEKDAYS = [number % 7 for number in range(28)]
 
