@@ -39,8 +39,8 @@ from ragmetrics.scoring.sampling.cheap import CheapJudges
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
 from ragmetrics.scoring.sampling.inclusion import Design, choose_design, draw
 from ragmetrics.scoring.sampling.uncertainty import cheap_bins, fit_uncertainty
-from ragmetrics.stats import prediction_powered, row_spread
-from ragmetrics.stats.prediction_powered_mean import Powered
+from ragmetrics.scoring.sampling.prediction_powered import (prediction_powered, row_spread)
+from ragmetrics.scoring.sampling.prediction_powered import (Powered)
 from ragmetrics.storage import row_of
 
 NIGHTS = 2_000

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ragmetrics.stats import ALPHA, CONFIDENCE, compare, mean_interval
-from ragmetrics.stats.t_test import POWER, paired_contrast
+from ragmetrics.stats.t_test import POWER, MeanDifference
 
 NIGHTS = 2_000
 LEAST, MOST = 0.93, 0.97
@@ -174,7 +174,7 @@ def cover_drop(moves: Moves, n: int, nights: int = NIGHTS, seed: int = SEED) -> 
         sides = ((1 + sign * lost[:, None]) / 2 for sign in (1, -1))
         found = compare(*(dict(zip(names, side.tolist(), strict=True)) for side in sides))
         assert found is not None
-        low, high = paired_contrast(lost).interval(CONFIDENCE)
+        low, high = MeanDifference.paired(lost).interval(CONFIDENCE)
         held += found.low - _ROUNDING <= moves.drop <= found.high + _ROUNDING
         held_t += low - _ROUNDING <= moves.drop <= high + _ROUNDING
     return held / nights, held_t / nights

@@ -23,7 +23,7 @@ import numpy as np
 from research.moving_world import Values, real_scores
 from ragmetrics.comparison.gate.verdict import VerdictEvidence, conclude, measure, weigh
 from ragmetrics.stats import ALPHA, FEWEST_FOR_T, adjust_p_values
-from ragmetrics.stats.t_test import paired_contrast
+from ragmetrics.stats.t_test import MeanDifference
 
 SIZES = (8, 12, 16, 20, 25, 29, 30, 40, 60, 100)
 LOST = (0.125, 0.25)
@@ -101,7 +101,7 @@ def _drawn(
 
 
 def _by_t(sides: Sequence[tuple[Values, Values]]) -> bool:
-    drops = [paired_contrast(before - after) for before, after in sides]
+    drops = [MeanDifference.paired(before - after) for before, after in sides]
     adjusted = adjust_p_values([drop.p_value for drop in drops])
     both = zip(drops, adjusted, strict=True)
     return any(drop.difference > LIMIT and p < ALPHA for drop, p in both)

@@ -31,15 +31,9 @@ from ragmetrics.metrics.bundled._support import SUPPORTED_FROM
 from ragmetrics.metrics.bundled.context_relevance import ANSWERS_FROM, HELPS_FROM
 from ragmetrics.metrics.bundled.context_relevancy import CONTEXT_SAYS, NEAR_BEST, NEEDED_FROM
 from ragmetrics.people.calibration.labelled_sets import LabelledSet, read_sets
-from ragmetrics.stats import (
-    auc_statistic,
-    auc_within_statistic,
-    bootstrap_interval,
-    kappa_statistic,
-    spearman_statistic,
-    unweighted,
-)
-from ragmetrics.stats.agreement import auc
+from ragmetrics.stats.resampling import unweighted
+from ragmetrics.people.calibration.agreement_figures import (auc_statistic, auc_within_statistic, kappa_statistic, spearman_statistic)
+from ragmetrics.stats.resampling import bootstrap_intervals
 
 GRADED, NEEDED, SUPPORT = "context_relevance", "context_relevancy", "context_recall"
 TUNINGS = [
@@ -74,6 +68,15 @@ class Measured:
     plain: dict[str, Evidence]
     tuned: dict[Tuning, dict[str, Evidence]]
     recall: dict[Tuning, Recall | None]
+
+
+def _interval(statistic, groups):
+    return bootstrap_intervals({"figure": statistic}, groups)["figure"]
+
+
+def auc(labels, scores):
+    """The AUC of all units."""
+    return unweighted(auc_statistic(labels, scores), len(labels))
 
 
 def measure(labelled: LabelledSet, tunings: Iterable[Tuning]) -> Measured:
@@ -235,8 +238,8 @@ def _line(
     plain, one, other = found
     in_use = Constants()
     strength, positive = one.strength(_share(metric, in_use)), one.positive
-    within = bootstrap_interval(auc_within_statistic(one.rows, positive, strength), one.questions)
-    pooled = bootstrap_interval(auc_statistic(positive, strength), one.questions)
+    within = _interval(auc_within_statistic(one.rows, positive, strength), one.questions)
+    pooled = _interval(auc_statistic(positive, strength), one.questions)
     theirs = other.strength(_share(metric, held_out))
     cells = [
         name,
@@ -257,7 +260,7 @@ def _line(
 
 def _rank(measured: Measured, recall: Recall, held_out: Constants) -> str:
     scores = recall_scores(recall, SUPPORTED_FROM)
-    interval = bootstrap_interval(spearman_statistic(recall.gold, scores), recall.questions)
+    interval = _interval(spearman_statistic(recall.gold, scores), recall.questions)
     other = measured.recall[held_out.tuning] or recall
     left_out = spearman(other.gold, recall_scores(other, held_out.support))
     return (

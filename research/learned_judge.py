@@ -56,7 +56,7 @@ from ragmetrics.people.calibration.learned_fit import (
     quality,
 )
 from ragmetrics.records import fold_of, Figure, LearnedQuality
-from ragmetrics.stats import prediction_powered
+from ragmetrics.scoring.sampling.prediction_powered import prediction_powered
 from ragmetrics.stats.intervals import Mean
 
 SETS = (

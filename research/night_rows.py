@@ -80,7 +80,7 @@ def like_for_like(before: Rows, now: Rows, moved: Movement) -> tuple[Numbers, Nu
     old = (share**2 * before.variances / np.maximum(before.questions - 1, 1)).sum(axis=-1)
     whole = before.questions.sum(axis=-1)
     common = (own * count * (count - 1) + old * whole * (whole - 1)) / (count + whole - 2)
-    if now.questions.shape[-1] == 1:  # as `unpaired_contrast`; sections have no common variance
+    if now.questions.shape[-1] == 1:  # as `MeanDifference.unpaired`; sections have no common variance
         return drop, _p_value(
             drop, np.maximum(own + old, common * (1 / count + 1 / whole)), count - 1, moved
         )

@@ -32,8 +32,9 @@ from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_overlap import TUNING, Overlap
 from ragmetrics.people.calibration.labelled_sets import TARGETS, LabelledSet, LabelTarget, read_sets
 from ragmetrics.records import Lexicon
-from ragmetrics.stats import (JudgedNight, mean_interval, people_mean)
-from ragmetrics.stats.people_estimate import (PeopleEstimate)
+from ragmetrics.stats import (mean_interval)
+from ragmetrics.people.labels.people_estimate import (JudgedNight, people_mean)
+from ragmetrics.people.labels.people_estimate import (PeopleEstimate)
 from ragmetrics.people.labels.sequential_poisson import (draw_order, relative_chances)
 
 DRAWS = 2_000

@@ -27,8 +27,8 @@ from ragmetrics.scoring import MetricScores, summarise, wanted_rows
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean
 from ragmetrics.scoring.sampling.inclusion import draw
 from ragmetrics.scoring.sampling.sample_size import known
-from ragmetrics.stats import allocate, prediction_powered
-from ragmetrics.stats.prediction_powered_mean import Powered
+from ragmetrics.scoring.sampling.prediction_powered import (allocate, prediction_powered)
+from ragmetrics.scoring.sampling.prediction_powered import (Powered)
 
 NIGHTS = 2_000
 SEED = 20_071

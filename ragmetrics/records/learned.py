@@ -35,9 +35,11 @@ def level_chances(x: Floats, coefficients: Sequence[ArrayLike]) -> Floats:
 
     A higher level is never more probable than a lower one.
     """
-    from ragmetrics.stats import logistic_chance  # imports scipy, which few readers need
+    from scipy import special  # half a second, which few readers need
 
-    chances = np.column_stack([logistic_chance(x, coefficient) for coefficient in coefficients])
+    chances = np.column_stack(
+        [special.expit(one[0] + x @ one[1:]) for one in map(np.asarray, coefficients)]
+    )
     return np.minimum.accumulate(chances, axis=1)
 
 

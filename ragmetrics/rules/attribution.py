@@ -21,8 +21,6 @@ from ragmetrics.stats import (
     MeanDifference,
     Numbers,
     adjust_p_values,
-    paired_contrast,
-    unpaired_contrast,
 )
 
 ALARMS = 0.05
@@ -186,9 +184,9 @@ def _paired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Contrib
     is_new = value not in old.values_of(tag)
     contrast = None
     if min(len(lost), len(rest)) >= _FEWEST:
-        contrast = unpaired_contrast(lost, rest)
+        contrast = MeanDifference.unpaired(lost, rest)
     elif is_new and not len(rest):
-        contrast = paired_contrast(lost)
+        contrast = MeanDifference.paired(lost)
     within = float(weight @ lost)
     return Contributor(
         tag=tag,
@@ -266,7 +264,9 @@ def _fell(
     old: _Side, new: _Side, was: NDArray[np.bool_], now: NDArray[np.bool_]
 ) -> MeanDifference | None:
     before, after = old.questions_of(was)[1], new.questions_of(now)[1]
-    return unpaired_contrast(before, after) if min(len(before), len(after)) >= _FEWEST else None
+    return (
+        MeanDifference.unpaired(before, after) if min(len(before), len(after)) >= _FEWEST else None
+    )
 
 
 def _weighs_otherwise(
@@ -282,6 +282,6 @@ def _weighs_otherwise(
     share = (a * n + b * m) / (n + m)
     error = math.sqrt(share * (1 - share) * (1 / n + 1 / m))
     z = (a - b) / error if error > 0 else 0.0
-    level = unpaired_contrast(own, rest)
+    level = MeanDifference.unpaired(own, rest)
     sign = math.copysign(1.0, level.difference)
     return max(level.p_two_sided, float(special.ndtr(-z * sign)))

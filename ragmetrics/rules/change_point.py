@@ -15,28 +15,29 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 import numpy as np
 
 from ragmetrics.stats import (
     CONFIDENCE,
-    MOST_QUESTIONS,
     PAIRED_FROM,
-    SEED,
     LevelError,
     MeanDifference,
-    NightMeans,
     Numbers,
-    Values,
-    paired_contrast,
     ratio,
     share_of_deals,
-    unpaired_contrast,
     widen_difference,
 )
 
 FEWEST_NIGHTS = 3
+_MOST_QUESTIONS = 1_000
+"""Most questions whose values differ: with more, the t test is as powerful, and much faster."""
+NightMeans: TypeAlias = Mapping[str, float]
+"""Mean of each question's rows in one night."""
 _DEALS = 999
+_SEED = 20_071
+"""Fixed, so that the same rows give the same date."""
 _FIRST_DEALS, _AT_ONCE = 250, 1_000_000
 _ROUNDING = 1e-9
 
@@ -141,9 +142,9 @@ class _Series:
         old, new = self._means(start, first), self._means(first, end)
         shared = ~np.isnan(old) & ~np.isnan(new)
         if shared.sum() >= 2 and shared.sum() >= PAIRED_FROM * (~np.isnan(new)).sum():
-            return paired_contrast(np.round(old[shared] - new[shared], 12))
+            return MeanDifference.paired(np.round(old[shared] - new[shared], 12))
         old, new = old[~np.isnan(old)], new[~np.isnan(new)]
-        return unpaired_contrast(old, new) if min(len(old), len(new)) >= 2 else None
+        return MeanDifference.unpaired(old, new) if min(len(old), len(new)) >= 2 else None
 
     def _means(self, start: int, end: int) -> Numbers:
         rows = self._rows[end] - self._rows[start]
@@ -181,7 +182,7 @@ def date_change_in_order(
     if values is None:
         return None
     alarms = 1 - CONFIDENCE
-    deals = _Deals(np.random.default_rng(SEED), len(_asked_always(nights)), level)
+    deals = _Deals(np.random.default_rng(_SEED), len(_asked_always(nights)), level)
     contrasts = _contrasts(values.sum(axis=0))
     p_value = _chance(values, np.max, deals)
     if p_value >= alarms:
@@ -208,7 +209,7 @@ class _Deals:
     """Number of questions asked on all nights; a shift of the level moves each."""
     level: LevelError | None
 
-    def sums(self, values: Values) -> Iterator[Values]:
+    def sums(self, values: Numbers) -> Iterator[Numbers]:
         """Sums of the nights in batches of permutations, small at first."""
         left, size = _DEALS, _FIRST_DEALS
         while left:
@@ -220,12 +221,12 @@ class _Deals:
             left -= size
             size *= 4
 
-    def _moves(self, deals: int, nights: int) -> Values | float:
+    def _moves(self, deals: int, nights: int) -> Numbers | float:
         if self.level is None or not self.level.error:
             return 0.0
         freedom = self.level.freedom
         sizes = np.sqrt(freedom / self.random.chisquare(freedom, (deals, 1)))
-        moves: Values = self.random.normal(0, self.questions * self.level.error, (deals, nights))
+        moves: Numbers = self.random.normal(0, self.questions * self.level.error, (deals, nights))
         return moves * sizes
 
 
@@ -233,37 +234,37 @@ def _asked_always(nights: Sequence[NightMeans]) -> list[str]:
     return sorted(set.intersection(*(set(night) for night in nights)))
 
 
-def _moved(nights: Sequence[NightMeans]) -> Values | None:
+def _moved(nights: Sequence[NightMeans]) -> Numbers | None:
     """Questions x nights, of questions asked always whose values differ."""
     always = _asked_always(nights)
     if len(always) < max(2, PAIRED_FROM * len(nights[-1])):
         return None
     values = np.array([[night[question] for night in nights] for question in always])
-    moved: Values = values[np.ptp(values, axis=1) > _ROUNDING]
-    return moved if len(moved) <= MOST_QUESTIONS else None
+    moved: Numbers = values[np.ptp(values, axis=1) > _ROUNDING]
+    return moved if len(moved) <= _MOST_QUESTIONS else None
 
 
-def _contrasts(sums: Values) -> Values:
+def _contrasts(sums: Numbers) -> Numbers:
     """W of each split, from the nights' sums in the last axis, times the number of questions."""
     count = sums.shape[-1]
     ahead = np.arange(1, count)
     fallen = sums.cumsum(axis=-1)[..., :-1] - ahead / count * sums.sum(axis=-1, keepdims=True)
-    found: Values = fallen / np.sqrt(ahead * (count - ahead) / count)
+    found: Numbers = fallen / np.sqrt(ahead * (count - ahead) / count)
     return found
 
 
-def _steady_in_order(before: Values, since: Values, alarms: float, deals: _Deals) -> bool:
+def _steady_in_order(before: Numbers, since: Numbers, alarms: float, deals: _Deals) -> bool:
     """Whether neither run of nights shows a change within it."""
     tested = [one for one in (before, since) if one.shape[1] > 1]
     return all(_chance(one, _furthest, deals) >= alarms / len(tested) for one in tested)
 
 
-def _furthest(contrasts: Values, axis: int = -1) -> Values:
-    found: Values = np.abs(contrasts).max(axis=axis)
+def _furthest(contrasts: Numbers, axis: int = -1) -> Numbers:
+    found: Numbers = np.abs(contrasts).max(axis=axis)
     return found
 
 
-def _chance(values: Values, extreme: Callable[..., Values], deals: _Deals) -> float:
+def _chance(values: Numbers, extreme: Callable[..., Numbers], deals: _Deals) -> float:
     """Share of permutations whose most extreme contrast is at least the observed one.
 
     1 if no question moved.

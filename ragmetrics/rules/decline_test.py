@@ -18,13 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ragmetrics.stats import FEWEST, Numbers
+from ragmetrics.stats import Numbers
 
 STEPS = (7, 14, 21, 28, 42)
 """Shapes that are 1 on the last k days, and 0 before."""
 RAMPS = (21, 30, 45, 60)
 """Shapes that rise from 0 to 1 over the last k days."""
 FEWEST_NIGHTS = 42
+_FEWEST_OF_A_CELL = 10
+"""Fewest questions of a cell in the first nights for an effect of its own: as of a stratum."""
 FEWEST_BEFORE = 14
 """Fewest nights before the fall."""
 _WEEK = 7
@@ -60,7 +62,7 @@ def night_levels(questions: Numbers, means: Numbers, early: int) -> Numbers:
     new: it has no effect of its own, so its rows are compared with all rows.
     Source: Yates 1933, "The principles of orthogonality and confounding in replicated experiments".
     """
-    known = questions[..., :early, :].sum(axis=-2, keepdims=True) >= FEWEST
+    known = questions[..., :early, :].sum(axis=-2, keepdims=True) >= _FEWEST_OF_A_CELL
     counted = np.where(known, questions, 0.0)
     effects = _effects(counted, np.where(questions > 0, means, 0.0))
     sums = np.where(questions > 0, questions * means, 0.0) - counted * effects[..., None, :]

@@ -26,9 +26,7 @@ from ragmetrics.stats import (
     Strata,
     StratifiedRows,
     choose_strata,
-    hardest_mix,
     like_for_like,
-    residuals,
 )
 from ragmetrics.storage import trailing_nights
 
@@ -130,7 +128,7 @@ class MixedRows:
         if not strata.tags:
             return True
         rows, _ = self.split(strata)
-        left = residuals(rows, strata.levels[-1][: len(rows.values)])
+        left = rows.residuals(strata.levels[-1][: len(rows.values)])
         return same_level_chance(np.split(left, self._ends[1 : len(self.before)])) < _DIFFER
 
 
@@ -179,8 +177,8 @@ def without_mix(
     strata = rows.strata(*strata.tags, choose=False)
     earlier, tonight = rows.split(strata)
     nights = [*before, *now, *beside]
-    most = hardest_mix(earlier, rows.nights(strata, [nights.index(one) for one in week]))
-    drop = like_for_like(plain, earlier, tonight, most=most)
+    usual = rows.nights(strata, [nights.index(one) for one in week])
+    drop = like_for_like(plain, earlier, tonight, usual=usual)
     return replace(drop, mix_tags=strata.tags)
 
 

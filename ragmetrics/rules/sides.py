@@ -24,6 +24,7 @@ from ragmetrics.rules.corrections import (
 )
 from ragmetrics.rules.judge_movement import find_movement, level_between
 from ragmetrics.rules.level_series import spread_of_nights
+from ragmetrics.rules.likely_movement import likely_movement
 from ragmetrics.rules.question_mix import MixedRows, RowSelection, like_by_tags, without_mix
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import (
@@ -31,7 +32,6 @@ from ragmetrics.stats import (
     LevelError,
     QuestionValues,
     compare_nights,
-    likely_movement,
 )
 
 SURE = 0.01

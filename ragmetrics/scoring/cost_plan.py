@@ -29,8 +29,8 @@ from ragmetrics.scoring.row_costs import (
     priced,
     usd_per_row,
 )
+from ragmetrics.scoring.sampling.prediction_powered import rows_to_judge
 from ragmetrics.scoring.sampling.sample_size import FEWEST, comparable, known
-from ragmetrics.stats import rows_to_judge
 
 _95 = 1.96
 _NO_CASCADE = "a night with `aggregate: cascade`"

@@ -16,7 +16,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.records import JudgeSummary, Segment, Status, Summary, question_key
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean, strata_of
 from ragmetrics.scoring.sampling.plan import Group, RowIds, SamplePlan
-from ragmetrics.stats import Floats, krippendorff_alpha, mean_interval
+from ragmetrics.stats import Numbers, krippendorff_alpha, mean_interval
 from ragmetrics.storage import ROW_SCHEMA, Files, RunRef, StoredPart, note_damage
 
 log = logging.getLogger(__name__)
@@ -212,15 +212,15 @@ def summarise(
     )
 
 
-def _weights(rows: pd.DataFrame) -> Floats | None:
+def _weights(rows: pd.DataFrame) -> Numbers | None:
     """1 / inclusion probability of judged rows; None where all rows have the same weight."""
     if PROBABILITY not in rows:
         return None
-    weights: Floats = 1 / rows[PROBABILITY].to_numpy(dtype=np.float64)
+    weights: Numbers = 1 / rows[PROBABILITY].to_numpy(dtype=np.float64)
     return weights
 
 
-def _histogram(values: Floats, weights: Floats | None) -> list[int]:
+def _histogram(values: Numbers, weights: Numbers | None) -> list[int]:
     """Counts of ten bins. Weighted counts are scaled to the number of rows, and rounded."""
     clipped = np.clip(values, 0, 1)
     if weights is not None and len(weights):
@@ -235,7 +235,7 @@ def _mean_spread(rows: pd.DataFrame) -> float | None:
     return _mean(known["spread"].to_numpy(dtype=np.float64), _weights(known))
 
 
-def _mean(values: Floats, weights: Floats | None) -> float | None:
+def _mean(values: Numbers, weights: Numbers | None) -> float | None:
     if not len(values):
         return None
     return float(values.mean() if weights is None else weights @ values / weights.sum())

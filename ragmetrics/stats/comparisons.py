@@ -21,8 +21,6 @@ from ragmetrics.stats.t_test import (
     MeanDifference,
     Numbers,
     detectable,
-    paired_contrast,
-    unpaired_contrast,
 )
 
 PAIRED_FROM = 0.5
@@ -83,8 +81,8 @@ def compare(
 
         paired: d_q = mean(before_q) - mean(now_q) over shared questions; t test on d, below 30
                 questions the permutation test of `sign_flip_p_value`
-        else:   t test on the question means of both sides (`unpaired_contrast`: Welch's, or that of
-                one common spread where its error is larger)
+        else:   t test on the question means of both sides (Welch's, or that of one common
+                spread where its error is larger: `MeanDifference.unpaired`)
 
     p is at least 2^-n for n pairs, and 1 / C(n_1 + n_2, n_1) for two sides: the chance, without
     a change, of the signs (sides) with the largest drop. Below 30 pairs the interval excludes 0
@@ -117,11 +115,11 @@ def compare_aligned(before: Numbers, now: Numbers) -> Drop | None:
         old, new = before[shared], now[shared]
         lost = old - new
         guarded = guarded_error(lost, (-1.0, 1.0))
-        return _drop(paired_contrast(lost), guarded, (old, new), lost)
+        return _drop(MeanDifference.paired(lost), guarded, (old, new), lost)
     old, new = before[asked], now[still]
     if len(old) < 2 or len(new) < 2:
         return None
-    found = unpaired_contrast(old, new)
+    found = MeanDifference.unpaired(old, new)
     guarded = math.hypot(*(guarded_error(side, (0.0, 1.0)) for side in (old, new)))
     return _drop(found, max(found.error, guarded), (old, new))
 
@@ -182,7 +180,11 @@ def _p_of_all(before: Numbers, count: int, *, paired: bool) -> float:
         return 1.0
     if paired and len(before) < FEWEST_FOR_T:
         return sign_flip_p_value(before)
-    found = paired_contrast(before) if paired else unpaired_contrast(before, np.zeros(count))
+    found = (
+        MeanDifference.paired(before)
+        if paired
+        else MeanDifference.unpaired(before, np.zeros(count))
+    )
     return found.p_value
 
 

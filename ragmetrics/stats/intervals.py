@@ -55,10 +55,90 @@ class IntervalEstimate:
     scale: tuple[float, float] = (0.0, 1.0)
     """Bounds of rarer values."""
 
+    @classmethod
+    def of(
+        cls,
+        mean: float,
+        error: float,
+        size: float,
+        values: Numbers,
+        index: NDArray[np.int_],
+        scale: tuple[float, float] = (0.0, 1.0),
+    ) -> IntervalEstimate:
+        """The estimate with the ranges of these rows, whose questions are numbered by `index`."""
+        rows = np.bincount(index)
+        means = np.bincount(index, weights=values)[rows > 0] / rows[rows > 0]
+        ends, of_questions = ((float(x.min()), float(x.max())) for x in (values, means))
+        return cls(mean, error, size, ends, of_questions, scale)
+
     @property
     def guarded_error(self) -> float:
         """Standard error with half a question added at either end, so never 0."""
         return math.sqrt(_guarded(self)[1] / self.size)
+
+    def interval(self, freedom: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+        """The interval of an estimated mean, with t quantiles.
+
+        For values in [0, 1] it is Wilson's, for the equivalent number of values at either end of a
+        scale from a to b:
+
+            k_eff = k * (c - a) (b - c) / v,   bounds p: (m - p)^2 = t^2 (p - a) (b - p) / k_eff
+
+        where c and v are mean and variance of the k questions and of half a question more at either
+        end of the observed range (`_ends`). The scale is [0, 1]; from 80 questions on it is also
+        this range, and the further one of both bounds counts: the range alone would exclude all
+        means beyond the usual score where the night shows rare ones on its other side only.
+        For zeros and ones k_eff is k. So the interval stays in [0, 1], holds the mean, has a width
+        if all values are equal, reaches further to the side of rare values, and is not too narrow
+        for a few questions that agree by chance. For other values it is m +/- t * se.
+
+        If all values are within 0.01 of each other, rarer ones may lie at either end of [0, 1].
+        Wilson's bound of a share that no question shows is u = t^2 / (k + t^2), so the interval is
+        at least that from m (1 - u) to m + (1 - m) u.
+        Sources: Wilson 1927; Korn and Graubard 1998 for the effective size; Agresti and Coull 1998
+        for added observations.
+        """
+        t = float(special.stdtrit(freedom, 0.5 + confidence / 2))
+        if self.rows[0] < 0 or self.rows[1] > 1:
+            half = t * self.error
+            return self.mean - half, self.mean + half
+        scales = {(0.0, 1.0), _scale(self)}
+        lows, highs = zip(*(_on_scale(self, scale, t) for scale in scales), strict=True)
+        low, high = min(lows), max(highs)
+        if _alike(self):
+            # The error may contain more than the spread of the rows: the wider bound counts.
+            unseen = t * t / (self.size + t * t)
+            low = min(low, self.mean * (1 - unseen))
+            high = max(high, self.mean + (1 - self.mean) * unseen)
+        # Rounding must not push the interval off the mean.
+        return min(low, self.mean), max(high, self.mean)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Influence:
+    """Influence of each question on a mean: with weight w it is `expensive + w * cheap`."""
+
+    expensive: Numbers
+    cheap: Numbers
+    questions: int
+    """Number of judged questions."""
+    strata: int = 1
+
+    def error(self, weight: float) -> float:
+        """Standard error; infinite if there are too few questions for another weight."""
+        free = self.questions - self.strata - (weight > 0)
+        if free < 1:
+            return math.inf
+        squares = float(np.square(self.expensive + weight * self.cheap).sum())
+        return math.sqrt(squares * self.questions / free)
+
+    def best_weight(self) -> float:
+        """The weight with the least error; 0 if the plain mean has no larger one."""
+        squares = float(self.cheap @ self.cheap)
+        if squares <= 1e-18:
+            return 0.0
+        weight = max(0.0, -float(self.expensive @ self.cheap) / squares)
+        return weight if self.error(weight) < self.error(0.0) else 0.0
 
 
 def mean_interval(
@@ -74,7 +154,7 @@ def mean_interval(
         k = n^2 / sum_g n_g^2,   t with k - 1 degrees of freedom
 
     The effective questions k are G if all have the same number of rows, and fewer if some have
-    more. The interval is that of `interval`. `mde` is for a one-sided test at 0.05.
+    more. The interval is that of `IntervalEstimate`. `mde` is for a one-sided test at 0.05.
     No value: None. Less than two effective questions: a mean without an interval.
     Sources: Miller 2024, "Adding error bars to evals"; Kish 1965, "Survey Sampling".
     """
@@ -91,59 +171,10 @@ def mean_interval(
     size = len(x) ** 2 / float(np.square(rows).sum())
     if size < FEWEST_QUESTIONS:
         return Mean(mean, None, None, len(x), groups, error)
-    estimate = IntervalEstimate(mean, error, size, *extremes(x, index))
-    low, high = interval(estimate, size - 1, confidence=confidence)
+    estimate = IntervalEstimate.of(mean, error, size, x, index)
+    low, high = estimate.interval(size - 1, confidence)
     mde = detectable(estimate.guarded_error, size - 1)
     return Mean(mean, low, high, len(x), groups, error, mde)
-
-
-def extremes(
-    values: NDArray[np.float64], index: NDArray[np.int_]
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Smallest and largest value of the rows, and mean of the questions numbered by `index`."""
-    rows = np.bincount(index)
-    means = np.bincount(index, weights=values)[rows > 0] / rows[rows > 0]
-    return (float(values.min()), float(values.max())), (float(means.min()), float(means.max()))
-
-
-def interval(
-    estimate: IntervalEstimate, freedom: float, *, confidence: float
-) -> tuple[float, float]:
-    """The interval of an estimated mean, with t quantiles.
-
-    For values in [0, 1] it is Wilson's, for the equivalent number of values at either end of a
-    scale from a to b:
-
-        k_eff = k * (c - a) (b - c) / v,   bounds p: (m - p)^2 = t^2 (p - a) (b - p) / k_eff
-
-    where c and v are mean and variance of the k questions and of half a question more at either
-    end of the observed range (`_ends`). The scale is [0, 1]; from 80 questions on it is also this
-    range, and the further one of both bounds counts: the range alone would exclude all means beyond
-    the usual score where the night shows rare ones on its other side only.
-    For zeros and ones k_eff is k. So the interval stays in [0, 1], holds the mean, has a width if
-    all values are equal, reaches further to the side of rare values, and is not too narrow for a
-    few questions that agree by chance. For other values it is m +/- t * se.
-
-    If all values are within 0.01 of each other, rarer ones may lie at either end of [0, 1].
-    Wilson's bound of a share that no question shows is u = t^2 / (k + t^2), so the interval is at
-    least that from m (1 - u) to m + (1 - m) u.
-    Sources: Wilson 1927; Korn and Graubard 1998 for the effective size; Agresti and Coull 1998 for
-    added observations.
-    """
-    t = float(special.stdtrit(freedom, 0.5 + confidence / 2))
-    if estimate.rows[0] < 0 or estimate.rows[1] > 1:
-        half = t * estimate.error
-        return estimate.mean - half, estimate.mean + half
-    scales = {(0.0, 1.0), _scale(estimate)}
-    lows, highs = zip(*(_on_scale(estimate, scale, t) for scale in scales), strict=True)
-    low, high = min(lows), max(highs)
-    if _alike(estimate):
-        # The error may contain more than the spread of the rows: the wider bound counts.
-        unseen = t * t / (estimate.size + t * t)
-        low = min(low, estimate.mean * (1 - unseen))
-        high = max(high, estimate.mean + (1 - estimate.mean) * unseen)
-    # Rounding must not push the interval off the mean.
-    return min(low, estimate.mean), max(high, estimate.mean)
 
 
 def _on_scale(one: IntervalEstimate, ends: tuple[float, float], t: float) -> tuple[float, float]:

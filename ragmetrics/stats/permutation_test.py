@@ -16,11 +16,10 @@ from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragmetrics.stats.resampling import SEED
+from ragmetrics.stats.t_test import Numbers
 
-Values: TypeAlias = NDArray[np.float64]
 NightMeans: TypeAlias = Mapping[str, float]
 """Mean of each question's rows in one night."""
 
@@ -71,7 +70,7 @@ def chance_of_order(
 
 def _groups(
     before: Sequence[NightMeans], now: Sequence[NightMeans]
-) -> dict[tuple[int, int], Values]:
+) -> dict[tuple[int, int], Numbers]:
     """Questions x nights, earlier nights first, grouped by the numbers of nights."""
     old, new = _by_question(before), _by_question(now)
     alike: dict[tuple[int, int], list[list[float]]] = defaultdict(list)
@@ -90,8 +89,8 @@ def _by_question(nights: Sequence[NightMeans]) -> dict[str, list[float]]:
 
 
 def _deals(
-    groups: Mapping[tuple[int, int], Values], random: np.random.Generator
-) -> Iterator[Values]:
+    groups: Mapping[tuple[int, int], Numbers], random: np.random.Generator
+) -> Iterator[Numbers]:
     """Drops of random permutations, summed over the questions.
 
     They come in batches that fit into memory, small at first.
@@ -108,8 +107,13 @@ def _deals(
 
 
 def _dealt(
-    random: np.random.Generator, old: int, new: int, values: Values, ways: Values | None, size: int
-) -> Values:
+    random: np.random.Generator,
+    old: int,
+    new: int,
+    values: Numbers,
+    ways: Numbers | None,
+    size: int,
+) -> Numbers:
     """The drops of random permutations of one group of questions."""
     if ways is None:
         dealt = np.broadcast_to(values, (size, *values.shape))
@@ -119,17 +123,17 @@ def _dealt(
         questions, count = ways.shape
         chosen = random.integers(0, count, (size, questions), dtype=np.int32)
         drops = ways[np.arange(questions), chosen]
-    summed: Values = drops.sum(axis=1)
+    summed: Numbers = drops.sum(axis=1)
     return summed
 
 
-def _drops(values: Values, now: Values, old: int, new: int) -> Values:
+def _drops(values: Numbers, now: Numbers, old: int, new: int) -> Numbers:
     """Drops of the questions in the last axis; `now` are the sums of the values now."""
-    found: Values = (values.sum(axis=1) - now) / old - now / new
+    found: Numbers = (values.sum(axis=1) - now) / old - now / new
     return found
 
 
-def _ways(old: int, new: int, values: Values) -> Values | None:
+def _ways(old: int, new: int, values: Numbers) -> Numbers | None:
     """The drop of each question for each way to choose the nights of now.
 
     Drawing one of them is much faster than shuffling the nights. None if there are too many.
@@ -141,7 +145,7 @@ def _ways(old: int, new: int, values: Values) -> Values | None:
     return _drops(values, now, old, new).T
 
 
-def share_of_deals(deals: Iterable[Values], drop: float) -> float:
+def share_of_deals(deals: Iterable[Numbers], drop: float) -> float:
     """Share of permutations with as large a drop; stops when there are enough of these."""
     seen = reached = 0
     for drops in deals:

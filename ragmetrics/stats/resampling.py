@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragmetrics.stats.significance import CONFIDENCE
+from ragmetrics.stats.t_test import Numbers
 
-Floats: TypeAlias = NDArray[np.float64]
-Statistic: TypeAlias = Callable[[Floats], Floats]
+Statistic: TypeAlias = Callable[[Numbers], Numbers]
 """From counts (resamples x units) to one value per resample, NaN if undefined."""
 Interval: TypeAlias = tuple[float, float]
 Name = TypeVar("Name", bound=str)
@@ -38,11 +38,12 @@ def unweighted(statistic: Statistic, units: int) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def bootstrap_interval(
-    statistic: Statistic, groups: Sequence[str] | ArrayLike, *, seed: int = SEED
-) -> Interval | None:
-    """The interval of one statistic: see `bootstrap_intervals`."""
-    return bootstrap_intervals({"figure": statistic}, groups, seed=seed)["figure"]
+def resampled(
+    statistics: Mapping[Name, Statistic], groups: Sequence[str] | ArrayLike
+) -> dict[Name, tuple[float | None, Interval | None]]:
+    """The value of each statistic, and its interval: see `bootstrap_intervals`."""
+    intervals, units = bootstrap_intervals(statistics, groups), np.size(groups)
+    return {name: (unweighted(one, units), intervals[name]) for name, one in statistics.items()}
 
 
 def bootstrap_intervals(
@@ -64,7 +65,7 @@ def bootstrap_intervals(
     if count < 2:
         return dict.fromkeys(statistics)
     resamples = min(RESAMPLES, max(FEWEST_RESAMPLES, _WORK // len(codes)))
-    drawn: dict[Name, list[Floats]] = {name: [] for name in statistics}
+    drawn: dict[Name, list[Numbers]] = {name: [] for name in statistics}
     for counts in _resampled(codes, count, resamples, np.random.default_rng(seed)):
         for name, statistic in statistics.items():
             drawn[name].append(statistic(counts))
@@ -73,7 +74,7 @@ def bootstrap_intervals(
 
 def _resampled(
     codes: NDArray[np.int_], groups: int, resamples: int, random: np.random.Generator
-) -> Iterator[Floats]:
+) -> Iterator[Numbers]:
     size = max(1, _AT_ONCE // len(codes))
     for start in range(0, resamples, size):
         chosen = random.integers(0, groups, (min(size, resamples - start), groups))
@@ -81,7 +82,7 @@ def _resampled(
         yield counts[:, codes].astype(np.float64)
 
 
-def _percentiles(values: Floats) -> Interval | None:
+def _percentiles(values: Numbers) -> Interval | None:
     defined = values[np.isfinite(values)]
     if 2 * len(defined) < len(values):
         return None
@@ -96,7 +97,7 @@ def midranks(values: ArrayLike) -> Statistic:
     distinct, place = np.unique(x, return_inverse=True)
     total = totals(place, len(distinct))
 
-    def ranks(counts: Floats) -> Floats:
+    def ranks(counts: Numbers) -> Numbers:
         times = total(counts)
         upto = np.cumsum(times, axis=1)
         return (upto - (times - 1) / 2)[:, place]
@@ -104,7 +105,7 @@ def midranks(values: ArrayLike) -> Statistic:
     return ranks
 
 
-def indicators(codes: NDArray[np.int_], size: int) -> Floats:
+def indicators(codes: NDArray[np.int_], size: int) -> Numbers:
     """Indicator matrix with a column per code: counts times this are counts by code."""
     cells = np.zeros((len(codes), size))
     cells[np.arange(len(codes)), codes] = 1.0
@@ -121,14 +122,6 @@ def totals(place: NDArray[np.int_], size: int) -> Statistic:
     return lambda counts: np.add.reduceat(counts[:, order], starts, axis=1)
 
 
-def ratio(above: Floats, below: Floats) -> Floats:
+def ratio(above: Numbers, below: Numbers) -> Numbers:
     """The quotient, NaN if the divisor is 0 up to rounding."""
     return np.divide(above, below, out=np.full_like(below, np.nan), where=below > 1e-12)
-
-
-def pair(a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:
-    """Two lists as arrays. Raises ValueError unless they have one length."""
-    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"two lists must have one length, not {x.shape} and {y.shape}")
-    return x, y

@@ -66,6 +66,15 @@ class StratifiedRows:
         """Votes per stratum."""
         return _sums(codes, self.votes, count)
 
+    def residuals(self, codes: Codes) -> Numbers:
+        """Each row minus the mean of its stratum."""
+        count = int(codes.max(initial=0)) + 1
+        votes = self.stratum_votes(codes, count)
+        sums = _sums(codes, self.votes * self.values, count)
+        means = np.divide(sums, votes, out=np.zeros(count), where=votes > 0)
+        found: Numbers = self.values - means[codes]
+        return found
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -136,7 +145,7 @@ def like_for_like(
     before: StratifiedRows,
     now: StratifiedRows,
     *,
-    most: float | None = None,
+    usual: Sequence[StratifiedRows] | None = None,
 ) -> Drop:
     """An unpaired drop, standardised to the mix of now.
 
@@ -148,14 +157,15 @@ def like_for_like(
     weights of the earlier questions in the expectation; degrees of freedom by Welch and
     Satterthwaite. With one stratum it is the plain drop. The expectation uses the earlier rows
     alone, so that lower scores of now cannot count as mix.
-    `most` is the largest usual mix: mix beyond it, and beyond three standard errors of a random
-    mix, counts as drop.
+    `usual` are nights with usual mixes: mix beyond the hardest of them, and beyond three standard
+    errors of a random mix, counts as drop.
     Sources: Kish 1965, "Survey Sampling", and Holt and Smith 1979, "Post stratification".
     """
     found = expected(before, now)
     left = now.by_question(found.rows - now.values)
     mix = plain.before - plain.now - float(left.mean())
-    if most is not None:
+    if usual is not None:
+        most = _hardest_mix(before, usual)
         left += max(0.0, mix - most - _CHANCE * float(found.rows.std()) / math.sqrt(now.count))
     contrast = _contrast(found, left, before.count)
     low, high = contrast.interval(CONFIDENCE)
@@ -179,7 +189,7 @@ def like_for_like(
     )
 
 
-def hardest_mix(before: StratifiedRows, nights: Iterable[StratifiedRows]) -> float:
+def _hardest_mix(before: StratifiedRows, nights: Iterable[StratifiedRows]) -> float:
     """Largest drop of the expected mean by the mix of one of the nights."""
     mean = float(before.by_question(before.values).mean())
     return max((mean - expected(before, night).mean for night in nights), default=0.0)
@@ -270,14 +280,4 @@ def _test(before: StratifiedRows, codes: Codes, tag: Codes) -> tuple[float, floa
 
 def _scatter(before: StratifiedRows, codes: Codes) -> float:
     """The sum of squares within strata."""
-    return float((before.votes * np.square(residuals(before, codes))).sum())
-
-
-def residuals(before: StratifiedRows, codes: Codes) -> Numbers:
-    """Each row minus the mean of its stratum."""
-    count = int(codes.max(initial=0)) + 1
-    votes = before.stratum_votes(codes, count)
-    sums = _sums(codes, before.votes * before.values, count)
-    means = np.divide(sums, votes, out=np.zeros(count), where=votes > 0)
-    found: Numbers = before.values - means[codes]
-    return found
+    return float((before.votes * np.square(before.residuals(codes))).sum())

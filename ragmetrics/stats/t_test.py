@@ -32,6 +32,33 @@ class MeanDifference:
     least: float = 0.0
     """Lower bound of p: the chance, without a change, of the signs with the largest drop."""
 
+    @classmethod
+    def paired(cls, differences: Numbers) -> MeanDifference:
+        """The mean of at least two differences, one per question on both sides: a t test."""
+        n = len(differences)
+        error = float(differences.std(ddof=1)) / math.sqrt(n)
+        return cls(float(differences.mean()), error, n - 1, 0.5**n)
+
+    @classmethod
+    def unpaired(cls, old: Numbers, new: Numbers) -> MeanDifference:
+        """The mean of the old values minus that of the new, at least two of each.
+
+            se^2 = max(v1/n1 + v2/n2, v (1/n1 + 1/n2)),   v the variance within both sides together
+
+        with Welch's degrees of freedom. The second term applies if the smaller side has the smaller
+        spread: 37 rows that are all 0 seem to have no error, and by Welch's test alone they are
+        significantly worse (p = 0.0001) than 259 rows of which 13 are 1.
+        """
+        n, m = len(old), len(new)
+        a, b = float(old.var(ddof=1)) / n, float(new.var(ddof=1)) / m
+        freedom = float(min(n, m) - 1)
+        if a + b > 0:
+            share = a / (a + b)  # squares of the smallest numbers would be 0
+            freedom = 1 / (share**2 / (n - 1) + (1 - share) ** 2 / (m - 1))
+        common = (a * n * (n - 1) + b * m * (m - 1)) / (n + m - 2)
+        error = math.sqrt(max(a + b, common * (1 / n + 1 / m)))
+        return cls(float(old.mean() - new.mean()), error, freedom, least_chance(n, m))
+
     @property
     def statistic(self) -> float:
         """The difference in standard errors; infinite if the error is 0."""
@@ -55,33 +82,6 @@ class MeanDifference:
         """The difference +/- t * se."""
         half = float(special.stdtrit(self.freedom, 0.5 + confidence / 2)) * self.error
         return self.difference - half, self.difference + half
-
-
-def paired_contrast(differences: Numbers) -> MeanDifference:
-    """The mean of at least two differences, one per question on both sides: a t test."""
-    n = len(differences)
-    error = float(differences.std(ddof=1)) / math.sqrt(n)
-    return MeanDifference(float(differences.mean()), error, n - 1, 0.5**n)
-
-
-def unpaired_contrast(old: Numbers, new: Numbers) -> MeanDifference:
-    """The mean of the old values minus that of the new, at least two of each.
-
-        se^2 = max(v1/n1 + v2/n2, v (1/n1 + 1/n2)),   v the variance within both sides together
-
-    with Welch's degrees of freedom. The second term applies if the smaller side has the smaller
-    spread: 37 rows that are all 0 seem to have no error, and by Welch's test alone they are
-    significantly worse (p = 0.0001) than 259 rows of which 13 are 1.
-    """
-    n, m = len(old), len(new)
-    a, b = float(old.var(ddof=1)) / n, float(new.var(ddof=1)) / m
-    freedom = float(min(n, m) - 1)
-    if a + b > 0:
-        share = a / (a + b)  # squares of the smallest numbers would be 0
-        freedom = 1 / (share**2 / (n - 1) + (1 - share) ** 2 / (m - 1))
-    common = (a * n * (n - 1) + b * m * (m - 1)) / (n + m - 2)
-    error = math.sqrt(max(a + b, common * (1 / n + 1 / m)))
-    return MeanDifference(float(old.mean() - new.mean()), error, freedom, least_chance(n, m))
 
 
 def least_chance(n: int, m: int) -> float:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ragmetrics.stats import ErrorRates, JudgedNight, rogan_gladen
+from ragmetrics.people.labels.people_estimate import ErrorRates, JudgedNight, rogan_gladen
 from research.label_ceiling import best_test, labels_needed, rates_of
 from research.people_labels import DESIGNS, FORMS, measure
 

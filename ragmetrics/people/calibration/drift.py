@@ -12,7 +12,7 @@ from ragmetrics.people.calibration.labelled_sets import TARGETS, LabelTarget
 from ragmetrics.people.calibration.units import (
     Unit,
     columns,
-    figure,
+    figures_of,
     has_strengths,
     share_of,
     statistics,
@@ -25,7 +25,7 @@ from ragmetrics.records import (
     FigureName,
     MetricDrift,
 )
-from ragmetrics.stats import SEED, Floats, Statistic, bootstrap_intervals, unweighted
+from ragmetrics.stats import Numbers, Statistic
 
 TESTED: tuple[FigureName, ...] = ("kappa_quadratic", "auc")
 """The figures whose change is tested for drift."""
@@ -33,6 +33,8 @@ FEWEST_QUESTIONS = 20
 """Fewest questions judged both times for a test of drift."""
 ALARMS = 0.05
 """Rate of false alarms: the share of unchanged judges that are said to have drifted."""
+_SEED = 20_071
+"""Fixed, so that the same units give the same p."""
 _SWAPS = 4_000
 _WORK = 20_000_000
 """Above this number of counts (swaps x units) fewer swaps are drawn, at least `_FEWEST_SWAPS`."""
@@ -176,7 +178,7 @@ def _chances(match: _Match) -> list[float]:
     target, count = match.target, len(match.pairs)
     figures = statistics(columns(units, target.label_from, target.verdict_from, _strong(match)))
     _, codes = np.unique(np.array(match.questions), return_inverse=True)
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(_SEED)
     left = min(_SWAPS, max(_FEWEST_SWAPS, _WORK // (2 * count)))
     swaps = [np.zeros((1, count))]  # the observed change first, then random swaps
     while left:
@@ -193,15 +195,13 @@ def _chances(match: _Match) -> list[float]:
     ]
 
 
-def _swapped(statistic: Statistic, swaps: Floats) -> Floats:
+def _swapped(statistic: Statistic, swaps: Numbers) -> Numbers:
     """Later minus earlier, with the two verdicts of some units swapped."""
     unswapped = 1 - swaps
     return statistic(np.hstack([swaps, unswapped])) - statistic(np.hstack([unswapped, swaps]))
 
 
 def _drift(match: _Match, chances: Sequence[float], tests: int) -> MetricDrift:
-    changes = _changes(match)
-    intervals = bootstrap_intervals(changes, match.questions)
     p_value = min(1.0, min(chances) * tests) if chances else None
     return MetricDrift(
         metric=match.target.metric,
@@ -209,10 +209,7 @@ def _drift(match: _Match, chances: Sequence[float], tests: int) -> MetricDrift:
         units=len(match.pairs),
         questions=len(set(match.questions)),
         changed=share_of([old.verdict != new.verdict for old, new in match.pairs], match.questions),
-        figures={
-            name: figure(unweighted(change, len(match.pairs)), intervals[name])
-            for name, change in changes.items()
-        },
+        figures=figures_of(_changes(match), match.questions),
         p_value=p_value,
         drifted=p_value is not None and p_value <= ALARMS,
         untold="" if match.enough else "too_few",

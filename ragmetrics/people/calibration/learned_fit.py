@@ -7,16 +7,22 @@ larger one: with few verdicts the model ranks almost as the evidence does, with 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.people.calibration.units import figure
+from ragmetrics.people.calibration.agreement_figures import (
+    auc_statistic,
+    auc_within_statistic,
+    pearson_statistic,
+    reliability,
+)
+from ragmetrics.people.calibration.logistic import fit_logistic
+from ragmetrics.people.calibration.units import figures_of
 from ragmetrics.records import (
     FOLDS,
-    Figure,
     LearnedPrompt,
     LearnedQuality,
     ReliabilityBin,
@@ -24,16 +30,7 @@ from ragmetrics.records import (
     level_chances,
     standardised,
 )
-from ragmetrics.stats import (
-    Statistic,
-    auc_statistic,
-    auc_within_statistic,
-    bootstrap_intervals,
-    fit_logistic,
-    pearson_statistic,
-    reliability,
-    unweighted,
-)
+from ragmetrics.stats import Numbers, Statistic
 
 FEWEST_VERDICTS = 200
 """Fewest verdicts on items of one prompt: with less, models were no better than the evidence."""
@@ -42,14 +39,13 @@ FEWEST_OF_A_CLASS = 20
 FEWEST_QUESTIONS = 2 * FOLDS
 PENALTY, OF_EVIDENCE = 10.0, 1.0
 _DIGITS = 9
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Examples:
     """Items with verdicts. All lists have an entry per item."""
 
-    features: Floats
+    features: Numbers
     """A column per feature; the first is the embedded judge's evidence."""
     levels: NDArray[np.int_]
     questions: NDArray[np.str_]
@@ -68,10 +64,10 @@ class Examples:
 class Fitted:
     """Coefficients by fold, and the predictions that they give of their own folds."""
 
-    mean: Floats
-    scale: Floats
-    coefficients: list[list[Floats]]
-    chances: Floats
+    mean: Numbers
+    scale: Numbers
+    coefficients: list[list[Numbers]]
+    chances: Numbers
     """P(level >= l) by item and l, from the model that did not see the item's question."""
 
 
@@ -151,14 +147,14 @@ def fit_prompt(
     )
 
 
-def cuts(levels: NDArray[np.int_], chances: Floats) -> list[float]:
+def cuts(levels: NDArray[np.int_], chances: Numbers) -> list[float]:
     """By level, the chance that as many predictions exceed as there are verdicts of that level."""
     return [
         _cut(chances[:, place], int((levels > place).sum())) for place in range(chances.shape[1])
     ]
 
 
-def _cut(chances: Floats, count: int) -> float:
+def _cut(chances: Numbers, count: int) -> float:
     """Halfway between the `count` highest chances and the others; 1 if none is to be above it."""
     if count in (0, len(chances)):
         return float(count == 0)
@@ -178,7 +174,7 @@ def why_not_better(found: LearnedQuality) -> str:
     return ""
 
 
-def quality(examples: Examples, chances: Floats) -> LearnedQuality:
+def quality(examples: Examples, chances: Numbers) -> LearnedQuality:
     """Figures of predictions that did not see their own questions."""
     positive = (examples.levels > 0).astype(np.float64)
     evidence, chance = examples.features[:, 0], chances[:, 0]
@@ -196,7 +192,7 @@ def quality(examples: Examples, chances: Floats) -> LearnedQuality:
         "row_correlation": pearson_statistic(by_row.of(chances.sum(axis=1)), truth),
         "embedded_row_correlation": pearson_statistic(by_row.of(evidence), truth),
     }
-    figures = _figures(statistics, examples.questions) | _figures(by_rows, by_row.questions)
+    figures = figures_of(statistics, examples.questions) | figures_of(by_rows, by_row.questions)
     diagram = reliability(positive, chance, examples.questions)
     bins = [
         ReliabilityBin(**{name: getattr(one, name) for name in one.__slots__})
@@ -220,21 +216,13 @@ class RowMeans:
         self._place, self._items = place, np.bincount(place)
         self.questions = examples.questions[first]
 
-    def of(self, values: NDArray[np.int_] | Floats) -> Floats:
+    def of(self, values: NDArray[np.int_] | Numbers) -> Numbers:
         """The mean value of each row's items."""
-        means: Floats = np.bincount(self._place, weights=values) / self._items
+        means: Numbers = np.bincount(self._place, weights=values) / self._items
         return means
 
 
-def _figures(statistics: Mapping[str, Statistic], questions: NDArray[np.str_]) -> dict[str, Figure]:
-    intervals = bootstrap_intervals(statistics, questions)
-    return {
-        name: figure(unweighted(one, len(questions)), intervals[name])
-        for name, one in statistics.items()
-    }
-
-
-def correlation(a: Floats, b: NDArray[np.int_] | Floats) -> float | None:
+def correlation(a: Numbers, b: NDArray[np.int_] | Numbers) -> float | None:
     """Pearson's correlation; None if one of them is constant."""
     if min(np.std(a), np.std(b)) < 1e-9:
         return None

@@ -33,7 +33,7 @@ from ragmetrics.people.calibration.stored_verdicts import (
 )
 from ragmetrics.records import LearnedModel, Prompt
 from ragmetrics.scoring import corpus_of
-from ragmetrics.stats import Floats
+from ragmetrics.stats import Numbers
 from ragmetrics.storage import Files, LearnedJudges, RunRef
 
 log = logging.getLogger(__name__)
@@ -118,7 +118,7 @@ def _examples(
     files: Files, embeddings: str, verdicts: Sequence[StoredVerdict]
 ) -> Iterator[tuple[Prompt[Any], Features, Examples]]:
     """The items of each prompt, with features by the word counts of their own night."""
-    found: defaultdict[str, list[tuple[StoredVerdict, Floats]]] = defaultdict(list)
+    found: defaultdict[str, list[tuple[StoredVerdict, Numbers]]] = defaultdict(list)
     features = Features(Corpus())
     for _, of_run in groupby(verdicts, key=lambda verdict: verdict.run.run):
         run_verdicts = list(of_run)

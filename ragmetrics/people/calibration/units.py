@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragmetrics.people.calibration.agreement_figures import (
+    auc_statistic,
+    auc_within_statistic,
+    confusion,
+    kappa_statistic,
+    reliability,
+    spearman_statistic,
+)
 from ragmetrics.people.calibration.labelled import LabelledRow
 from ragmetrics.records import (
     Agreement,
@@ -26,22 +35,15 @@ from ragmetrics.records import (
     Status,
 )
 from ragmetrics.stats import (
-    Floats,
+    Numbers,
     Statistic,
     alpha_statistic,
-    auc_statistic,
-    auc_within_statistic,
-    bootstrap_interval,
-    bootstrap_intervals,
-    confusion,
-    kappa_statistic,
     mean_interval,
     ratio,
-    reliability,
-    spearman_statistic,
-    unweighted,
+    resampled,
 )
 
+Name = TypeVar("Name", bound=str)
 _MOST_SEGMENTS = 20
 _FEWEST_UNITS = 10
 GOLD = {
@@ -80,19 +82,19 @@ class Columns:
 
     rows: NDArray[np.str_]
     questions: NDArray[np.str_]
-    labels: Floats
-    verdicts: Floats
-    strengths: Floats
+    labels: Numbers
+    verdicts: Numbers
+    strengths: Numbers
     label_from: float
     verdict_from: float
 
     @property
-    def positive(self) -> Floats:
+    def positive(self) -> Numbers:
         """1 where the label is positive."""
         return (self.labels >= self.label_from).astype(np.float64)
 
     @property
-    def said(self) -> Floats:
+    def said(self) -> Numbers:
         """1 where the verdict is positive."""
         return (self.verdicts >= self.verdict_from).astype(np.float64)
 
@@ -150,8 +152,6 @@ def agreement(data: Columns, segment: Segment | None = None) -> Agreement | None
     """All figures of some units; None where there is no unit."""
     if not len(data.labels):
         return None
-    figures = statistics(data)
-    intervals = bootstrap_intervals(figures, data.questions)
     table = confusion(data.labels, data.verdicts)
     diagram = reliability(data.positive, data.strengths, data.questions)
     return Agreement(
@@ -160,10 +160,7 @@ def agreement(data: Columns, segment: Segment | None = None) -> Agreement | None
         units=len(data.labels),
         questions=len(np.unique(data.questions)),
         positive=float(data.positive.mean()),
-        figures={
-            name: figure(unweighted(statistic, len(data.labels)), intervals[name])
-            for name, statistic in figures.items()
-        },
+        figures=figures_of(statistics(data), data.questions),
         confusion=Confusion(
             labels=list(table),
             verdicts=list(next(iter(table.values()))),
@@ -182,6 +179,13 @@ def figure(value: float | None, interval: tuple[float, float] | None) -> Figure:
     if value is None or interval is None:
         return Figure(value=value)
     return Figure(value=value, low=interval[0], high=interval[1])
+
+
+def figures_of(
+    statistics: Mapping[Name, Statistic], questions: Sequence[str] | NDArray[np.str_]
+) -> dict[Name, Figure]:
+    """The figures of some units with their intervals, clustered by question."""
+    return {name: figure(*found) for name, found in resampled(statistics, questions).items()}
 
 
 def share_of(chosen: Sequence[bool], questions: Sequence[str]) -> Figure:
@@ -244,11 +248,12 @@ def gold_ranks(scores: Iterable[GoldScore]) -> list[GoldRank]:
 def _rank(metric: str, gold: str, scores: Sequence[GoldScore]) -> GoldRank:
     pairs = [(score, score.score.value) for score in scores if score.score.value is not None]
     statistic = spearman_statistic([one.value for one, _ in pairs], [value for _, value in pairs])
-    interval = bootstrap_interval(statistic, [one.question for one, _ in pairs])
     return GoldRank(
         metric=metric,
         gold=gold,
-        spearman=figure(unweighted(statistic, len(pairs)), interval),
+        spearman=figures_of({"spearman": statistic}, [one.question for one, _ in pairs])[
+            "spearman"
+        ],
         rows=len(pairs),
         status=by_status(score.score for score in scores),
     )

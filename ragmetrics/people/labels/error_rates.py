@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from scipy import special
 
+from ragmetrics.people.labels.people_estimate import ErrorRates, JudgedNight, rogan_gladen
 from ragmetrics.records import Agreement, Calibration, PeopleMean, Summary
-from ragmetrics.stats import CONFIDENCE, ErrorRates, JudgedNight, rogan_gladen
+from ragmetrics.stats import CONFIDENCE
 
 SHARES = ("context_recall", "context_relevancy", "faithfulness")
 """Metrics whose value is the share of a row's units that the judge finds positive."""

@@ -19,6 +19,7 @@ from ragmetrics.errors import InputError, StoreError
 from ragmetrics.people.labels.error_rates import by_error_rates, judged_night
 from ragmetrics.people.labels.label_file import LabelSet, RowLabel, read_labels
 from ragmetrics.people.labels.labelled_scores import LabelledScore, LabelledScores, join_scores
+from ragmetrics.people.labels.people_estimate import bias_difference, people_mean
 from ragmetrics.records import (
     FEWEST_LABELS,
     Calibration,
@@ -28,7 +29,7 @@ from ragmetrics.records import (
     Summary,
 )
 from ragmetrics.scoring import chosen_metrics
-from ragmetrics.stats import bias_difference, krippendorff_alpha, people_mean
+from ragmetrics.stats import krippendorff_alpha
 from ragmetrics.storage import Files
 
 log = logging.getLogger(__name__)

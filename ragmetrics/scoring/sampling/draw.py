@@ -46,7 +46,7 @@ from ragmetrics.scoring.sampling.plan import (
 )
 from ragmetrics.scoring.sampling.sample_size import Known, comparable, known, wanted_rows
 from ragmetrics.scoring.sampling.uncertainty import Uncertainty, fit_uncertainty
-from ragmetrics.stats import Floats
+from ragmetrics.stats import Numbers
 from ragmetrics.storage import Files, RunRef, Runs, StoredPart
 
 log = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ def plan_sample(
     looks_back = prints and (sample.half_width is not None or sample.draw == "active")
     past = Runs(files).outlines(before=ref.date, last=_LOOKED_THROUGH) if looks_back else []
     cheap, note = choose_learned(settings, files)
-    uncertain: dict[str, Floats] = {}
+    uncertain: dict[str, Numbers] = {}
     if sample.draw == "active" and score_cheap:
         fitted = _fit_all(frame, past, prints, cheap)
         score_cheap(list(fitted), cheap)
@@ -179,7 +179,7 @@ def _fit_all(
     return found
 
 
-def _cheap(files: Files, ref: RunRef, metric: str) -> Floats:
+def _cheap(files: Files, ref: RunRef, metric: str) -> Numbers:
     """The stored cheap scores of all rows of a run."""
     shards = []
     for shard in range(ref.shards):
@@ -212,7 +212,7 @@ def draw_all(
     frame: SamplingFrame,
     past: Sequence[Manifest],
     prints: Mapping[str, str],
-    uncertain: Mapping[str, Floats] | None = None,
+    uncertain: Mapping[str, Numbers] | None = None,
 ) -> SamplePlan:
     """Draw rows for each group of metrics, among the rows with the fields that it needs.
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ragmetrics.records import SampledMean, Status
 from ragmetrics.scoring.sampling.plan import Group, stratum_of
+from ragmetrics.scoring.sampling.prediction_powered import prediction_powered, row_spread
 from ragmetrics.scoring.sampling.uncertainty import cheap_bins
-from ragmetrics.stats import Mean, prediction_powered, row_spread
+from ragmetrics.stats import Mean
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ragmetrics.scoring.sampling.prediction_powered import FEWEST_OF_A_STRATUM, allocate
 from ragmetrics.scoring.sampling.unequal_probabilities import (
     inclusion_probabilities,
     order_sample,
@@ -23,11 +24,7 @@ from ragmetrics.scoring.sampling.unequal_probabilities import (
     uniform_part,
     variance_ratio,
 )
-from ragmetrics.stats import (
-    FEWEST_OF_A_STRATUM,
-    Floats,
-    allocate,
-)
+from ragmetrics.stats import Numbers
 
 ROWS_A_STRATUM = 10
 """There is at most one stratum per so many judged rows. The smallest strata are merged."""
@@ -46,9 +43,9 @@ Codes = NDArray[np.int32]
 class Design:
     """How the rows of a group are drawn."""
 
-    relative: Floats | None = None
+    relative: Numbers | None = None
     """Inclusion probabilities up to a factor; None: equal chances."""
-    uncertain: Sequence[Floats | None] = (None,)
+    uncertain: Sequence[Numbers | None] = (None,)
     """The uncertainty of the rows by each metric; None: the same for all rows."""
     uniform: str = ""
     """Why rows have equal chances."""
@@ -70,7 +67,7 @@ class Design:
         return wanted(self.ratios(wanted(self.ratios(1))))
 
 
-def choose_design(uncertain: Sequence[Floats | None], rows: int) -> Design:
+def choose_design(uncertain: Sequence[Numbers | None], rows: int) -> Design:
     """Active sampling where earlier nights show that it helps, else equal chances."""
     known = [one for one in uncertain if one is not None]
     if not known or not rows:
@@ -94,14 +91,14 @@ class Drawn:
     """Positions of the drawn rows, in order."""
     strata: list[str]
     """Strata that were sampled separately; all others were merged into one."""
-    probabilities: Floats
+    probabilities: Numbers
     """Inclusion probabilities of the drawn rows."""
     compared: NDArray[np.bool_]
     """Drawn rows that are in the uniform part of the sample."""
 
 
 def draw(
-    keys: Keys, codes: Codes, names: Sequence[str], rows: int, relative: Floats | None = None
+    keys: Keys, codes: Codes, names: Sequence[str], rows: int, relative: Numbers | None = None
 ) -> Drawn:
     """Draw rows by their keys and strata (`codes` are indexes of `names`)."""
     sizes = np.bincount(codes, minlength=len(names))

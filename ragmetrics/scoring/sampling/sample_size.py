@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ragmetrics.config import SampleSettings
 from ragmetrics.records import Manifest, Summary
-from ragmetrics.stats import rows_to_judge
+from ragmetrics.scoring.sampling.prediction_powered import rows_to_judge
 
 FEWEST = 100
 """Smallest sample for a `half_width`: fewer rows give no reliable standard deviation."""

@@ -24,20 +24,20 @@ from ragmetrics.scoring.sampling.uncertainty import (
     cheap_bins,
     fit_uncertainty,
 )
-from ragmetrics.stats import Floats
+from ragmetrics.stats import Numbers
 from tests.unit.config.test_sampling import RECALL, RELEVANCE, Record, records
 
 UNIT = st.floats(0, 1)
 
 
-def pairs(rows: int = 4_000, seed: int = 2) -> tuple[Floats, Floats]:
+def pairs(rows: int = 4_000, seed: int = 2) -> tuple[Numbers, Numbers]:
     """Scores of a cheap judge that is right about its doubts, and of the expensive one."""
     random = np.random.default_rng(seed)
     cheap = random.beta(0.3, 0.3, rows)
     return cheap, (random.random(rows) < cheap).astype(float)
 
 
-def fitted(cheap: Floats, value: Floats) -> list[CheapBin]:
+def fitted(cheap: Numbers, value: Numbers) -> list[CheapBin]:
     """The bins of rows with equal weights."""
     return cheap_bins(cheap, value, np.ones(len(cheap)))
 
@@ -153,7 +153,7 @@ def test_a_late_row_changes_little() -> None:
 
 def active_table(
     rows: int = 4_000, judged: int = 800, seed: int = 9
-) -> tuple[pd.DataFrame, Floats]:
+) -> tuple[pd.DataFrame, Numbers]:
     """An active night as a score table, and the value of every row."""
     cheap, value = pairs(rows, seed)
     random = np.random.default_rng(seed)

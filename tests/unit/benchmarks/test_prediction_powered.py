@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from ragmetrics.stats import allocate, mean_interval, prediction_powered, row_spread, rows_to_judge
-from ragmetrics.stats.prediction_powered_mean import Powered
+from ragmetrics.scoring.sampling.prediction_powered import (
+    Powered,
+    allocate,
+    prediction_powered,
+    row_spread,
+    rows_to_judge,
+)
+from ragmetrics.stats import mean_interval
 from research.prediction_powered import cheap_scores, measure, measure_planned
 
 Floats = NDArray[np.float64]

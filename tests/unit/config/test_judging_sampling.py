@@ -23,8 +23,9 @@ from ragmetrics.scoring.run_summary import whole_cost
 from ragmetrics.scoring.sampling.draw import SamplingFrame, draw_all
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean, strata_of
 from ragmetrics.scoring.sampling.plan import Group, RowIds, stratum_of
+from ragmetrics.scoring.sampling.prediction_powered import prediction_powered, rows_to_judge
 from ragmetrics.scoring.sampling.sample_size import FEWEST, comparable, known
-from ragmetrics.stats import mean_interval, prediction_powered, rows_to_judge
+from ragmetrics.stats import mean_interval
 from tests.fakes.nights import night, summary
 
 Record = dict[str, Any]

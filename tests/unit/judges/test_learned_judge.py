@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
+from scipy import special
 from typer import Exit
 
 from ragmetrics import evaluate
@@ -32,10 +33,10 @@ from ragmetrics.people.calibration.learned_fit import (
     why_not_better,
 )
 from ragmetrics.people.calibration.learned_use import judge_last_night
+from ragmetrics.people.calibration.logistic import fit_logistic
 from ragmetrics.people.calibration.stored_verdicts import stored_verdicts
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import FOLDS, Ask, Figure, LearnedModel, Manifest, fold_of
-from ragmetrics.stats import fit_logistic, logistic_chance
 from ragmetrics.storage import Files, LearnedJudges
 from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
@@ -147,7 +148,7 @@ def test_the_fit_is_where_the_gradient_is_zero(seed: int, penalty: float) -> Non
     random = np.random.default_rng(seed)
     x, y = random.standard_normal((60, 3)), random.integers(0, 2, 60)
     b = fit_logistic(x, y, np.full(3, penalty))
-    gradient = x.T @ (logistic_chance(x, b) - y) + penalty * b[1:]
+    gradient = x.T @ (special.expit(b[0] + x @ b[1:]) - y) + penalty * b[1:]
     assert np.abs(gradient).max() < 1e-5
 
 

@@ -20,8 +20,8 @@ from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest, SampledMean, SampleReport, Usage
 from ragmetrics.scoring import CostPlan, plan_costs
 from ragmetrics.scoring.cost_plan import Way
+from ragmetrics.scoring.sampling.prediction_powered import rows_to_judge
 from ragmetrics.scoring.sampling.sample_size import FEWEST, known
-from ragmetrics.stats import rows_to_judge
 from ragmetrics.storage import Files, Runs, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer

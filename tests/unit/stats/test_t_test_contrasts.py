@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from ragmetrics.stats import MeanDifference
-from ragmetrics.stats.t_test import paired_contrast, unpaired_contrast
 
 FEW = np.array([0.2, 0.9, 0.1, 0.7, 0.4])
 MANY = np.array([0.6, 0.8, 0.7, 0.9, 0.8, 0.7, 0.8, 0.6])
@@ -15,7 +14,7 @@ MANY = np.array([0.6, 0.8, 0.7, 0.9, 0.8, 0.7, 0.8, 0.6])
 
 def test_paired_is_the_t_test_of_the_differences() -> None:
     """As scipy has it."""
-    found, oracle = paired_contrast(FEW), stats.ttest_1samp(FEW, 0, alternative="greater")
+    found, oracle = MeanDifference.paired(FEW), stats.ttest_1samp(FEW, 0, alternative="greater")
     assert (found.statistic, found.p_value) == pytest.approx(
         (oracle.statistic, oracle.pvalue), abs=0.02
     )
@@ -23,7 +22,7 @@ def test_paired_is_the_t_test_of_the_differences() -> None:
 
 def test_unpaired_is_welchs_where_the_smaller_side_has_the_larger_spread() -> None:
     """As scipy has it."""
-    found = unpaired_contrast(MANY, FEW)
+    found = MeanDifference.unpaired(MANY, FEW)
     oracle = stats.ttest_ind(MANY, FEW, equal_var=False)
     assert (found.statistic, found.p_two_sided) == pytest.approx((oracle.statistic, oracle.pvalue))
 
@@ -34,11 +33,11 @@ def test_a_small_side_without_spread_proves_little() -> None:
     fisher = stats.fisher_exact([[13, 246], [0, 37]], alternative="greater").pvalue
     welch = stats.ttest_ind(before, now, equal_var=False, alternative="greater").pvalue
     assert welch < 0.001 < 0.05 < fisher
-    assert unpaired_contrast(before, now).p_value > 0.05
+    assert MeanDifference.unpaired(before, now).p_value > 0.05
 
 
 def test_no_spread_at_all_is_as_sure_as_the_pairs_are_many() -> None:
     """Five pairs that all lost the same: one pattern of 32."""
-    assert paired_contrast(np.full(5, 0.1)).p_value == 1 / 32
-    assert paired_contrast(np.zeros(5)).p_value == 0.5
+    assert MeanDifference.paired(np.full(5, 0.1)).p_value == 1 / 32
+    assert MeanDifference.paired(np.zeros(5)).p_value == 0.5
     assert MeanDifference(0.0, 0.0, 3).p_two_sided == 1.0

@@ -11,7 +11,7 @@ from scipy import stats
 
 from ragmetrics.stats import Numbers
 from ragmetrics.stats.intervals import paired_interval
-from ragmetrics.stats.t_test import paired_contrast
+from ragmetrics.stats.t_test import MeanDifference
 from research.coverage import DROPS, cover_drop
 
 DIFFERENCES = st.lists(st.floats(-1, 1), min_size=2, max_size=40).map(np.array)
@@ -77,7 +77,7 @@ def test_moves_half_as_far_make_it_half_as_wide(n: int) -> None:
 def test_of_many_small_moves_it_is_that_of_t() -> None:
     """Nothing is added where enough was seen, whatever all questions lost together."""
     lost = np.random.default_rng(3).normal(0.05, 0.02, 300)
-    assert interval(lost) == pytest.approx(paired_contrast(lost).interval(0.95), abs=1e-4)
+    assert interval(lost) == pytest.approx(MeanDifference.paired(lost).interval(0.95), abs=1e-4)
 
 
 @given(DIFFERENCES)

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from ragmetrics.people.labels.sequential_poisson import draw_order, relative_chances
-from ragmetrics.stats import (
+from ragmetrics.people.labels.people_estimate import (
     ErrorRates,
     JudgedNight,
+    PeopleEstimate,
     bias_difference,
     people_mean,
-    prediction_powered,
     rogan_gladen,
 )
-from ragmetrics.stats.people_estimate import PeopleEstimate
+from ragmetrics.people.labels.sequential_poisson import draw_order, relative_chances
+from ragmetrics.scoring.sampling.prediction_powered import prediction_powered
 
 TONIGHT = [JudgedNight(0.7, 0.01)]
 VALUES = st.lists(

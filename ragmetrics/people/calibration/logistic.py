@@ -7,17 +7,18 @@ on matrices this small, and their number could change the last digits.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import optimize, special
 
-Floats = NDArray[np.float64]
+from ragmetrics.stats import Numbers
+
 _NEAR = 1e-7
 """Largest gradient at the result."""
 _TINY = 1e-3
 """Penalty of the intercept, so that it is finite if all observations are of one class."""
 
 
-def fit_logistic(features: ArrayLike, positive: ArrayLike, penalties: ArrayLike) -> Floats:
+def fit_logistic(features: ArrayLike, positive: ArrayLike, penalties: ArrayLike) -> Numbers:
     """Coefficients of a logistic regression, the intercept first.
 
         minimise  sum_i log(1 + exp(-s_i (b_0 + x_i b))) + sum_j p_j b_j^2 / 2,   s_i = 1 or -1
@@ -34,12 +35,12 @@ def fit_logistic(features: ArrayLike, positive: ArrayLike, penalties: ArrayLike)
         raise ValueError(f"features {x.shape}, {len(y)} classes, {len(ridge) - 1} penalties")
     design = np.column_stack([np.ones(len(x)), x])
 
-    def loss(b: Floats) -> tuple[float, Floats]:
+    def loss(b: Numbers) -> tuple[float, Numbers]:
         z = np.einsum("ni,i->n", design, b)
         value = np.logaddexp(0.0, z).sum() - y @ z + 0.5 * ridge @ np.square(b)
         return float(value), np.einsum("ni,n->i", design, special.expit(z) - y) + ridge * b
 
-    def curvature(b: Floats) -> Floats:
+    def curvature(b: Numbers) -> Numbers:
         chance = special.expit(np.einsum("ni,i->n", design, b))
         weighed = design * (chance * (1 - chance))[:, None]
         return np.asarray(np.einsum("ni,nj->ij", weighed, design) + np.diag(ridge))
@@ -49,9 +50,3 @@ def fit_logistic(features: ArrayLike, positive: ArrayLike, penalties: ArrayLike)
         loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": _NEAR}
     )
     return np.asarray(found.x, dtype=np.float64)
-
-
-def logistic_chance(features: ArrayLike, coefficients: ArrayLike) -> Floats:
-    """The chance that each observation is positive."""
-    x, b = np.asarray(features, dtype=np.float64), np.asarray(coefficients, dtype=np.float64)
-    return np.asarray(special.expit(b[0] + x @ b[1:]), dtype=np.float64)

@@ -14,12 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from ragmetrics.stats.intervals import IntervalEstimate, Mean, extremes, interval
-from ragmetrics.stats.prediction_powered_mean import Influence
-from ragmetrics.stats.significance import CONFIDENCE
-from ragmetrics.stats.t_test import MeanDifference
+from ragmetrics.stats import CONFIDENCE, Influence, IntervalEstimate, Mean, MeanDifference, Numbers
 
-Floats = NDArray[np.float64]
 FEWEST_OF_A_NIGHT = 5
 """Fewest labelled questions of a night whose bias is compared with that of other nights."""
 _FEWEST = 4
@@ -95,8 +91,8 @@ def people_mean(
     mean, corrected = tonight - found.bias, tonight - found.differences
     if y.min() >= 0 and y.max() <= 1:
         mean, corrected = min(max(mean, 0.0), 1.0), np.clip(corrected, 0.0, 1.0)
-    one = IntervalEstimate(mean, found.error, found.size, *extremes(corrected, question))
-    low, high = interval(one, found.freedom, confidence=CONFIDENCE)
+    one = IntervalEstimate.of(mean, found.error, found.size, corrected, question)
+    low, high = one.interval(found.freedom)
     bias = _with_guard(found, question)
     return PeopleEstimate(
         Mean(mean, low, high, len(f), count, found.error),
@@ -114,7 +110,7 @@ class _Bias:
     bias: float
     weight: float
     """lambda"""
-    differences: Floats
+    differences: Numbers
     """Of each labelled row, what it says of the bias."""
     bias_error: float
     error: float
@@ -129,10 +125,10 @@ class _Bias:
 
 
 def _estimate_bias(
-    f: Floats,
-    y: Floats,
+    f: Numbers,
+    y: Numbers,
     question: NDArray[np.int_],
-    w: Floats,
+    w: Numbers,
     of: NDArray[np.int_],
     nights: Sequence[JudgedNight],
 ) -> _Bias:
@@ -156,7 +152,7 @@ def _estimate_bias(
     )
 
 
-def _night_weights(given: Floats, of: NDArray[np.int_]) -> Floats:
+def _night_weights(given: Numbers, of: NDArray[np.int_]) -> Numbers:
     """Weights that sum to 1. A night counts by its number of labels, whatever their weights sum to:
     weights of two nights are not on one scale.
     """
@@ -166,9 +162,8 @@ def _night_weights(given: Floats, of: NDArray[np.int_]) -> Floats:
 
 def _with_guard(found: _Bias, question: NDArray[np.int_]) -> MeanDifference:
     """The bias with an error that is guarded where all differences are equal."""
-    rows, questions = extremes(found.differences, question)
-    estimate = IntervalEstimate(
-        found.bias, found.bias_error, found.size, rows, questions, (-1.0, 1.0)
+    estimate = IntervalEstimate.of(
+        found.bias, found.bias_error, found.size, found.differences, question, (-1.0, 1.0)
     )
     error = max(found.bias_error, estimate.guarded_error)
     return MeanDifference(found.bias, error, found.freedom)
@@ -188,7 +183,7 @@ def bias_difference(
     """
     d = np.asarray(judge, dtype=np.float64) - np.asarray(people, dtype=np.float64)
     of = np.asarray(night, dtype=np.int_)
-    sides: list[Floats] = []
+    sides: list[Numbers] = []
     for one in np.unique(of):
         own = np.unique(np.asarray(clusters)[of == one], return_inverse=True)[1]
         values = np.bincount(own, d[of == one]) / np.bincount(own)

@@ -13,26 +13,35 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from ragmetrics.stats import (
-    Statistic,
-    alpha_statistic,
+from ragmetrics.people.calibration.agreement_figures import (
+    CalibrationBin,
     auc_statistic,
     auc_within_statistic,
-    bootstrap_interval,
-    bootstrap_intervals,
     confusion,
     kappa_statistic,
-    krippendorff_alpha,
     reliability,
     spearman_statistic,
-    unweighted,
 )
-from ragmetrics.stats.agreement import CalibrationBin, Level, auc
+from ragmetrics.stats import Statistic, alpha_statistic, krippendorff_alpha
+from ragmetrics.stats.krippendorff import Level
+from ragmetrics.stats.resampling import bootstrap_intervals, unweighted
 
 
 def cohen_kappa(a: Any, b: Any, weights: Any = None) -> float | None:
     """Kappa of all units."""
     return unweighted(kappa_statistic(a, b, weights), np.size(a))
+
+
+def auc(labels: Any, scores: Any) -> float | None:
+    """The AUC of all units."""
+    return unweighted(auc_statistic(labels, scores), np.size(labels))
+
+
+def bootstrap_interval(
+    statistic: Statistic, groups: Any, **options: int
+) -> tuple[float, float] | None:
+    """The interval of one statistic."""
+    return bootstrap_intervals({"figure": statistic}, groups, **options)["figure"]
 
 
 def spearman(a: Any, b: Any) -> float | None:

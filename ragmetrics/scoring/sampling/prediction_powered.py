@@ -14,14 +14,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from ragmetrics.stats.intervals import FEWEST_QUESTIONS, IntervalEstimate, Mean, extremes, interval
-from ragmetrics.stats.significance import CONFIDENCE
-from ragmetrics.stats.t_test import detectable, smallest_enough
+from ragmetrics.stats import (
+    CONFIDENCE,
+    Influence,
+    IntervalEstimate,
+    Mean,
+    Numbers,
+    detectable,
+    smallest_enough,
+)
 
 FEWEST_OF_A_STRATUM = 2
 """Fewest judged questions per stratum, for an estimate of its spread."""
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int_]
 
 
@@ -40,33 +45,6 @@ class Powered:
     effective: float | None = None
     """Rows of a sample with equal chances, without a cheap judge, whose mean would have the same
     standard error. None without inclusion probabilities, or without an error."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Influence:
-    """Influence of each question on a mean: with weight w it is `expensive + w * cheap`."""
-
-    expensive: Floats
-    cheap: Floats
-    questions: int
-    """Number of judged questions."""
-    strata: int = 1
-
-    def error(self, weight: float) -> float:
-        """Standard error; infinite if there are too few questions for another weight."""
-        free = self.questions - self.strata - (weight > 0)
-        if free < 1:
-            return math.inf
-        squares = float(np.square(self.expensive + weight * self.cheap).sum())
-        return math.sqrt(squares * self.questions / free)
-
-    def best_weight(self) -> float:
-        """The weight with the least error; 0 if the plain mean has no larger one."""
-        squares = float(self.cheap @ self.cheap)
-        if squares <= 1e-18:
-            return 0.0
-        weight = max(0.0, -float(self.expensive @ self.cheap) / squares)
-        return weight if self.error(weight) < self.error(0.0) else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,33 +105,30 @@ def prediction_powered(
     question = np.unique(np.asarray(clusters), return_inverse=True)[1]
     stratum = _codes(strata, question, judged)
     found = _influence(f, y, judged, question, stratum, factor)
-    ends = extremes(y[judged], question[judged])
-    weight, count = found.best_weight(), int(judged.sum())
-    best, plain = (_mean(found, one, ends, count) for one in (weight, 0.0))
+    weight = found.best_weight()
+    best, plain = (_mean(found, one, y[judged], question[judged]) for one in (weight, 0.0))
     effective = None
     if factor is not None and best.error:
         effective = found.row_variance / best.error**2
     return Powered(best, plain, weight, len(f), effective)
 
 
-def _mean(found: _Powering, weight: float, ends: Sequence[tuple[float, float]], count: int) -> Mean:
+def _mean(found: _Powering, weight: float, judged: Numbers, question: Codes) -> Mean:
     """The mean with a weight of the cheap judge, and its interval where there are enough questions.
 
-    `ends` are the lowest and highest judged score of rows and of questions; `count` is the number
-    of judged rows.
+    `judged` are the scores of the judged rows.
     """
-    rows, questions = ends
     mean, error = found.plain + weight * found.shift, found.error(weight)
-    if rows[0] >= 0 and rows[1] <= 1:
+    count = len(judged)
+    if judged.min() >= 0 and judged.max() <= 1:
         mean = min(max(mean, 0.0), 1.0)
     freedom = found.size - found.strata - (weight > 0)
-    if freedom < FEWEST_QUESTIONS - 1 or not math.isfinite(error):
+    if freedom < 1 or not math.isfinite(error):
         known = error if math.isfinite(error) else None
         return Mean(mean, None, None, count, found.questions, known)
-    one = IntervalEstimate(mean, error, found.size, rows, questions)
+    one = IntervalEstimate.of(mean, error, found.size, judged, question)
     mde = detectable(one.guarded_error, freedom)
-    bounds = interval(one, freedom, confidence=CONFIDENCE)
-    return Mean(mean, *bounds, count, found.questions, error, mde)
+    return Mean(mean, *one.interval(freedom), count, found.questions, error, mde)
 
 
 def row_spread(
@@ -231,7 +206,7 @@ def rows_to_judge(
     return rows if found is None else min(found, rows)
 
 
-def _check(f: Floats, y: Floats, clusters: ArrayLike, strata: ArrayLike | None) -> None:
+def _check(f: Numbers, y: Numbers, clusters: ArrayLike, strata: ArrayLike | None) -> None:
     lengths = {len(f), len(y), np.size(clusters)} | (set() if strata is None else {np.size(strata)})
     if len(lengths) > 1:
         raise ValueError(f"lists must have one length, not {sorted(lengths)}")
@@ -251,7 +226,7 @@ def _codes(strata: ArrayLike | None, question: Codes, judged: NDArray[np.bool_])
     return np.unique(code, return_inverse=True)[1]
 
 
-def _design_weights(probabilities: ArrayLike, judged: NDArray[np.bool_]) -> Floats:
+def _design_weights(probabilities: ArrayLike, judged: NDArray[np.bool_]) -> Numbers:
     """1 / pi of the judged rows, 0 of the others."""
     chances = np.asarray(probabilities, dtype=np.float64)
     if chances.shape != judged.shape:
@@ -264,7 +239,7 @@ def _design_weights(probabilities: ArrayLike, judged: NDArray[np.bool_]) -> Floa
     return weights
 
 
-def _normalised(factor: Floats, stratum: Codes) -> Floats:
+def _normalised(factor: Numbers, stratum: Codes) -> Numbers:
     """Weights whose largest in each stratum is 1: equal ones give the numbers of counts."""
     largest = np.zeros(int(stratum.max()) + 1)
     np.maximum.at(largest, stratum, factor)
@@ -272,12 +247,12 @@ def _normalised(factor: Floats, stratum: Codes) -> Floats:
 
 
 def _influence(
-    f: Floats,
-    y: Floats,
+    f: Numbers,
+    y: Numbers,
     judged: NDArray[np.bool_],
     question: Codes,
     stratum: Codes,
-    factor: Floats | None = None,
+    factor: Numbers | None = None,
 ) -> _Powering:
     """`factor` has the design weight of each judged row; None: equal ones."""
     rows, of_stratum = len(f), stratum[judged]
@@ -307,19 +282,19 @@ def _influence(
     )
 
 
-def _size_of_rows(weight: Floats, residual: Floats) -> float:
+def _size_of_rows(weight: Numbers, residual: Numbers) -> float:
     squares = float(np.square(weight * residual).sum())
     return float((weight * np.square(residual)).sum()) / squares if squares > 1e-30 else 1.0
 
 
-def _summed(values: Floats, question: Codes) -> Floats:
+def _summed(values: Numbers, question: Codes) -> Numbers:
     return np.bincount(question, values).astype(np.float64)
 
 
-def _filled(pull: Floats, least: Floats, most: Floats, total: int) -> Floats:
+def _filled(pull: Numbers, least: Numbers, most: Numbers, total: int) -> Numbers:
     """Shares in proportion to `pull`, within bounds, with this sum."""
 
-    def at(factor: float) -> Floats:
+    def at(factor: float) -> Numbers:
         return np.clip(factor * pull, least, most)
 
     low, high = 0.0, float((most / pull).max())
