@@ -1,6 +1,6 @@
 """What a mean with a given interval costs, by each way to get it, from the last nights' own data.
 
-    rows of a way     what its interval needs (`stats.rows_to_judge`), from the standard deviation
+    rows of a way     what its interval needs (`rows_to_judge`), from the standard deviation
                       and the correlation of the last comparable nights
     dollars per row   dollars of these nights / rows that were judged in them
     cascade           the rows of a plain sample; dollars per row of the nights with a cascade. The
