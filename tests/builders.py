@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -70,3 +71,9 @@ def end(steps: Steps[Score], *answers: Any) -> Any:
     with pytest.raises(StopIteration) as stop:
         steps.send(list(answers)) if answers else next(steps)
     return stop.value.value
+
+
+def scores_of(store: Path) -> pd.DataFrame:
+    """All scores of a store in a folder, in a fixed order."""
+    parts = sorted((store / "scores").rglob("*.parquet"))
+    return pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings as hypothesis_settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # flows, tasks and tests are not in the wheel
 
+from ragmetrics.storage import Files
 from tests.fakes.browsing import ARGUMENTS, Visit
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Ended, Run
@@ -154,6 +155,12 @@ def slack_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlackServer]:
     with SlackServer().running() as server:
         monkeypatch.setenv("SLACK_WEBHOOK_URL", server.url)
         yield server
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """An empty store, in a folder."""
+    return Files(str(tmp_path))
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +22,7 @@ from typing import Any
 
 import boto3  # type: ignore[import-untyped]
 
+from tests.fakes.http_server import free_port
 from tests.fakes.offline import skip_or_fail
 from tests.fakes.prefect_live import started
 
@@ -107,7 +107,7 @@ def ceph() -> Iterator[Ceph]:
     if lacking := [program for program in PROGRAMS if not shutil.which(program)]:
         skip_or_fail(f"no {lacking[0]}: apt-get install radosgw ceph-mon ceph-osd")
     with tempfile.TemporaryDirectory(prefix="ragmetrics-ceph-") as name, ExitStack() as running:
-        folder, monitor, gateway = Path(name), _free_port(), _free_port()
+        folder, monitor, gateway = Path(name), free_port(), free_port()
         environment = {**os.environ, "CEPH_CONF": str(folder / "ceph.conf")}
         _configure(folder, monitor, gateway)
 
@@ -164,10 +164,3 @@ def _wait_for(server: Ceph, processes: list[subprocess.Popen[bytes]], folder: Pa
                 return
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             time.sleep(0.1)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

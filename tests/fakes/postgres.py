@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.fakes.http_server import free_port
 from tests.fakes.offline import skip_or_fail
 from tests.fakes.prefect_live import started
 
@@ -62,7 +62,7 @@ def postgres(password: str) -> Iterator[Postgres]:
         made = [programs / "initdb", "-D", folder / "data", "-U", USER, "--no-sync", "-E", "UTF8"]
         made += ["--locale=C.UTF-8", "--auth=scram-sha-256", "--pwfile", folder / "password"]
         subprocess.run([*as_user, *made], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        server = Postgres(_free_port(), password, programs)
+        server = Postgres(free_port(), password, programs)
         command = [*as_user, str(programs / "postgres"), "-D", str(folder / "data")]
         for setting in (
             f"port={server.port}",
@@ -95,10 +95,3 @@ def _wait_for(server: Postgres, process: subprocess.Popen[bytes], log: Path) -> 
         if process.poll() is not None or time.monotonic() > end:
             raise RuntimeError(f"PostgreSQL did not start\n{log.read_text('utf-8', 'replace')}")
         time.sleep(0.1)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

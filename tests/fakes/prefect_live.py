@@ -12,7 +12,6 @@ import base64
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -25,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.fakes.http_server import free_port
 from tests.fakes.processes import ROOT
 
 T = TypeVar("T")
@@ -150,7 +150,7 @@ def prefect_live(folder: Path, **environment: str) -> Iterator[Live]:
     `environment` is for the server and all that speak to it, and wins over the defaults.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    port = _free_port()
+    port = free_port()
     variables = {
         **os.environ,
         "PREFECT_HOME": str(folder / "home"),
@@ -239,10 +239,3 @@ def _marked(variable: bytes) -> Iterator[int]:
         with suppress(OSError):  # it has ended meanwhile, or is another user's
             if variable in (folder / "environ").read_bytes().split(b"\0"):
                 yield int(folder.name)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

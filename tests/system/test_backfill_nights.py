@@ -20,7 +20,7 @@ from ragmetrics.delivery import load_alerts
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, Runs
-from tests.builders import judge_at
+from tests.builders import judge_at, scores_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.prefect_live import Live, prefect_live, started
@@ -89,12 +89,6 @@ def manifests(folder: Path) -> list[Manifest]:
     return Runs(Files(str(folder / "ragmetrics-store"))).nights()
 
 
-def scores(folder: Path) -> pd.DataFrame:
-    """All scores of a store, in a fixed order."""
-    parts = sorted((folder / "ragmetrics-store" / "scores").rglob("*.parquet"))
-    return pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
-
-
 def lived(folder: Path, judge: JudgeServer) -> None:
     """The same nights, each run on its day."""
     settings = load_settings(write_dataset(folder, judge))
@@ -141,7 +135,10 @@ def test_a_killed_backfill_goes_on_and_nobody_hears_of_it(
     past = manifests(tmp_path / "past")
     assert [one.date for one in past] == LOGGED
     assert sorted(past, key=lambda one: one.finished_at) == past
-    pd.testing.assert_frame_equal(scores(tmp_path / "past"), scores(tmp_path / "lived"))
+    pd.testing.assert_frame_equal(
+        scores_of(tmp_path / "past" / "ragmetrics-store"),
+        scores_of(tmp_path / "lived" / "ragmetrics-store"),
+    )
     for mine, its in zip(past, manifests(tmp_path / "lived"), strict=True):
         assert findings(mine, "transition") == findings(its, "transition")
     assert slack_server.received == []

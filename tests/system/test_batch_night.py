@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.builders import judge_at, save_settings
+from tests.builders import judge_at, save_settings, scores_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prefect_live import started
@@ -44,12 +44,6 @@ def write_settings(folder: Path, judge: JudgeServer, **changes: Any) -> Path:
 def command(settings: Path) -> list[str]:
     """One night in a process of its own."""
     return [sys.executable, "-c", NIGHTLY, str(settings), str(NIGHT)]
-
-
-def scores(folder: Path) -> pd.DataFrame:
-    """All scores of a store, in a fixed order."""
-    parts = sorted((folder / "ragmetrics-store" / "scores").rglob("*.parquet"))
-    return pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
 
 
 def on_record(folder: Path) -> list[Path]:
@@ -85,7 +79,7 @@ def undisturbed(
         patch.setenv("OPENAI_API_KEY", "testing")
         finish(write_settings(folder, judge_process))
     assert on_record(folder) == []
-    return scores(folder), judge_process.batch_stats()
+    return scores_of(folder / "ragmetrics-store"), judge_process.batch_stats()
 
 
 @pytest.mark.parametrize(
@@ -123,7 +117,7 @@ def test_a_night_killed_at_any_moment_pays_nothing_twice(
     told = judge_server.batch_stats()
     assert told["requests"] == needed["requests"]
     assert told["answered"] == needed["answered"]
-    pd.testing.assert_frame_equal(scores(tmp_path), expected)
+    pd.testing.assert_frame_equal(scores_of(tmp_path / "ragmetrics-store"), expected)
 
 
 def test_faults_lose_no_row(
@@ -138,7 +132,7 @@ def test_faults_lose_no_row(
         expire_at=0.5, expire_batches=1, drop_steps={"create": 1, "look": 2}, fail_steps={"look": 2}
     )
     finish(write_settings(tmp_path, judge_server))
-    pd.testing.assert_frame_equal(scores(tmp_path), expected)
+    pd.testing.assert_frame_equal(scores_of(tmp_path / "ragmetrics-store"), expected)
 
 
 async def deployed() -> str:
@@ -196,7 +190,7 @@ def test_a_deployed_night_gives_its_worker_back_and_comes_again(
             break
     assert state.is_completed(), state
     expected, needed = undisturbed
-    pd.testing.assert_frame_equal(scores(tmp_path), expected)
+    pd.testing.assert_frame_equal(scores_of(tmp_path / "ragmetrics-store"), expected)
     assert judge_server.batch_stats()["answered"] == needed["answered"]
 
 

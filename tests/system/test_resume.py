@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from tests.builders import judge_at
+from tests.builders import judge_at, scores_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prefect_live import started
@@ -48,12 +48,6 @@ def write_settings(folder: Path, judge: JudgeServer) -> Path:
     return path
 
 
-def scores(folder: Path) -> pd.DataFrame:
-    """All scores of a store, in a fixed order."""
-    parts = sorted((folder / "ragmetrics-store" / "scores").rglob("*.parquet"))
-    return pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
-
-
 def start_and_kill(settings: Path, judge: JudgeServer, after: int) -> int:
     """Kill the nightly with SIGKILL after so many requests; return how many were in flight."""
     with started(command(settings), ROOT, os.environ, settings.with_name("output")) as process:
@@ -86,4 +80,7 @@ def test_a_killed_night_is_resumed_and_repeats_only_what_was_in_flight(
     assert in_flight <= 4 * CONCURRENCY  # two families on two shards
     assert stats["requests"] <= needed + in_flight
     assert max(stats["by_hash"].values()) <= 2
-    pd.testing.assert_frame_equal(scores(tmp_path / "killed"), scores(tmp_path / "undisturbed"))
+    pd.testing.assert_frame_equal(
+        scores_of(tmp_path / "killed" / "ragmetrics-store"),
+        scores_of(tmp_path / "undisturbed" / "ragmetrics-store"),
+    )

@@ -19,7 +19,7 @@ import pytest
 
 from ragmetrics.comparison import load_gate
 from ragmetrics.storage import Files
-from tests.builders import judge_at, save_settings
+from tests.builders import judge_at, save_settings, scores_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prefect_live import Live, prefect_live
@@ -216,12 +216,6 @@ def is_over(live: Live, run: str) -> bool:
     return live.get(f"/flow_runs/{run}")["state_type"] in ("COMPLETED", "FAILED", "CANCELLED")
 
 
-def scores(store: Path) -> pd.DataFrame:
-    """All scores of a store, in a fixed order."""
-    parts = sorted((store / "scores").rglob("*.parquet"))
-    return pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
-
-
 def verdict(store: Path) -> dict[str, Any]:
     """The verdict on the build, apart from when, for how much, and whether it was told."""
     gate = load_gate(Files(str(store)), "green")
@@ -234,7 +228,7 @@ def test_a_night_killed_with_its_worker_is_finished_by_the_next_one(aftermath: A
     crashed, waits for a worker again, and ends with the scores of an undisturbed night."""
     night = aftermath.night
     night.assert_finished()
-    pd.testing.assert_frame_equal(scores(night.store()), scores(night.store("undisturbed")))
+    pd.testing.assert_frame_equal(scores_of(night.store()), scores_of(night.store("undisturbed")))
 
 
 def test_a_gate_killed_with_its_worker_comes_to_the_same_verdict(aftermath: Aftermath) -> None:

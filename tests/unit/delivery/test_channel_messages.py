@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,12 +32,6 @@ BOTH = {"channels": [{"url_env": "TEAM_URL"}, {"url_env": "PAGER_URL", "severity
 
 class Killed(BaseException):
     """As by `kill -9`."""
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    """An empty store."""
-    return Files(str(tmp_path))
 
 
 @pytest.fixture

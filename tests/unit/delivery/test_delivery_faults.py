@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,12 +38,6 @@ TEAM = make_settings({"alerts": {"channels": [{"url_env": "TEAM_URL"}]}})
 
 class Killed(BaseException):
     """As by `kill -9`."""
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    """An empty store."""
-    return Files(str(tmp_path))
 
 
 @pytest.fixture

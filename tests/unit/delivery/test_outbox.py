@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,12 +35,6 @@ HELLO = MessageBatch(
 
 class Killed(BaseException):
     """As by `kill -9`."""
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    """An empty store."""
-    return Files(str(tmp_path))
 
 
 def bad(number: int = 0, metric: str = "context_recall", **change: Any) -> Manifest:

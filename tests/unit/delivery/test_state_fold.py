@@ -90,12 +90,6 @@ def test_the_manifests_of_a_store_say_what_an_earlier_version_stored(
             assert (found.told, found.last_sent) == (state.told, state.last_sent)
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    """An empty store."""
-    return Files(str(tmp_path))
-
-
 def tell(files: Files, number: int, level: str = "breach") -> Manifest:
     """A night, published and told."""
     manifest = published(files, night(number, findings=[finding(level=level)]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,12 +18,6 @@ from tests.fakes.slack import SlackServer
 
 SETTINGS = make_settings({"logs": "logs/{date}/"})
 RECALL = finding("context_recall").key
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    """An empty store."""
-    return Files(str(tmp_path))
 
 
 def held(number: int, level: str) -> Manifest:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 import pytest
 
@@ -144,12 +143,6 @@ def test_a_bad_build_keeps_firing_against_the_one_before() -> None:
 
 
 # The store
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    """An empty store."""
-    return Files(str(tmp_path))
 
 
 def test_a_run_is_found_by_its_name(files: Files) -> None:

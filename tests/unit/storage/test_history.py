@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,12 +34,6 @@ def a_night(day: date = MONDAY, run: str = "a", hours: float = 1, **more: Any) -
         usage=Usage(),
         **more,
     )
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    """An empty store."""
-    return Files(str(tmp_path))
 
 
 def test_a_run_exists_once_its_manifest_does(files: Files) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,12 +18,6 @@ from tests.fakes.nights import FIRST, finding, night
 
 MONTH = "history/2026-11.json"
 Read = list[str]
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    """An empty store."""
-    return Files(str(tmp_path))
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -12,12 +11,6 @@ from ragmetrics.records import Source
 from ragmetrics.storage import Files, Runs, history
 from ragmetrics.storage.history import differing
 from tests.fakes.nights import night, summary
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    """An empty store."""
-    return Files(str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,6 @@ SETTINGS = make_settings({"alerts": {"slack_channel": "#retrieval"}})
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Files:
-    """An empty store."""
-    return Files(str(tmp_path))
-
-
-@pytest.fixture
 def slack(slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch) -> SlackServer:
     """Slack with a bot; there is a webhook too, which is not used then."""
     monkeypatch.setenv("SLACK_BOT_TOKEN", TOKEN)
