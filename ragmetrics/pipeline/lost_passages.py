@@ -28,6 +28,8 @@ def lost_passages_of(
     significantly; never without `ask`, as for a night of the past: they know the index of today.
     """
     usual = usual_nights(earlier)
+    if not usual:  # nothing was retrieved before that could be lost
+        return None
     firing = any(finding.is_rule and finding.state == "firing" for finding in findings)
     return try_lost_passages(
         settings,

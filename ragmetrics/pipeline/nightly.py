@@ -108,7 +108,7 @@ def stage_night(settings: Settings, day: date, begun: datetime | None = None) ->
     check_night(day)
     info, embedder = check_settings(settings)
     files, now = open_store(settings), datetime.now(UTC)
-    topics = topics_of_night(settings, files, day)
+    topics = topics_of_night(settings, files, day) if settings.topics else None
     inputs, ref = _planned(settings, day, info, embedder, topics, begun or now)
     staged = stage_run(settings, ref, inputs, now, topics=topics)
     prints = {
@@ -133,9 +133,18 @@ def judge_drift_labels(settings: Settings, until: datetime | None = None) -> lis
     return [problem] if problem else []
 
 
+def _topics_of(settings: Settings, day: date) -> TopicModel | None:
+    """The topics of a night as they are; nothing is written."""
+    return (
+        topics_of_night(settings, open_store(settings), day, keep=False)
+        if settings.topics
+        else None
+    )
+
+
 def find_run(settings: Settings, day: date) -> RunRef:
     """The newest attempt of the run for the night's current logs. Nothing is written."""
-    topics = topics_of_night(settings, open_store(settings), day, keep=False)
+    topics = _topics_of(settings, day)
     return _planned(settings, day, *check_settings(settings), topics)[1]
 
 
@@ -143,8 +152,7 @@ def is_published(settings: Settings, day: date) -> bool:
     """Whether a run of the night is published and whole, for the same logs and settings, and
     another attempt could get no verdict that is missing. Nothing is written.
     """
-    files, now = open_store(settings), datetime.now(UTC)
-    topics = topics_of_night(settings, files, day, keep=False)
+    files, now, topics = open_store(settings), datetime.now(UTC), _topics_of(settings, day)
     _, ref = _planned(settings, day, *check_settings(settings), topics, now)
     manifest = Runs(files).find(ref)
     return manifest is not None and not manifest.problems

@@ -123,7 +123,8 @@ def _manifest(
     alerts = before.heard(batches.told_tonight(manifest.date))
     if manifest.silent:
         alerts = as_if_told(earlier, settings.alerts.remind_days)
-    manifest = with_people(settings, files, manifest, earlier, history.calibrations)
+    if settings.labels:
+        manifest = with_people(settings, files, manifest, earlier, history.calibrations)
     night = _night(settings, files, history, manifest, scores, earlier, alerts)
     night = replace(night, history=past)
     findings = _findings(settings, files, night, alerts, superseded, published)
@@ -147,7 +148,9 @@ def _manifest(
                 night,
                 topics_of_night(settings, files, manifest.date),
                 redact=settings.redacts_messages,
-            ),
+            )
+            if settings.topics
+            else None,
             "worst": _worst(files, night),
             "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
         }
@@ -177,7 +180,9 @@ def _night(
             scores,
         ),
         history.newest_drifts(manifest.judge),
-        fixed_sets=fixed_sets(settings, files, history.calibrations),
+        fixed_sets=fixed_sets(settings, files, history.calibrations)
+        if settings.alerts.drift_set
+        else None,
         ids=IdReader(files),
         notified=alerts.notified,
         mix_tags=settings.alerts.mix_tags,
