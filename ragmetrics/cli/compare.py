@@ -28,9 +28,8 @@ from ragmetrics.cli.options import (
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.output.costs import print_usage
 from ragmetrics.cli.table import print_grid
-from ragmetrics.dashboard import plural
 from ragmetrics.records import ComparedSide, Comparison, MetricChange
-from ragmetrics.text import chance, clean, number, signed, signed_interval
+from ragmetrics.text import chance, clean, number, plural, signed, signed_interval
 
 if TYPE_CHECKING:
     from ragmetrics.config import Settings

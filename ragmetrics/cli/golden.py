@@ -68,7 +68,7 @@ def check(
 
     Exit code: 0 if nothing is, 1 if something is or cannot be read, 2 for wrong input.
     """
-    from ragmetrics.pipeline import check_golden_set
+    from ragmetrics.passages import check_golden_set
 
     chosen = settings_here(settings, store)
     found = check_golden_set(chosen, date_of(night) if night else None, passages)
@@ -93,7 +93,7 @@ def anchor(
 
     A label whose passage is not found stays as it is, and is named. Exit code: 1 if there is one.
     """
-    from ragmetrics.pipeline import anchor_golden_set
+    from ragmetrics.passages import anchor_golden_set
     from ragmetrics.records import NEEDS_REVIEW
 
     chosen = settings_here(settings, store)
@@ -132,14 +132,19 @@ def suggest(
 
     Each has the passages that answered it. Confirm them in the file, then run `golden add`.
     """
-    from ragmetrics.pipeline import suggest_golden_questions
+    from ragmetrics.passages import suggest_golden_questions
 
     chosen = settings_here(settings, store)
     if out is not None and out.suffix not in (".csv", ".jsonl", ".html"):
         raise InputError(f"--out {out}: the name should end in .csv, .jsonl or .html")
     if chosen.redact and out is None:
         raise InputError("`redact:` is on, so questions are not printed: name a file by --out")
-    found = suggest_golden_questions(chosen, out, date_of(night) if night else None, count)
+    day, is_page = date_of(night) if night else None, out is not None and out.suffix == ".html"
+    found = suggest_golden_questions(chosen, None if is_page else out, day, count)
+    if out is not None and is_page:
+        from ragmetrics.dashboard import write_labelling_page
+
+        write_labelling_page(out, found)
     if as_json:
         print_json({"suggestions": [one.model_dump(mode="json") for one in found]})
         return
@@ -161,7 +166,7 @@ def add(
     settings: SettingsFlag = None,
 ) -> None:
     """Write the golden set with the confirmed suggestions. Nights from that day on use them."""
-    from ragmetrics.pipeline import add_to_golden_set
+    from ragmetrics.passages import add_to_golden_set
 
     chosen = settings_here(settings)
     found = add_to_golden_set(chosen, suggestions, out, date_of(on) if on else None)
@@ -179,7 +184,7 @@ def retire(
     settings: SettingsFlag = None,
 ) -> None:
     """Write the golden set with questions that nights from that day on do not use."""
-    from ragmetrics.pipeline import retire_golden_questions
+    from ragmetrics.passages import retire_golden_questions
 
     chosen = settings_here(settings)
     retire_golden_questions(chosen, ids, out, date_of(on) if on else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.pipeline import SuggestedLabels
+    from ragmetrics.records import LabelSuggestion
 
 app = typer.Typer(
     help="Rows that people labelled: check them, and name the rows that are worth a label.",
@@ -45,7 +46,7 @@ def check(
 
     Exit code: 0 if all labels are used, 1 if some cannot be read, 2 for wrong input.
     """
-    from ragmetrics.pipeline import check_labels
+    from ragmetrics.people import check_labels
 
     report, night = check_labels(settings_here(settings, store), place)
     if as_json:
@@ -96,7 +97,7 @@ def suggest(
     has the texts of the rows, also with `redact: true`; give it to the people who label, and no
     others.
     """
-    from ragmetrics.pipeline import suggest_labels
+    from ragmetrics.people import suggest_labels
 
     chosen = settings_here(settings, store)
     if out is not None and out.suffix not in (".csv", ".jsonl", ".html"):
@@ -104,7 +105,12 @@ def suggest(
     if chosen.redact and out is None:
         raise InputError("`redact:` is on, so questions are not printed: name a file by --out")
     day = date_of(night) if night else None
-    found = suggest_labels(chosen, out, day, metric or (), rows)
+    is_page = out is not None and out.suffix == ".html"
+    found = suggest_labels(chosen, None if is_page else out, day, metric or (), rows)
+    if out is not None and is_page:
+        from ragmetrics.dashboard import write_label_page
+
+        write_label_page(out, found.rows)
     if as_json:
         shown = [] if chosen.redact else [row.model_dump(mode="json") for row in found.rows]
         print_json(
@@ -112,20 +118,19 @@ def suggest(
         )
         return
     if not chosen.redact:
-        _print_rows(found)
+        _print_rows(found.rows)
     how = "uniformly" if found.uniform else "by the judge's uncertainty"
     console.print(f"{len(found.rows):,} rows of night {found.night}, drawn {how}")
     if out:
         place = "the folder of" if chosen.labels else "a folder, and name that in"
         fill = "open it, label the rows, and put the file that it saves"
-        fill = fill if out.suffix == ".html" else "fill it in, and put it"
+        fill = fill if is_page else "fill it in, and put it"
         console.print(f"Written: {out}. Next: {fill} into {place} `labels:`.")
 
 
-def _print_rows(found: SuggestedLabels) -> None:
+def _print_rows(rows: Sequence[LabelSuggestion]) -> None:
     lines = [
-        (clean(row.id, 40), clean(row.user_input, 80), f"{row.sampling_weight:.2f}")
-        for row in found.rows
+        (clean(row.id, 40), clean(row.user_input, 80), f"{row.sampling_weight:.2f}") for row in rows
     ]
     if lines:
         print_grid(console, ("id", "question", "weight"), lines, names=(0, 1))

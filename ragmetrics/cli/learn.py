@@ -17,8 +17,7 @@ from ragmetrics.cli.options import (
     print_json,
     settings_here,
 )
-from ragmetrics.dashboard import plural
-from ragmetrics.text import clean, number
+from ragmetrics.text import clean, number, plural
 
 if TYPE_CHECKING:
     from ragmetrics.records import Figure, LastNight, LearnedModel, LearnedPrompt

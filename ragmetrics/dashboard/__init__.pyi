@@ -34,9 +34,6 @@ from .costs import (
     too_wide as too_wide,
     was_over as was_over,
 )
-from .formatting import (
-    plural as plural,
-)
 from .summaries import (
     calibration_markdown as calibration_markdown,
     gate_markdown as gate_markdown,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ragmetrics.dashboard.formatting import brief, number, plural
+from ragmetrics.dashboard.formatting import brief, number
 from ragmetrics.dashboard.night_status import metric_states, needing_reader
 from ragmetrics.dashboard.night_tables import STATUS
 from ragmetrics.dashboard.trends import MeanMove, change, scored
 from ragmetrics.records import Finding, Manifest, Summary, mix_text, movement_text
+from ragmetrics.text import plural
 
 MOST_DRAWN = 20
 """Metrics with a distribution. A page with twice as many metrics stays below 300 kB."""

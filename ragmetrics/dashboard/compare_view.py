@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeAlias
 
-from ragmetrics.dashboard.formatting import MarkedText, TextBudget, number, plural
+from ragmetrics.dashboard.formatting import MarkedText, TextBudget, number
 from ragmetrics.dashboard.lost_passages_view import LostPassagesView, lost_passages_view
 from ragmetrics.dashboard.row_selection import became
 from ragmetrics.records import Comparison, MetricChange, MovedContext, MovedRow, RowValue
-from ragmetrics.text import digits_of, finite
+from ragmetrics.text import digits_of, finite, plural
 
 Means: TypeAlias = tuple[float | None, float | None]
 """The means of A and of B."""

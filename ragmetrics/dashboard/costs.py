@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ragmetrics.dashboard.formatting import one_line, plural
+from ragmetrics.dashboard.formatting import one_line
 from ragmetrics.records import (
     EMBEDDINGS,
     BudgetReport,
@@ -16,7 +16,7 @@ from ragmetrics.records import (
     Summary,
     Usage,
 )
-from ragmetrics.text import NO_VALUE, share
+from ragmetrics.text import NO_VALUE, plural, share
 
 if TYPE_CHECKING:
     from ragmetrics.scoring import CostPlan

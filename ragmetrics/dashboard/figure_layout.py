@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any, TypeAlias
 
-from ragmetrics.dashboard.formatting import plural
 from ragmetrics.records import Summary
-from ragmetrics.text import finite
+from ragmetrics.text import finite, plural
 
 Figure: TypeAlias = dict[str, Any]
 Place: TypeAlias = float | str

@@ -81,11 +81,6 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
-def plural(value: int, noun: str) -> str:
-    """`1 row`, `12,345 rows`."""
-    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
-
-
 def duration(elapsed: timedelta) -> str:
     """`4 min 12 s`."""
     seconds = max(0, round(elapsed.total_seconds()))

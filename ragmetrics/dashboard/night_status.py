@@ -8,7 +8,6 @@ from datetime import date
 from typing import Literal
 
 from ragmetrics.dashboard.costs import judged_rows, sample_text, was_over
-from ragmetrics.dashboard.formatting import plural
 from ragmetrics.records import (
     Finding,
     Manifest,
@@ -20,7 +19,7 @@ from ragmetrics.records import (
 )
 from ragmetrics.rules import Incident, blind_texts, check_of, incidents
 from ragmetrics.scoring import worse_segments
-from ragmetrics.text import finite
+from ragmetrics.text import finite, plural
 
 RuleState = Literal["firing", "pending", "no_data", "uncompared", "ok"]
 MetricState = RuleState | Literal["fell"]

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from ragmetrics.dashboard.formatting import LONGEST, MarkedText, TextBudget, plural, spans
+from ragmetrics.dashboard.formatting import LONGEST, MarkedText, TextBudget, spans
 from ragmetrics.dashboard.row_selection import EarlierNight, KeptRow, became
 from ragmetrics.records import LogRow, MovedContext, Score
 from ragmetrics.storage import ScoredRow
-from ragmetrics.text import NO_VALUE, sentences
+from ragmetrics.text import NO_VALUE, plural, sentences
 
 _MOST_CONTEXTS = 50
 _MOST_CLAIMS = 60

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from ragmetrics.dashboard.cards import Card, cards
 from ragmetrics.dashboard.costs import money_text
-from ragmetrics.dashboard.formatting import interval, moved as moved_words, number, plural
+from ragmetrics.dashboard.formatting import interval, moved as moved_words, number
 from ragmetrics.dashboard.night_status import (
     LABELS,
     NightStatus,
@@ -37,7 +37,7 @@ from ragmetrics.messages import (
 from ragmetrics.records import Calibration, Drift, Gate, Manifest, MetricCalibration, Summary
 from ragmetrics.rules import known_silences, with_silences
 from ragmetrics.storage import Files, Runs
-from ragmetrics.text import NO_VALUE, clean
+from ragmetrics.text import NO_VALUE, clean, plural
 
 SUMMARY = "summary.html"
 _EARLIER = 60

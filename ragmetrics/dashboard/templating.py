@@ -26,7 +26,7 @@ from ragmetrics.dashboard.night_tables import STATUS, needs
 from ragmetrics.metrics import find_metric
 from ragmetrics.records import compared_words, over_questions
 from ragmetrics.storage import Files
-from ragmetrics.text import share, slug
+from ragmetrics.text import plural, share, slug
 
 if TYPE_CHECKING:
     from jinja2 import BytecodeCache, Environment
@@ -96,7 +96,7 @@ _FILTERS = {
     "p_value": words.p_value,
     "signed": words.signed,
     "count": words.count,
-    "plural": words.plural,
+    "plural": plural,
     "brief": words.brief,
     "one_line": words.one_line,
     "slug": slug,

@@ -1,32 +1,15 @@
-from .golden.anchors import (
-    find_anchors as find_anchors,
-)
-from .golden.check import (
-    check_golden as check_golden,
-)
 from .golden.confirmed import (
-    Added as Added,
-    add_confirmed as add_confirmed,
-    read_suggestions as read_suggestions,
     suggestion_record as suggestion_record,
-    write_suggestions as write_suggestions,
 )
 from .golden.golden_file import (
-    GoldenRows as GoldenRows,
     read_golden_rows as read_golden_rows,
-    write_golden_rows as write_golden_rows,
 )
-from .golden.passages import (
-    Passages as Passages,
-    listed_passages as listed_passages,
-    night_passages as night_passages,
-)
-from .golden.new_records import (
-    relabelled as relabelled,
-    retired as retired,
-)
-from .golden.suggestions import (
-    suggest_questions as suggest_questions,
+from .golden.golden_steps import (
+    add_to_golden_set as add_to_golden_set,
+    anchor_golden_set as anchor_golden_set,
+    check_golden_set as check_golden_set,
+    retire_golden_questions as retire_golden_questions,
+    suggest_golden_questions as suggest_golden_questions,
 )
 from .topics.fallen_questions import (
     find_fallen_questions as find_fallen_questions,

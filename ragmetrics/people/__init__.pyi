@@ -1,23 +1,17 @@
 from .labels.people_means import (
-    join_all as join_all,
-    label_metrics as label_metrics,
-    report_of as report_of,
     with_people as with_people,
 )
 from .labels.label_file import (
     read_labels as read_labels,
 )
-from .labels.labelled_scores import (
-    LabelledScores as LabelledScores,
-)
-from .labels.row_draw import (
-    draw_rows as draw_rows,
-    suggest_rows as suggest_rows,
+from .labels.label_steps import (
+    check_labels as check_labels,
+    label_report as label_report,
+    suggest_labels as suggest_labels,
 )
 from .labels.suggestion_file import (
     COLUMNS as COLUMNS,
     label_record as label_record,
-    write_label_suggestions as write_label_suggestions,
 )
 from .calibration.run import (
     calibrate as calibrate,

@@ -86,15 +86,3 @@ from .prefect_events import (
     events_api as events_api,
     post_event as post_event,
 )
-from .labels import (
-    SuggestedLabels as SuggestedLabels,
-    check_labels as check_labels,
-    suggest_labels as suggest_labels,
-)
-from .golden import (
-    add_to_golden_set as add_to_golden_set,
-    anchor_golden_set as anchor_golden_set,
-    check_golden_set as check_golden_set,
-    retire_golden_questions as retire_golden_questions,
-    suggest_golden_questions as suggest_golden_questions,
-)

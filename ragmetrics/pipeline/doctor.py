@@ -24,7 +24,7 @@ from ragmetrics.config import (
     Settings,
     log_files_of_day,
 )
-from ragmetrics.dashboard import PAGES, plural
+from ragmetrics.dashboard import PAGES
 from ragmetrics.delivery import channels, target_problems, waiting
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.http import run_coroutine
@@ -45,7 +45,7 @@ from ragmetrics.logs import (
     golden_set,
 )
 from ragmetrics.metrics import METRICS
-from ragmetrics.people import label_metrics, read_labels
+from ragmetrics.people import read_labels
 from ragmetrics.pipeline.doctor_rules import DoctorWarning, lacking_tags, rules_text
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
 from ragmetrics.pipeline.store_check import check_store, sentence
@@ -54,6 +54,7 @@ from ragmetrics.records import FIELDS, LogRow, Rejected
 from ragmetrics.rules import CHECKS, check_rules
 from ragmetrics.scoring import check_prices, chosen_metrics
 from ragmetrics.storage import Files, open_store
+from ragmetrics.text import plural
 from retrieval_nightly import replaced
 
 _ROWS = 200
@@ -264,7 +265,7 @@ def _golden(settings: Settings) -> str:
 def _labels(settings: Settings) -> str:
     """How many labels can be read. A night works without them."""
     try:
-        found = read_labels(settings, label_metrics(settings))
+        found = read_labels(settings)
     except InputError as error:
         raise DoctorWarning(f"{error}; a night works without labels") from None
     text = f"{plural(len(found.labels), 'label')} at {found.place}"

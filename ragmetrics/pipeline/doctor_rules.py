@@ -12,11 +12,11 @@ from statistics import fmean
 
 from ragmetrics.comparison import find_serving
 from ragmetrics.config import LIMIT_KEYS, Rule, Settings
-from ragmetrics.dashboard import plural
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.records import Manifest
 from ragmetrics.rules import DEFAULT_RULES, Known, blind_texts, why_it_cannot_fire
 from ragmetrics.storage import Files, Runs, open_store
+from ragmetrics.text import plural
 
 _NIGHTS = 7
 _SHARES = ("quarantine", "judge_failures", "stale_labels")

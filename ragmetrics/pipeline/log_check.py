@@ -12,7 +12,7 @@ from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import GoldenSet, ReadCounts, golden_set, log_set
 from ragmetrics.metrics import find_metric, metrics
-from ragmetrics.people import label_metrics, read_labels, report_of
+from ragmetrics.people import label_report
 from ragmetrics.records import FIELDS, LabelReport, LogRow, Rejected
 from ragmetrics.rules import check_rules
 from ragmetrics.scoring import Known, chosen_metrics, wanted_rows
@@ -100,7 +100,7 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
         raise InputError("no log file to check")
     report.judged = _judged(settings, report.runnable)
     if settings.labels:
-        report.labels = report_of(read_labels(settings, label_metrics(settings)), {})
+        report.labels = label_report(settings)
     report.judged_at_most = settings.sample is not None and settings.sample.half_width is not None
     return report
 

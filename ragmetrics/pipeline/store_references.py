@@ -22,7 +22,7 @@ from ragmetrics.comparison import GATES, find_serving, load_gates
 from ragmetrics.config import Settings
 from ragmetrics.delivery import load_alerts, waiting
 from ragmetrics.errors import InputError
-from ragmetrics.people import label_metrics, read_labels
+from ragmetrics.people import read_labels
 from ragmetrics.pipeline.lost_passages import usual_nights
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import find_staged, load_reuse
@@ -166,7 +166,7 @@ def _labelled(settings: Settings, known: Sequence[Manifest]) -> Iterator[RunKey]
                 "nights must stay"
             )
         return
-    labels = read_labels(settings, label_metrics(settings))
+    labels = read_labels(settings)
     if labels.problem:
         raise InputError(
             f"labels {labels.place}: {labels.problem}; they say which nights must stay"

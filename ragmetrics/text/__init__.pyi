@@ -7,6 +7,7 @@ from .sentence_splitter import (
 )
 from .sized_cache import SizedCache as SizedCache
 from .numbers import (
+    plural as plural,
     chance as chance,
     digits_of as digits_of,
     drop_text as drop_text,

@@ -123,3 +123,8 @@ Duration = Annotated[
     BeforeValidator(read_duration),
     PlainSerializer(duration_text, return_type=str, when_used="json"),
 ]
+
+
+def plural(value: int, noun: str) -> str:
+    """`1 row`, `12,345 rows`."""
+    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"

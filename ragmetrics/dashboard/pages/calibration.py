@@ -31,7 +31,7 @@ from ragmetrics.dashboard.figure_layout import (
     upright,
     whiskers,
 )
-from ragmetrics.dashboard.formatting import interval, number, plural
+from ragmetrics.dashboard.formatting import interval, number
 from ragmetrics.dashboard.page import Page, Shown
 from ragmetrics.dashboard.templating import render_page
 from ragmetrics.people import History
@@ -45,6 +45,7 @@ from ragmetrics.records import (
     ReliabilityBin,
 )
 from ragmetrics.storage import FileInfo, Files, LearnedJudges, save_record
+from ragmetrics.text import plural
 from ragmetrics.version import __version__
 
 CALIBRATION_PAGE = "calibration.html"

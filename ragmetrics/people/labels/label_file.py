@@ -28,6 +28,7 @@ from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import EVERYTHING, LogSet, Place, find_logs, log_of
 from ragmetrics.records import BadRow, Rejected
+from ragmetrics.scoring import chosen_metrics
 from ragmetrics.text import without_spreadsheet_signs
 
 UNITS: Mapping[str, tuple[str, int]] = {
@@ -76,16 +77,18 @@ class LabelSet:
         self.first.setdefault(reason, place)
 
 
-def read_labels(
-    settings: Settings, metrics: Mapping[str, bool], place: str | None = None
-) -> LabelSet:
-    """The labels at a place, by default that of the settings.
+def label_metrics(settings: Settings) -> dict[str, bool]:
+    """The metrics that can have labels; True where values are from 0 to 1."""
+    return {metric.name: metric.bounded for metric in chosen_metrics(settings)}
 
-    `metrics` are the names of the scored metrics, each with whether its values are in [0, 1]. One
-    person's equal labels of a row count once, and unequal ones not at all.
+
+def read_labels(settings: Settings) -> LabelSet:
+    """The labels at the place of the settings.
+
+    One person's equal labels of a row count once, and unequal ones not at all.
     Raises InputError where there is no file, StoreError for a bucket that is down.
     """
-    place = place or settings.labels or ""
+    place, metrics = settings.labels or "", label_metrics(settings)
     files, infos = find_logs(place, settings.storage_options)
     if not infos:
         raise InputError(f"labels {place}: no such file")

@@ -28,7 +28,6 @@ from ragmetrics.records import (
     PeopleMean,
     Summary,
 )
-from ragmetrics.scoring import chosen_metrics
 from ragmetrics.stats import krippendorff_alpha
 from ragmetrics.storage import Files
 
@@ -56,7 +55,7 @@ def with_people(
     if settings.labels is None:
         return manifest
     try:
-        read = read_labels(settings, label_metrics(settings))
+        read = read_labels(settings)
         joined = join_all(files, read.labels, manifest, earlier, dated=dated)
     except (InputError, StoreError) as error:
         log.error("the labels cannot be read: %s", error)
@@ -67,11 +66,6 @@ def with_people(
         for metric in manifest.metrics
     ]
     return manifest.model_copy(update={"labels": report_of(read, joined), "metrics": summaries})
-
-
-def label_metrics(settings: Settings) -> dict[str, bool]:
-    """The metrics that can have labels; True where values are from 0 to 1."""
-    return {metric.name: metric.bounded for metric in chosen_metrics(settings)}
 
 
 def join_all(

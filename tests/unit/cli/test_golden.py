@@ -19,18 +19,18 @@ from hypothesis import given, strategies as st
 from ragmetrics.config import Settings, load_settings
 from ragmetrics.dashboard import write_labelling_page
 from ragmetrics.errors import InputError
-from ragmetrics.passages import add_confirmed, read_golden_rows, read_suggestions
-from ragmetrics.passages.golden.passage_search import PassageSearch
-from ragmetrics.pipeline import (
-    NIGHTS,
+from ragmetrics.passages import (
+    add_confirmed,
     add_to_golden_set,
     anchor_golden_set,
     check_golden_set,
+    read_golden_rows,
+    read_suggestions,
     retire_golden_questions,
-    run_night,
     suggest_golden_questions,
-    unpack_demo,
 )
+from ragmetrics.passages.golden.passage_search import PassageSearch
+from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 from ragmetrics.records import Suggestion, question_key
 from ragmetrics.text import spreadsheet_safe, without_spreadsheet_signs
 from tests.fakes.browsing import Visit

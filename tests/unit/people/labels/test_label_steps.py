@@ -19,8 +19,8 @@ from ragmetrics.config import Settings, load_settings, make_settings
 from ragmetrics.dashboard import write_label_page
 from ragmetrics.dashboard.prometheus import metrics_text
 from ragmetrics.errors import InputError
-from ragmetrics.people import label_metrics, read_labels
-from ragmetrics.pipeline import check_labels, examine, run_night, suggest_labels
+from ragmetrics.people import check_labels, read_labels, suggest_labels
+from ragmetrics.pipeline import examine, run_night
 from ragmetrics.records import LabelSuggestion, Manifest, PeopleMean
 from ragmetrics.storage import RunRef, Runs, StoredPart, open_store
 from tests.builders import save_settings
@@ -119,7 +119,7 @@ def read(tmp_path: Path, text: str, name: str = "labels.jsonl") -> Any:
     """What is read of a file of labels."""
     (tmp_path / name).write_text(text)
     settings = make_settings({"labels": str(tmp_path / name)})
-    return read_labels(settings, label_metrics(settings))
+    return read_labels(settings)
 
 
 # Reading

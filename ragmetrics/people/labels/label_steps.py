@@ -8,24 +8,17 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from ragmetrics.config import Settings
-from ragmetrics.dashboard import write_label_page
 from ragmetrics.errors import InputError
-from ragmetrics.people import (
-    LabelledScores,
-    draw_rows,
-    join_all,
-    label_metrics,
-    read_labels,
-    report_of,
-    suggest_rows,
-    with_people,
-    write_label_suggestions,
-)
+from ragmetrics.people.labels.label_file import label_metrics, read_labels
+from ragmetrics.people.labels.labelled_scores import LabelledScores
+from ragmetrics.people.labels.people_means import join_all, report_of, with_people
+from ragmetrics.people.labels.row_draw import draw_rows, suggest_rows
+from ragmetrics.people.labels.suggestion_file import write_label_suggestions
 from ragmetrics.records import LabelReport, LabelSuggestion, Manifest
 from ragmetrics.storage import Files, Runs, open_store
 
 _EARLIER = 60
-"""Nights before the newest whose labels are used, as in `pipeline.publish`."""
+"""Nights before the newest whose labels are used, as in a night."""
 _FIRST = ("context_relevance", "context_recall")
 """Metrics that are labelled by default, where they are scored."""
 
@@ -54,12 +47,17 @@ def check_labels(
     files = open_store(chosen)
     known = Runs(files).nights(last=_EARLIER + 1)
     if not known:
-        return report_of(read_labels(chosen, label_metrics(chosen)), {}), None
+        return label_report(chosen), None
     *earlier, newest = known
     found = with_people(chosen, files, newest, earlier)
     if found.labels is None or (found.labels.problem and not found.labels.labels):
         raise InputError(found.labels.problem if found.labels else "no label was read")
     return found.labels, found
+
+
+def label_report(settings: Settings) -> LabelReport:
+    """What the file of labels has, none of them joined with a score. Raises as `check_labels`."""
+    return report_of(read_labels(settings), {})
 
 
 def suggest_labels(
@@ -69,7 +67,7 @@ def suggest_labels(
     metrics: Sequence[str] = (),
     count: int = 20,
 ) -> SuggestedLabels:
-    """Draw rows of the newest night, or of a date, and write them as .csv, .jsonl or .html.
+    """Draw rows of the newest night, or of a date, and write them as .csv or .jsonl.
 
     Raises InputError where the store has no such night or the night no such metric, StoreError
     where the store is down.
@@ -85,9 +83,7 @@ def suggest_labels(
     ]
     draw = draw_rows(files, chosen, known, set.intersection(*labelled))
     found = suggest_rows(files, chosen, names, draw, count)
-    if out is not None and out.suffix == ".html":
-        write_label_page(out, found)
-    elif out is not None:
+    if out is not None:
         write_label_suggestions(out, found)
     return SuggestedLabels(chosen.date, found, draw.uniform)
 
@@ -120,7 +116,7 @@ def _joined(
     if settings.labels is None:
         return {}
     try:
-        read = read_labels(settings, label_metrics(settings))
+        read = read_labels(settings)
     except InputError:  # the first suggestions come before the first labels
         return {}
     return join_all(files, read.labels, night, earlier)

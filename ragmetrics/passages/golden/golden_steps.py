@@ -8,25 +8,19 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from ragmetrics.config import Settings
-from ragmetrics.dashboard import write_labelling_page
 from ragmetrics.errors import InputError
-from ragmetrics.passages import (
+from ragmetrics.passages.golden.anchors import find_anchors
+from ragmetrics.passages.golden.check import check_golden
+from ragmetrics.passages.golden.confirmed import (
     Added,
-    GoldenRows,
-    Passages,
     add_confirmed,
-    check_golden,
-    find_anchors,
-    listed_passages,
-    night_passages,
-    read_golden_rows,
     read_suggestions,
-    relabelled,
-    retired,
-    suggest_questions,
-    write_golden_rows,
     write_suggestions,
 )
+from ragmetrics.passages.golden.golden_file import GoldenRows, read_golden_rows, write_golden_rows
+from ragmetrics.passages.golden.new_records import relabelled, retired
+from ragmetrics.passages.golden.passages import Passages, listed_passages, night_passages
+from ragmetrics.passages.golden.suggestions import suggest_questions
 from ragmetrics.records import Anchor, GoldenCheck, Manifest, Suggestion
 from ragmetrics.storage import Files, Runs, open_store
 
@@ -78,7 +72,7 @@ def anchor_golden_set(
 def suggest_golden_questions(
     settings: Settings, out: Path | None, night: date | None = None, count: int = 20
 ) -> list[Suggestion]:
-    """Propose live questions of the last 14 nights, and write them as .csv, .jsonl or .html.
+    """Propose live questions of the last 14 nights, and write them as .csv or .jsonl.
 
     Raises InputError where the store has no night, StoreError where it is down.
     """
@@ -86,9 +80,7 @@ def suggest_golden_questions(
     files = open_store(settings)
     known = _nights(files, night)[-_EARLIER:]
     found = suggest_questions(files, known, golden.rows, count)
-    if out is not None and out.suffix == ".html":
-        write_labelling_page(out, found)
-    elif out is not None:
+    if out is not None:
         write_suggestions(out, found)
     return found
 
