@@ -20,15 +20,14 @@ from ragmetrics.config import Settings, load_settings
 from ragmetrics.dashboard import write_labelling_page
 from ragmetrics.errors import InputError
 from ragmetrics.passages import (
-    add_confirmed,
     add_to_golden_set,
     anchor_golden_set,
     check_golden_set,
     read_golden_rows,
-    read_suggestions,
     retire_golden_questions,
     suggest_golden_questions,
 )
+from ragmetrics.passages.golden.confirmed import add_confirmed, read_suggestions
 from ragmetrics.passages.golden.passage_search import PassageSearch
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 from ragmetrics.records import Suggestion, question_key
