@@ -23,6 +23,9 @@ from .records import ask as ask, ask_each as ask_each, ask_times as ask_times
 from .records import embed as embed, embed_each as embed_each, Vector as Vector
 from .text import sentences as sentences, normalise as normalise
 
+# Write a page of the dashboard.
+from .dashboard import Page as Page, Shown as Shown
+
 # Write a preset.
 from .logs import Preset as Preset, Span as Span, Skipped as Skipped
 from .records import BadRow as BadRow

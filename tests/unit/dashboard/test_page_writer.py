@@ -20,7 +20,7 @@ from tests.fakes.plugins import plugin_site
 
 HEAD = '''"""The longest questions of a night."""
 import time
-from ragmetrics.dashboard import Page
+from ragmetrics import Page
 
 TEMPLATE = """{% extends "base.html" %}
 {% block title %}Longest questions{% endblock %}
