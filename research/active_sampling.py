@@ -34,7 +34,7 @@ from ragmetrics.judges import (
 from ragmetrics.metrics import select
 from ragmetrics.records import LogRow
 from ragmetrics.scoring import Known, wanted_rows
-from ragmetrics.scoring.member import Member
+from ragmetrics.scoring.judge_pool import Member
 from ragmetrics.scoring.sampling.cheap import CheapJudges
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
 from ragmetrics.scoring.sampling.inclusion import Design, choose_design, draw

@@ -2,31 +2,36 @@ from .staging import (
     Staged as Staged,
     find_staged as find_staged,
     corpus_of as corpus_of,
-    plan_run as plan_run,
     stage_run as stage_run,
+)
+from .sharding import (
+    plan_run as plan_run,
+    shard_range as shard_range,
 )
 from .part import (
     Part as Part,
+)
+from .run_scorer import (
     score_part as score_part,
+    list_parts as list_parts,
+    score_parts as score_parts,
 )
 from .process_pool import (
     WorkerDied as WorkerDied,
     cpu_count as cpu_count,
-    list_parts as list_parts,
-    score_cheap_parts as score_cheap_parts,
-    score_parts as score_parts,
 )
-from .summary import (
+from .cheap_part import (
+    score_cheap_parts as score_cheap_parts,
+)
+from .scores import (
     MetricScores as MetricScores,
-    find_segments as find_segments,
     load_scores as load_scores,
     earlier_scores as earlier_scores,
-    summarise as summarise,
-)
-from .low_segments import (
-    worse_segments as worse_segments,
 )
 from .run_summary import (
+    find_segments as find_segments,
+    summarise as summarise,
+    worse_segments as worse_segments,
     summarise_run as summarise_run,
     watched_tags as watched_tags,
 )
@@ -37,10 +42,10 @@ from .budget.estimate import (
 )
 from .budget.plan import (
     BudgetPlan as BudgetPlan,
-    check_prices as check_prices,
-    is_paid as is_paid,
 )
 from .metric_choice import (
+    check_prices as check_prices,
+    is_paid as is_paid,
     chosen_metrics as chosen_metrics,
     score_families as score_families,
     scoring_only as scoring_only,
@@ -62,11 +67,8 @@ from .metric_run import (
     MetricRun as MetricRun,
     run_metric as run_metric,
 )
-from .panel import (
+from .combination import (
     majority as majority,
-)
-from .sharding import (
-    shard_range as shard_range,
 )
 from .reuse import (
     find_attempt as find_attempt,

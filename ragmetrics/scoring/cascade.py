@@ -19,7 +19,8 @@ from pydantic import BaseModel
 
 from ragmetrics.judges import MetricRequest, can_answer, levels_of, top_level
 from ragmetrics.records import Answer, Ask, Score
-from ragmetrics.scoring.member import Member
+from ragmetrics.scoring.judge_pool import Member
+from ragmetrics.scoring.metric_run import repeated
 
 Send: TypeAlias = Callable[[Member, Sequence[MetricRequest]], Awaitable[list[Answer]]]
 """Sends requests to one judge, and returns the answers in order."""
@@ -41,14 +42,6 @@ def is_certain(request: Ask, answers: Sequence[Answer]) -> bool:
 def by_agreement(member: Member, wanted: MetricRequest, answers: Sequence[Answer]) -> bool:
     """Whether a judge is certain, by its answers alone."""
     return isinstance(wanted.request, Ask) and is_certain(wanted.request, answers)
-
-
-def repeated(request: MetricRequest, number: int) -> MetricRequest:
-    """A repeat of a request. The first one needs no key of its own."""
-    ask = request.request
-    if not number or not isinstance(ask, Ask):
-        return request
-    return replace(request, request=replace(ask, repeat=(*ask.repeat, number)))
 
 
 class CascadedRow:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from ragmetrics.config import Settings
 from ragmetrics.http import run_coroutine
-from ragmetrics.scoring.metric_choice import chosen_metrics
+from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.part import stream_rows
+from ragmetrics.scoring.process_pool import score_in_processes
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges
 from ragmetrics.scoring.sampling.cheap_scores import CHEAP_SCHEMA, CheapScorer
-from ragmetrics.scoring.staging import load_corpus
+from ragmetrics.scoring.staging import Staged, load_corpus
 from ragmetrics.storage import PartWriter, RunRef, StoredPart, open_store, workspace
 
 
@@ -44,3 +45,19 @@ class CheapRunScorer:
             for name, writer in writers.items():
                 writer.finish(files, ref.cheap(name, shard))
         return next(iter(writers.values())).rows
+
+
+def score_cheap_parts(
+    settings: Settings, staged: Staged, wanted: Sequence[str], learned: str = ""
+) -> None:
+    """Compute and store the cheap scores of all rows for some metrics, before the draw.
+
+    By several processes, as for a judge that computes on this machine. Parts that are stored are
+    not computed again. `learned` is the path of the learned judge, if the night uses one. Raises
+    the first error of a part.
+    """
+    scorer = CheapRunScorer(settings, staged.ref, learned)
+    families = [[one for one in family if one in wanted] for family in score_families(settings)]
+    todo = [(own, n) for own in families if own for n in range(staged.ref.shards)]
+    for problem in score_in_processes(scorer, todo, settings.workers, staged.source.rows):
+        raise problem

@@ -10,13 +10,11 @@ another process, so all processes together stay within the limits.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Generic, TypeVar
 
 from ragmetrics.config import JudgeSettings, Settings, api_key
@@ -25,16 +23,16 @@ from ragmetrics.judges import (
     Corpus,
     Embedder,
     Judge,
+    JudgeClient,
     SingleFlight,
-    Spend,
+    can_answer,
     expect_some,
     make_embedder,
     make_member,
     names_of,
 )
-from ragmetrics.records import Usage
-from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, part_key
-from ragmetrics.storage import Files, RunRef, StoredPart
+from ragmetrics.metrics import Metric
+from ragmetrics.storage import Files
 
 J = TypeVar("J", Judge, Embedder)
 
@@ -67,6 +65,7 @@ class JudgePool:
 
 
 _judges: PerLoop[_Open[Judge]] = PerLoop(lambda held: held.judge.close())
+
 _embedders: PerLoop[_Open[Embedder]] = PerLoop(lambda held: held.judge.close())
 
 
@@ -136,67 +135,18 @@ def _key_names(settings: Settings) -> list[str]:
     return [settings.embeddings.api_key_env, *names] if settings.embeddings.api_key_env else names
 
 
-class BudgetPool:
-    """The budget of the parts of this process."""
+@dataclass
+class Member:
+    """A judge of the panel."""
 
-    def __init__(self, files: Files, ref: RunRef, plan: BudgetPlan) -> None:
-        self.plan, self.limiter = plan, plan.limiter()
-        self._files, self._ref = files, ref
-        self._added: set[str] = set()
+    client: JudgeClient
+    repeats: int = 1
 
-    async def add_parts(self, parts: Iterable[tuple[Sequence[str], int]]) -> None:
-        """Add the portions of parts to the limiter, each once. Raises StoreError."""
-        await asyncio.gather(*(self._add_part(names, shard) for names, shard in parts))
+    @property
+    def name(self) -> str:
+        """The name of the judge."""
+        return self.client.name
 
-    async def _add_part(self, names: Sequence[str], shard: int) -> None:
-        key = part_key(names, shard)
-        if key in self._added:
-            return
-        self._added.add(key)
-        try:
-            spent = await asyncio.to_thread(self._spent, names[0], shard)
-        except BaseException:
-            self._added.discard(key)  # a retry of the part adds its portion
-            raise
-        portion = self.plan.parts[key]
-        if spent is None:
-            self.limiter.add(portion.total, portion.for_embeddings)
-        else:
-            owed = Spend(-spent.requests, -spent.tokens, -spent.usd)
-            self.limiter.add(portion.total + owed, Spend())
-
-    def _spent(self, name: str, shard: int) -> Spend | None:
-        """What a finished part has used; None when the part is not finished."""
-        path = self._ref.scores(name, shard)
-        if not StoredPart(self._files, path).is_whole():
-            return None
-        notes = StoredPart(self._files, path).notes()
-        usages = [
-            Usage.model_validate(usage)
-            for payee in notes.get("paid", ())
-            for usage in notes["usage"][payee].values()
-        ]
-        return reduce(Spend.__add__, (_as_spend(usage) for usage in usages), Spend())
-
-
-def _as_spend(usage: Usage) -> Spend:
-    return Spend(usage.requests, usage.tokens, usage.usd or 0.0)
-
-
-async def _close_nothing(_: BudgetPool | None) -> None:
-    """A budget pool needs no closing."""
-
-
-_pools: PerLoop[BudgetPool | None] = PerLoop(_close_nothing)
-
-
-@asynccontextmanager
-async def open_budget_pool(files: Files, ref: RunRef) -> AsyncIterator[BudgetPool | None]:
-    """The budget pool of a run, shared by all parts; None without a budget."""
-
-    def make() -> BudgetPool | None:
-        plan = load_plan(files, ref)
-        return BudgetPool(files, ref, plan) if plan else None
-
-    async with _pools.hold(f"{files.root} {ref.folder('rows')}", make) as found:
-        yield found
+    def can_score(self, metric: Metric) -> bool:
+        """Whether the judge can answer all prompts of a metric."""
+        return can_answer(self.client.judge, metric.prompts)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 
 from ragmetrics.config import Aggregate, EmbeddingSettings, JudgeSettings, MetricChoice, Settings
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.judges import Corpus, Judge, can_answer, make_embedder, make_judges, names_of
 from ragmetrics.metrics import Metric, PromptOverrides, metric_families, metrics, prompts_of, select
-from ragmetrics.records import JudgeInfo, Usage, fingerprint
+from ragmetrics.records import EMBEDDINGS, JudgeInfo, Usage, fingerprint
 
 
 def chosen_metrics(settings: Settings) -> list[Metric]:
@@ -126,3 +126,43 @@ def add_price(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
         return usage
     changes = {"usd": usd, "usd_saved": saved, "unknown_usd": lost if any(unknown) else None}
     return usage.model_copy(update=changes)
+
+
+def pays_for_embeddings(settings: Settings) -> bool:
+    """True when embeddings come from an endpoint."""
+    return settings.embedder.remote
+
+
+def unpaid(settings: Settings, judges: Sequence[str]) -> set[str]:
+    """Of the judges of a panel, those that use no network; embeddings have a name of their own."""
+    free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
+    return free if pays_for_embeddings(settings) else free | {EMBEDDINGS}
+
+
+def is_paid(settings: Settings) -> bool:
+    """True when a judge or the embedder is paid, so that replies are worth caching."""
+    return pays_for_embeddings(settings) or any(one.remote for one in settings.panel)
+
+
+def check_prices(settings: Settings) -> None:
+    """Raise SettingsError when a budget in US dollars lacks a price."""
+    if settings.budget.max_usd is None:
+        return
+    for one in settings.panel:
+        if one.remote and one.usd(0, 0) is None:
+            missing = [
+                f"usd_per_million_{kind}_tokens"
+                for kind in ("prompt", "completion")
+                if getattr(one, f"usd_per_million_{kind}_tokens") is None
+                and (one.reads_prompts or kind == "prompt")
+            ]
+            raise SettingsError(
+                f"budget: max_usd: the price of {one.name}:{one.model} is not known; set "
+                f"{' and '.join(missing)} of the judge"
+            )
+    embeds = pays_for_embeddings(settings) and any(one.embeds for one in chosen_metrics(settings))
+    if embeds and settings.embeddings.usd_per_million_tokens is None:
+        raise SettingsError(
+            "budget: max_usd: the price of embeddings is not known; set embeddings: "
+            "usd_per_million_tokens"
+        )

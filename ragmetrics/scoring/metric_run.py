@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any
 
 from ragmetrics.errors import RagmetricsError, Unanswered, UnreadableReply
+from ragmetrics.judges import MetricRequest
 from ragmetrics.metrics import Metric
-from ragmetrics.records import Answer, LogRow, Request, Score, Status
-from ragmetrics.scoring.checked_score import checked_score, metric_failed
-from ragmetrics.scoring.foreign_metric import ForeignRun, error_location
+from ragmetrics.plugins import TookTooLong, in_time
+from ragmetrics.records import (
+    Answer,
+    Ask,
+    Embed,
+    LogRow,
+    Request,
+    Score,
+    Status,
+    Steps,
+    dump_json,
+    real_number,
+)
 from ragmetrics.text import shorten, weight
 
 log = logging.getLogger(__name__)
+
 _HEAVY = 50_000
 """Microseconds of splitting from which on a row is split in a thread: a longer wait of the event
 loop would delay requests.
@@ -94,3 +112,147 @@ async def run_metric(
     while one.score is None:
         await one.advance(await asyncio.gather(*(answer(request) for request in one.asks())))
     return one.score
+
+
+def repeated(request: MetricRequest, number: int) -> MetricRequest:
+    """A repeat of a request. The first one needs no key of its own."""
+    ask = request.request
+    if not number or not isinstance(ask, Ask):
+        return request
+    return replace(request, request=replace(ask, repeat=(*ask.repeat, number)))
+
+
+LARGEST = 1e100
+"""Largest absolute value of a metric without a range. The square of a larger one may be infinite,
+and so has no mean or interval."""
+
+_ROUNDING = 1e-6
+"""How far beyond its range a value may be by rounding, as a cosine of float32 is. It is cut."""
+
+
+def checked_score(metric: Metric, returned: object) -> Score:
+    """The score that a metric returned, with a value that is a float in the metric's range.
+
+    `metric_failed` where it is no Score, its value is no finite number or is out of range, or
+    it has a value and the status of a row without one, or the reverse.
+    """
+    if not isinstance(returned, Score):
+        return metric_failed(f"a metric returns a Score, not {_shown(returned)}")
+    if (returned.value is None) == (returned.status is Status.SCORED):
+        what = "no value" if returned.value is None else "a value"
+        return metric_failed(f"a score with {what} and the status {_shown(returned.status)}")
+    if problem := "" if metric.bundled else _unstorable(returned):
+        return metric_failed(problem)
+    if returned.value is None:
+        return returned
+    try:
+        value = _in_range(metric, real_number(returned.value))
+    except ValueError as error:
+        return metric_failed(str(error))
+    return returned if returned.value is value else replace(returned, value=value)
+
+
+def _unstorable(score: Score) -> str:
+    """Why a score cannot be stored; empty if it can."""
+    try:
+        json.dumps(dict(score.details), allow_nan=False, ensure_ascii=False).encode()
+        score.reason.encode()
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        return f"details or reason that cannot be stored: {shorten(repr(error))}"
+    return ""
+
+
+def metric_failed(reason: str) -> Score:
+    """The score of a row on which the metric's own code failed."""
+    return Score(None, reason, status=Status.METRIC_FAILED)
+
+
+def _shown(value: object) -> str:
+    """A foreign value as text, whatever its `repr` does."""
+    try:
+        return shorten(repr(value))
+    except Exception:
+        return f"an object of type {type(value).__name__}"
+
+
+def _in_range(metric: Metric, value: float) -> float:
+    low, high = metric.score_range or (-LARGEST, LARGEST)
+    if not low - _ROUNDING <= value <= high + _ROUNDING:
+        raise ValueError(f"a score of {value:g}: outside [{low:g}, {high:g}]")
+    return min(max(value, low), high)
+
+
+STEP_SECONDS = 30.0
+"""Longest time of one step on one row."""
+
+MOST_REQUESTS = 10_000
+"""Most requests for one row."""
+
+MOST_STEPS = 1_000
+"""Most times that a metric may yield for one row."""
+
+_hung: dict[Callable[..., Steps[Score]], str] = {}
+"""The metrics that took too long in this process, with the reason."""
+
+
+@dataclass
+class ForeignRun:
+    """The steps of a metric of another package on one row."""
+
+    metric: Metric
+    row: LogRow
+    _steps: Steps[Score] | None = None
+    _yields: int = 0
+    _requests: int = 0
+
+    def step(self, answers: Sequence[Answer] | None) -> Sequence[Request] | Score:
+        """Send the answers (None at the start), and receive the next requests or the score.
+
+        The row is `metric_failed` where the code raises anything, takes too long, asks too much, or
+        gives what is no request and no score.
+        """
+        if why := _hung.get(self.metric.steps):
+            return metric_failed(why)
+        try:
+            return in_time(partial(self._step, answers), STEP_SECONDS)
+        except TookTooLong:
+            why = f"a step of the metric took over {STEP_SECONDS:g} s: it is not run again"
+            return metric_failed(_hung.setdefault(self.metric.steps, why))
+        except Unanswered as error:
+            return Score.unanswered(error)
+        except UnreadableReply as error:
+            return Score(None, str(error), status=Status.UNREADABLE)
+        except Exception as error:
+            return metric_failed(f"{shorten(repr(error))}{error_location(error)}")
+
+    def _step(self, answers: Sequence[Answer] | None) -> Sequence[Request] | Score:
+        try:
+            if self._steps is None:
+                self._steps = self.metric.play(self.row)
+            yielded = next(self._steps) if answers is None else self._steps.send(answers)
+        except StopIteration as stop:
+            return checked_score(self.metric, stop.value)
+        return self._checked(yielded)
+
+    def _checked(self, yielded: Any) -> Sequence[Request]:
+        """The yielded requests. Raises an error for anything else, and for too many."""
+        if not isinstance(yielded, list | tuple):
+            raise TypeError(f"a metric yields a list of requests, not {type(yielded).__name__}")
+        self._yields += 1
+        self._requests += len(yielded)
+        if self._yields > MOST_STEPS or self._requests > MOST_REQUESTS:
+            raise RuntimeError(
+                f"a metric yields at most {MOST_STEPS:,} times and {MOST_REQUESTS:,} requests a row"
+            )
+        for request in yielded:
+            if not isinstance(request, Ask | Embed):
+                raise TypeError(f"a metric yields requests, not {type(request).__name__}")
+            sent = request.input if isinstance(request, Embed) else dump_json(request.data)
+            sent.encode()  # a lone surrogate cannot be sent
+        return yielded
+
+
+def error_location(error: BaseException) -> str:
+    """The file and line that raised the error, for the author of the metric."""
+    frames = extract_tb(error.__traceback__)
+    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""

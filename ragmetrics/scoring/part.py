@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from collections import Counter, deque
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Sequence,
+)
+from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import compress
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
-from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.http import run_coroutine
 from ragmetrics.judges import (
     Corpus,
     Embedder,
@@ -23,33 +26,26 @@ from ragmetrics.judges import (
     JudgeClient,
     Reply,
     ReplyCache,
-    use_budget,
 )
 from ragmetrics.metrics import Metric
-from ragmetrics.records import EMBEDDINGS, UNSETTLED, Ask, LogRow, Usage, deadline_at, use_deadline
+from ragmetrics.records import EMBEDDINGS, UNSETTLED, Ask, LogRow, Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan
-from ragmetrics.scoring.driver import drive
-from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open, open_budget_pool
-from ragmetrics.scoring.member import Member
-from ragmetrics.scoring.metric_choice import add_price, chosen_metrics
+from ragmetrics.scoring.judge_pool import JudgePool, Member
+from ragmetrics.scoring.metric_choice import add_price
 from ragmetrics.scoring.panel import Panel
-from ragmetrics.scoring.reuse import reuse_part
-from ragmetrics.scoring.run_summary import MetricErrors
+from ragmetrics.scoring.part_notes import MetricErrors, UnansweredRows
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges
 from ragmetrics.scoring.sampling.cheap_scores import load_cheap
 from ragmetrics.scoring.sampling.panel import SampledPanel
-from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
+from ragmetrics.scoring.sampling.plan import SamplePlan
 from ragmetrics.scoring.sharding import shard_range
-from ragmetrics.scoring.staging import load_corpus
-from ragmetrics.scoring.unanswered import UnansweredRows
 from ragmetrics.storage import (
     SCORE_SCHEMA,
     Files,
     PartWriter,
     RunRef,
+    ScoredRow,
     StoredPart,
-    expect,
-    open_store,
     score_record,
     workspace,
 )
@@ -57,22 +53,9 @@ from ragmetrics.text import SplitCounter, counting_splits
 
 Part = tuple[Sequence[str], int]
 """The names of a family of metrics, and the number of a shard."""
+
 Done = Callable[[Sequence[str]], None]
 """Called after each part with the names of its metrics."""
-
-_PARTS_AT_ONCE = 4
-
-
-def score_part(
-    settings: Settings,
-    ref: RunRef,
-    names: Sequence[str],
-    shard: int,
-    kept: Files | None = None,
-    until: datetime | None = None,
-) -> PartReport | None:
-    """Score one part of a run. See `RunScorer`."""
-    return RunScorer(settings, ref, kept=kept, until=until).score(names, shard)
 
 
 @dataclass(frozen=True)
@@ -97,119 +80,8 @@ class PartReport:
         return f"{asked}; failed: {told or 'none'}"
 
 
-@dataclass(frozen=True)
-class RunScorer:
-    """Scores parts of a run: families of metrics over shards."""
-
-    settings: Settings
-    ref: RunRef
-    record: Record | None = None
-    kept: Files | None = None
-    """The store with the reply cache; None: the run's store."""
-    until: datetime | None = None
-    """After this moment no request is sent, and rows that need one get `judge_failed`."""
-
-    def score(self, names: Sequence[str], shard: int) -> PartReport | None:
-        """Score one shard by one family of metrics. Returns what it took, None if it was done.
-
-        Rows get `judge_failed` also when a judge refuses after it has answered. Raises JudgeRefused
-        when no request can succeed.
-        """
-        with use_deadline(deadline_at(self.until)):
-            return run_coroutine(self._score(names, shard))
-
-    def score_together(
-        self,
-        todo: Sequence[tuple[Sequence[str], int]],
-        done: Callable[[Sequence[str]], None] | None,
-    ) -> list[RagmetricsError]:
-        """Score parts concurrently, so that the judges stay busy.
-
-        Returns the errors of parts that could not be scored; the others are written all the same.
-        """
-        with use_deadline(deadline_at(self.until)):
-            return run_coroutine(self._score_together(todo, done))
-
-    async def _score_together(
-        self,
-        todo: Sequence[tuple[Sequence[str], int]],
-        done: Callable[[Sequence[str]], None] | None,
-    ) -> list[RagmetricsError]:
-        problems: list[RagmetricsError] = []
-
-        async def one(names: Sequence[str], shard: int) -> None:
-            try:
-                await self._score(names, shard)
-            except RagmetricsError as error:
-                problems.append(error)
-            if done:
-                done(names)
-
-        files = open_store(self.settings)
-        async with open_budget_pool(files, self.ref) as pool:
-            if pool:
-                await pool.add_parts(todo)
-                # By shard: if the budget runs out, the last shards lack scores, for all metrics
-                # alike.
-                todo = sorted(todo, key=lambda part: part[1])
-            try:
-                async with keep_open(), asyncio.TaskGroup() as group:
-                    for names, shard in todo:
-                        group.create_task(one(names, shard))
-            except BaseExceptionGroup as errors:
-                raise errors.exceptions[0] from None
-        return problems
-
-    async def _score(self, names: Sequence[str], shard: int) -> PartReport | None:
-        settings, ref, files = self.settings, self.ref, open_store(self.settings)
-        expect(files.place)  # the process that staged the run has reached the bucket
-        kept = self.kept or files
-        family = family_of(settings, names)
-        if not 0 <= shard < ref.shards:
-            raise InputError(f"run {ref.run} has no shard {shard}; it has {ref.shards}")
-        own = [metric.name for metric in family]
-        async with open_budget_pool(files, ref) as pool:
-            if pool:
-                await pool.add_parts([(names, shard)])
-            async with _part_slot(settings):
-                if await asyncio.to_thread(_is_done, files, ref, family, shard):
-                    return None
-                if self.record is None and await asyncio.to_thread(
-                    reuse_part, files, ref, own, shard
-                ):
-                    return None
-                corpus = await asyncio.to_thread(load_corpus, files, ref)
-                sample = await asyncio.to_thread(load_sample, files, ref)
-                async with acquire_judges(settings, corpus, kept) as judges:
-                    plan = pool.plan if pool else None
-                    work = PartScorer(settings, files, kept, ref, family, shard, plan, sample)
-                    with use_budget(pool.limiter if pool else None):
-                        return await work.score(judges, self.record, corpus)
-
-
-# One semaphore per event loop: a forked child has its own loop and does not wait for its parent.
-_part_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-
-
-def _part_slot(settings: Settings) -> AbstractAsyncContextManager[object]:
-    """Limits the number of parts in progress, to bound memory. Parts of a batch judge are not
-    limited, because a batch collects the requests of all parts.
-    """
-    waits = any(one.waits for one in settings.panel)
-    if waits:
-        return nullcontext()
-    return _part_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_PARTS_AT_ONCE))
-
-
-def family_of(settings: Settings, names: Sequence[str]) -> list[Metric]:
-    """The metrics of the settings with some names. Raises InputError for a name that none has."""
-    chosen = {metric.name: metric for metric in chosen_metrics(settings)}
-    if unknown := [name for name in names if name not in chosen] or ([] if names else [""]):
-        raise InputError(f"{unknown[0]!r} is not scored; scored are: {', '.join(chosen)}")
-    return [metric for metric in chosen.values() if metric.name in names]
-
-
-def _is_done(files: Files, ref: RunRef, family: Sequence[Metric], shard: int) -> bool:
+def is_done(files: Files, ref: RunRef, family: Sequence[Metric], shard: int) -> bool:
+    """True when all scores of a part are stored."""
     return all(StoredPart(files, ref.scores(metric.name, shard)).is_whole() for metric in family)
 
 
@@ -334,7 +206,7 @@ class PartScorer:
             notes = self._notes(clients, counter)
             notes |= {"metric_errors": errors.notes(), "unanswered": unanswered.notes()}
             report = PartReport(next(iter(writers.values())).rows, clients.total(), dict(failed))
-            if await asyncio.to_thread(_is_done, self.files, self.ref, self.family, self.shard):
+            if await asyncio.to_thread(is_done, self.files, self.ref, self.family, self.shard):
                 return report  # another process was faster
             for number, (name, writer) in enumerate(writers.items()):
                 # Only the file of the first metric has the usage of the family.
@@ -386,3 +258,90 @@ async def stream_rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
         if reading:  # a thread that reads cannot be interrupted
             await asyncio.wait([reading])
         await asyncio.to_thread(batches.close)
+
+
+_WAITING = 4
+"""Rows that may be started and not yet returned, as a multiple of the rows in progress."""
+
+Rows = Iterable[LogRow] | AsyncIterable[LogRow]
+
+
+async def drive(
+    rows: Rows, metrics: Sequence[Metric], panel: Panel
+) -> AsyncGenerator[ScoredRow, None]:
+    """Score rows by metrics, in order. Raises JudgeRefused when no request can succeed."""
+    queue = _OrderedTaskQueue(metrics, panel)
+    try:
+        async for row in _each(rows):
+            await queue.put(row)
+            for scored in queue.finished():
+                yield scored
+        for scored in await queue.wait_for_all():
+            yield scored
+    finally:
+        await queue.stop()
+
+
+class _OrderedTaskQueue:
+    """The rows in progress, in input order."""
+
+    def __init__(self, metrics: Sequence[Metric], panel: Panel) -> None:
+        self._metrics, self._panel = metrics, panel
+        self._running: deque[asyncio.Task[ScoredRow]] = deque()
+        self._free = asyncio.Semaphore(panel.rows_in_play)
+        self._most = _WAITING * panel.rows_in_play
+        self._error: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+    async def put(self, row: LogRow) -> None:
+        """Start a row as soon as there is room for it. Raises the first error of another row."""
+        await self._free.acquire()
+        if len(self._running) >= self._most:
+            first: list[asyncio.Future[Any]] = [self._running[0], self._error]
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        self._raise()
+        task = asyncio.create_task(self._score(row))
+        task.add_done_callback(self._done)
+        self._running.append(task)
+
+    def finished(self) -> list[ScoredRow]:
+        """The finished rows at the head of the queue."""
+        done = []
+        while self._running and self._running[0].done():
+            done.append(self._running.popleft().result())
+        return done
+
+    async def wait_for_all(self) -> list[ScoredRow]:
+        """Wait for the remaining rows. Raises the first error of any of them at once."""
+        if self._running:
+            await asyncio.wait(self._running, return_when=asyncio.FIRST_EXCEPTION)
+        self._raise()
+        return self.finished()
+
+    async def stop(self) -> None:
+        """Cancel the rows in progress."""
+        for task in self._running:
+            task.cancel()
+        await self._panel.stop()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _done(self, task: asyncio.Task[ScoredRow]) -> None:
+        self._free.release()
+        error = None if task.cancelled() else task.exception()
+        if error and not self._error.done():
+            self._error.set_result(error)
+
+    def _raise(self) -> None:
+        if self._error.done():
+            raise self._error.result()
+
+    async def _score(self, row: LogRow) -> ScoredRow:
+        return ScoredRow(row, await self._panel.score(self._metrics, row))
+
+
+async def _each(rows: Rows) -> AsyncIterator[LogRow]:
+    if isinstance(rows, AsyncIterable):
+        async for row in rows:
+            yield row
+    else:
+        for row in rows:
+            yield row

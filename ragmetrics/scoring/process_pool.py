@@ -17,22 +17,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
 from types import ModuleType
 from typing import ParamSpec, Protocol, TypeVar
 
-from ragmetrics.config import Settings
 from ragmetrics.errors import JudgeRefused, RagmetricsError
-from ragmetrics.scoring.cheap_part import CheapRunScorer
 from ragmetrics.scoring.garbage import collect_seldom
-from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
-from ragmetrics.scoring.part import Done, Part, Record, RunScorer
-from ragmetrics.scoring.staging import Staged
-from ragmetrics.storage import Files
+from ragmetrics.scoring.part import Done, Part
 
 FEWEST_ROWS = 1_000
 """A worker takes two seconds to start. With fewer rows one process is faster."""
@@ -41,7 +34,9 @@ _DIED = (
     "a worker process died, perhaps because memory ran out; finished parts are stored; run again "
     "with fewer `workers:` in the settings"
 )
+
 P = ParamSpec("P")
+
 T = TypeVar("T")
 
 
@@ -57,65 +52,34 @@ class WorkerDied(RagmetricsError):
     transient = True
 
 
-def score_parts(
-    settings: Settings,
-    staged: Staged,
-    todo: Sequence[Part],
-    record: Record | None = None,
-    done: Done | None = None,
-    kept: Files | None = None,
-    until: datetime | None = None,
-) -> list[RagmetricsError]:
-    """Score the parts of a run. Returns the errors of parts that could not be scored.
-
-    `kept` is the store with the reply cache; None: the run's store. `record` works only in this
-    process, so a local judge then gets no workers. After `until` no request is sent.
-    Raises JudgeRefused when a local judge cannot run.
-    """
-    scorer = RunScorer(settings, staged.ref, record, kept, until)
-    if any(one.remote for one in settings.panel) or settings.embedder.remote:
-        return scorer.score_together(todo, done)
-    judged = {metric.name for metric in chosen_metrics(settings) if metric.prompts}
-    heavy = [part for part in todo if judged & set(part[0])]
-    processes = min(settings.workers or cpu_count(), len(heavy))
-    alone = record is not None or processes < 2 or staged.source.rows < FEWEST_ROWS
-    if alone or current_process().daemon:  # a daemon cannot start processes
-        return _score_here(scorer, todo, done)
-    light = [part for part in todo if part not in heavy]
-    problems = _score_here(scorer, light, done)
-    return problems + _score_by_workers(replace(scorer, kept=None), heavy, processes, done)
-
-
-def score_cheap_parts(
-    settings: Settings, staged: Staged, wanted: Sequence[str], learned: str = ""
-) -> None:
-    """Compute and store the cheap scores of all rows for some metrics, before the draw.
-
-    By several processes, as for a judge that computes on this machine. Parts that are stored are
-    not computed again. `learned` is the path of the learned judge, if the night uses one. Raises
-    the first error of a part.
-    """
-    scorer = CheapRunScorer(settings, staged.ref, learned)
-    families = [[one for one in family if one in wanted] for family in score_families(settings)]
-    todo = [(own, n) for own in families if own for n in range(staged.ref.shards)]
-    processes = min(settings.workers or cpu_count(), len(todo))
-    if processes < 2 or staged.source.rows < FEWEST_ROWS or current_process().daemon:
-        problems = _score_here(scorer, todo, None)
-    else:
-        problems = _score_by_workers(scorer, todo, processes, None)
-    for problem in problems:
-        raise problem
-
-
 def cpu_count() -> int:
     """The cores that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
 
 
-def _score_here(
+def score_in_processes(
+    scorer: _PartScorer,
+    todo: Sequence[Part],
+    workers: int | None,
+    rows: int,
+    done: Done | None = None,
+) -> list[RagmetricsError]:
+    """Score the parts of so many rows by worker processes, or here where these would not pay.
+
+    Returns the errors of parts that could not be scored.
+    """
+    processes = min(workers or cpu_count(), len(todo))
+    # A daemon cannot start processes.
+    if processes < 2 or rows < FEWEST_ROWS or current_process().daemon:
+        return score_here(scorer, todo, done)
+    return _score_by_workers(scorer, todo, processes, done)
+
+
+def score_here(
     scorer: _PartScorer, todo: Sequence[Part], done: Done | None
 ) -> list[RagmetricsError]:
+    """Score parts one by one. Returns the errors of parts that could not be scored."""
     problems: list[RagmetricsError] = []
     for family, shard in todo:
         try:
@@ -253,10 +217,3 @@ def _score(scorer: _PartScorer, family: Sequence[str], shard: int) -> float:
     start = time.monotonic()
     scorer.score(family, shard)
     return time.monotonic() - start
-
-
-def list_parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:
-    """All parts of a run: each is a family of metrics and a shard."""
-    return [
-        (family, shard) for family in score_families(settings) for shard in range(staged.ref.shards)
-    ]

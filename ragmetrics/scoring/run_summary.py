@@ -6,46 +6,53 @@ also reports its cost beside the estimated cost of all rows.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ragmetrics.config import SampleSettings, Settings, public_settings
-from ragmetrics.judges import TEXTS_PER_REQUEST
+import numpy as np
+
+from ragmetrics.config import Settings, public_settings
 from ragmetrics.records import (
     EMBEDDINGS,
     TOPIC,
-    UNSETTLED,
     BudgetReport,
+    JudgeSummary,
     Manifest,
-    SampleReport,
-    Score,
+    Segment,
     Status,
     Summary,
     Usage,
 )
-from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, unpaid
+from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan
 from ragmetrics.scoring.metric_choice import (
     chosen_metrics,
     judge_info,
     metric_fingerprint,
-    score_families,
+    unpaid,
 )
-from ragmetrics.scoring.sampling.cheap_scores import cheap_fingerprint
-from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
+from ragmetrics.scoring.part_notes import read_usage_report
+from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean
+from ragmetrics.scoring.sampling.plan import load_sample
+from ragmetrics.scoring.sampling.report import sample_report
+from ragmetrics.scoring.scores import _LANGUAGE, _REASON, MetricScores, load_scores
 from ragmetrics.scoring.staging import Staged
-from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
-from ragmetrics.scoring.unanswered import UnansweredRows
-from ragmetrics.storage import Files, RunRef, StoredPart
+from ragmetrics.stats import (
+    ALPHA,
+    CONFIDENCE,
+    Numbers,
+    adjust_p_values,
+    krippendorff_alpha,
+    mean_interval,
+)
+from ragmetrics.storage import Files
 from ragmetrics.version import __version__
 
-ByMetric = Mapping[str, Mapping[str, Usage]]
-_JUDGED = (Status.SCORED, *UNSETTLED)
+if TYPE_CHECKING:  # these imports are slow: only code that reads scores needs them
+    import pandas as pd
 
 
 def summarise_run(
@@ -57,7 +64,7 @@ def summarise_run(
     ref = staged.ref
     info, embedder = judge_info(settings)
     chosen = chosen_metrics(settings)
-    plan = load_sample(files, ref)
+    plan = load_sample(files, ref) if settings.samples else None
     tags = watched_tags(settings)
     scores = {
         m.name: load_scores(files, ref, m.name, tags, plan, higher_is_better=m.higher_is_better)
@@ -100,8 +107,10 @@ def summarise_run(
         usage=spent,
         usage_by_judge=costs.usage,
         usage_by_metric=by_metric,
-        budget=_budget(load_plan(files, ref), spent, scores),
-        sample=sample_report(settings.sample, plan, scores, summaries, by_metric),
+        budget=_budget(load_plan(files, ref), spent, scores) if settings.budget.binds else None,
+        sample=sample_report(settings.sample, plan, scores, summaries, by_metric)
+        if settings.sample and plan
+        else None,
         problems=[*told, *failures],
         changed_parameters=costs.changed_parameters,
         settings=public_settings(settings),
@@ -141,177 +150,166 @@ def watched_tags(settings: Settings) -> set[str]:
     return ruled | named | ({TOPIC} if settings.topics else set())
 
 
-class MetricErrors:
-    """Counts failed rows per metric and stores the first error of each metric."""
+_MOST_VALUES = 20
 
-    def __init__(self) -> None:
-        self._rows: Counter[str] = Counter()
-        self._first: dict[str, str] = {}
+_MOST_LANGUAGES = 100
 
-    def note(self, metric: str, row: str, score: Score) -> None:
-        """Count a score if its metric failed."""
-        if score.status is Status.METRIC_FAILED:
-            self._rows[metric] += 1
-            self._first.setdefault(metric, f"row {row}: {score.reason}")
+_BINS = 10
 
-    def add(self, notes: Mapping[str, Any]) -> None:
-        """Add the counts from the notes of a part."""
-        for metric, one in notes.items():
-            self._rows[metric] += one["rows"]
-            self._first.setdefault(metric, one["first"])
-
-    def notes(self) -> dict[str, Any]:
-        """The counts as they are stored in the notes of a part."""
-        return {
-            metric: {"rows": rows, "first": self._first[metric]}
-            for metric, rows in self._rows.items()
-        }
-
-    def problems(self) -> list[str]:
-        """The errors as sentences."""
-        return [
-            f"metric {metric} failed on {rows:,} row{'' if rows == 1 else 's'}, "
-            f"first on {self._first[metric]}"
-            for metric, rows in self._rows.items()
-        ]
+_MOST_REASONS = 5
 
 
-@dataclass
-class UsageReport:
-    """The notes of all parts of a run."""
-
-    usage: dict[str, Usage] = field(default_factory=dict)
-    """Usage by judge; embeddings have a key of their own."""
-    by_metric: dict[str, dict[str, Usage]] = field(default_factory=dict)
-    """Usage by metric, then by judge."""
-    splits: Counter[str] = field(default_factory=Counter)
-    refused: dict[str, str] = field(default_factory=dict)
-    """Maps the name of a judge to the reason why it refused."""
-    overdue: str = ""
-    """Message if the deadline of the run passed before all requests were sent."""
-    metric_errors: MetricErrors = field(default_factory=MetricErrors)
-    unanswered: UnansweredRows = field(default_factory=UnansweredRows)
-    changed_parameters: dict[str, str] = field(default_factory=dict)
-    """What judges were sent in place of parameters that they refused, by name of the judge."""
-    taken_over: int = 0
-    """Number of parts that were reused from an earlier run of the night."""
-
-    def add(self, usage_by_judge: Mapping[str, Mapping[str, Any]]) -> None:
-        """Add the usage of a part, by judge and by metric."""
-        for judge, by_metric in usage_by_judge.items():
-            for metric, counted in by_metric.items():
-                usage = Usage.model_validate(counted)
-                self.usage[judge] = self.usage.get(judge, Usage()) + usage
-                of_metric = self.by_metric.setdefault(metric, {})
-                of_metric[judge] = of_metric.get(judge, Usage()) + usage
-
-    def by_metric_without(self, free: set[str]) -> dict[str, dict[str, Usage]]:
-        """Usage by metric and judge without the `free` judges; metrics without usage are left
-        out.
-        """
-        found = {
-            metric: {name: usage for name, usage in of.items() if name not in free}
-            for metric, of in self.by_metric.items()
-        }
-        return {metric: of for metric, of in found.items() if of}
-
-    def problems(self) -> list[str]:
-        """Refusals, errors of metrics and a missed deadline, as sentences."""
-        refused = [f"{name}: {reason}" for name, reason in self.refused.items()]
-        found = [*refused, *self.metric_errors.problems()]
-        if not self.overdue:
-            return found
-        again = "rows without a verdict are judge_failed, and a rerun requests only these"
-        return [*found, f"{self.overdue}: {again}"]
+def summarise(
+    scores: MetricScores,
+    fingerprint: str,
+    segment: Segment | None = None,
+    panel: Sequence[str] = (),
+) -> Summary:
+    """Summarise a metric over all rows or one segment; `panel` are the names of the judges."""
+    rows = scores.table
+    if segment:
+        rows = rows[rows[f"tag:{segment.tag}"] == segment.value]
+    scored = rows[rows["status"] == Status.SCORED.value]
+    values = scored["value"].to_numpy(dtype=np.float64)
+    if STRATUM in rows:
+        mean, sample = sampled_mean(rows)
+    else:
+        mean, sample = mean_interval(values, scored["question"].to_numpy(dtype=str)), None
+    judges, agreement = _by_judge(rows, panel)
+    return Summary(
+        metric=scores.metric,
+        segment=segment,
+        mean=mean.mean if mean else None,
+        low=mean.low if mean else None,
+        high=mean.high if mean else None,
+        scored=len(scored),
+        questions=mean.clusters if mean else 0,
+        mde=mean.mde if mean else None,
+        status=dict(sorted(Counter(rows["status"].tolist()).items())),
+        not_applicable=dict(Counter(rows[_REASON].dropna().tolist()).most_common(_MOST_REASONS)),
+        fingerprint=fingerprint,
+        histogram=_histogram(values, _weights(scored)),
+        judges=judges,
+        agreement=agreement,
+        spread=_mean_spread(rows),
+        higher_is_better=scores.higher_is_better,
+        sample=sample,
+    )
 
 
-def read_usage_report(settings: Settings, files: Files, ref: RunRef) -> UsageReport:
-    """Read the notes of all parts that exist."""
-    costs, families = UsageReport(), score_families(settings)
-    for shard in range(ref.shards):
-        of_shard: Counter[str] = Counter()
-        for family in families:
-            path = ref.scores(family[0], shard)
-            if not files.exists(path):
-                continue
-            notes = StoredPart(files, path).notes()
-            costs.add(notes["usage"])
-            costs.refused.update(notes["refused"])
-            costs.overdue = notes.get("overdue") or costs.overdue  # older parts do not say
-            costs.metric_errors.add(notes.get("metric_errors", {}))
-            costs.unanswered.add(notes.get("unanswered", {}))
-            costs.changed_parameters.update(notes.get("changed_parameters", {}))
-            costs.taken_over += "taken_over" in notes
-            # Families split the same texts: the largest count is the count of the shard.
-            of_shard |= Counter(notes["splits"])
-        costs.splits.update(of_shard)
-    return costs
-
-
-def sample_report(
-    sample: SampleSettings | None,
-    plan: SamplePlan | None,
-    scores: Mapping[str, MetricScores],
-    summaries: Sequence[Summary],
-    by_metric: ByMetric,
-) -> SampleReport | None:
-    """How a night was sampled and what it cost; None when all rows were judged."""
-    if sample is None or plan is None:
+def _weights(rows: pd.DataFrame) -> Numbers | None:
+    """1 / inclusion probability of judged rows; None where all rows have the same weight."""
+    if PROBABILITY not in rows:
         return None
-    judged = [one.table["status"].isin(_JUDGED) for name, one in scores.items() if plan.group(name)]
-    return SampleReport(
-        rows=sample.rows,
-        half_width=sample.half_width,
-        strata=list(sample.strata),
-        seed=sample.seed,
-        cheap=plan.cheap_note,
-        learned=bool(plan.cheap),
-        judged=int(reduce(or_, judged).sum()) if judged else 0,
-        spent=sum((one for of in by_metric.values() for one in of.values()), Usage()),
-        whole=whole_cost(by_metric, plan, {summary.metric: summary for summary in summaries}),
-        draw=plan.draw,
-        cheap_fingerprint=cheap_fingerprint(plan.cheap) if plan.draw == "active" else "",
-        uniform={name: one.uniform for one in plan.groups if one.uniform for name in one.metrics},
-    )
+    weights: Numbers = 1 / rows[PROBABILITY].to_numpy(dtype=np.float64)
+    return weights
 
 
-def whole_cost(
-    by_metric: ByMetric, plan: SamplePlan, summaries: Mapping[str, Summary]
-) -> Usage | None:
-    """The estimated cost of judging all rows.
+def _histogram(values: Numbers, weights: Numbers | None) -> list[int]:
+    """Counts of ten bins. Weighted counts are scaled to the number of rows, and rounded."""
+    clipped = np.clip(values, 0, 1)
+    if weights is not None and len(weights):
+        weights = weights * (len(weights) / weights.sum())
+    counts, _ = np.histogram(clipped, bins=_BINS, range=(0, 1), weights=weights)
+    return [round(count) for count in counts.tolist()]
 
-    It assumes that rows outside the sample need as many requests as judged rows, at the same cost
-    per request. Equal requests of several rows are sent once, so the true cost may be lower.
-    Returns None when a metric sent no request (all replies were cached, or no row was judged).
+
+def _mean_spread(rows: pd.DataFrame) -> float | None:
+    """The mean spread of a row over the repeats of a judge."""
+    known = rows[rows["spread"].notna()]
+    return _mean(known["spread"].to_numpy(dtype=np.float64), _weights(known))
+
+
+def _mean(values: Numbers, weights: Numbers | None) -> float | None:
+    if not len(values):
+        return None
+    return float(values.mean() if weights is None else weights @ values / weights.sum())
+
+
+def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSummary], float | None]:
+    """The mean of each judge of a panel, and the agreement of the judges."""
+    if not panel:
+        return [], None
+    voted = rows[rows["votes"].notna()]
+    failed = Counter(name for row in rows["failed"].dropna() for name in row)
+    if voted.empty:
+        return _of_cascade(rows, failed, panel) if failed else [], None
+    votes = np.array([list(row) for row in voted["votes"]], dtype=np.float64)  # None becomes NaN
+    weights, judges = _weights(voted), []
+    for name, column in zip(panel, votes.T, strict=True):
+        known = ~np.isnan(column)
+        values = column[known]
+        judges.append(
+            JudgeSummary(
+                name=name,
+                mean=_mean(values, None if weights is None else weights[known]),
+                scored=len(values),
+                failed=failed[name],
+            )
+        )
+    # The agreement is that of rows with equal weights.
+    alike = votes[voted["compared"].ne(False).to_numpy()] if "compared" in voted else votes
+    return judges, krippendorff_alpha(alike.T, level="interval") if len(alike) else None
+
+
+def _of_cascade(
+    rows: pd.DataFrame, failed: Counter[str], panel: Sequence[str]
+) -> list[JudgeSummary]:
+    """The judges of a cascade, some of which failed. They have no means of their own: each answers
+    other requests.
     """
-    whole = Usage()
-    for label, of in by_metric.items():
-        # Of a run with `fuse: row`, which was removed, a label names several metrics.
-        times = max(_times_as_many(plan, summaries[name]) for name in label.split(" + "))
-        for name, usage in of.items():
-            sent = usage.requests * (TEXTS_PER_REQUEST if name == EMBEDDINGS else 1)
-            wanted = sent + usage.answered_from_store
-            factor = times if wanted else 1.0
-            if factor > 1 and (not sent or math.isinf(factor)):
-                return None
-            whole += usage if factor == 1 else _scaled(usage, 1 + (factor - 1) * wanted / sent)
-    return whole
+    scored = rows[rows["status"] == Status.SCORED.value]["failed"]
+    without = Counter(name for row in scored.dropna() for name in row)
+    return [
+        JudgeSummary(name=name, mean=None, scored=len(scored) - without[name], failed=failed[name])
+        for name in panel
+    ]
 
 
-def _times_as_many(plan: SamplePlan, summary: Summary) -> float:
-    """Scorable rows divided by judged rows of a metric; 1 when all rows were judged."""
-    group = plan.group(summary.metric)
-    if group is None or not group.rows:
+def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segment]:
+    """The segments to show: every value of the given tags, or of all tags with few values. A blank
+    value is none.
+    """
+    found = []
+    for column in scores.table.columns:
+        if not column.startswith("tag:"):
+            continue
+        tag = column.removeprefix("tag:")
+        found_values = sorted(scores.table[column].dropna().unique())
+        values = [value for value in found_values if not Segment(tag=tag, value=value).is_blank]
+        most = _MOST_LANGUAGES if tag == _LANGUAGE else _MOST_VALUES
+        wanted = tag in tags if tags is not None else 1 < len(values) <= most
+        if wanted:
+            found += [Segment(tag=tag, value=value) for value in values]
+    return found
+
+
+def worse_segments(manifest: Manifest) -> list[Summary]:
+    """The segments of a night that are significantly worse, in the order of the manifest."""
+    worse: set[int] = set()
+    for whole in manifest.metrics:
+        tested = [
+            (segment, p)
+            for segment in manifest.segments
+            if segment.metric == whole.metric and (p := _p_value(segment, whole.mean)) is not None
+        ]
+        adjusted = adjust_p_values([p for _, p in tested]) if tested else []
+        worse |= {id(one) for (one, _), q in zip(tested, adjusted, strict=True) if q < ALPHA}
+    return [segment for segment in manifest.segments if id(segment) in worse]
+
+
+def _p_value(one: Summary, whole: float | None) -> float | None:
+    """The p-value of a segment that is worse than all rows; 1 for any other segment. None: the
+    segment has no interval.
+    """
+    if one.mean is None or one.low is None or one.high is None or whole is None:
+        return None
+    loss = one.loss(whole)
+    if loss <= 0:
         return 1.0
-    judged = group.judged - summary.status.get(Status.OVER_BUDGET, 0)
-    return group.rows / judged if judged > 0 else math.inf
+    from scipy import special  # the import takes a tenth of a second: only segments need it
 
-
-def _scaled(usage: Usage, factor: float) -> Usage:
-    return Usage(
-        requests=round(usage.requests * factor),
-        prompt_tokens=round(usage.prompt_tokens * factor),
-        cached_tokens=round(usage.cached_tokens * factor),
-        completion_tokens=round(usage.completion_tokens * factor),
-        usd=None if usage.usd is None else usage.usd * factor,
-    )
+    end = one.high - one.mean if one.higher_is_better else one.mean - one.low
+    freedom = max(1, one.questions - 1)
+    quantile = float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
+    return 2 * float(special.stdtr(freedom, -loss * quantile / end)) if end > 0 else 0.0

@@ -6,23 +6,27 @@ few of them. The same files give the same number of shards on every machine.
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import date
 from itertools import islice
 from math import ceil
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from ragmetrics.config import Settings, judge_kind
+from ragmetrics.config import ReadLimits, SampleSettings, Settings, judge_kind
 from ragmetrics.errors import StoreError
-from ragmetrics.logs import LogSet, parquet_extent
+from ragmetrics.logs import LogSet, NightInputs, parquet_extent
 from ragmetrics.metrics import metric_families
-from ragmetrics.records import LogRow
+from ragmetrics.records import LogRow, TopicModel, dump_json
 from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.storage import FileInfo, Files, FileTooLarge
+from ragmetrics.scoring.topic_assignment import model_digest
+from ragmetrics.storage import FileInfo, Files, FileTooLarge, RunRef
+from ragmetrics.version import __version__
 
 MOST_TASKS = 400
 """Largest number of tasks of a night: metric families times shards. A task costs the Prefect
@@ -31,27 +35,36 @@ server some 30 ms."""
 _SHORTEST, _LONGEST = 32.0, 96.0
 """Bounds of the seconds per shard for the slowest metric family. Short shards keep all workers busy
 to the end of a small night. A large night has enough shards anyway."""
+
 _PARTS = 16
 """Number of shards that is aimed at between these bounds."""
 
 # Times of the slowest family on one core of 2024. Splitting text into sentences costs most.
 _ROW_SECONDS = 0.0005
+
 _KB_SECONDS = 0.0005
 """Reading and writing. Metrics that compare ids cost no more than this."""
 
 # A judge at an endpoint, which answers all parts concurrently.
 _LATENCY = 1.0
+
 _CALLS = 3.0
 """Requests per row of the slowest family."""
+
 _CONCURRENT_PARTS = 4
 """Parts that share an endpoint."""
 
 _HEAD = 256 << 10
+
 _HEADS = 4
+
 _MOST_ROWS = 50_000
+
 _FOOTERS = 16
+
 _TEXT_OF_A_BYTE = {".gz": 5.0, ".zst": 5.0, ".parquet": 4.0}
 """Unpacked characters per byte of a file, for files whose rows could not be read."""
+
 _TEXT_OF_A_ROW = 4_000
 
 
@@ -227,3 +240,58 @@ def shard_range(shard: int, shards: int) -> tuple[str, str]:
     """First and last question key of a shard."""
     low, high = -(-(shard << 32) // shards), -(-((shard + 1) << 32) // shards) - 1
     return f"{low:08x}", f"{high:08x}"
+
+
+def plan_run(
+    settings: Settings,
+    day: date,
+    inputs: NightInputs,
+    judged_by: str,
+    before: int | None = None,
+    topics: TopicModel | None = None,
+) -> RunRef:
+    """Name the run by a digest of everything that its scores depend on. A repetition then finds
+    the finished parts.
+
+    `before` is the number of shards of an earlier run of the night, `topics` those of its rows.
+    """
+    golden = inputs.golden.infos if inputs.golden else ()
+    shards = shards_for(settings, inputs.logs, inputs.limit, before)
+    parts = [
+        __version__,
+        settings.dataset,
+        day.isoformat(),
+        judged_by,
+        shards,
+        inputs.limit,
+        inputs.golden_first,
+        settings.language,
+        settings.preset,
+        sorted(settings.columns.items()),
+        settings.limits.row_bytes,
+        *_changed_limits(settings),
+        *([settings.context_separator] if settings.context_separator else []),
+        *([{"time_zone": settings.time_zone}] if settings.time_zone else []),
+        [metric.digest for metric in chosen_metrics(settings)],
+        settings.budget.model_dump(exclude_none=True),
+        *([_sample_parts(settings.sample)] if settings.sample and settings.samples else []),
+        *([model_digest(topics), settings.redacts_messages] if topics else []),
+        [[info.path, info.size, info.version] for info in (*inputs.log_files(), *golden)],
+    ]
+    digest = hashlib.blake2b(dump_json(parts).encode("utf-8", "surrogatepass"), digest_size=5)
+    return RunRef(date=day, run=digest.hexdigest(), shards=shards)
+
+
+def _sample_parts(sample: SampleSettings) -> dict[str, Any]:
+    """The settings of the sample. Defaults that are younger than the others are left out, so that
+    run names do not change."""
+    younger = {"cheap": "embedded", "draw": "uniform"}
+    return sample.model_dump(
+        exclude={name for name, default in younger.items() if getattr(sample, name) == default}
+    )
+
+
+def _changed_limits(settings: Settings) -> list[int]:
+    """Limits that later versions added. With the defaults the run names do not change."""
+    limit = settings.limits.unpacked_bytes
+    return [limit] if limit != ReadLimits().unpacked_bytes else []

@@ -9,32 +9,27 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
 
-from ragmetrics.config import ReadLimits, SampleSettings, Settings, log_files_of_day, night_span
+from ragmetrics.config import Settings, log_files_of_day, night_span
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import GoldenSet, NightInputs, ReadCounts
 from ragmetrics.records import (
-    TOPIC,
     BrokenFile,
     LogRow,
     Record,
     Rejected,
     Source,
     TopicModel,
-    dump_json,
     printable,
 )
-from ragmetrics.scoring.log_identity import LogIdentity
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.sharding import shard_of, shards_for
-from ragmetrics.scoring.topic_assignment import Assigner, model_digest
+from ragmetrics.scoring.sharding import shard_of
+from ragmetrics.scoring.topic_assignment import tagger
 from ragmetrics.storage import (
     ROW_SCHEMA,
     Files,
@@ -48,11 +43,11 @@ from ragmetrics.storage import (
     save_record,
     workspace,
 )
-from ragmetrics.version import __version__
 
 log = logging.getLogger(__name__)
 
 _BUFFER_BYTES = 64 << 20
+
 _MOST_REASONS = 50
 
 
@@ -95,61 +90,6 @@ class _Counts:
             self.reasons[bad.reason] += 1
 
 
-def plan_run(
-    settings: Settings,
-    day: date,
-    inputs: NightInputs,
-    judged_by: str,
-    before: int | None = None,
-    topics: TopicModel | None = None,
-) -> RunRef:
-    """Name the run by a digest of everything that its scores depend on. A repetition then finds
-    the finished parts.
-
-    `before` is the number of shards of an earlier run of the night, `topics` those of its rows.
-    """
-    golden = inputs.golden.infos if inputs.golden else ()
-    shards = shards_for(settings, inputs.logs, inputs.limit, before)
-    parts = [
-        __version__,
-        settings.dataset,
-        day.isoformat(),
-        judged_by,
-        shards,
-        inputs.limit,
-        inputs.golden_first,
-        settings.language,
-        settings.preset,
-        sorted(settings.columns.items()),
-        settings.limits.row_bytes,
-        *_changed_limits(settings),
-        *([settings.context_separator] if settings.context_separator else []),
-        *([{"time_zone": settings.time_zone}] if settings.time_zone else []),
-        [metric.digest for metric in chosen_metrics(settings)],
-        settings.budget.model_dump(exclude_none=True),
-        *([_sample_parts(settings.sample)] if settings.sample and settings.samples else []),
-        *([model_digest(topics), settings.redacts_messages] if topics else []),
-        [[info.path, info.size, info.version] for info in (*inputs.log_files(), *golden)],
-    ]
-    digest = hashlib.blake2b(dump_json(parts).encode("utf-8", "surrogatepass"), digest_size=5)
-    return RunRef(date=day, run=digest.hexdigest(), shards=shards)
-
-
-def _sample_parts(sample: SampleSettings) -> dict[str, Any]:
-    """The settings of the sample. Defaults that are younger than the others are left out, so that
-    run names do not change."""
-    younger = {"cheap": "embedded", "draw": "uniform"}
-    return sample.model_dump(
-        exclude={name for name, default in younger.items() if getattr(sample, name) == default}
-    )
-
-
-def _changed_limits(settings: Settings) -> list[int]:
-    """Limits that later versions added. With the defaults the run names do not change."""
-    limit = settings.limits.unpacked_bytes
-    return [limit] if limit != ReadLimits().unpacked_bytes else []
-
-
 def stage_run(
     settings: Settings,
     ref: RunRef,
@@ -171,7 +111,7 @@ def stage_run(
     span, paths = night_span(ref.date, settings.time_zone), inputs.log_files()
     counts = _Counts(LogIdentity(span, frozenset(printable(info.path) for info in paths)))
     golden = GoldenSet(inputs.golden, first=inputs.golden_first, day=ref.date)
-    with_topic = _tagger(settings, topics)
+    with_topic = tagger(settings, topics) if topics else None
     with workspace() as folder, ExitStack() as stack:
         share = max(_BUFFER_BYTES // ref.shards, 1 << 18)
         writers = [PartWriter(folder, ROW_SCHEMA, share) for _ in range(ref.shards)]
@@ -184,7 +124,7 @@ def stage_run(
             counts.identity.add(item)
             row, joined = golden.join(item)
             row = row if row.language else replace(row, language=settings.language)
-            row = with_topic(row)
+            row = with_topic(row) if with_topic else row
             counts.add(row, joined)
             if settings.reads_corpus and weighed_by is None:
                 corpus.add(row.retrieved_contexts, row.user_input)
@@ -210,22 +150,6 @@ def stage_run(
     )
     save_record(files, f"{ref.folder('rows')}/staged.json", staged)
     return staged
-
-
-def _tagger(settings: Settings, model: TopicModel | None) -> Callable[[LogRow], LogRow]:
-    """A function that gives a row the tag of its topic. A tag of the log itself stays."""
-    if model is None:
-        return lambda row: row
-    assigner = Assigner(model)
-    names = {topic.id: topic.label(redact=settings.redacts_messages) for topic in model.topics}
-
-    def tag(row: LogRow) -> LogRow:
-        topic = assigner.topic_of(row.user_input)
-        if topic is None or TOPIC in row.tags:
-            return row
-        return replace(row, tags={**row.tags, TOPIC: names[topic]})
-
-    return tag
 
 
 def _write_quarantine(files: Files, ref: RunRef, made: Path) -> list[str]:
@@ -359,3 +283,56 @@ def _source(
 def _quarantined(bad: Rejected) -> str:
     record = {"file": bad.file, "line": bad.line, "reason": bad.reason, "excerpt": bad.excerpt}
     return json.dumps(record) + "\n"
+
+
+_BYTES = 16
+
+
+@dataclass
+class _SumOfDigests:
+    """A digest of values in any order, in which a repeated value counts each time."""
+
+    total: int = 0
+
+    def add(self, value: object) -> None:
+        """Add a value that is equal where its `repr` is."""
+        data = repr(value).encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(data, digest_size=_BYTES).digest()
+        self.total = (self.total + int.from_bytes(digest)) % (1 << 8 * _BYTES)
+
+    def __str__(self) -> str:
+        return f"{self.total:0{2 * _BYTES}x}" if self.total else ""
+
+
+@dataclass
+class LogIdentity:
+    """The times of a log's rows against the span of its night, and digests of what they say."""
+
+    span: tuple[datetime, datetime]
+    paths: frozenset[str]
+    """The files of the log: a row without an id is named after its place in one."""
+    dated: int = 0
+    outside: int = 0
+    oldest: datetime | None = None
+    newest: datetime | None = None
+    rows: _SumOfDigests = field(default_factory=_SumOfDigests)
+    ids: _SumOfDigests = field(default_factory=_SumOfDigests)
+    questions: _SumOfDigests = field(default_factory=_SumOfDigests)
+    retrieved: _SumOfDigests = field(default_factory=_SumOfDigests)
+
+    def add(self, row: LogRow) -> None:
+        """Count a row as it was logged: without its golden reference and topic."""
+        own = None if row.id.rpartition(":")[0] in self.paths else row.id
+        names = (own, row.trace_id, row.span_id)
+        if any(names):
+            self.ids.add(names)
+        self.questions.add(row.user_input)
+        passages = (row.user_input, row.retrieved_contexts, row.retrieved_context_ids)
+        self.retrieved.add(passages)
+        self.rows.add((names, row.timestamp and row.timestamp.isoformat(), *passages, row.response))
+        if row.timestamp is None:
+            return
+        self.dated += 1
+        self.outside += not self.span[0] <= row.timestamp < self.span[1]
+        self.oldest = min(self.oldest or row.timestamp, row.timestamp)
+        self.newest = max(self.newest or row.timestamp, row.timestamp)

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 
-from ragmetrics.records import TopicModel, question_key
+from ragmetrics.config import Settings
+from ragmetrics.records import TOPIC, LogRow, TopicModel, question_key
 from ragmetrics.text import weigh, words_of
 
 
@@ -41,3 +44,17 @@ def model_digest(model: TopicModel) -> str:
     """What the tags of rows depend on."""
     data = model.model_dump_json().encode("utf-8", "surrogatepass")
     return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+def tagger(settings: Settings, model: TopicModel) -> Callable[[LogRow], LogRow]:
+    """A function that gives a row the tag of its topic. A tag of the log itself stays."""
+    assigner = Assigner(model)
+    names = {topic.id: topic.label(redact=settings.redacts_messages) for topic in model.topics}
+
+    def tag(row: LogRow) -> LogRow:
+        topic = assigner.topic_of(row.user_input)
+        if topic is None or TOPIC in row.tags:
+            return row
+        return replace(row, tags={**row.tags, TOPIC: names[topic]})
+
+    return tag

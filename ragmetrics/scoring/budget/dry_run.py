@@ -54,10 +54,10 @@ from ragmetrics.records import (
     dump_json,
 )
 from ragmetrics.scoring.budget.certain_share import ExpectedCertainty, certain_shares
-from ragmetrics.scoring.budget.plan import Costs, no_costs, unpaid
+from ragmetrics.scoring.budget.plan import Costs, no_costs
 from ragmetrics.scoring.cascade import by_agreement
-from ragmetrics.scoring.judge_pool import JudgePool, PooledJudge
-from ragmetrics.scoring.member import Member
+from ragmetrics.scoring.judge_pool import JudgePool, Member, PooledJudge
+from ragmetrics.scoring.metric_choice import unpaid
 from ragmetrics.scoring.part import Clients
 from ragmetrics.storage import Files
 

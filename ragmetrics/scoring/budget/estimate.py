@@ -28,18 +28,16 @@ from ragmetrics.scoring.budget.plan import (
     Costs,
     Population,
     bucket_of,
-    check_prices,
     divide,
     empty_population,
-    is_paid,
     load_plan,
     part_key,
     save_plan,
 )
-from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
+from ragmetrics.scoring.metric_choice import check_prices, chosen_metrics, is_paid, score_families
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.part import PartScorer, stream_rows
-from ragmetrics.scoring.run_summary import UsageReport
+from ragmetrics.scoring.part_notes import UsageReport
 from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan, load_sample
 from ragmetrics.storage import Files, RunRef, StoredPart
 

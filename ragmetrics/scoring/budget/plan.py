@@ -18,15 +18,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from ragmetrics.config import Settings
-from ragmetrics.errors import SettingsError
 from ragmetrics.judges import Spend, SpendLimiter
-from ragmetrics.records import EMBEDDINGS, Record, SpendLimits, Usage
-from ragmetrics.scoring.metric_choice import chosen_metrics
+from ragmetrics.records import Record, SpendLimits, Usage
 from ragmetrics.storage import Files, RunRef, require_record, save_record
 
 BUCKETS = 1_024
 """Number of hash buckets of questions. The sample is the first so many of them."""
+
 RESERVE = 0.05
 """Share of a budget that the sample leaves for failed attempts."""
 
@@ -34,6 +32,7 @@ Costs = npt.NDArray[np.float64]
 """One row per hash bucket. Columns: requests, tokens and US dollars; then the part of these three
 that is for embeddings.
 """
+
 Population = npt.NDArray[np.int64]
 """One row per hash bucket. Columns: number of questions, number of rows."""
 
@@ -180,43 +179,3 @@ def save_plan(files: Files, ref: RunRef, plan: BudgetPlan) -> None:
 def load_plan(files: Files, ref: RunRef) -> BudgetPlan | None:
     """The plan of a run; None without a budget. Raises StoreError."""
     return require_record(files, _path(ref), BudgetPlan)
-
-
-def pays_for_embeddings(settings: Settings) -> bool:
-    """True when embeddings come from an endpoint."""
-    return settings.embedder.remote
-
-
-def unpaid(settings: Settings, judges: Sequence[str]) -> set[str]:
-    """Of the judges of a panel, those that use no network; embeddings have a name of their own."""
-    free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
-    return free if pays_for_embeddings(settings) else free | {EMBEDDINGS}
-
-
-def is_paid(settings: Settings) -> bool:
-    """True when a judge or the embedder is paid, so that replies are worth caching."""
-    return pays_for_embeddings(settings) or any(one.remote for one in settings.panel)
-
-
-def check_prices(settings: Settings) -> None:
-    """Raise SettingsError when a budget in US dollars lacks a price."""
-    if settings.budget.max_usd is None:
-        return
-    for one in settings.panel:
-        if one.remote and one.usd(0, 0) is None:
-            missing = [
-                f"usd_per_million_{kind}_tokens"
-                for kind in ("prompt", "completion")
-                if getattr(one, f"usd_per_million_{kind}_tokens") is None
-                and (one.reads_prompts or kind == "prompt")
-            ]
-            raise SettingsError(
-                f"budget: max_usd: the price of {one.name}:{one.model} is not known; set "
-                f"{' and '.join(missing)} of the judge"
-            )
-    embeds = pays_for_embeddings(settings) and any(one.embeds for one in chosen_metrics(settings))
-    if embeds and settings.embeddings.usd_per_million_tokens is None:
-        raise SettingsError(
-            "budget: max_usd: the price of embeddings is not known; set embeddings: "
-            "usd_per_million_tokens"
-        )

@@ -27,7 +27,7 @@ from ragmetrics.judges import (
     find_learned,
 )
 from ragmetrics.metrics import Metric
-from ragmetrics.scoring.member import Member
+from ragmetrics.scoring.judge_pool import Member
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage import Files, LearnedJudges
 

@@ -27,7 +27,7 @@ from ragmetrics.judges.base import Reply
 from ragmetrics.judges.replayed import RecordedJudge
 from ragmetrics.metrics import metrics, select
 from ragmetrics.records import Ask, LogRow, Prompt, Status
-from ragmetrics.scoring.driver import drive
+from ragmetrics.scoring.part import drive
 from ragmetrics.storage import ScoredRow
 from tests.fakes.scripted import alone
 

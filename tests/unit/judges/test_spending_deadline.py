@@ -31,7 +31,7 @@ from ragmetrics.records import (
     seconds_left,
     use_deadline,
 )
-from ragmetrics.scoring.driver import drive
+from ragmetrics.scoring.part import drive
 from ragmetrics.storage import Runs, ScoredRow, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer

@@ -18,7 +18,7 @@ from ragmetrics.pipeline import run_night, stage_night
 from ragmetrics.records import Status
 from ragmetrics.scoring import Staged, judge_pool, list_parts, score_part
 from ragmetrics.scoring.budget.plan import load_plan
-from ragmetrics.scoring.judge_pool import open_budget_pool
+from ragmetrics.scoring.budget.pool import open_budget_pool
 from ragmetrics.storage import open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer

@@ -26,9 +26,9 @@ from ragmetrics.pipeline import Result, run_night
 from ragmetrics.records import Ask, LogRow, Score, Status
 from ragmetrics.scoring import judge_info, plan_costs
 from ragmetrics.scoring.cascade import is_certain
-from ragmetrics.scoring.driver import drive
-from ragmetrics.scoring.member import Member
+from ragmetrics.scoring.judge_pool import Member
 from ragmetrics.scoring.panel import Panel
+from ragmetrics.scoring.part import drive
 from ragmetrics.storage import Files, Runs
 from tests.builders import night_settings
 from tests.fakes.clients import JudgeServer

@@ -16,10 +16,11 @@ from ragmetrics.judges import EmbeddingClient, JudgeClient
 from ragmetrics.metrics import metric as declare, select
 from ragmetrics.records import Ask, LogRow, Score, Status, Steps
 from ragmetrics.scoring import majority
-from ragmetrics.scoring.driver import drive
-from ragmetrics.scoring.member import Member
+from ragmetrics.scoring.combination import averaged, combine
+from ragmetrics.scoring.judge_pool import Member
 from ragmetrics.scoring.metric_choice import panel_fingerprint
-from ragmetrics.scoring.panel import Panel, averaged, combine
+from ragmetrics.scoring.panel import Panel
+from ragmetrics.scoring.part import drive
 from tests.fakes.scripted import CountingEmbedder, ScriptedJudge, a_broker
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=7)

@@ -10,7 +10,7 @@ import ragmetrics
 from ragmetrics.metrics.bundled import hit_rate
 from ragmetrics.metrics.bundled._matching import Ranking
 from ragmetrics.records import Score, Status
-from ragmetrics.scoring.run_summary import MetricErrors
+from ragmetrics.scoring.part_notes import MetricErrors
 from tests.fakes.logs import make_rows
 
 

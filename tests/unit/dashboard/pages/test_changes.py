@@ -134,7 +134,7 @@ def test_publishing_reads_no_scores_twice(tmp_path: Path, monkeypatch: pytest.Mo
     for day in DAYS:
         write_jsonl(Path(settings.logs.replace("{date}", str(day))), ROWS)
     run_night(settings, DAYS[0])
-    monkeypatch.setattr("ragmetrics.scoring.summary.load_scores", counting("publish"))
+    monkeypatch.setattr("ragmetrics.scoring.scores.load_scores", counting("publish"))
     monkeypatch.setattr("ragmetrics.scoring.run_summary.load_scores", counting("publish"))
     monkeypatch.setattr("ragmetrics.dashboard.page.load_scores", counting("show"))
     run_night(settings, DAYS[1])

@@ -1,4 +1,4 @@
-"""scoring/checked_score.py: what a metric returns becomes a sound score or a failed row."""
+"""scoring/metric_run.py: what a metric returns becomes a sound score or a failed row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import given, strategies as st
 from ragmetrics.metrics import metric, metrics
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import LogRow, Manifest, Score, Status, Steps, real_number
-from ragmetrics.scoring.checked_score import checked_score
+from ragmetrics.scoring.metric_run import checked_score
 from ragmetrics.storage import Runs, open_store
 from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -18,7 +18,7 @@ from ragmetrics.delivery import gate_result
 from ragmetrics.pipeline import run_night
 from ragmetrics.pipeline.nightly import CoverageShort
 from ragmetrics.records import IndexBuild, Manifest, Score, Status
-from ragmetrics.scoring.unanswered import UnansweredRows
+from ragmetrics.scoring.part_notes import UnansweredRows
 from ragmetrics.storage import Runs, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.build_logs import gate_settings, golden, write_build

@@ -1,4 +1,4 @@
-"""Summaries: the means of a run with confidence intervals, over all rows and by segment."""
+"""The scores of a run, metric by metric, as tables for means and comparisons."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragmetrics.errors import StoreError
-from ragmetrics.records import JudgeSummary, Segment, Status, Summary, question_key
-from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean, strata_of
+from ragmetrics.records import Segment, Status, question_key
+from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, strata_of
 from ragmetrics.scoring.sampling.plan import Group, RowIds, SamplePlan
-from ragmetrics.stats import Numbers, krippendorff_alpha, mean_interval
 from ragmetrics.storage import ROW_SCHEMA, Files, RunRef, StoredPart, note_damage
 
-log = logging.getLogger(__name__)
 if TYPE_CHECKING:  # these imports are slow: only code that reads scores needs them
     import pandas as pd
     import pyarrow as pa
 
-_MOST_VALUES = 20
-_MOST_LANGUAGES = 100
+log = logging.getLogger(__name__)
+
 _MOST_TAGS = 50
-_BINS = 10
+
 _LANGUAGE = "language"
+
 _COLUMNS = ["question", "value", "status", "votes", "failed", "spread", "cheap"]
+
 _DRAWN = [PROBABILITY, "compared"]
 """Columns of rows that were drawn with unequal chances."""
+
 _REASON = "reason"
-_MOST_REASONS = 5
+
 _OWN = ["index_build", "language", "tags"]
 """Columns that every row has, scored or not."""
 
@@ -172,131 +173,6 @@ def _few_reasons(table: pa.Table) -> pa.Table:
     applies = pc.equal(table["status"], Status.NOT_APPLICABLE.value)
     few = pc.if_else(applies, table[_REASON].cast(pa.string()), pa.scalar(None, pa.string()))
     return table.set_column(place, _REASON, few)
-
-
-def summarise(
-    scores: MetricScores,
-    fingerprint: str,
-    segment: Segment | None = None,
-    panel: Sequence[str] = (),
-) -> Summary:
-    """Summarise a metric over all rows or one segment; `panel` are the names of the judges."""
-    rows = scores.table
-    if segment:
-        rows = rows[rows[f"tag:{segment.tag}"] == segment.value]
-    scored = rows[rows["status"] == Status.SCORED.value]
-    values = scored["value"].to_numpy(dtype=np.float64)
-    if STRATUM in rows:
-        mean, sample = sampled_mean(rows)
-    else:
-        mean, sample = mean_interval(values, scored["question"].to_numpy(dtype=str)), None
-    judges, agreement = _by_judge(rows, panel)
-    return Summary(
-        metric=scores.metric,
-        segment=segment,
-        mean=mean.mean if mean else None,
-        low=mean.low if mean else None,
-        high=mean.high if mean else None,
-        scored=len(scored),
-        questions=mean.clusters if mean else 0,
-        mde=mean.mde if mean else None,
-        status=dict(sorted(Counter(rows["status"].tolist()).items())),
-        not_applicable=dict(Counter(rows[_REASON].dropna().tolist()).most_common(_MOST_REASONS)),
-        fingerprint=fingerprint,
-        histogram=_histogram(values, _weights(scored)),
-        judges=judges,
-        agreement=agreement,
-        spread=_mean_spread(rows),
-        higher_is_better=scores.higher_is_better,
-        sample=sample,
-    )
-
-
-def _weights(rows: pd.DataFrame) -> Numbers | None:
-    """1 / inclusion probability of judged rows; None where all rows have the same weight."""
-    if PROBABILITY not in rows:
-        return None
-    weights: Numbers = 1 / rows[PROBABILITY].to_numpy(dtype=np.float64)
-    return weights
-
-
-def _histogram(values: Numbers, weights: Numbers | None) -> list[int]:
-    """Counts of ten bins. Weighted counts are scaled to the number of rows, and rounded."""
-    clipped = np.clip(values, 0, 1)
-    if weights is not None and len(weights):
-        weights = weights * (len(weights) / weights.sum())
-    counts, _ = np.histogram(clipped, bins=_BINS, range=(0, 1), weights=weights)
-    return [round(count) for count in counts.tolist()]
-
-
-def _mean_spread(rows: pd.DataFrame) -> float | None:
-    """The mean spread of a row over the repeats of a judge."""
-    known = rows[rows["spread"].notna()]
-    return _mean(known["spread"].to_numpy(dtype=np.float64), _weights(known))
-
-
-def _mean(values: Numbers, weights: Numbers | None) -> float | None:
-    if not len(values):
-        return None
-    return float(values.mean() if weights is None else weights @ values / weights.sum())
-
-
-def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSummary], float | None]:
-    """The mean of each judge of a panel, and the agreement of the judges."""
-    if not panel:
-        return [], None
-    voted = rows[rows["votes"].notna()]
-    failed = Counter(name for row in rows["failed"].dropna() for name in row)
-    if voted.empty:
-        return _of_cascade(rows, failed, panel) if failed else [], None
-    votes = np.array([list(row) for row in voted["votes"]], dtype=np.float64)  # None becomes NaN
-    weights, judges = _weights(voted), []
-    for name, column in zip(panel, votes.T, strict=True):
-        known = ~np.isnan(column)
-        values = column[known]
-        judges.append(
-            JudgeSummary(
-                name=name,
-                mean=_mean(values, None if weights is None else weights[known]),
-                scored=len(values),
-                failed=failed[name],
-            )
-        )
-    # The agreement is that of rows with equal weights.
-    alike = votes[voted["compared"].ne(False).to_numpy()] if "compared" in voted else votes
-    return judges, krippendorff_alpha(alike.T, level="interval") if len(alike) else None
-
-
-def _of_cascade(
-    rows: pd.DataFrame, failed: Counter[str], panel: Sequence[str]
-) -> list[JudgeSummary]:
-    """The judges of a cascade, some of which failed. They have no means of their own: each answers
-    other requests.
-    """
-    scored = rows[rows["status"] == Status.SCORED.value]["failed"]
-    without = Counter(name for row in scored.dropna() for name in row)
-    return [
-        JudgeSummary(name=name, mean=None, scored=len(scored) - without[name], failed=failed[name])
-        for name in panel
-    ]
-
-
-def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segment]:
-    """The segments to show: every value of the given tags, or of all tags with few values. A blank
-    value is none.
-    """
-    found = []
-    for column in scores.table.columns:
-        if not column.startswith("tag:"):
-            continue
-        tag = column.removeprefix("tag:")
-        found_values = sorted(scores.table[column].dropna().unique())
-        values = [value for value in found_values if not Segment(tag=tag, value=value).is_blank]
-        most = _MOST_LANGUAGES if tag == _LANGUAGE else _MOST_VALUES
-        wanted = tag in tags if tags is not None else 1 < len(values) <= most
-        if wanted:
-            found += [Segment(tag=tag, value=value) for value in values]
-    return found
 
 
 def _missing(rows: pa.Table, sample: Group | None) -> pa.Table:

@@ -19,7 +19,7 @@ from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.pipeline.doctor import examine
 from ragmetrics.records import Embed, LogRow, Score, Status
 from ragmetrics.rules import incidents
-from ragmetrics.scoring import MetricRun, foreign_metric
+from ragmetrics.scoring import MetricRun, metric_run
 from ragmetrics.storage import Runs, open_store
 from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -105,7 +105,7 @@ def test_its_row_fails_with_the_reason(steps: Any, reason: str) -> None:
 
 def test_a_step_that_hangs_is_left_and_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next row fails at once: its code is not run."""
-    monkeypatch.setattr(foreign_metric, "STEP_SECONDS", 0.05)
+    monkeypatch.setattr(metric_run, "STEP_SECONDS", 0.05)
     started: list[str] = []
 
     def steps(row: LogRow) -> Any:

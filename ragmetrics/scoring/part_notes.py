@@ -1,0 +1,232 @@
+"""The notes of the parts of a run: usage, refusals, errors of metrics, and why rows lack a verdict.
+
+A part counts them while it is scored, and stores them in the file of its first metric. The summary
+of the run reads and adds them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from ragmetrics.config import Settings
+from ragmetrics.records import UNSETTLED, Score, Status, Summary, Usage
+from ragmetrics.scoring.metric_choice import score_families
+from ragmetrics.storage import Files, RunRef, StoredPart
+from ragmetrics.text import clean
+
+_Notes: TypeAlias = Mapping[str, Mapping[str, int]]
+
+_LONGEST = 240
+"""Characters of a reason."""
+
+_TOLD_APART = 100
+"""Characters by which reasons are told apart: what follows may quote a row."""
+
+_MOST_KEPT = 100
+"""Distinct reasons of a metric that a part counts; more are not told apart."""
+
+_MOST_SHOWN = 3
+
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+
+_FAILED = frozenset(UNSETTLED) - {Status.METRIC_FAILED}
+"""Statuses that the judge is the reason of; errors of a metric's own code are told apart."""
+
+
+class UnansweredRows:
+    """Counts the rows without a usable verdict, by metric and reason, and by judge of a panel.
+
+    Reasons that differ in numbers only, such as seconds or ids of requests, are one.
+    """
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, _Reasons] = {}
+        self._judges: dict[str, _Reasons] = {}
+
+    def note(self, metric: str, score: Score) -> None:
+        """Count a score if a judge gave no usable verdict."""
+        if score.status in _FAILED:
+            self._metrics.setdefault(metric, _Reasons()).add(score.reason)
+        judges = score.details.get("judges", {}) if score.failed else {}
+        for name in score.failed:
+            reason = judges.get(name, {}).get("reason", "")
+            self._judges.setdefault(name, _Reasons()).add(reason)
+
+    def add(self, notes: Mapping[str, _Notes]) -> None:
+        """Add the counts from the notes of a part."""
+        for mine, kind in ((self._metrics, "metrics"), (self._judges, "judges")):
+            for name, reasons in notes.get(kind, {}).items():
+                for reason, rows in reasons.items():
+                    mine.setdefault(name, _Reasons()).add(reason, rows)
+
+    def notes(self) -> dict[str, Any]:
+        """The counts as they are stored in the notes of a part."""
+        return {
+            "metrics": {name: one.most_common() for name, one in self._metrics.items()},
+            "judges": {name: one.most_common() for name, one in self._judges.items()},
+        }
+
+    def reasons(self, metric: str) -> dict[str, int]:
+        """The most frequent reasons of a metric, with their rows."""
+        found = self._metrics.get(metric)
+        return found.most_common(_MOST_SHOWN) if found else {}
+
+    def problems(
+        self, summaries: Sequence[Summary], most_failures: float, told: Sequence[str]
+    ) -> list[str]:
+        """A sentence for the metrics of which more than a share of the rows failed, for each set of
+        reasons; then one for each judge of a panel. What `told` says already is left out.
+        """
+        alike: dict[str, list[Summary]] = {}
+        for one in summaries:
+            failed, asked = one.unanswered_rows
+            if failed > most_failures * asked and one.unanswered and not _is_told(one, told):
+                # The counts may differ: metrics ask about other rows.
+                alike.setdefault(next(iter(one.unanswered)), []).append(one)
+        return [_sentence(group) for group in alike.values()] + [
+            f"{name}: no usable verdict on {sum(found.values()):,} row scores: {next(iter(found))}"
+            for name, reasons in self._judges.items()
+            if (found := reasons.most_common(_MOST_SHOWN))
+            and not any(next(iter(found)) in one for one in told)
+        ]
+
+
+class _Reasons:
+    """Counts of reasons, each shown as it was first said."""
+
+    def __init__(self) -> None:
+        self._rows: Counter[str] = Counter()
+        self._shown: dict[str, str] = {}
+
+    def add(self, reason: str, rows: int = 1) -> None:
+        said = clean(reason, _LONGEST) or "no reason given"
+        kind = _NUMBER.sub("0", said)[:_TOLD_APART]
+        if kind not in self._shown and len(self._shown) >= _MOST_KEPT:
+            kind = said = "other reasons"
+        self._shown.setdefault(kind, said)
+        self._rows[kind] += rows
+
+    def most_common(self, most: int | None = None) -> dict[str, int]:
+        return {self._shown[kind]: rows for kind, rows in self._rows.most_common(most)}
+
+
+def _is_told(summary: Summary, told: Sequence[str]) -> bool:
+    return any(next(iter(summary.unanswered)) in one for one in told)
+
+
+def _sentence(alike: Sequence[Summary]) -> str:
+    first, *others = alike
+    failed, asked = first.unanswered_rows
+    more = f" and {len(others)} more metric{'s' if others[1:] else ''}" if others else ""
+    return f"{failed:,} of {asked:,} rows failed in {first.metric}{more}: {first.why_unanswered}"
+
+
+class MetricErrors:
+    """Counts failed rows per metric and stores the first error of each metric."""
+
+    def __init__(self) -> None:
+        self._rows: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+
+    def note(self, metric: str, row: str, score: Score) -> None:
+        """Count a score if its metric failed."""
+        if score.status is Status.METRIC_FAILED:
+            self._rows[metric] += 1
+            self._first.setdefault(metric, f"row {row}: {score.reason}")
+
+    def add(self, notes: Mapping[str, Any]) -> None:
+        """Add the counts from the notes of a part."""
+        for metric, one in notes.items():
+            self._rows[metric] += one["rows"]
+            self._first.setdefault(metric, one["first"])
+
+    def notes(self) -> dict[str, Any]:
+        """The counts as they are stored in the notes of a part."""
+        return {
+            metric: {"rows": rows, "first": self._first[metric]}
+            for metric, rows in self._rows.items()
+        }
+
+    def problems(self) -> list[str]:
+        """The errors as sentences."""
+        return [
+            f"metric {metric} failed on {rows:,} row{'' if rows == 1 else 's'}, "
+            f"first on {self._first[metric]}"
+            for metric, rows in self._rows.items()
+        ]
+
+
+@dataclass
+class UsageReport:
+    """The notes of all parts of a run."""
+
+    usage: dict[str, Usage] = field(default_factory=dict)
+    """Usage by judge; embeddings have a key of their own."""
+    by_metric: dict[str, dict[str, Usage]] = field(default_factory=dict)
+    """Usage by metric, then by judge."""
+    splits: Counter[str] = field(default_factory=Counter)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Maps the name of a judge to the reason why it refused."""
+    overdue: str = ""
+    """Message if the deadline of the run passed before all requests were sent."""
+    metric_errors: MetricErrors = field(default_factory=MetricErrors)
+    unanswered: UnansweredRows = field(default_factory=UnansweredRows)
+    changed_parameters: dict[str, str] = field(default_factory=dict)
+    """What judges were sent in place of parameters that they refused, by name of the judge."""
+    taken_over: int = 0
+    """Number of parts that were reused from an earlier run of the night."""
+
+    def add(self, usage_by_judge: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add the usage of a part, by judge and by metric."""
+        for judge, by_metric in usage_by_judge.items():
+            for metric, counted in by_metric.items():
+                usage = Usage.model_validate(counted)
+                self.usage[judge] = self.usage.get(judge, Usage()) + usage
+                of_metric = self.by_metric.setdefault(metric, {})
+                of_metric[judge] = of_metric.get(judge, Usage()) + usage
+
+    def by_metric_without(self, free: set[str]) -> dict[str, dict[str, Usage]]:
+        """Usage by metric and judge without the `free` judges; metrics without usage are left
+        out.
+        """
+        found = {
+            metric: {name: usage for name, usage in of.items() if name not in free}
+            for metric, of in self.by_metric.items()
+        }
+        return {metric: of for metric, of in found.items() if of}
+
+    def problems(self) -> list[str]:
+        """Refusals, errors of metrics and a missed deadline, as sentences."""
+        refused = [f"{name}: {reason}" for name, reason in self.refused.items()]
+        found = [*refused, *self.metric_errors.problems()]
+        if not self.overdue:
+            return found
+        again = "rows without a verdict are judge_failed, and a rerun requests only these"
+        return [*found, f"{self.overdue}: {again}"]
+
+
+def read_usage_report(settings: Settings, files: Files, ref: RunRef) -> UsageReport:
+    """Read the notes of all parts that exist."""
+    costs, families = UsageReport(), score_families(settings)
+    for shard in range(ref.shards):
+        of_shard: Counter[str] = Counter()
+        for family in families:
+            path = ref.scores(family[0], shard)
+            if not files.exists(path):
+                continue
+            notes = StoredPart(files, path).notes()
+            costs.add(notes["usage"])
+            costs.refused.update(notes["refused"])
+            costs.overdue = notes.get("overdue") or costs.overdue  # older parts do not say
+            costs.metric_errors.add(notes.get("metric_errors", {}))
+            costs.unanswered.add(notes.get("unanswered", {}))
+            costs.changed_parameters.update(notes.get("changed_parameters", {}))
+            costs.taken_over += "taken_over" in notes
+            # Families split the same texts: the largest count is the count of the shard.
+            of_shard |= Counter(notes["splits"])
+        costs.splits.update(of_shard)
+    return costs
