@@ -17,7 +17,7 @@ _HEAD = """\
 
 Every term of the product once. Code, docs, dashboard, messages and the command line use these
 words, and no others for these things. `python -m scripts.glossary_page` writes this page from
-`ragmetrics/dashboard/glossary/toml`; the dashboard shows the same definitions. Each metric is
+`ragmetrics/dashboard/glossary.toml`; the dashboard shows the same definitions. Each metric is
 defined in [metrics](metrics.md), each statistical method in
 [statistics](../explanation/statistics.md).
 """
