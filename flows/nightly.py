@@ -13,7 +13,6 @@ if __name__ == "__main__":  # before Prefect is imported
 
 import datetime as dt
 import sys
-from collections import Counter
 
 from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
@@ -32,7 +31,7 @@ from flows.runners import check_runner
 from flows.scoring import score_all
 from flows.temporary_server import without_heartbeat
 from ragmetrics.config import Settings, check_not_future, load_settings, night_before
-from ragmetrics.dashboard import LABELS, by_state, rule_state
+from ragmetrics.dashboard import night_line
 from ragmetrics.delivery import dashboard_link
 from ragmetrics.errors import JudgePending
 from ragmetrics.pipeline import (
@@ -42,11 +41,10 @@ from ragmetrics.pipeline import (
     learns,
     shortfalls,
 )
-from ragmetrics.records import Manifest, deadline_at, use_deadline
+from ragmetrics.records import deadline_at, use_deadline
 from ragmetrics.rules import incidents
 from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store
-from ragmetrics.text import number
 from tasks.calibrate import judge_labelled
 from tasks.nightly import (
     alert,
@@ -114,20 +112,8 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     if missing := [*missing, *unshown, *unheard, *staged.problems]:
         notified = notified and not (unheard or staged.problems)
         return failed_state(coverage_short(manifest, missing), notified=notified)  # type: ignore[no-any-return]
-    log.info("%s", _outcome(manifest, dashboard_link(chosen, open_store(chosen), manifest)))
+    log.info("%s", night_line(manifest, dashboard_link(chosen, open_store(chosen), manifest)))
     return NightResult(manifest, delivery, reports)
-
-
-def _outcome(manifest: Manifest, dashboard: str) -> str:
-    """A night in one sentence, for the log."""
-    scored = max((one.scored for one in manifest.metrics), default=0)
-    means = "".join(f", {one.metric} {number(one.mean)}" for one in manifest.metrics)
-    counts = Counter(LABELS[rule_state(one)] for one in by_state(manifest.findings))
-    rules = ", ".join(f"{count} {state}" for state, count in counts.items())
-    return (
-        f"night {manifest.date}: {scored:,} of {manifest.source.rows:,} rows scored{means}; "
-        f"rules: {rules}; dashboard: {dashboard}"
-    )
 
 
 def main() -> int:

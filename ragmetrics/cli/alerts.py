@@ -23,7 +23,6 @@ from ragmetrics.cli.options import (
 )
 from ragmetrics.cli.table import print_grid
 from ragmetrics.config import Settings
-from ragmetrics.delivery import Alert, AlertStates
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.records import Silence
 from ragmetrics.storage import Files

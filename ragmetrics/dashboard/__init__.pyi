@@ -20,19 +20,14 @@ from .comparison_page import (
 from .costs import (
     money as money,
     money_text as money_text,
-    budget_text as budget_text,
     cached_text as cached_text,
     certain_text as certain_text,
+    budget_lines as budget_lines,
     cost_lines as cost_lines,
+    sample_lines as sample_lines,
     limits_text as limits_text,
-    active_text as active_text,
-    narrowed_text as narrowed_text,
-    sample_cost_text as sample_cost_text,
-    sample_text as sample_text,
     unknown_text as unknown_text,
     usage_text as usage_text,
-    too_wide as too_wide,
-    was_over as was_over,
 )
 from .summaries import (
     calibration_markdown as calibration_markdown,
@@ -41,10 +36,8 @@ from .summaries import (
     night_summary as night_summary,
 )
 from .night_status import (
-    by_state as by_state,
     find_night_status as find_night_status,
-    rule_state as rule_state,
-    LABELS as LABELS,
+    night_line as night_line,
 )
 from .prometheus import (
     push_metrics as push_metrics,

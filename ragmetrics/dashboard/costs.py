@@ -271,6 +271,28 @@ def too_wide(report: SampleReport, summaries: Sequence[Summary]) -> str:
     return f"wider than ±{asked:g}: {', '.join(wide)}" if wide else ""
 
 
+def sample_lines(manifest: Manifest) -> tuple[list[str], str]:
+    """The sample of a run in lines: judged rows, cost, and what it did to the intervals; and a
+    warning, if they are wider than requested. Both are empty without a sample.
+    """
+    report, metrics = manifest.sample, manifest.metrics
+    if report is None:
+        return [], ""
+    lines = [f"Sample: {sample_text(report, manifest.source.rows)}; {sample_cost_text(report)}"]
+    if by := narrowed_text(metrics):
+        lines.append(f"  intervals are narrower than those of the judged rows alone: {by}")
+    if drawn := active_text(report, metrics):
+        lines.append(f"  active sampling: {drawn}")
+    wide = too_wide(report, metrics)
+    return lines, f"  intervals {wide}" if wide else ""
+
+
+def budget_lines(report: BudgetReport) -> tuple[str, str, bool]:
+    """The budget and its use, the share of questions that was judged, and whether rows are over."""
+    spent = f"Budget: {limits_text(report.limits)}; spent: {usage_text(report.spent)}"
+    return spent, f"  {budget_text(report)}", was_over(report)
+
+
 def _gain(one: Summary) -> float | None:
     """Share by which the interval is narrower than that of the judged rows alone."""
     if one.sample is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -19,7 +20,7 @@ from ragmetrics.records import (
 )
 from ragmetrics.rules import Incident, blind_texts, check_of, incidents
 from ragmetrics.scoring import worse_segments
-from ragmetrics.text import finite, plural
+from ragmetrics.text import finite, number, plural
 
 RuleState = Literal["firing", "pending", "no_data", "uncompared", "ok"]
 MetricState = RuleState | Literal["fell"]
@@ -92,6 +93,18 @@ def _urgency(finding: Finding) -> tuple[int, bool, str, str]:
 def by_state(findings: Sequence[Finding]) -> list[Finding]:
     """The findings, those that need a reader first."""
     return sorted(findings, key=_urgency)
+
+
+def night_line(manifest: Manifest, dashboard: str) -> str:
+    """A night in one sentence, for a log."""
+    scored = max((metric.scored for metric in manifest.metrics), default=0)
+    means = "".join(f", {metric.metric} {number(metric.mean)}" for metric in manifest.metrics)
+    counts = Counter(LABELS[rule_state(finding)] for finding in by_state(manifest.findings))
+    rules = ", ".join(f"{count} {state}" for state, count in counts.items())
+    return (
+        f"night {manifest.date}: {scored:,} of {manifest.source.rows:,} rows scored{means}; "
+        f"rules: {rules}; dashboard: {dashboard}"
+    )
 
 
 def shown_rules(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Finding]:

@@ -9,20 +9,15 @@ from rich.console import Console
 
 from ragmetrics.cli.table import print_grid
 from ragmetrics.dashboard import (
-    active_text,
-    budget_text,
+    budget_lines,
     cached_text,
     certain_text,
     cost_lines,
     limits_text,
     money_text,
-    narrowed_text,
-    sample_cost_text,
-    sample_text,
-    too_wide,
+    sample_lines,
     unknown_text,
     usage_text,
-    was_over,
 )
 from ragmetrics.records import BudgetReport, Manifest, Usage
 from ragmetrics.text import clean, share
@@ -89,25 +84,18 @@ def _print_table(console: Console, by_metric: ByMetric) -> None:
 
 def print_budget(console: Console, report: BudgetReport) -> None:
     """Print the budget, its use, and the share of questions that was judged."""
-    console.print(f"Budget: {limits_text(report.limits)}; spent: {usage_text(report.spent)}")
-    style = "yellow" if was_over(report) else None
-    console.print(f"  {budget_text(report)}", style=style)
+    spent, judged, over = budget_lines(report)
+    console.print(spent)
+    console.print(judged, style="yellow" if over else None)
 
 
 def print_sample(console: Console, manifest: Manifest) -> None:
     """Print the sample of a run: judged rows, their cost, and the cost of all rows."""
-    report = manifest.sample
-    if report is None:
-        return
-    console.print(
-        f"Sample: {sample_text(report, manifest.source.rows)}; {sample_cost_text(report)}"
-    )
-    if by := narrowed_text(manifest.metrics):
-        console.print(f"  intervals are narrower than those of the judged rows alone: {by}")
-    if drawn := active_text(report, manifest.metrics):
-        console.print(f"  active sampling: {drawn}")
-    if wide := too_wide(report, manifest.metrics):
-        console.print(f"  intervals {wide}", style="yellow")
+    lines, warning = sample_lines(manifest)
+    for line in lines:
+        console.print(line)
+    if warning:
+        console.print(warning, style="yellow")
 
 
 def print_labelled(console: Console, usage: Usage | None) -> None:

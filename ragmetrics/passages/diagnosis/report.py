@@ -8,6 +8,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -29,36 +31,13 @@ from ragmetrics.passages.diagnosis.stage_counts import (
 from ragmetrics.records import MOST_LISTED, LostPassage, LostPassages, StageCounts, StageShare
 from ragmetrics.text import clean
 
+P = ParamSpec("P")
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 EARLIER_NIGHTS = 7
 """Earlier nights in which a question is looked for."""
 _LONGEST_TEXT = 300
 _MOST_SEGMENTS = 20
-
-
-def try_lost_passages(
-    settings: Settings,
-    run: Run,
-    earlier: Sequence[Run],
-    before: Sequence[StageCounts] = (),
-    *,
-    during: Sequence[Run] = (),
-    build: str | None = None,
-    ask: Callable[[LostPassages], bool] = lambda found: found.significant,
-) -> LostPassages | None:
-    """`find_lost_passages`; None where that fails, which is logged.
-
-    A night is published in any case. The functions of the user's retriever may raise anything.
-    """
-    try:
-        return find_lost_passages(
-            settings, run, earlier, before, during=during, build=build, ask=ask
-        )
-    except StoreError as error:
-        log.warning("what happened to the lost passages is not known: %s", error)
-    except Exception:
-        log.exception("what happened to the lost passages is not known")
-    return None
 
 
 def find_lost_passages(
@@ -103,6 +82,25 @@ def find_lost_passages(
             "edited": edited,
         }
     )
+
+
+def _unless_it_fails(find: Callable[P, T]) -> Callable[P, T | None]:
+    @wraps(find)
+    def found(*given: P.args, **more: P.kwargs) -> T | None:
+        try:
+            return find(*given, **more)
+        except StoreError as error:
+            log.warning("what happened to the lost passages is not known: %s", error)
+        except Exception:
+            log.exception("what happened to the lost passages is not known")
+        return None
+
+    return found
+
+
+try_lost_passages = _unless_it_fails(find_lost_passages)
+"""`find_lost_passages`; None where that fails, which is logged: a night is published in any case,
+and the functions of the user's retriever may raise anything."""
 
 
 def _report(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import ragmetrics.dashboard
-from ragmetrics.dashboard import LABELS
 from ragmetrics.dashboard.glossary import GROUPS, TERMS, anchor_of
+from ragmetrics.dashboard.night_status import LABELS
 from ragmetrics.dashboard.night_tables import STATUS
 from ragmetrics.metrics import registry
 from ragmetrics.storage import Files

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from ragmetrics.dashboard import LABELS
+from ragmetrics.dashboard.night_status import LABELS
 from ragmetrics.dashboard.prometheus import ALERT_STATES, NightMetrics
 from ragmetrics.records.manifest import Usage
 from tests.fakes.nights import ten_nights

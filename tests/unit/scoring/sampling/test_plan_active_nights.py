@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.dashboard import active_text
+from ragmetrics.dashboard.costs import active_text
 from ragmetrics.people.labels.label_file import RowLabel
 from ragmetrics.people.labels.labelled_scores import join_scores
 from ragmetrics.pipeline import run_night, stage_night
