@@ -33,15 +33,17 @@ from .calibration.store import (
 )
 from .calibration.judge_level import (
     FixedSets as FixedSets,
-    carried_movement as carried_movement,
     fixed_sets as fixed_sets,
+    FEWEST_QUESTIONS as FEWEST_QUESTIONS,
+)
+from .calibration.moving_verdicts import (
+    carried_movement as carried_movement,
     fresh_share as fresh_share,
     is_of_one_day as is_of_one_day,
     level_error as level_error,
     may_move as may_move,
     moving_share as moving_share,
     newest_movement as newest_movement,
-    FEWEST_QUESTIONS as FEWEST_QUESTIONS,
 )
 from .calibration.learned_training import (
     learn as learn,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.dashboard import budget_text, cost_lines, limits_text, money_text
-from ragmetrics.dashboard.costs import all_costs, money
+from ragmetrics.dashboard import cost_lines, limits_text, money_text
+from ragmetrics.dashboard.costs import all_costs, budget_text, money
 from ragmetrics.records import BudgetReport, SampleReport, SpendLimits
 from ragmetrics.records.manifest import Usage
 from ragmetrics.storage import Files
