@@ -136,6 +136,13 @@ class JudgeMovement(Record):
     """Nights in the estimate; where there is no estimate, nights that are available."""
     freedom: float = 0.0
     """Degrees of freedom of the estimate."""
+    level: float | None = None
+    """Standard deviation of a night's level by the nights' means, also of questions that do not
+    recur; None: fewer than eight nights before, or an earlier version."""
+    level_freedom: float = 0.0
+    """Degrees of freedom of `level`."""
+    level_seen: bool = False
+    """Whether the nights' means vary by more than their questions explain."""
 
 
 def compared_words(means: ComparedMeans | None, arrow: str = " → ") -> str:

@@ -19,6 +19,7 @@ from .silence_store import (
 )
 from .sides import (
     correct_drop as correct_drop,
+    level_by_movement as level_by_movement,
 )
 from .incident_grouping import (
     Incident as Incident,

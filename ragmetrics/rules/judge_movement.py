@@ -15,6 +15,7 @@ from scipy import special
 from ragmetrics.people import level_error, may_move, moving_share
 from ragmetrics.records import JudgeMovement, Manifest, Move, Summary
 from ragmetrics.rules.context import NightContext
+from ragmetrics.rules.level_series import spread_of_nights
 from ragmetrics.rules.likely_movement import (
     FEWEST_STEPS,
     degrees_of_freedom,
@@ -62,11 +63,23 @@ def level_between(
 
 
 def with_movements(night: NightContext) -> list[Summary]:
-    """The night's summaries with the movement of their judge."""
+    """The night's summaries with the movement of their judge, and that of their levels."""
     return [
-        metric.model_copy(update={"movement": find_movement(night, metric.metric)})
+        metric.model_copy(update={"movement": _with_level(night, metric.metric)})
         for metric in night.manifest.metrics
     ]
+
+
+def _with_level(night: NightContext, metric: str) -> JudgeMovement | None:
+    moves, spread = find_movement(night, metric), spread_of_nights(night, metric)
+    if moves is None or spread is None or len(night.comparable(metric)) <= FEWEST_STEPS:
+        return moves
+    level = {
+        "level": spread.error,
+        "level_freedom": spread.freedom,
+        "level_seen": spread.is_seen,
+    }
+    return moves.model_copy(update=level)
 
 
 def _steps(

@@ -102,6 +102,13 @@ def _levels(summaries: Sequence[Summary], tag: str | None) -> Numbers:
 
 
 def spread_of_nights(night: NightContext, metric: str) -> LevelError | None:
+    """See `_spread`; it is estimated once a night."""
+    if metric not in night.spreads:
+        night.spreads[metric] = _spread(night, metric)
+    return night.spreads[metric]
+
+
+def _spread(night: NightContext, metric: str) -> LevelError | None:
     """How far a night's level moves by more than its questions explain, from the nights of the 90
     days before; None without such a night.
 

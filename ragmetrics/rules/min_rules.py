@@ -26,6 +26,7 @@ from ragmetrics.rules.context import NightContext, incident_start, was_firing
 from ragmetrics.rules.corrections import StaleRows
 from ragmetrics.rules.dependent_tests import chance_of_any, rule_links
 from ragmetrics.rules.finding_words import mean_words
+from ragmetrics.rules.level_series import spread_of_nights
 from ragmetrics.rules.rule_check import Limit, RuleCheck, of_segment, start_finding, too_few
 from ragmetrics.rules.sides import ID_METRICS, judge_fall
 from ragmetrics.scoring import summarise
@@ -85,7 +86,7 @@ def with_min_chance(case: RuleCheck, night: NightContext) -> RuleCheck:
         for found in one.findings
         if found.key == finding.key and found.mean is not None
     ]
-    spread = night.spreads.get(rule.metric)
+    spread = spread_of_nights(night, rule.metric)
     moved = spread.error if spread else 0.0
     least = min(_p_value(own, rule.min, moved) for own in ([finding], [*spell, finding]))
     links = rule_links(rule.for_, 0, fixed=True)

@@ -14,7 +14,6 @@ from ragmetrics.records import TOPIC, Finding, Manifest, Segment, Summary
 from ragmetrics.rules.context import NightContext
 from ragmetrics.rules.drop_rules import check_drop, with_links
 from ragmetrics.rules.escalation import escalate
-from ragmetrics.rules.level_series import spread_of_nights
 from ragmetrics.rules.min_rules import check_min, with_min_chance
 from ragmetrics.rules.night_check import (
     RULES_ORDER,
@@ -66,9 +65,6 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     silenced = {finding.metric for finding in health if suppresses_metric(finding)}
     rules = settings.rules if settings.rules is not None else _applicable(night)
     rules = [rule for rule in rules if rule.metric not in silenced]
-    night.spreads.update(
-        (metric, spread_of_nights(night, metric)) for metric in {rule.metric for rule in rules}
-    )
     cases = [
         case
         for rule in rules

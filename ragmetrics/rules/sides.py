@@ -22,7 +22,7 @@ from ragmetrics.rules.corrections import (
     judge_movement,
     mix,
 )
-from ragmetrics.rules.judge_movement import find_movement, level_between
+from ragmetrics.rules.judge_movement import find_movement
 from ragmetrics.rules.level_series import spread_of_nights
 from ragmetrics.rules.likely_movement import likely_movement
 from ragmetrics.rules.question_mix import MixedRows, RowSelection, like_by_tags, without_mix
@@ -93,28 +93,10 @@ class NightSides(Sides):
         return without_mix(drop, self.night, self._aligned, self.baseline, self.now)
 
     def level(self, drop: Drop) -> LevelError | None:
-        """The movement of the judge, or that of the nights where it is larger.
-
-        What is likely of the nights without being seen counts by the verdicts that are new. Where
-        questions recur, they show how far the judge moves; until they have, what is usual counts,
-        since levels of the same questions vary by less than their errors say.
-        """
-        night, metric, before = self.night, self.rows.metric, self.baseline.nights
-        judge = level_between(night, metric, before, self.now)
-        if metric not in night.spreads:
-            night.spreads[metric] = spread_of_nights(night, metric)
-        spread, moves = night.spreads[metric], self.movement
-        if spread is None:
-            return judge
-        share = math.sqrt(1 / len(before) + 1 / len(self.now))
-        if not spread.is_seen:
-            share = carried_movement(metric, before, self.now)
-            if not share or (drop.paired and moves and moves.sd is not None):
-                return judge
-            if drop.paired:
-                spread = likely_movement([], drop.error / share, 0.0, max(1.0, abs(drop.before)))
-        nights = replace(spread, error=spread.error * share)
-        return nights if judge is None or nights.error > judge.error else judge
+        """The movement of the judge, or that of the nights where it is larger."""
+        night, metric = self.night, self.rows.metric
+        spread = spread_of_nights(night, metric)
+        return level_of(drop, metric, self.baseline.nights, self.now, self.movement, spread)
 
     def judge_fall(self) -> JudgeFall | None:
         """The fall of the judges' level on the fixed set between the same nights."""
@@ -197,8 +179,53 @@ class RunSides(Sides):
         return like_by_tags(drop, MixedRows([old.with_tags(both)], [new.with_tags(both)]))
 
     def level(self, drop: Drop) -> LevelError | None:
-        """The error that the judge's movement adds."""
-        return level_error(self.moves, self.metric, self.before, self.now)
+        """The movement of the judge, or that of the nights where it is larger."""
+        return level_by_movement(drop, self.metric, self.before, self.now, self.moves)
+
+
+def level_by_movement(
+    drop: Drop,
+    metric: str,
+    before: Sequence[Manifest],
+    now: Sequence[Manifest],
+    movement: JudgeMovement | None,
+) -> LevelError | None:
+    """The error that movement of the level adds to a drop, by what a night's manifest says.
+
+    Of questions that recur it must be seen: what is assumed would cost two thirds of the power.
+    """
+    spread = None
+    if movement and movement.level is not None and (movement.level_seen or not drop.paired):
+        spread = LevelError(movement.level, movement.level_freedom, movement.level_seen)
+    return level_of(drop, metric, before, now, movement, spread)
+
+
+def level_of(
+    drop: Drop,
+    metric: str,
+    before: Sequence[Manifest],
+    now: Sequence[Manifest],
+    movement: JudgeMovement | None,
+    spread: LevelError | None,
+) -> LevelError | None:
+    """The error of the judge's movement, or that of the levels of nights where it is larger.
+
+    What is likely of the nights without being seen counts by the verdicts that are new. Where
+    questions recur, they show how far the judge moves; until they have, what is usual counts, since
+    levels of the same questions vary by less than their errors say.
+    """
+    judge = level_error(movement, metric, before, now)
+    if spread is None or not before or not now:
+        return judge
+    share = math.sqrt(1 / len(before) + 1 / len(now))
+    if not spread.is_seen:
+        share = carried_movement(metric, before, now)
+        if not share or (drop.paired and movement and movement.sd is not None):
+            return judge
+        if drop.paired:
+            spread = likely_movement([], drop.error / share, 0.0, max(1.0, abs(drop.before)))
+    nights = replace(spread, error=spread.error * share)
+    return nights if judge is None or nights.error > judge.error else judge
 
 
 def correct_drop(

@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from statistics import fmean
 
 from ragmetrics.comparison.gate.staging import BuildSide
 from ragmetrics.comparison.gate.verdict import VerdictEvidence, measure
 from ragmetrics.config import GateRule, Settings
 from ragmetrics.logs import GoldenSet
-from ragmetrics.people import carried_movement, is_of_one_day, level_error, newest_movement
+from ragmetrics.people import carried_movement, is_of_one_day, newest_movement
 from ragmetrics.records import JudgeMovement, Manifest, Status, Usage, WorseQuestion
+from ragmetrics.rules import level_by_movement
 from ragmetrics.scoring import MetricScores, summarise_run
 from ragmetrics.storage import Files, Runs, StoredPart, by_shard, open_store, scored_rows
 
@@ -171,11 +173,17 @@ def compare_sides(
         lacking = {q: why for q in sorted(asked) if (why := _why_missing(old, new, q))}
         missing = lacking | missing
         moves = _movement(rule.metric, before, now, movements)
-        level = level_error(moves, rule.metric, before.nights, now.nights)
+        level_of = partial(
+            level_by_movement,
+            metric=rule.metric,
+            before=before.nights,
+            now=now.nights,
+            movement=moves,
+        )
         evidence.append(
             VerdictEvidence(
                 metric=rule.metric,
-                fall=measure(old.values, new.values, level),
+                fall=measure(old.values, new.values, level_of),
                 max_drop=rule.max_drop,
                 asked=len(asked),
                 missing=len(lacking),

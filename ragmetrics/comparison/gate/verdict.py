@@ -34,6 +34,7 @@ from ragmetrics.stats import (
     ALPHA,
     FEWEST_FOR_T,
     POWER,
+    Drop,
     LevelError,
     MeanDifference,
     adjust_p_values,
@@ -98,7 +99,7 @@ class VerdictEvidence:
 def measure(
     before: Mapping[str, Sequence[float]],
     after: Mapping[str, Sequence[float]],
-    level: LevelError | None = None,
+    level_of: Callable[[Drop], LevelError | None] = lambda drop: None,
 ) -> MeasuredDrop | None:
     """Compare two builds, `{question: values of its rows}`, over the questions they share.
 
@@ -110,8 +111,8 @@ def measure(
 
     A large loss in few questions may not be among the asked ones. Where nothing changed in n
     questions, up to a share of 3/n may be lost ("rule of three"), while t alone would exclude any
-    loss. `level` is the judge's movement between the days of judging; it widens every bound, and
-    p. None with less than two shared questions.
+    loss. `level_of` gives the error that movement between the days of judging adds; it widens every
+    bound, and p. None with less than two shared questions.
     Sources: Miller 2024, "Adding error bars to evals"; Agresti and Coull 1998 for added
     observations; Hanley and Lippman-Hand 1983 for the rule of three.
     """
@@ -119,7 +120,7 @@ def measure(
     one, other = ({question: side[question] for question in shared} for side in (before, after))
     if (drop := compare(one, other)) is None:
         return None
-    drop = with_movement(drop, level)
+    drop = with_movement(drop, level := level_of(drop))
     differences = np.array([fmean(one[question]) - fmean(other[question]) for question in shared])
     count, spread = len(shared), float(differences.std(ddof=1))
     plain = widen_difference(MeanDifference(drop.drop, spread / math.sqrt(count), count - 1), level)
