@@ -2,9 +2,9 @@
 .POSIX:
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n 2 --dist worksteal --durations 10
+# A file stays with one process: what its tests share, as nights or a server, would be made again in another one.
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder --durations 10
 # With servers and browsers in it: they wait a third of the time. Those of test-system wait for most of it.
-# A file stays with one process, as its demo, server or browser would be started again in another one.
 TEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations 10
 SYSTEM_ARGS ?= -n 4 --dist loadfile --no-loadscope-reorder --durations 10
 FAST = -m "not process" --hypothesis-profile fast tests/unit packages/pysbd-fast/tests
