@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _anything_goes(judge: JudgeSettings, settings: Settings) -> None:
-    """No other setting is in the way."""
+    """No other setting conflicts with the judge."""
 
 
 def _no_files(request: object) -> Mapping[str, str]:
@@ -45,9 +45,9 @@ class JudgeKind:
     argument: str = ""
     """What may follow a colon in the name of a judge, such as the MODEL of `local:MODEL`."""
     argument_only: bool = False
-    """Whether the name needs it."""
+    """Whether the name is valid only with an argument."""
     is_place: Callable[[str], bool] = _never
-    """Whether such an argument is a path, which begins at the folder of the settings file."""
+    """Whether an argument is a path, relative to the folder of the settings file."""
     remote: bool = False
     """Whether it is called over a network and paid for."""
     live: bool = False
@@ -65,17 +65,17 @@ class JudgeKind:
     joins_contexts: bool = False
     """Whether the contexts of a question share one request."""
     at_once: str = ""
-    """The kind that asks the same without a batch; empty: it is no batch."""
+    """For a judge by batches, the kind that asks the same endpoint at once; else empty."""
     embedder: str = ""
-    """The embedder that follows it unless `embeddings` names one."""
+    """The embedder that is used with it unless `embeddings` names one."""
     seconds_per_kb: float = 0.004
     """Compute time for a kB of text on one core of 2024."""
     check: Callable[[Any, Any], None] = _anything_goes
-    """Raises SettingsError where other settings are in the way of a judge."""
+    """Raises SettingsError where other settings conflict with the judge."""
     probe: Callable[..., Awaitable[str]] | None = None
     """Asks the endpoint of a remote one whether it answers; with `ask=True` for a small reply."""
     problem: str = ""
-    """Why that of another package cannot be loaded, and none can be made."""
+    """Why the judge of another package cannot be loaded; then no judge can be made."""
     sample: Mapping[str, Any] | None = None
     """Settings for the conformance test, with `{url}` for an address and `{folder}` for a folder
     with `sample_files`, which is the store."""
@@ -104,10 +104,10 @@ JUDGES: Kind[JudgeKind] = Kind(
 
 
 def judge_kind(name: str) -> JudgeKind:
-    """The kind of a judge by its name, such as `local:MODEL`. One of another package that cannot be
-    loaded is there, with the common settings: it is refused where it is made.
+    """The kind of a judge by its name, such as `local:MODEL`. Raises UnknownPlugin.
 
-    Raises UnknownPlugin without one.
+    A kind of another package that cannot be loaded has the common settings, and making its judge
+    raises JudgeRefused.
     """
     head = name.partition(":")[0]
     for kind in JUDGES.bundled.values():

@@ -42,7 +42,7 @@ class Card:
 
 
 def cards(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Card]:
-    """One card per metric: those that need a reader first, then in the manifest's order."""
+    """One card per metric: those that need attention first, then in the manifest's order."""
     states = metric_states(manifest)
     ordered = sorted(manifest.metrics, key=lambda s: needing_reader(s.metric, states))
     return [
@@ -89,7 +89,7 @@ def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> 
 
 
 def _measured(manifest: Manifest, metric: str) -> Iterator[MeanMove]:
-    """The metric's drops, as moves by their size."""
+    """The metric's measured drops, as moves whose `by` is the drop."""
     for rule in _rules(manifest, metric):
         if rule.drop is not None and (label := brief(rule.baseline_label or "", 60)):
             ends, before = (rule.drop_low, rule.drop_high), rule.baseline

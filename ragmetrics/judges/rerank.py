@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 _ROWS_PER_SLOT = 8
 """Contexts per slot of the endpoint: those of a row share one."""
-_GATHERING_SECONDS = 0.01  # contexts requested within it share a request
+_GATHERING_SECONDS = 0.01
+"""Contexts of a question that are asked for within this time share a request."""
 _MOST_DOCUMENTS = 100
 _SCORES_KEPT = 1 << 20
 """Bytes of the scores kept in memory, for a calibration."""
@@ -185,7 +186,7 @@ class RerankJudge:
                 future.set_result(reply)
 
     def _turn(self, form: int, error: RequestRejected) -> bool:
-        """Switch to the other form after a rejection; whether to send the request again."""
+        """Switch to the other form of requests after a rejection. True if a retry may succeed."""
         if self._path != _RERANK or isinstance(error, Oversized):
             return False
         if form != self._form:
@@ -236,7 +237,7 @@ def _read(documents: int, answer: Any) -> _Scores:
 
 
 def _tokens(answer: Any) -> int:
-    """The tokens that the server says that it read; 0 if it says nothing."""
+    """Number of tokens that the server reports as read; 0 if it reports none."""
     said = mapping(answer)
     usage, billed = mapping(said.get("usage")), mapping(mapping(said.get("meta")).get("tokens"))
     numbers = (usage.get("prompt_tokens"), usage.get("total_tokens"), billed.get("input_tokens"))
@@ -246,8 +247,8 @@ def _tokens(answer: Any) -> int:
 def _fail(waiting: list[_Waiting], error: Exception) -> None:
     """Give the error to all contexts of a request; the first one carries its failed attempts."""
     for number, (_, future, _) in enumerate(waiting):
-        own = copy(error)
-        if number and isinstance(own, JudgeError):
-            own.failures = {}
+        raised = copy(error)
+        if number and isinstance(raised, JudgeError):
+            raised.failures = {}
         if not future.done():
-            future.set_exception(own)
+            future.set_exception(raised)

@@ -14,8 +14,8 @@ def find_path(record: Any, path: str, *, decode: bool = False) -> Any:
 
     In a list, a number selects an item; any other path is applied to each item. Keys may contain
     dots, as exporters write them: `attributes.input.value` is found nested, flat or mixed. With
-    `decode`, a text on the way is read as JSON. What is inside a value that cannot be read has the
-    same reason.
+    `decode`, a text on the way is read as JSON. A path into a BadRow gives that BadRow, with the
+    reason why the value cannot be read.
     """
     if isinstance(record, BadRow):
         return record
@@ -58,20 +58,20 @@ def map_columns(record: Any, columns: Mapping[str, str]) -> Any:
     """
     if not isinstance(record, Mapping):
         return record
-    return _laid(record, _found(record, columns))
+    return _with_values(record, _found(record, columns))
 
 
 def override(row: Mapping[str, Any], columns: Mapping[str, str], record: Any) -> dict[str, Any]:
     """Set row fields from the row's original record, where `columns` find a value."""
     values = _found(record, columns)
-    return _laid(row, {name: value for name, value in values.items() if value is not None})
+    return _with_values(row, {name: value for name, value in values.items() if value is not None})
 
 
 def _found(record: Any, columns: Mapping[str, str]) -> dict[str, Any]:
     return {name: find_path(record, path, decode=True) for name, path in columns.items()}
 
 
-def _laid(row: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def _with_values(row: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     mapped: dict[str, Any] = dict(row)
     tags = dict(row["tags"]) if isinstance(row.get("tags"), Mapping) else {}
     for name, value in values.items():

@@ -52,11 +52,13 @@ def prune(
     logs: list[str] = []
     numbers = count(1)
     for start in range(0, len(todo), _AT_ONCE):
-        some = todo[start : start + _AT_ONCE]
-        now = [one for one in files.side_by_side(partial(_unchanged, files), some) if one]
-        if now:
-            logs.append(_log(files, begun, len(logs) + 1, now))
-        removed += _remove(files, now, plan, lambda: tell(next(numbers), len(todo)))
+        listed = todo[start : start + _AT_ONCE]
+        unchanged = [
+            info for info in files.side_by_side(partial(_unchanged, files), listed) if info
+        ]
+        if unchanged:
+            logs.append(_log(files, begun, len(logs) + 1, unchanged))
+        removed += _remove(files, unchanged, plan, lambda: tell(next(numbers), len(todo)))
     tell(len(todo), len(todo))
     if removed:
         refresh_builds(files)
@@ -66,7 +68,7 @@ def prune(
 def _remove(
     files: Files, infos: Sequence[FileInfo], plan: PrunePlan, tell: Callable[[], None]
 ) -> int:
-    """Remove files, but none of an unfinished run that goes on by now; return their number."""
+    """Remove files, but none of an unfinished run that was resumed; return their number."""
     unfinished, idle, removed = plan.paths(UNFINISHED), dict[RunKey, bool](), 0
     for info in infos:
         key = run_key(info.path) if info.path in unfinished else None
@@ -85,8 +87,9 @@ def _unchanged(files: Files, listed: FileInfo) -> FileInfo | None:
     if now is None or now.size != listed.size:
         return None
     same = now.version == listed.version or not listed.version
-    # Equal content has an equal ETag, and the answer for one file has whole seconds only.
-    times = [one.modified for one in (now, listed) if one.modified is not None]
+    # The times are compared as well, since equal content has an equal ETag. They may differ by
+    # a rounding: the answer about one file has whole seconds, a listing has fractions.
+    times = [info.modified for info in (now, listed) if info.modified is not None]
     return now if same and max(times, default=0.0) - min(times, default=0.0) < _RESOLUTION else None
 
 

@@ -93,7 +93,7 @@ class PrunePlan:
     kinds: list[Prunable]
     """By kind, each in the order of removal."""
     needed: dict[str, str]
-    """Runs that are old enough and that something refers to, as `DATE RUN`, with the reason."""
+    """Old runs that stay, as `DATE RUN`, each with what refers to it."""
     at: datetime
     """When it was made."""
 

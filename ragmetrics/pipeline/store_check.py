@@ -60,6 +60,7 @@ _PARQUET = re.compile(r"(?:gates/)?(?:rows|scores|judgements|calibrations)/.*\.p
 _EMPTY_IS_REMOVED = re.compile(
     r"(?:alerts|write-back)/outbox/|alerts/delivered/|alerts/silences/|gates/(?!rows/|scores/)"
 )
+"""Files that count as removed when they are empty, as `Files.discard` may leave them."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def _newest(listed: Sequence[FileInfo]) -> list[FileInfo]:
 
 
 def _kind(path: str) -> str:
-    """The pattern of a file that can be checked; of tables, their folder. Else an empty text."""
+    """The pattern that a path matches, for a table its folder; empty if it cannot be checked."""
     if _PARQUET.fullmatch(path):
         return path.partition("/")[0]
     patterns = (*(pattern for pattern, _ in _RECORDS), _JSON.pattern)

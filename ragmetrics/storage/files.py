@@ -117,8 +117,8 @@ class Files:
         return Path(path) if isinstance(fs, LocalFileSystem) else None
 
     def lie_below(self, folder: Files) -> bool:
-        """Whether these files lie in a folder, links and `..` followed. In a bucket there are
-        neither: an address with a step `..`, written as it is or in per cent, lies nowhere.
+        """Whether these files lie in a folder; links and `..` are followed. A bucket has neither:
+        an address with `..` in it, percent-encoded or not, lies in no folder.
         """
         if self.local and folder.local:
             return Path(os.path.realpath(self.local)).is_relative_to(os.path.realpath(folder.local))

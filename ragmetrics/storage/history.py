@@ -50,7 +50,7 @@ class Runs:
         A manifest that cannot be read is logged and left out; its night can be run again.
         """
         chosen = _chosen(self.files.below(RUNS), before, last)
-        return _current(_read(self.files, [info for own in chosen for info in own]))
+        return _current(_read(self.files, [info for infos in chosen for info in infos]))
 
     def outlines(
         self,
@@ -66,20 +66,19 @@ class Runs:
         """
         known = months or RunIndex(self.files)
         chosen = _chosen(known.listed() if runs is None else runs, before, last)
-        return _current(known.outlines([info for own in chosen for info in own]))
+        return _current(known.outlines([info for infos in chosen for info in infos]))
 
     def later(self, day: date, months: RunIndex | None = None) -> list[Manifest]:
         """Outlines of the nights after a date, oldest first; `months` as in `outlines`."""
         known = months or RunIndex(self.files)
-        later = [
-            one for night, own in by_date(known.listed()).items() if night > day for one in own
-        ]
+        nights = by_date(known.listed())
+        later = [info for night, infos in nights.items() if night > day for info in infos]
         return _current(known.outlines(later))
 
     def in_full(self, found: Sequence[Manifest]) -> list[Manifest]:
         """The full manifests of outlines. If a manifest is gone, its outline is returned."""
-        whole = read_manifests(self.files, [RunRef.of(one).manifest for one in found])
-        return [full or one for full, one in zip(whole, found, strict=True)]
+        manifests = read_manifests(self.files, [RunRef.of(outline).manifest for outline in found])
+        return [full or outline for full, outline in zip(manifests, found, strict=True)]
 
     def current(self, day: date, without: str = "") -> Manifest | None:
         """The current run of a night, optionally `without` one run."""
@@ -138,7 +137,7 @@ def said_seen(manifest: Manifest) -> datetime:
 
 
 def is_ahead(manifest: Manifest) -> bool:
-    """True when that time is in the future by more than clocks may differ."""
+    """True when a run listed its log files in the future, by more than clocks may differ."""
     return said_seen(manifest) > datetime.now(UTC) + SKEW
 
 
@@ -151,7 +150,7 @@ def _chosen(
     infos: Iterable[FileInfo], before: date | None, last: int | None
 ) -> list[list[FileInfo]]:
     """The manifests of each night, oldest night first."""
-    nights = [own for day, own in by_date(infos).items() if before is None or day < before]
+    nights = [group for day, group in by_date(infos).items() if before is None or day < before]
     return nights[-last:] if last else nights
 
 
@@ -162,26 +161,25 @@ def _read(files: Files, infos: Sequence[FileInfo]) -> list[Manifest]:
 
 def _current(runs: Iterable[Manifest]) -> list[Manifest]:
     """The current run of each night."""
-    found: dict[date, Manifest] = {}
-    for one in runs:
-        if one.date not in found or seen(one) > seen(found[one.date]):
-            found[one.date] = one
-    return list(found.values())
+    current: dict[date, Manifest] = {}
+    for run in runs:
+        if run.date not in current or seen(run) > seen(current[run.date]):
+            current[run.date] = run
+    return list(current.values())
 
 
 def _rank_above(manifest: Manifest, others: Sequence[Manifest]) -> Manifest:
     """The run with a rank above runs whose clocks were ahead, also when their time has come."""
     if is_ahead(manifest):
         return manifest
-    for one in others:
-        if is_ahead(one):
-            log.warning(
-                "run %s of the night of %s listed its files at %s, which is in the future; its "
-                "clock was wrong, and it is not the current run of the night",
-                one.run,
-                one.date,
-                said_seen(one).isoformat(),
-            )
+    for other in filter(is_ahead, others):
+        log.warning(
+            "run %s of the night of %s listed its files at %s, which is in the future; its "
+            "clock was wrong, and it is not the current run of the night",
+            other.run,
+            other.date,
+            said_seen(other).isoformat(),
+        )
     replaced = [
         one.ranked_at or said_seen(one)
         for one in others

@@ -39,7 +39,7 @@ def load_gate(files: Files, build: str) -> Gate | None:
 
 
 def load_gates(files: Files) -> Iterator[Gate]:
-    """The verdicts on all builds, the build made last first. Each is read when it is needed.
+    """The verdicts on all builds, newest build first. Each is read when it is needed.
 
     A verdict that cannot be read is logged and left out; its build can be gated again.
     """
@@ -48,7 +48,7 @@ def load_gates(files: Files) -> Iterator[Gate]:
 
 
 def find_serving(files: Files, dataset: str, day: date) -> list[str]:
-    """Of the builds promoted on a day or before it the one made last, and the one it replaced.
+    """The newest build that was promoted on a day or before it, and the build that it replaced.
 
     Empty if none was promoted. Then the rows of the nights show which build serves.
     """
@@ -135,9 +135,10 @@ def newest_first(
 ) -> Iterator[T]:
     """Records by `moment`, latest first. Each is read when it is needed; None is left out.
 
-    A file is written after the moment of its record. So a file that was written before the latest
-    moment so far cannot have a later one and need not be read yet. All files are read first when
-    the times of writing do not help: in a copied store all are new, and some stores have none.
+    Files are read in the order of writing, newest first. A file is written after the moment of its
+    record, so a record may be yielded as soon as all files that are left were written before its
+    moment. In a copied store all files are new, and some stores have no times: then all are read
+    before the first record is yielded.
     """
     waiting: list[tuple[float, str, T]] = []
     for info in sorted(infos, key=_written, reverse=True):

@@ -101,7 +101,8 @@ def send_waiting(
     `newest` is the newest night: nights that are too old for it are given up. Without it none is.
     `night` sends only this night, and tries refused scores again; with `again` also scores that
     were sent. Errors are in the reports and in the log; none is raised but InputError for a target
-    that is not configured, and StoreError if the outbox cannot be listed. `now` is the time.
+    that is not configured, and StoreError if the outbox cannot be listed. `now` is the current
+    time unless given.
     """
     now = now or datetime.now(UTC)
     names, reports = _names(settings, only), []

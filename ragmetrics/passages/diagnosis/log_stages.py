@@ -1,5 +1,7 @@
 """The stage at which a passage was lost, from the logs alone.
 
+evidence     what is seen now                              stage
+
 text         under the same id there is another text       source edited, or re-chunked
 retrieval    another question retrieves it now             still in the index
 other texts  its text is in new texts under other ids      under another id, or re-chunked

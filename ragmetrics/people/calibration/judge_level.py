@@ -149,8 +149,9 @@ class FixedSets:
         It is over the rows that both nights judged, paired by question. Nights without a
         calibration are left out.
         """
-        own = [(night, found) for night in nights if (found := self._judged(night, metric)).levels]
-        for (before, _), (now, judged) in pairwise(own):
+        judged_nights = [(night, self._judged(night, metric)) for night in nights]
+        levelled = [(night, judged) for night, judged in judged_nights if judged.levels]
+        for (before, _), (now, judged) in pairwise(levelled):
             if self._times(before) & self._times(now):
                 continue  # the same verdicts
             old = self._alike(before, metric, judged)

@@ -18,11 +18,12 @@ from ragmetrics.people.calibration.units import Unit
 FEWEST = 50
 """Fewest labelled contexts that thresholds are fitted to."""
 _GRADES = (0.25, 0.75)
-"""Expected label, in [0, 1], from which a context gets grade 1 and grade 2: halfway between two."""
+"""Expected labels, in [0, 1], from which a context gets grade 1 and grade 2: each lies halfway
+between the labels of two adjacent grades."""
 _PROVISIONAL = (0.0, 0.0)
 _WRONG, _MISSED, _CONFIDENCE = 0.05, 0.10, 0.95
-"""Largest share of wrong grades among those that a reranker is certain of, at either end; largest
-share of the contexts of other grades that are among them; and the confidence in both.
+"""Largest share of wrong grades among the certain ones, at either end of the scores; largest share
+of the contexts with another label that may be among these; and the confidence in both bounds.
 """
 
 Floats = NDArray[np.float64]
