@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStates, advance_states
+from ragmetrics.delivery.state import AlertStates, advance_states
 from ragmetrics.records import (
     Finding,
     JudgeInfo,

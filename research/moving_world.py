@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ragmetrics import evaluate
 from ragmetrics.comparison import find_moves
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStates, advance_states
+from ragmetrics.delivery.state import AlertStates, advance_states
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Status, Summary
 from ragmetrics.records.manifest import Usage
 from ragmetrics.rules import NightContext, evaluate_rules as hold_rules, with_movements

@@ -24,7 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics.config import AlertSettings
-from ragmetrics.delivery import AlertStates, advance_states
+from ragmetrics.delivery.state import AlertStates, advance_states
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Segment, Source, Status, Summary
 from ragmetrics.records.manifest import Usage
 from ragmetrics.rules import NightContext, evaluate_rules, for_later_nights

@@ -12,10 +12,17 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from prefect import task
 from prefect.runtime import flow_run
 
-from ragmetrics.comparison import StagedGate, decide_gate, load_gates, replay_missing, stage_gate
+from ragmetrics.comparison import (
+    StagedGate,
+    build_path,
+    decide_gate,
+    load_gates,
+    replay_missing,
+    stage_gate,
+)
 from ragmetrics.config import Settings
 from ragmetrics.dashboard import gate_markdown, redacted, refresh_builds
-from ragmetrics.delivery import builds_link, notify_failed_gate, notify_gate
+from ragmetrics.delivery import notify_failed_gate, notify_gate, page_link
 from ragmetrics.records import (
     HELD,
     INCONCLUSIVE,
@@ -78,7 +85,7 @@ def publish(settings: Settings, gate: Gate) -> Gate:
     refresh_builds(files)
     shown, newest = redacted(gate, settings.redact), next(load_gates(files), gate)
     leave_artifact(
-        gate_markdown(shown, builds_link(settings, gate.build)),
+        gate_markdown(shown, _link(settings, gate)),
         key=f"ragmetrics-{artifact_key(gate.dataset)}-gate" if newest.build == gate.build else None,
         description=f"Index build {gate.build} of {gate.dataset}",
     )
@@ -99,7 +106,7 @@ def announce(settings: Settings, gate: Gate) -> Gate:
             "prefect.resource.name": gate.build,
             "rag.dataset": gate.dataset,
         },
-        "payload": essentials(redacted(gate, settings.redact), builds_link(settings, gate.build)),
+        "payload": essentials(redacted(gate, settings.redact), _link(settings, gate)),
     }
     emit([event])
     return gate
@@ -151,3 +158,8 @@ def outcome_id(gate: Gate) -> UUID:
     """
     record = gate.model_dump_json(exclude={"told", "heard", "redact"})
     return uuid5(NAMESPACE_URL, f"{OUTCOMES[gate.verdict]}:{record}")
+
+
+def _link(settings: Settings, gate: Gate) -> str:
+    """Link to the build on the dashboard."""
+    return page_link(settings, open_store(settings), build_path(gate.build))

@@ -29,7 +29,7 @@ from ragmetrics.storage import Files
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.delivery import Alert, AlertStates
+    from ragmetrics.delivery import Alert, AlertList
 
 app = typer.Typer(
     help="List, acknowledge and snooze alerts, and preview messages.",
@@ -60,38 +60,25 @@ def list_alerts(
     as_json: JsonFlag = False,
 ) -> None:
     """List the alerts that are not ok: since when, last notification, and who silenced them."""
-    from ragmetrics.delivery import (
-        GIVEN_UP,
-        LONGEST_DAYS,
-        all_alerts,
-        given_up,
-        load_alerts,
-        load_batches,
-        open_alerts,
-    )
-    from ragmetrics.rules import silences
+    from ragmetrics.delivery import list_alerts, undelivered
 
     files = _store(settings_here(settings), store)
-    book = load_alerts(files, _remind_days(settings))
-    batches = load_batches(files, date.max).waiting.values()
-    waiting = [one.night for one in batches for _ in one.waiting]
-    alerts = all_alerts(book, silences(files))
-    shown = alerts if everything else open_alerts(alerts)
-    abandoned = given_up(files)
+    book, lost = list_alerts(files, _remind_days(settings)), undelivered(files)
+    shown = book.alerts if everything else book.open
     if as_json:
         record = {
             "store": files.uri(),
             "night": book.night.isoformat() if book.night else None,
-            "undelivered": len(waiting),
-            "given_up": abandoned,
-            "alerts": [one.as_json() for one in shown],
+            "undelivered": len(lost.nights),
+            "given_up": lost.given_up,
+            "alerts": [alert.as_json() for alert in shown],
         }
         print_json(record)
     else:
-        print_alerts(out, book, shown, len(alerts), waiting)
-        if abandoned:
-            days, where = LONGEST_DAYS, files.uri(GIVEN_UP)
-            _say(out, f"Given up after {days} nights: {abandoned} undelivered, in {where}.")
+        print_alerts(out, book, shown, lost.nights)
+        if lost.given_up:
+            count = f"{lost.given_up} undelivered, in {lost.place}"
+            _say(out, f"Given up after {lost.days} nights: {count}.")
 
 
 @app.command()
@@ -222,14 +209,13 @@ def _remind_days(path: Path | None) -> int | None:
     return settings_here(path).alerts.remind_days if given else None
 
 
-def _find(settings: Path | None, store: str | None, key: str) -> tuple[Files, AlertStates, Alert]:
+def _find(settings: Path | None, store: str | None, key: str) -> tuple[Files, AlertList, Alert]:
     """The alert that a key names, with its store and the states of all alerts."""
-    from ragmetrics.delivery import all_alerts, find_alert, load_alerts
-    from ragmetrics.rules import silences
+    from ragmetrics.delivery import list_alerts
 
     files = _store(settings_here(settings), store)
-    book = load_alerts(files, _remind_days(settings))
-    return files, book, find_alert(all_alerts(book, silences(files)), key)
+    book = list_alerts(files, _remind_days(settings))
+    return files, book, book.find(key)
 
 
 def _end_of_snooze(newest: date | None, days: int | None, until: date | None) -> date:
@@ -250,7 +236,7 @@ def _end_of_snooze(newest: date | None, days: int | None, until: date | None) ->
     return until
 
 
-def _store_silence(files: Files, book: AlertStates, one: Silence, alert: Alert) -> None:
+def _store_silence(files: Files, book: AlertList, one: Silence, alert: Alert) -> None:
     from ragmetrics.rules import remove_expired_silences, silence
 
     remove_expired_silences(files, book.states, book.night)
@@ -281,14 +267,14 @@ _STYLES = {"firing": "red", "pending": "yellow"}
 
 def print_alerts(
     console: Console,
-    book: AlertStates,
+    book: AlertList,
     shown: Sequence[Alert],
-    known: int,
     waiting: Sequence[date] = (),
 ) -> None:
     """Print a line per alert, the number of alerts that are ok, and undelivered messages: `waiting`
     has their nights.
     """
+    known = len(book.alerts)
     if shown:
         headers = ("id", "state", "since", "notified", "alert")
         styles = [_STYLES.get(one.state.state) if not one.silence else None for one in shown]

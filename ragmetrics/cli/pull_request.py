@@ -85,14 +85,14 @@ def _hides(arguments: list[str]) -> bool:
 def _result(command: Command, arguments: list[str], max_drop: float, link: str) -> CheckResult:
     """Run the command in a process of its own, whose output is one JSON object."""
     from ragmetrics.dashboard import redacted
-    from ragmetrics.delivery import comparison_result, gate_result, without_result
+    from ragmetrics.delivery import CheckResult, comparison_result, gate_result
     from ragmetrics.records import Comparison, Gate
 
     try:
         hide = _hides(arguments)
     except RagmetricsError as error:
         err.print(f"ragmetrics: {error}", style="red")
-        return without_result("The settings cannot be read. The job's log says why.")
+        return CheckResult.without("The settings cannot be read. The job's log says why.")
     # -P: the working folder is the checkout of a pull request, whose modules must not be imported.
     done = subprocess.run(  # noqa: S603 - no shell; the words are arguments of our own command
         [sys.executable, "-P", "-m", "ragmetrics", command, *arguments, "--json"],
@@ -106,7 +106,7 @@ def _result(command: Command, arguments: list[str], max_drop: float, link: str) 
         comparison = redacted(Comparison.model_validate(found), hide)
         return comparison_result(comparison, max_drop, link)
     except ValueError:
-        return without_result(f"Its exit code is {done.returncode}. The job's log says why.")
+        return CheckResult.without(f"Its exit code is {done.returncode}. The job's log says why.")
 
 
 def _write_summary(result: CheckResult, report: Path | None) -> None:

@@ -107,10 +107,10 @@ def _compose(
     night = manifest.model_copy(update={"late": late})
     move_silences(files, manifest.findings)
     findings, told = _changes(settings, files, batches, night, newer)
-    compose_message = message_composer(settings, files, night, run_url)
+    compose_message = _composer(settings, files, night, run_url)
     message = compose_message(findings)
     again = [one.channel for old in batches.replaced(night.date).values() for one in old.waiting]
-    messages = alert_messages(_configured(reached, again), findings, compose_message)
+    messages = _messages(_configured(reached, again), findings, compose_message)
     batch = MessageBatch(
         night=night.date,
         number=max((one.number + 1 for one in batches.settled(night.date)), default=0),
@@ -159,7 +159,15 @@ def _unwritten(write: Callable[[], None]) -> list[str]:
     return []
 
 
-def message_composer(
+def night_messages(
+    settings: Settings, files: Files, manifest: Manifest
+) -> list[tuple[str, Message]]:
+    """The messages of a published night for every channel, each with the channel's name."""
+    compose_message = _composer(settings, files, manifest)
+    return _messages(channels(settings.alerts, files), manifest.findings, compose_message)
+
+
+def _composer(
     settings: Settings, files: Files, manifest: Manifest, run_url: str | None = None
 ) -> ComposeMessage:
     """A function that composes messages of a night as the settings say."""
@@ -172,14 +180,13 @@ def message_composer(
     )
 
 
-def alert_messages(
+def _messages(
     reached: Sequence[Channel], findings: Sequence[Finding], compose_message: ComposeMessage
 ) -> list[tuple[str, Message]]:
-    """The messages of a night for every channel, each with the channel's name."""
     return [
-        (one.name, message)
-        for one in reached
-        for message in one.messages(findings, compose_message)
+        (channel.name, message)
+        for channel in reached
+        for message in channel.messages(findings, compose_message)
     ]
 
 

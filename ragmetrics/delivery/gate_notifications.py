@@ -33,19 +33,14 @@ R = TypeVar("R", Gate, FailedGate)
 _LONGEST = 2_000
 
 
-def builds_link(settings: Settings, build: str) -> str:
-    """Link to a build on the dashboard."""
-    return page_link(settings, open_store(settings), build_path(build))
-
-
-def is_news(gate: Gate) -> bool:
-    """Whether a gate needs a message: the build is held, or nothing could be compared."""
-    return gate.verdict == "hold" or (gate.verdict == "inconclusive" and not gate.scored_metrics)
-
-
-def gate_message(settings: Settings, gate: Gate, run_url: str | None = None) -> Message:
-    """The message of a gate that needs one, as the settings say."""
-    page = builds_link(settings, gate.build)
+def gate_message(settings: Settings, gate: Gate, run_url: str | None = None) -> Message | None:
+    """The message of a gate, as the settings say; None unless the build is held, or nothing could
+    be compared.
+    """
+    nothing_compared = gate.verdict == "inconclusive" and not gate.scored_metrics
+    if not (gate.verdict == "hold" or nothing_compared):
+        return None
+    page = page_link(settings, open_store(settings), build_path(gate.build))
     return compose_gate(gate, page=page, redact=settings.redacts_messages, run_url=run_url)
 
 
@@ -59,9 +54,9 @@ def notify_gate(settings: Settings, gate: Gate, run_url: str | None = None) -> G
     known = load_gate(files, gate.build)
     if known and _unsent(known) == _unsent(gate):
         gate = known  # with the confirmations of an earlier attempt
-    if gate.told or not is_news(gate):
-        return gate
     message = gate_message(settings, gate, run_url)
+    if gate.told or message is None:
+        return gate
 
     def save(notified: Gate) -> None:
         stored = load_gate(files, notified.build)

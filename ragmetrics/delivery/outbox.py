@@ -140,11 +140,6 @@ def queue_batch(files: Files, batch: MessageBatch) -> None:
     save_record(files, f"{FOLDER if batch.waiting else DELIVERED}/{batch.name}", batch)
 
 
-def given_up(files: Files) -> int:
-    """Number of messages that were given up."""
-    return len(files.below(GIVEN_UP))
-
-
 class Outbox:
     """Batches while their messages are sent: each change is stored at once. Raises StoreError."""
 

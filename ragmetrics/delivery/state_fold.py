@@ -20,21 +20,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 
 from ragmetrics.config import AlertSettings, Rule, drop_name
-from ragmetrics.delivery.outbox import Batches, load_batches
+from ragmetrics.delivery.outbox import Batches, known_batches, load_batches
 from ragmetrics.delivery.state import (
     AlertStates,
     advance_states,
     changed_states,
+    judge_findings,
     messages_of,
     moved_keys,
     under_keys_of_today,
 )
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Finding, Manifest, Silence, Told
-from ragmetrics.rules import silence, silences, unsilence
+from ragmetrics.rules import known_silences, silence, silences, unsilence
 from ragmetrics.storage import Files, Runs, note_damage, require_record
 
 FOLDED_NIGHTS = 14
@@ -45,6 +47,72 @@ STATE_FILE = "alerts/state.json"
 """The states that an earlier version stored."""
 REMIND_DAYS: int = AlertSettings.model_fields["remind_days"].default
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AlertHistory:
+    """What is known of the alerts of a night, for a run that publishes it."""
+
+    files: Files
+    settings: AlertSettings
+    night: date
+    nights: Sequence[Manifest]
+    """Outlines of the nights before, with the keys of today."""
+    before: AlertStates
+    """The states after them."""
+    batches: Batches
+    replaced: Sequence[Manifest] = ()
+    """Earlier runs of the night."""
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether there are messages of the night already."""
+        return bool(self.batches.settled(self.night) or self.batches.replaced(self.night))
+
+    def after(self, *runs: Manifest | None) -> AlertHistory:
+        """The same for a run that replaces others; one of an earlier version has no batch."""
+        replaced, before = [run for run in runs if run], self.before
+        for run in replaced:
+            before = before.heard(recorded(run))
+        return replace(self, before=before, replaced=replaced)
+
+    def states(self, earlier: Sequence[Manifest], *, silent: bool) -> AlertStates:
+        """The states before the night, with what people know about it already. A silent run shows
+        what it would have told: its states are those after some earlier nights as if every message
+        had been delivered.
+        """
+        if not silent:
+            return self.before.heard(self.batches.told_tonight(self.night))
+        alerts, days = AlertStates(), self.settings.remind_days
+        for night in earlier:
+            alerts, _ = advance_states(alerts, night.findings, night.date, days, run=night.run)
+        return alerts
+
+    def judge(
+        self, alerts: AlertStates, findings: Sequence[Finding], *, silent: bool
+    ) -> list[Finding]:
+        """The findings of the night with state, transition and since. A silent run has the silences
+        of those that it replaces: they say that a snooze was in force.
+        """
+        quiet = {} if silent else known_silences(self.files)
+        for run in self.replaced if silent else ():
+            quiet |= recorded_silences(run)
+        days = self.settings.remind_days
+        return judge_findings(alerts, findings, self.night, days, quiet)[1]
+
+    def renamed(self, nights: Sequence[Manifest]) -> Sequence[Manifest]:
+        """Nights with the keys of today."""
+        return with_keys_of_today(self.settings.rules, nights)
+
+
+def alert_history(
+    files: Files, settings: AlertSettings, night: date, nights: Sequence[Manifest]
+) -> AlertHistory:
+    """What is known of the alerts before a night, from outlines of the nights before it."""
+    nights = with_keys_of_today(settings.rules, nights)
+    batches = known_batches(files, folded_from(nights), night)
+    before = states_after(files, nights, batches, settings.remind_days, night)
+    return AlertHistory(files, settings, night, nights, before, batches)
 
 
 def load_alerts(files: Files, remind_days: int | None = None) -> AlertStates:
@@ -174,16 +242,6 @@ def _under(told: Told, key: str) -> Told:
     if key == told.finding.key:
         return told
     return told.model_copy(update={"finding": told.finding.model_copy(update={"key": key})})
-
-
-def as_if_told(nights: Iterable[Manifest], remind_days: int) -> AlertStates:
-    """The states after some nights as if every message had been delivered: a silent night shows
-    what it would have told.
-    """
-    alerts = AlertStates()
-    for night in nights:
-        alerts, _ = advance_states(alerts, night.findings, night.date, remind_days, run=night.run)
-    return alerts
 
 
 def recorded_silences(night: Manifest) -> dict[str, Silence]:

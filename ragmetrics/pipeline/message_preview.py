@@ -14,14 +14,7 @@ from rich.console import Console
 from ragmetrics.comparison import load_gate
 from ragmetrics.config import Settings
 from ragmetrics.dashboard import render_page
-from ragmetrics.delivery import (
-    alert_messages,
-    channels,
-    gate_message,
-    is_news,
-    message_composer,
-    sample_messages,
-)
+from ragmetrics.delivery import gate_message, night_messages, sample_messages
 from ragmetrics.errors import InputError
 from ragmetrics.messages import FORMATS, Message
 from ragmetrics.records import is_name
@@ -55,9 +48,8 @@ def of_night(settings: Settings, files: Files, day: date | None) -> list[Preview
     if manifest is None:
         known = f"; the newest night is {newest.date}" if newest else ""
         raise InputError(f"no night{f' of {day}' if day else ''} in {files.uri()}{known}")
-    compose, used = message_composer(settings, files, manifest), channels(settings.alerts, files)
     distinct: dict[str, tuple[Message, list[str]]] = {}
-    for name, message in alert_messages(used, manifest.findings, compose):
+    for name, message in night_messages(settings, files, manifest):
         distinct.setdefault(repr(message.blocks), (message, []))[1].append(name)
     title = f"Night of {manifest.date}"
     if len(distinct) > 1:
@@ -77,9 +69,9 @@ def of_build(settings: Settings, files: Files, build: str) -> Preview:
             f"no verdict on the index build {build!r} in {files.uri()}; run "
             "`ragmetrics gate --build NAME` first"
         )
-    if not is_news(gate):
-        return Preview(f"Index build {build}: {gate.verdict}, no message", None)
-    return Preview(f"Index build {build}", gate_message(settings, gate))
+    message = gate_message(settings, gate)
+    title = f"Index build {build}"
+    return Preview(title if message else f"{title}: {gate.verdict}, no message", message)
 
 
 def of_samples(redact: bool) -> list[Preview]:

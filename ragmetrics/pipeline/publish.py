@@ -15,18 +15,7 @@ from ragmetrics.comparison import (
     night_before,
 )
 from ragmetrics.config import Settings
-from ragmetrics.delivery import (
-    AlertStates,
-    Batches,
-    as_if_told,
-    folded_from,
-    judge_findings,
-    known_batches,
-    recorded,
-    recorded_silences,
-    states_after,
-    with_keys_of_today,
-)
+from ragmetrics.delivery import AlertHistory, alert_history
 from ragmetrics.errors import StoreError
 from ragmetrics.passages import IdReader, topics_of_night
 from ragmetrics.people import History, fixed_sets, load_history, with_people
@@ -40,7 +29,6 @@ from ragmetrics.rules import (
     explain_root_cause,
     find_unwatched_drops,
     for_later_nights,
-    known_silences,
     try_topic_changes,
     with_movements,
 )
@@ -108,26 +96,20 @@ def _manifest(
     manifest = for_later_nights(settings.alerts, manifest, scores)
     manifest, superseded = Runs(files).superseding(manifest)
     index, history = RunIndex(files), load_history(files)
-    past = with_keys_of_today(
-        settings.alerts.rules,
-        Runs(files).outlines(before=manifest.date, last=NEEDED_NIGHTS, months=index),
-    )
-    batches = known_batches(files, folded_from(past), manifest.date)
-    manifest = _told_or_silent(files, manifest, batches, index, silent=silent)
+    past = Runs(files).outlines(before=manifest.date, last=NEEDED_NIGHTS, months=index)
+    alerts = alert_history(files, settings.alerts, manifest.date, past)
+    manifest = _told_or_silent(files, manifest, index, queued=alerts.is_queued, silent=silent)
     published = Runs(files).find(staged.ref)
-    before = states_after(files, past, batches, settings.alerts.remind_days, manifest.date)
-    for one in (superseded, published):  # a run of an earlier version has no batch
-        before = before.heard(recorded(one) if one else ())
-    manifest = manifest.model_copy(update={"alerts": before.snapshot})
-    earlier = _compared(settings, files, past, manifest.date)
-    alerts = before.heard(batches.told_tonight(manifest.date))
-    if manifest.silent:
-        alerts = as_if_told(earlier, settings.alerts.remind_days)
+    alerts = alerts.after(superseded, published)
+    manifest = manifest.model_copy(update={"alerts": alerts.before.snapshot})
+    earlier = _compared(settings, alerts, manifest.date)
+    states = alerts.states(earlier, silent=manifest.silent)
     if settings.labels:
         manifest = with_people(settings, files, manifest, earlier, history.calibrations)
-    night = _night(settings, files, history, manifest, scores, earlier, alerts)
-    night = replace(night, history=past)
-    findings = _findings(settings, files, night, alerts, superseded, published)
+    night = _night(settings, files, history, manifest, scores, earlier)
+    night = replace(night, history=alerts.nights, notified=states.notified)
+    findings = alerts.judge(states, evaluate_rules(settings.alerts, night), silent=manifest.silent)
+    findings = _shown(explain_root_cause(night, findings), silent=manifest.silent)
     manifest = manifest.model_copy(update={"metrics": with_movements(night)})
     return manifest.model_copy(
         update={
@@ -164,7 +146,6 @@ def _night(
     manifest: Manifest,
     scores: dict[str, MetricScores],
     earlier: Sequence[Manifest],
-    alerts: AlertStates,
 ) -> NightContext:
     """The context in which the rules are evaluated."""
     return NightContext(
@@ -184,27 +165,24 @@ def _night(
         if settings.alerts.drift_set
         else None,
         ids=IdReader(files),
-        notified=alerts.notified,
         mix_tags=settings.alerts.mix_tags,
         find_run=cache(Runs(files).named),
         serving=cache(partial(find_serving, files, manifest.dataset, manifest.date)),
     )
 
 
-def _compared(
-    settings: Settings, files: Files, past: Sequence[Manifest], day: date
-) -> list[Manifest]:
+def _compared(settings: Settings, alerts: AlertHistory, day: date) -> list[Manifest]:
     """Outlines of the compared nights; the last ones in full if a rule needs their segments."""
-    found = [*past[-COMPARED_NIGHTS:]]
+    found = [*alerts.nights[-COMPARED_NIGHTS:]]
     if not any(rule.by for rule in settings.alerts.rules or ()):
         return found
     recent = trailing_nights(found, day, SEGMENT_DAYS)
-    whole = with_keys_of_today(settings.alerts.rules, Runs(files).in_full(recent))
+    whole = alerts.renamed(Runs(alerts.files).in_full(recent))
     return [*found[: len(found) - len(recent)], *whole]
 
 
 def _told_or_silent(
-    files: Files, manifest: Manifest, batches: Batches, index: RunIndex, *, silent: bool
+    files: Files, manifest: Manifest, index: RunIndex, *, queued: bool, silent: bool
 ) -> Manifest:
     """The manifest with a note whether it is silent, or late."""
     if silent:
@@ -213,7 +191,6 @@ def _told_or_silent(
     if not told:
         return manifest.model_copy(update={"silent": False})
     runs = Runs(files).of(manifest.date)
-    queued = [*batches.settled(manifest.date), *batches.replaced(manifest.date)]
     newest = max(one.finished_at for one in told)  # it told what runs before it had not
     untold = any(_has_message(one) and one.finished_at >= newest for one in runs)
     late = not queued and (untold or not runs)
@@ -226,26 +203,11 @@ def _has_message(night: Manifest) -> bool:
     return telling and any(one.transition for one in night.findings)
 
 
-def _findings(
-    settings: Settings,
-    files: Files,
-    night: NightContext,
-    alerts: AlertStates,
-    *replaced: Manifest | None,
-) -> list[Finding]:
-    """The findings of the night, given the alert states; if silent without transitions, and with
-    the silences of the runs that it replaces: they say that a snooze was in force.
-    """
-    today, manifest = evaluate_rules(settings.alerts, night), night.manifest
-    quiet = {} if manifest.silent else known_silences(files)
-    for one in replaced if manifest.silent else ():
-        quiet |= recorded_silences(one) if one else {}
-    days = settings.alerts.remind_days
-    _, findings = judge_findings(alerts, today, manifest.date, days, quiet)
-    findings = explain_root_cause(night, findings)
-    if not manifest.silent:
+def _shown(findings: list[Finding], *, silent: bool) -> list[Finding]:
+    """The findings; of a silent run without transitions."""
+    if not silent:
         return findings
-    return [one.model_copy(update={"transition": None}) for one in findings]
+    return [finding.model_copy(update={"transition": None}) for finding in findings]
 
 
 def _as_notified(findings: Sequence[Finding], *before: Manifest | None) -> list[Finding]:

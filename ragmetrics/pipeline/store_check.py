@@ -11,7 +11,7 @@ from json import JSONDecodeError, loads
 
 from pydantic import ValidationError
 
-from ragmetrics.delivery import AlertStates, MessageBatch, Threads, WaitingNight
+from ragmetrics.delivery import RECORDS
 from ragmetrics.errors import StoreError
 from ragmetrics.pipeline.store_references import run_key
 from ragmetrics.records import (
@@ -41,14 +41,11 @@ _RECORDS: tuple[tuple[str, type[Record]], ...] = (
     (r"(?:gates/)?rows/.*/reuse\.json", Reuse),
     (r"(?:gates/)?rows/.*/budget\.json", BudgetPlan),
     (r"(?:gates/)?rows/.*/sample\.json", SamplePlan),
-    (r"alerts/state\.json", AlertStates),
-    (r"alerts/threads\.json", Threads),
-    (r"alerts/(?:outbox|delivered)/.*\.json", MessageBatch),
+    *RECORDS,
     (r"alerts/silences/.*\.json", Silence),
     (r"calibrations/set=.*\.json", Calibration),
     (r"calibrations/drift/.*\.json", Drift),
     (r"learned/.*\.json", LearnedModel),
-    (r"write-back/outbox/.*\.json", WaitingNight),
     (r"gates/[^/]+\.json", Gate),
     (r"gates/compared/.*\.json", Comparison),
     (r"gates/undecided/.*\.json", FailedGate),

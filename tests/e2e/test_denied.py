@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.delivery import load_alerts, load_batches
+from ragmetrics.delivery import load_alerts
+from ragmetrics.delivery.outbox import load_batches
 from ragmetrics.storage import Files, Runs
 from tests.builders import judge_at, night_values, save_settings
 from tests.fakes import s3 as fake_s3

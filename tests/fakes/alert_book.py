@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
-from ragmetrics.delivery import AlertStates, judge_findings
 from ragmetrics.delivery.outbox import Batches, MessageBatch, Waiting
-from ragmetrics.delivery.state import NO_SILENCES, messages_of
+from ragmetrics.delivery.state import NO_SILENCES, AlertStates, judge_findings, messages_of
 from ragmetrics.delivery.state_fold import states_after
 from ragmetrics.messages import Message
 from ragmetrics.messages.blocks import Section

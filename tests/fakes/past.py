@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStates, advance_states
+from ragmetrics.delivery.state import AlertStates, advance_states
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Status
 from ragmetrics.records.manifest import Usage
 from ragmetrics.rules import NightContext, evaluate_rules, explain_root_cause

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from ragmetrics.delivery import (
-    AlertStates,
-    Batches,
-    folded_from,
-    judge_findings,
-    known_batches,
-    states_after,
-)
+from ragmetrics.delivery.outbox import Batches, known_batches
+from ragmetrics.delivery.state import AlertStates, judge_findings
+from ragmetrics.delivery.state_fold import folded_from, states_after
 from ragmetrics.records import Manifest
 from ragmetrics.rules import known_silences
 from ragmetrics.storage import Files, Runs

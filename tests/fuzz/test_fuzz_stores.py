@@ -18,7 +18,9 @@ from ragmetrics.comparison import (
     load_failed_gates,
     load_gates,
 )
-from ragmetrics.delivery import AlertStates, MessageBatch, load_alerts
+from ragmetrics.delivery import load_alerts
+from ragmetrics.delivery.outbox import MessageBatch
+from ragmetrics.delivery.state import AlertStates
 from ragmetrics.delivery.state_fold import STATE_FILE
 from ragmetrics.delivery.threads import Threads, load_threads
 from ragmetrics.errors import StoreError

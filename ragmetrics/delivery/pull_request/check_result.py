@@ -22,6 +22,12 @@ class CheckResult:
     link: str = ""
     """Address of a page with the whole result; empty: there is none."""
 
+    @classmethod
+    def without(cls, reason: str) -> CheckResult:
+        """The result where nothing could be computed, so that an older comment does not stay."""
+        title = "ragmetrics: the comparison ended without a result"
+        return cls("failed", title, f"## {title}\n\n{reason}\n")
+
 
 def drop_conclusion(change: MetricChange, max_drop: float) -> Conclusion:
     """Whether a metric dropped by more than a limit.
@@ -38,9 +44,3 @@ def drop_conclusion(change: MetricChange, max_drop: float) -> Conclusion:
         return "inconclusive"
     largest = -change.low if change.higher_is_better else change.high
     return "passed" if largest <= max_drop else "inconclusive"
-
-
-def without_result(reason: str) -> CheckResult:
-    """The result where nothing could be computed, so that an older comment does not stay."""
-    title = "ragmetrics: the comparison ended without a result"
-    return CheckResult("failed", title, f"## {title}\n\n{reason}\n")

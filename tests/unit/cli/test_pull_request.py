@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from ragmetrics.delivery.pull_request.api import HostApi, HostError
-from ragmetrics.delivery.pull_request.check_result import without_result
+from ragmetrics.delivery.pull_request.check_result import CheckResult
 from ragmetrics.delivery.pull_request.hosts import GitHub, GitLab, find_host
 from tests.builders import save_settings
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
@@ -290,7 +290,7 @@ def test_a_malformed_answer_is_one_sentence(
     host.answers = MALFORMED[name]
     api = HostApi(host.url, {"Authorization": "Bearer x"}, sleep=lambda _: None)
     with pytest.raises(HostError) as caught:
-        kind(api, "acme/search", 7, COMMIT).comment(without_result("none"), "ragmetrics")
+        kind(api, "acme/search", 7, COMMIT).comment(CheckResult.without("none"), "ragmetrics")
     said = str(caught.value)
     assert "/user" in said
     assert len(said) < 600

@@ -10,7 +10,8 @@ from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.table import make_console
 from ragmetrics.dashboard.night_status import find_night_status
 from ragmetrics.dashboard.summaries import summary_markdown
-from ragmetrics.delivery import AlertStates, Delivery, advance_states
+from ragmetrics.delivery import Delivery
+from ragmetrics.delivery.state import AlertStates, advance_states
 from ragmetrics.pipeline import NightResult
 from ragmetrics.records import Finding, Manifest, Segment
 from ragmetrics.storage import Files

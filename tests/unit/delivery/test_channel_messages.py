@@ -11,12 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.config import ChannelSettings, Settings, make_settings
-from ragmetrics.delivery import (
-    delivery as deliver,
-    load_batches,
-    notify_channels,
-    outbox,
-)
+from ragmetrics.delivery import delivery as deliver, notify_channels, outbox
+from ragmetrics.delivery.outbox import load_batches
 from ragmetrics.errors import RagmetricsError, SettingsError
 from ragmetrics.messages import FORMATS, Header, Message, Note, Section, links
 from ragmetrics.messages.blocks import bullets

@@ -17,14 +17,13 @@ from ragmetrics.delivery import (
     channels,
     delivery as deliver,
     load_alerts,
-    load_batches,
     notify_channels,
     outbox,
 )
 from ragmetrics.delivery.channel import CHANNEL_TIMEOUT, Channel, redact_secrets, with_timeout
 from ragmetrics.delivery.channel_kinds import slack_webhook as webhook
 from ragmetrics.delivery.channel_kinds.slack_bot import API
-from ragmetrics.delivery.outbox import MessageBatch, Waiting
+from ragmetrics.delivery.outbox import MessageBatch, Waiting, load_batches
 from ragmetrics.messages import Message, Note
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files

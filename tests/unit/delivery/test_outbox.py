@@ -11,14 +11,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import make_settings
-from ragmetrics.delivery import (
-    delivery as deliver,
-    load_alerts,
-    load_batches,
-    notify_channels,
-    outbox,
-)
-from ragmetrics.delivery.outbox import MessageBatch, Waiting
+from ragmetrics.delivery import delivery as deliver, load_alerts, notify_channels, outbox
+from ragmetrics.delivery.outbox import MessageBatch, Waiting, load_batches
 from ragmetrics.errors import StoreError
 from ragmetrics.messages import Message, Note
 from ragmetrics.records import Manifest

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.delivery import AlertStates
+from ragmetrics.delivery.state import AlertStates
 from ragmetrics.records import AlertState, Finding, Level, Severity, Silence
 from tests.fakes.alert_book import Book, advance, run
 

@@ -10,17 +10,10 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import make_settings
-from ragmetrics.delivery import (
-    AlertStates,
-    advance_states,
-    folded_from,
-    load_alerts,
-    notify_channels,
-    outbox,
-    states_after,
-)
+from ragmetrics.delivery import load_alerts, notify_channels, outbox
 from ragmetrics.delivery.outbox import Batches
-from ragmetrics.delivery.state_fold import FOLDED_NIGHTS, STATE_FILE
+from ragmetrics.delivery.state import AlertStates, advance_states
+from ragmetrics.delivery.state_fold import FOLDED_NIGHTS, STATE_FILE, folded_from, states_after
 from ragmetrics.records import AlertState, Finding, Manifest, Silence
 from ragmetrics.rules import silence
 from ragmetrics.storage import Files, Runs

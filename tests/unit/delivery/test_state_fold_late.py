@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.delivery import delivery, load_alerts, load_batches
+from ragmetrics.delivery import delivery, load_alerts
+from ragmetrics.delivery.outbox import load_batches
 from ragmetrics.errors import StoreError
 from ragmetrics.pipeline import CoverageShort, run_backfill, run_night
 from ragmetrics.records import AlertState

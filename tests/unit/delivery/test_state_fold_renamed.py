@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Rule, Settings, make_settings
-from ragmetrics.delivery import load_alerts, recorded
-from ragmetrics.delivery.state_fold import fold_states, with_keys_of_today
+from ragmetrics.delivery import load_alerts
+from ragmetrics.delivery.state_fold import fold_states, recorded, with_keys_of_today
 from ragmetrics.errors import SettingsError
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Finding, Manifest, Silence

@@ -19,16 +19,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ragmetrics.config import make_settings
 from ragmetrics.config.alerts import STEP
-from ragmetrics.delivery import (
-    delivery as deliver,
-    load_alerts,
-    load_batches,
-    notify_channels,
-    outbox,
-)
+from ragmetrics.delivery import delivery as deliver, load_alerts, notify_channels, outbox
 from ragmetrics.delivery.channel_kinds import slack_webhook as webhook
 from ragmetrics.delivery.channel_kinds.slack_webhook import SlackError
-from ragmetrics.delivery.outbox import Outbox, Waiting
+from ragmetrics.delivery.outbox import Outbox, Waiting, load_batches
 from ragmetrics.messages import Message, Section
 from ragmetrics.records import AlertState, Escalation, Finding, Manifest, Notification, Silence
 from ragmetrics.rules import silence, silences, unsilence

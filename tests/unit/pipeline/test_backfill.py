@@ -18,7 +18,8 @@ import pytest
 import yaml
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.delivery import Delivery, load_batches
+from ragmetrics.delivery import Delivery
+from ragmetrics.delivery.outbox import load_batches
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError, StoreError
 from ragmetrics.pipeline import Backfill, BackfillShort, fill, nightly as night, run_backfill
 from ragmetrics.records import Manifest, Silence, Told

@@ -12,13 +12,9 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.comparison import save_gate
 from ragmetrics.config import load_settings
-from ragmetrics.delivery import (
-    advance_states,
-    load_alerts,
-    message_samples as samples,
-    notify_channels,
-)
+from ragmetrics.delivery import load_alerts, message_samples as samples, notify_channels
 from ragmetrics.delivery.channel_kinds.slack_bot import API
+from ragmetrics.delivery.state import advance_states
 from ragmetrics.messages import Header, Message, Note, Section, links
 from ragmetrics.messages.blocks import Block, bullets
 from ragmetrics.pipeline import write_page

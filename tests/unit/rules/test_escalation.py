@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStates, advance_states
-from ragmetrics.delivery.state import judge_findings, messages_of
+from ragmetrics.delivery.state import AlertStates, advance_states, judge_findings, messages_of
 from ragmetrics.records import Finding, Told
 from ragmetrics.rules import evaluate_rules
 from tests.fakes.past import NOISY, a_night, fallen, recall, scores, story, the, uneven, view

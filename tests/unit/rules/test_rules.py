@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStates, advance_states
+from ragmetrics.delivery.state import AlertStates, advance_states
 from ragmetrics.records import AlertState, BrokenFile, Level, Manifest, Segment
 from ragmetrics.rules import NightContext, evaluate_rules
 from ragmetrics.scoring import MetricScores

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.delivery import AlertStates, advance_states
+from ragmetrics.delivery.state import AlertStates, advance_states
 from ragmetrics.records import Finding, TagMean
 from ragmetrics.rules import for_later_nights
 from ragmetrics.rules.decline_test import find_decline, night_levels
