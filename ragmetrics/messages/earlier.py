@@ -11,13 +11,9 @@ _BOLD = re.compile(r"\*([^*\n]*)\*")
 _MORE = re.compile(r"(?:<([^<>|\s]+)\|)?and (\d{1,9}) more>?")
 
 
-def from_block_kit(stored: Any) -> Any:
-    """A stored message with neutral blocks; one of today, and what is none, as it is."""
-    if not isinstance(stored, dict) or not isinstance(stored.get("blocks"), list):
-        return stored
+def from_block_kit(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored message with neutral blocks in place of those of Slack."""
     blocks = [block for block in stored["blocks"] if isinstance(block, dict)]
-    if not any("type" in block for block in blocks):
-        return stored
     neutral = [new for block in blocks for new in _neutral(block)]
     return {**stored, "text": unescape(str(stored.get("text", ""))), "blocks": neutral}
 

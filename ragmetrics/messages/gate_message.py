@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ragmetrics.messages.blocks import Block, Header, Note, Section, bullets, links
-from ragmetrics.messages.lost_passage_lines import lost_passage_lines
+from ragmetrics.messages.gate_result import lost_passage_lines
 from ragmetrics.messages.message import Message
 from ragmetrics.records import (
     Gate,
@@ -41,12 +41,13 @@ def compose_gate(
     title = f"{sign}: index build {clean(gate.build, 100)} {state}"
     numbers = f": {held[0].metric} {_change(held[0])} {_over(held[0])}" if held else ""
     against = f" against {gate.serving}" if gate.serving else ""
+    lost = gate.lost_passages
     blocks: list[Block] = [
         Header(title),
         Note(_what(gate)),
         *map(_section, held[:SHOWN]),
         *bullets("Also significantly worse", map(_line, held[SHOWN:])),
-        *bullets("Lost passages", lost_passage_lines(gate.lost_passages, redact=redact)),
+        *bullets("Lost passages", lost_passage_lines(lost, redact=redact) if lost else ()),
         *bullets("Why", (clean(redact_quotes(reason, hidden), 250) for reason in gate.reasons)),
         *bullets("Other metrics", map(_line, others)),
         *bullets(

@@ -15,7 +15,14 @@ from ragmetrics.messages.blocks import (
     links,
     table,
 )
-from ragmetrics.records import Gate, JudgeInfo, LostPassages, MetricVerdict
+from ragmetrics.records import (
+    Gate,
+    JudgeInfo,
+    LostPassage,
+    LostPassages,
+    MetricVerdict,
+    stage_words,
+)
 from ragmetrics.text import NO_VALUE, clean, drop_words, number
 
 SIGNS = {"promote": "✅", "hold": "❌", "inconclusive": "⚠️", "passed": "✅", "failed": "❌"}
@@ -70,6 +77,23 @@ def fell_most(lines: Iterable[Text]) -> list[Block]:
 def lost_sentence(lost: LostPassages | None) -> list[Block]:
     """What became of lost passages; nothing where none is significant."""
     return quotes("Lost passages", [lost.sentence] if lost and lost.sentence else [])
+
+
+def lost_passage_lines(lost: LostPassages, *, redact: bool) -> list[str]:
+    """What happened to lost passages, and one example; none where no stage is significant.
+    `redact` leaves out the texts.
+    """
+    if not lost.sentence:
+        return []
+    first = clean(f"{lost.sentence[:1].upper()}{lost.sentence[1:]}", 400)
+    return [first, *(_example(passage, redact=redact) for passage in lost.passages[:1])]
+
+
+def _example(passage: LostPassage, *, redact: bool) -> str:
+    name = f" {clean(passage.id, 80)}" if passage.id else ""
+    question = "" if redact else f" of “{clean(passage.user_input, 150)}”"
+    stage = stage_words(passage.stage, proven=passage.proven)
+    return f"For example{name}{question}: {stage}; {clean(passage.evidence, 200)}"
 
 
 def judge_words(judge: JudgeInfo) -> tuple[str, ...]:

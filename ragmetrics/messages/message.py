@@ -9,7 +9,6 @@ from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from ragmetrics.messages.blocks import Block, Header, text_of
-from ragmetrics.messages.earlier import from_block_kit
 
 Tone = Literal["info", "success", "warning", "failure"]
 """How a service with more than text marks a message."""
@@ -43,4 +42,16 @@ class Message:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """As any dataclass, after a message of an earlier version became one of today."""
-        return core_schema.no_info_before_validator_function(from_block_kit, handler(source))
+        return core_schema.no_info_before_validator_function(_of_today, handler(source))
+
+
+def _of_today(stored: Any) -> Any:
+    """A stored message with neutral blocks; one of today, and what is none, as it is."""
+    blocks = stored.get("blocks") if isinstance(stored, dict) else None
+    if not isinstance(blocks, list):
+        return stored
+    if not any(isinstance(block, dict) and "type" in block for block in blocks):
+        return stored
+    from ragmetrics.messages.earlier import from_block_kit  # nothing else reads Block Kit
+
+    return from_block_kit(stored)

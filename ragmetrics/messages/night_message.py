@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from ragmetrics.messages.blocks import Block, Header, Note, Section, bullets, links
-from ragmetrics.messages.lost_passage_lines import lost_passage_lines
+from ragmetrics.messages.gate_result import lost_passage_lines
 from ragmetrics.messages.message import Message
 from ragmetrics.records import (
     Finding,
@@ -65,12 +65,13 @@ def compose(
     if first and first.mean is not None:
         numbers = f": {_change(first)}{_mean_beside(first)}"
     night = f" ({manifest.dataset}, night of {manifest.date})"
+    lost = manifest.lost_passages
     blocks: list[Block] = [
         Header(title),
         Note(_night(manifest)),
         *bullets("Damaged files", (clean(one, 300) for one in manifest.damaged)),
         *(_section(one, manifest, titled=len(fired) > 1) for one in fired[:SHOWN]),
-        *bullets("Lost passages", lost_passage_lines(manifest.lost_passages, redact=redact)),
+        *bullets("Lost passages", lost_passage_lines(lost, redact=redact) if lost else ()),
         *bullets("Topics that fell", _topics(manifest)),
         *bullets("Also fired", _lines(fired[SHOWN:]), dashboard),
         *bullets("Still firing", _lines(still), dashboard),

@@ -14,7 +14,7 @@ import ragmetrics
 from ragmetrics.config import make_settings
 from ragmetrics.dashboard import redacted
 from ragmetrics.messages import FORMATS, bullets
-from ragmetrics.messages.lost_passage_lines import lost_passage_lines
+from ragmetrics.messages.gate_result import lost_passage_lines
 from ragmetrics.passages import try_lost_passages
 from ragmetrics.passages.diagnosis.passage_texts import passages_and_identities
 from ragmetrics.passages.diagnosis.shares import predictive_p_value
