@@ -69,13 +69,13 @@ def print_night(console: Console, settings: Settings, result: NightResult) -> No
     """Print the scores of a night, its messages, and where the dashboard is."""
     from ragmetrics.dashboard import find_night_status
     from ragmetrics.delivery import dashboard_link
+    from ragmetrics.messages import FORMATS, bullets
 
     print_summary(console, result.manifest)
     status = find_night_status(result.manifest)
     console.print(clean(status.sentence, 1_000), style=None if status.state == "ok" else "bold")
-    if result.delivery.message is None:  # it says these itself
-        for line in (*status.messages, *status.notes):
-            console.print(f"  {clean(line, 1_000)}")
+    if result.delivery.message is None and status.lines:  # a message says these itself
+        console.print(FORMATS.find("terminal").render(bullets("", status.lines, room=20_000)))
     print_messages(console, [result])
     for report in result.write_back:
         console.print(clean(str(report), 2_000))

@@ -9,6 +9,8 @@ from datetime import date
 from typing import Literal
 
 from ragmetrics.dashboard.costs import judged_rows, sample_text, was_over
+from ragmetrics.dashboard.formatting import anchor
+from ragmetrics.messages import Block, Bullets, Place, Quote, Text
 from ragmetrics.records import (
     Finding,
     Manifest,
@@ -20,7 +22,7 @@ from ragmetrics.records import (
 )
 from ragmetrics.rules import Incident, blind_texts, check_of, incidents
 from ragmetrics.scoring import worse_segments
-from ragmetrics.text import finite, number, plural
+from ragmetrics.text import clean, finite, interval, number, plural
 
 RuleState = Literal["firing", "pending", "no_data", "uncompared", "ok"]
 MetricState = RuleState | Literal["fell"]
@@ -39,6 +41,9 @@ LABELS: dict[str, str] = {
 _ORDER: tuple[MetricState, ...] = ("firing", "pending", "fell", "no_data", "uncompared", "ok")
 
 _MOST_NOTES = 8
+_MOST_INCIDENTS, _MOST_FOLDED = 12, 30
+_LONGEST = 600
+"""Most characters of a line."""
 _ALIKE = 200
 """Characters that identify a problem."""
 _LEAST = 20
@@ -64,14 +69,65 @@ class NightStatus:
         return tuple(incident.cause for incident in self.incidents)
 
     @property
-    def messages(self) -> list[str]:
-        """`firing: context_recall is 0.660, limit 0.8`: each incident in a line."""
-        return [f"{LABELS[rule_state(one.cause)]}: {one.sentence}" for one in self.incidents]
+    def lines(self) -> list[Text]:
+        """What happened, where and why: a line for each incident, lowest segment and note."""
+        shown = self.incidents[:_MOST_INCIDENTS]
+        return [
+            *(self._line(incident, incident.sentence) for incident in shown),
+            *self._more,
+            *self._where_and_why(linked=False),
+        ]
+
+    def blocks(self, *, linked: bool) -> list[Block]:
+        """The same for a page: what an incident explains is folded below it. `linked`: the page has
+        a table of each tag.
+        """
+        blocks: list[Block] = []
+        for incident in self.incidents[:_MOST_INCIDENTS]:
+            blocks.append(Bullets("", (self._line(incident, incident.message),)))
+            if incident.folded:
+                beside = [incident.beside(one) for one in incident.findings[1:]]
+                lines = tuple((Quote(clean(text, 300)),) for text in beside[:_MOST_FOLDED])
+                title = (Quote(clean(incident.folded, 300)),)
+                more = len(beside) - len(lines)
+                blocks.append(Bullets(title, lines, more=more, folded=True))
+        rest = (*self._more, *self._where_and_why(linked=linked))
+        return [*blocks, Bullets("", rest)] if rest else blocks
+
+    def _line(self, incident: Incident, sentence: str) -> Text:
+        """`Pending: context_recall fell ...; alert since 2026-11-18`."""
+        cause = incident.cause
+        state = rule_state(cause)
+        label = "" if state == self.state else f"{LABELS[state].capitalize()}: "
+        worse = cause.escalation if cause.transition == "escalated" else None
+        since = f"; alert since {cause.since}" if cause.since and cause.since != self.date else ""
+        got = f"; got {clean(str(worse), 300)}" if worse else ""
+        return label, Quote(clean(sentence, _LONGEST)), got, since
+
+    @property
+    def _more(self) -> list[Text]:
+        left = len(self.incidents) - _MOST_INCIDENTS
+        return [f"and {left} more: see the rules of the night."] if left > 0 else []
+
+    def _where_and_why(self, *, linked: bool) -> list[Text]:
+        return [
+            *(_lowest_line(segment, linked=linked) for segment in self.lowest),
+            *((Quote(clean(note, _LONGEST)),) for note in self.notes),
+        ]
 
     @property
     def sentence(self) -> str:
         """`Night of 2026-11-19: fine.`"""
         return f"Night of {self.date}: {self.words}."
+
+
+def _lowest_line(summary: Summary, *, linked: bool) -> Text:
+    """`Lowest where section=billing: context_recall 0.500 [0.470, 0.530], 200 rows`."""
+    tag = summary.segment.tag if summary.segment else ""
+    where = Place(clean(str(summary.segment), 120), f"#tag-{anchor(tag)}" if linked else "")
+    mean = f"{number(summary.mean)} {interval(summary.low, summary.high)}".rstrip()
+    rows = plural(summary.scored, "row")
+    return "Lowest where ", where, f": {clean(summary.metric, 80)} {mean}, {rows}"
 
 
 def rule_state(finding: Finding) -> RuleState:

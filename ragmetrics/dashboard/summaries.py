@@ -45,7 +45,6 @@ _EARLIER = 60
 _MOST_LOW, _MOST_LINES, _MOST_METRICS = 8, 20, 50
 _ROOM = 20_000
 """Most characters of a list."""
-_LONGEST = 600
 _HEADERS = ("metric", "state", "mean", "change", "rows")
 _LOW = ("where", "metric", "mean", "all rows", "rows")
 _COLOURS = {
@@ -157,7 +156,7 @@ def night_blocks(
             *table("Lowest segments", _LOW, map(_low_row, low), (0, 1)),
         ]
     return [
-        *bullets("", _messages(state), most=_MOST_LINES, room=_ROOM),
+        *bullets("", state.lines, most=_MOST_LINES, room=_ROOM),
         *links(places.items()),
         *numbers,
         Note(_based_on(manifest)),
@@ -188,11 +187,6 @@ def _links(manifest: Manifest) -> dict[str, str]:
     night = f"{base}/{manifest.date}"
     rows = {"rows to look at first": f"{night}/rows.html"} if manifest.worst else {}
     return {"night": f"{night}/index.html", **rows, "overview": f"{base}/index.html"}
-
-
-def _messages(state: NightStatus) -> list[Text]:
-    """What happened, and why."""
-    return [clean(line, _LONGEST) for line in (*state.messages, *state.notes)]
 
 
 def _card_row(card: Card) -> tuple[Text, ...]:

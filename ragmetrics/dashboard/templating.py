@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -23,6 +24,7 @@ from ragmetrics.dashboard.figure_layout import Figure, bin_label
 from ragmetrics.dashboard.glossary import TERMS, anchor_of
 from ragmetrics.dashboard.night_status import LABELS, rule_state
 from ragmetrics.dashboard.night_tables import STATUS, needs
+from ragmetrics.messages import FORMATS, Block
 from ragmetrics.metrics import find_metric
 from ragmetrics.records import compared_words, over_questions
 from ragmetrics.storage import Files
@@ -91,6 +93,11 @@ def web(address: str) -> str:
     return address if re.match(r"https?://[^\s/]", address) else ""
 
 
+def list_items(blocks: Sequence[Block]) -> Markup:
+    """Lists of blocks as the items of one list of a page."""
+    return Markup(FORMATS.find("page").render(blocks))  # noqa: S704 - escaped
+
+
 _FILTERS = {
     "number": words.number,
     "p_value": words.p_value,
@@ -105,6 +112,7 @@ _FILTERS = {
     "breakable": breakable,
     "rule_state": rule_state,
     "web": web,
+    "list_items": list_items,
 }
 _GLOBALS = {
     "terms": TERMS,

@@ -1,7 +1,10 @@
 from .blocks import (
     Block as Block,
+    Bullets as Bullets,
     Header as Header,
     Note as Note,
+    Place as Place,
+    Quote as Quote,
     Section as Section,
     Text as Text,
     bullets as bullets,

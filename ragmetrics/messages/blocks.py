@@ -24,6 +24,18 @@ class Quote(str):
     __slots__ = ()
 
 
+class Place(Quote):
+    """A text of a log that leads to a part of the page, where a format can show that."""
+
+    target = ""
+
+    def __new__(cls, text: str, target: str) -> Place:
+        """A text with its target, such as `#tag-section`; empty: there is none."""
+        place = super().__new__(cls, text)
+        place.target = target
+        return place
+
+
 Text: TypeAlias = str | tuple[str, ...]
 """One line, or its pieces."""
 
@@ -140,6 +152,7 @@ __all__ = [
     "Header",
     "Links",
     "Note",
+    "Place",
     "Quote",
     "Section",
     "Table",

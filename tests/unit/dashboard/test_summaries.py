@@ -56,7 +56,8 @@ def test_it_says_how_the_night_stands_and_why() -> None:
     *earlier, last = ten_nights()
     told = words(last, *earlier)
     assert "Night of 2026-11-19: 1 alert firing." in told
-    assert "firing: context_recall fell from 0.930 to 0.700, limit 0.8" in told
+    assert "context_recall fell from 0.930 to 0.700, limit 0.8" in told
+    assert "Lowest where section=billing: context_recall 0.500 [0.470, 0.530], 200 rows" in told
     line = "0.700 [0.670, 0.730] −0.230 [−0.272, −0.188] compared with 2026-11-18 200"
     assert f"context_recall firing {line}" in told
     assert "Lowest segments" in told
