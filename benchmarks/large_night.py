@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.scale import make_rows
 from benchmarks.two_cores import Memory, started
 from ragmetrics.config import make_settings
-from ragmetrics.pipeline import publish_night, show_night, stage_night
+from ragmetrics.pipeline import Night
 from ragmetrics.scoring import collect_seldom, list_parts, score_parts
 
 NIGHTS = (date(2026, 11, 18), date(2026, 11, 19))
@@ -32,7 +32,7 @@ MOST_MINUTES, MOST_GB, SECOND = 60, 1.5, 1 / 3
 
 
 @dataclass(frozen=True)
-class Night:
+class Figures:
     """What one night took."""
 
     seconds: dict[str, float]
@@ -82,14 +82,14 @@ def write_logs(folder: Path, rows: int) -> int:
     return first.stat().st_size
 
 
-def measure(folder: Path, day: date) -> Night:
+def measure(folder: Path, day: date) -> Figures:
     """Run one night in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.large_night", str(folder), day.isoformat()]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     with started(command, environment, folder) as process, Memory(process.pid) as memory:
         if status := process.wait():
             raise RuntimeError(f"the night of {day}: exit code {status}")
-    return Night(json.loads((folder / f"{day}.json").read_text("utf-8")), memory.peak_mb)
+    return Figures(json.loads((folder / f"{day}.json").read_text("utf-8")), memory.peak_mb)
 
 
 def run_night(folder: Path, day: date) -> None:
@@ -111,14 +111,14 @@ def run_night(folder: Path, day: date) -> None:
         seconds[step] = time.monotonic() - start
 
     with timed("stage"):
-        staged = stage_night(settings, day)
+        staged = Night(settings).stage(day)
     with timed("score"):
         if problems := score_parts(settings, staged, list_parts(settings, staged)):
             raise problems[0]
     with timed("publish"):
-        manifest = publish_night(settings, staged)
+        manifest = Night(settings).publish(staged)
     with timed("show"):
-        show_night(settings, manifest)
+        Night(settings).show(manifest)
     (folder / f"{day}.json").write_text(json.dumps(seconds), encoding="utf-8")
 
 

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from unittest.mock import patch
 
-from benchmarks.year_store import TONIGHT, Night, fill, make_night, unpublish
+from benchmarks.year_store import TONIGHT, PublishedNight, fill, make_night, unpublish
 from ragmetrics.pipeline.publish import publish_run
 from ragmetrics.pipeline.show import show_run
 from ragmetrics.storage import Files
@@ -53,7 +53,7 @@ class Published:
         return sum(self.written.values())
 
 
-def publish_tonight(night: Night, files: Files) -> Published:
+def publish_tonight(night: PublishedNight, files: Files) -> Published:
     """Publish tonight in a store made by `fill`."""
     settings = night.settings.model_copy(update={"store": files.root})
     written: dict[str, int] = {}
@@ -70,7 +70,9 @@ def publish_tonight(night: Night, files: Files) -> Published:
     return Published(seconds, busy, written)
 
 
-def compare(night: Night, few: Files, many: Files, turns: int) -> list[tuple[Published, Published]]:
+def compare(
+    night: PublishedNight, few: Files, many: Files, turns: int
+) -> list[tuple[Published, Published]]:
     """Publish tonight in both stores, in turns; the first turn warms up and is left out."""
     found = []
     for _ in range(turns + 1):
@@ -99,7 +101,7 @@ def report(
 
 
 def _lines(
-    place: str, night: Night, stores: Sequence[Files], nights: int, turns: int
+    place: str, night: PublishedNight, stores: Sequence[Files], nights: int, turns: int
 ) -> Iterator[str]:
     few, many = stores
     fill(night, few, FEW)

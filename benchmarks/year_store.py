@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragmetrics.config import Settings, load_settings
-from ragmetrics.pipeline import NIGHTS, publish_night, show_night, stage_night, unpack_demo
+from ragmetrics.pipeline import NIGHTS, Night, unpack_demo
 from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.scoring import Staged, list_parts, score_parts
 from ragmetrics.storage import (
@@ -37,7 +37,7 @@ _GROUP = 1_000
 
 
 @dataclass(frozen=True)
-class Night:
+class PublishedNight:
     """A night of the demo that was staged, scored and published, and the store it is in."""
 
     settings: Settings
@@ -50,10 +50,10 @@ class Night:
         return open_store(self.settings)
 
 
-def make_night(folder: Path, rows: int = 0) -> Night:
+def make_night(folder: Path, rows: int = 0) -> PublishedNight:
     """Score a night of the demo; its rows are repeated until they are so many."""
     settings = load_settings(unpack_demo(folder))
-    staged = stage_night(settings, TONIGHT)
+    staged = Night(settings).stage(TONIGHT)
     if problems := score_parts(settings, staged, list_parts(settings, staged)):
         raise problems[0]
     times = -(-rows // staged.source.rows)
@@ -61,12 +61,12 @@ def make_night(folder: Path, rows: int = 0) -> Night:
         _repeat(open_store(settings), staged.ref, times)
         source = staged.source.model_copy(update={"rows": staged.source.rows * times})
         staged = staged.model_copy(update={"source": source})
-    manifest = publish_night(settings, staged)
-    show_night(settings, manifest)
-    return Night(settings, staged, manifest)
+    manifest = Night(settings).publish(staged)
+    Night(settings).show(manifest)
+    return PublishedNight(settings, staged, manifest)
 
 
-def fill(night: Night, files: Files, nights: int) -> None:
+def fill(night: PublishedNight, files: Files, nights: int) -> None:
     """Make a store in which so many nights, tonight among them, are scored, and all but tonight
     are published.
     """
@@ -77,7 +77,7 @@ def fill(night: Night, files: Files, nights: int) -> None:
     unpublish(night, files)
 
 
-def unpublish(night: Night, files: Files) -> None:
+def unpublish(night: PublishedNight, files: Files) -> None:
     """Put a store back to before tonight was published."""
     for folder in (f"runs/dt={TONIGHT}", f"dashboard/{TONIGHT}"):
         for info in files.below(folder):
@@ -85,7 +85,7 @@ def unpublish(night: Night, files: Files) -> None:
     RunIndex(files).keep(files.below("runs"))
 
 
-def _copy(night: Night, files: Files, ago: int, manifest: Manifest) -> None:
+def _copy(night: PublishedNight, files: Files, ago: int, manifest: Manifest) -> None:
     Runs(files).save(manifest)
     if ago < _WITH_ROWS:
         for kind in ("rows", "scores"):
@@ -95,7 +95,7 @@ def _copy(night: Night, files: Files, ago: int, manifest: Manifest) -> None:
                 files.write(f"{target}{info.path.removeprefix(source)}", data)
 
 
-def _before(night: Night, nights: int) -> Iterator[Manifest]:
+def _before(night: PublishedNight, nights: int) -> Iterator[Manifest]:
     """The nights before tonight, newest first: means that wander a little, some alerts."""
     draw = random.Random(1)
     for ago in range(1, nights):
@@ -161,4 +161,4 @@ def _named(table: pa.Table, named: tuple[str, str], number: int) -> pa.Table:
     return table
 
 
-__all__ = ["TONIGHT", "Night", "fill", "make_night", "unpublish"]
+__all__ = ["TONIGHT", "PublishedNight", "fill", "make_night", "unpublish"]

@@ -33,14 +33,7 @@ from ragmetrics.cli import err, out
 from ragmetrics.config import Settings, load_settings
 from ragmetrics.delivery import Delivery, page_link
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.pipeline import (
-    Backfill,
-    BackfillShort,
-    PastNight,
-    check_range,
-    check_settings,
-    fill,
-)
+from ragmetrics.pipeline import Backfill, BackfillShort, Night, PastNight, check_range, fill
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import RunRef, open_store
@@ -74,7 +67,7 @@ def backfill(
     bound_starts("run the backfill again with the same parameters: it goes on where it was")
     chosen = load_settings(settings)
     days = check_range(chosen, first, last)
-    check_settings(chosen)
+    Night(chosen).check()
     check_runner(chosen)
     progress = _Progress(chosen.dataset)
     with sharing_ray(chosen):  # or the night that ends first would close it
@@ -120,8 +113,8 @@ class _Tasks:
     def alert(self, manifest: Manifest) -> Delivery:
         return alert(self.settings, manifest)
 
-    def show(self, manifest: Manifest) -> None:
-        show_past(self.settings, manifest)
+    def show(self, manifest: Manifest, *, overview: bool) -> None:
+        show_past(self.settings, manifest, overview=overview)
 
 
 class _Progress:
@@ -164,7 +157,7 @@ def main() -> int:
         settings = load_settings(args.settings)
         # Before Prefect's server starts, which takes seconds.
         check_range(settings, args.first, args.last, args.at_once)
-        check_settings(settings)
+        Night(settings).check()
         check_runner(settings)
         with without_heartbeat():
             done = backfill(

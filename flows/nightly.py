@@ -34,13 +34,7 @@ from ragmetrics.config import Settings, check_not_future, load_settings, night_b
 from ragmetrics.dashboard import night_line
 from ragmetrics.delivery import dashboard_link
 from ragmetrics.errors import JudgePending
-from ragmetrics.pipeline import (
-    NightResult,
-    check_settings,
-    coverage_short,
-    learns,
-    shortfalls,
-)
+from ragmetrics.pipeline import CoverageShort, Night, NightResult
 from ragmetrics.records import deadline_at, use_deadline
 from ragmetrics.rules import incidents
 from ragmetrics.scoring import list_parts
@@ -102,16 +96,16 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
         unheard = failures(announce(chosen, manifest, return_state=True))
         unshown, notified = show_or_tell(chosen, manifest)
         reports = write_back(chosen, manifest) if chosen.write_back else ()
-        if learns(chosen):
+        if Night(chosen).learns:
             fit_learned(chosen)
     for one in incidents([one for one in manifest.findings if one.level != "ok"], manifest):
         log.warning("%s: %s", one.cause.level, one.sentence)
-    if missing := shortfalls(manifest, delivery):
+    if missing := NightResult(manifest, delivery).shortfalls:
         # The message of a night names all firing alerts, and so what is missing.
         notified = notified and delivery.sent
     if missing := [*missing, *unshown, *unheard, *staged.problems]:
         notified = notified and not (unheard or staged.problems)
-        return failed_state(coverage_short(manifest, missing), notified=notified)  # type: ignore[no-any-return]
+        return failed_state(CoverageShort.of(manifest, missing), notified=notified)  # type: ignore[no-any-return]
     log.info("%s", night_line(manifest, dashboard_link(chosen, open_store(chosen), manifest)))
     return NightResult(manifest, delivery, reports)
 
@@ -122,7 +116,7 @@ def main() -> int:
 
     def run() -> tuple[Settings, NightResult]:
         settings = load_settings(args.settings)
-        check_settings(settings)  # before Prefect's server takes its seconds
+        Night(settings).check()  # before Prefect's server takes its seconds
         check_runner(settings)
         with without_heartbeat():
             day = args.date or night_before(dt.datetime.now(dt.UTC), settings.time_zone)

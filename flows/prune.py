@@ -6,7 +6,6 @@ python -m flows.prune --settings ragmetrics.yaml --keep 400d --keep-rows 90d
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import sys
 
 from prefect import flow, get_run_logger
@@ -14,7 +13,7 @@ from prefect import flow, get_run_logger
 from ragmetrics.cli import err, out
 from ragmetrics.config import load_settings
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.pipeline import Removed, find_prunable, make_retention, prune as remove
+from ragmetrics.pipeline import Removed, find_prunable, prune as remove
 from ragmetrics.storage import open_store
 
 
@@ -29,7 +28,7 @@ def prune(settings: str = "ragmetrics.yaml", keep: str = "400d", keep_rows: str 
     Raises InputError or StoreError, with nothing removed, where it is unknown what is needed.
     """
     log, chosen = get_run_logger(), load_settings(settings)
-    plan = find_prunable(chosen, make_retention(keep, keep_rows), dt.datetime.now(dt.UTC))
+    plan = find_prunable(chosen, keep, keep_rows)
     for run, why in plan.needed.items():
         log.info("kept: run %s: %s", run, why)
     done = remove(open_store(chosen), plan)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from ragmetrics.cli import err, is_firing, out, print_night
 from ragmetrics.config import Settings, load_settings, night_before
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.pipeline import CoverageShort, NightResult, is_published, run_night
+from ragmetrics.pipeline import CoverageShort, Night, NightResult, run_night
 
 
 def read_arguments() -> argparse.Namespace:
@@ -39,7 +39,7 @@ def repeat() -> None:
     try:
         settings = load_settings(args.settings)
         day = args.date or night_before(dt.datetime.now(dt.UTC), settings.time_zone)
-        published = is_published(settings, day)
+        published = Night(settings).is_published(day)
     except RagmetricsError:
         return
     if published:

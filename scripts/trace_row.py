@@ -27,7 +27,7 @@ from typing import Any
 import ragmetrics
 from ragmetrics import Settings, make_settings
 from ragmetrics.delivery import notify_channels
-from ragmetrics.pipeline import publish_night, stage_night
+from ragmetrics.pipeline import Night
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import list_parts, score_parts
 from ragmetrics.storage import open_store
@@ -106,9 +106,9 @@ def one_row_night(folder: Path, judge: str) -> Settings:
 
 def walk(settings: Settings) -> Manifest:
     """From the log file to the message. The dashboard comes after it, and is not walked."""
-    staged = stage_night(settings, NIGHT)
+    staged = Night(settings).stage(NIGHT)
     problems = score_parts(settings, staged, list_parts(settings, staged))
-    manifest = publish_night(settings, staged, list(map(str, problems)))
+    manifest = Night(settings).publish(staged, list(map(str, problems)))
     notify_channels(settings, open_store(settings), manifest)
     return manifest
 

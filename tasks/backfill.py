@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from prefect import task
 
 from ragmetrics.config import Settings
-from ragmetrics.pipeline import publish_night, show_night
+from ragmetrics.pipeline import Night
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import Staged
 from tasks.nightly import RETRIES
@@ -18,12 +18,12 @@ def publish_past(
     settings: Settings, staged: Staged, problems: Sequence[str], *, silent: bool
 ) -> Manifest:
     """Evaluate the alert rules of the night, and write its manifest."""
-    return publish_night(settings, staged, problems, silent=silent)
+    return Night(settings).publish(staged, problems, silent=silent)
 
 
 @task(name="show", task_run_name="show · {manifest.date}", **RETRIES)
-def show_past(settings: Settings, manifest: Manifest) -> None:
+def show_past(settings: Settings, manifest: Manifest, *, overview: bool) -> None:
     """Write the night's pages. The overview is written once, at the end. The artifact of the
     dataset stays that of the newest night.
     """
-    show_night(settings, manifest, overview=False)
+    Night(settings).show(manifest, overview=overview)

@@ -11,7 +11,7 @@ from ragmetrics.config import Settings
 from ragmetrics.dashboard import CALIBRATION_PAGE, calibration_markdown, refresh_dashboard
 from ragmetrics.delivery import page_link
 from ragmetrics.people import ATTACKED, calibrate as calibrate_judges, load_history
-from ragmetrics.pipeline import judge_drift_labels
+from ragmetrics.pipeline import Night
 from ragmetrics.records import Calibration, Drift
 from ragmetrics.storage import open_store
 from tasks.nightly import RETRIES
@@ -37,7 +37,7 @@ def judge_labelled(settings: Settings, until: datetime | None = None) -> list[st
     """Judge the labelled set that shows judge drift; return the problems. After `until` no judge
     gets a request.
     """
-    return judge_drift_labels(settings, until)
+    return Night(settings).judge_drift_labels(until)
 
 
 @task(name="find drift", task_run_name="find drift · {settings.dataset}", **RETRIES)

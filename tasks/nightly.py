@@ -13,15 +13,7 @@ from ragmetrics.config import Settings
 from ragmetrics.dashboard import night_markdown, redacted
 from ragmetrics.delivery import Delivery, WriteBackReport, dashboard_link
 from ragmetrics.errors import JudgePending, RagmetricsError
-from ragmetrics.pipeline import (
-    alert_night,
-    learn_after_night,
-    notify_unshown_night,
-    publish_night,
-    show_night,
-    stage_night,
-    write_back_night,
-)
+from ragmetrics.pipeline import Night
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import Staged, score_part
 from ragmetrics.storage import Files, RunRef, Runs, open_store
@@ -54,7 +46,7 @@ RETRIES: dict[str, Any] = {
 @task(name="stage", task_run_name="stage · {day}", **RETRIES)
 def stage(settings: Settings, day: date, begun: datetime) -> Staged:
     """Stage the logs of the night, unless they are staged; `begun`: first start of the flow."""
-    return stage_night(settings, day, begun)
+    return Night(settings).stage(day, begun)
 
 
 @task(name="score", **RETRIES)
@@ -79,13 +71,13 @@ def score(
 @task(name="publish", task_run_name="publish · {staged.ref.date}", **RETRIES)
 def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Manifest:
     """Evaluate the alert rules of the night, and write its manifest."""
-    return publish_night(settings, staged, problems, flow_run=run_page() or "")
+    return Night(settings).publish(staged, problems, flow_run=run_page() or "")
 
 
 @task(name="alert", task_run_name="alert · {manifest.date}", **RETRIES)
 def alert(settings: Settings, manifest: Manifest) -> Delivery:
     """Notify every channel of the changes, before the dashboard is written."""
-    return alert_night(settings, manifest, run_page())
+    return Night(settings).alert(manifest, run_page())
 
 
 @task(name="announce", task_run_name="announce · {manifest.date}", **RETRIES)
@@ -104,7 +96,7 @@ def show(settings: Settings, manifest: Manifest) -> None:
     """Write the dashboard, and the headline as an artifact of the flow run. That of the data set
     stays the one of the newest night.
     """
-    show_night(settings, manifest)
+    Night(settings).show(manifest)
     files = open_store(settings)
     link = dashboard_link(settings, files, manifest)
     leave_artifact(
@@ -117,19 +109,19 @@ def show(settings: Settings, manifest: Manifest) -> None:
 @task(name="tell of no dashboard", task_run_name="tell of no dashboard · {manifest.date}")
 def tell_unshown(settings: Settings, manifest: Manifest, reason: str) -> bool:
     """Notify people that the dashboard lacks the night; return whether Slack confirmed it."""
-    return notify_unshown_night(settings, manifest, reason, run_page())
+    return Night(settings).notify_unshown(manifest, reason, run_page())
 
 
 @task(name="write back", task_run_name="write back · {manifest.date}")
 def write_back(settings: Settings, manifest: Manifest) -> tuple[WriteBackReport, ...]:
     """Send the scores to tracing tools. What cannot be sent waits for the next night."""
-    return write_back_night(settings, manifest)
+    return Night(settings).write_back(manifest)
 
 
 @task(name="learn")
 def fit_learned(settings: Settings) -> int:
     """Fit the learned judge again, if enough new verdicts have come; return its version or 0."""
-    model = learn_after_night(settings)
+    model = Night(settings).learn()
     return model.version if model else 0
 
 

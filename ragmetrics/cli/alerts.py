@@ -173,24 +173,27 @@ def preview(
     as_json: JsonFlag = False,
 ) -> None:
     """Show a message as Slack would, without sending it."""
-    from ragmetrics.pipeline import of_build, of_night, of_samples, print_previews, write_page
+    from ragmetrics.pipeline import Previews
 
     if sum((night is not None, build is not None, sample)) > 1:
         raise InputError("--date, --build and --sample: one of them at a time")
     chosen = settings_here(settings)
     if sample:
-        shown = of_samples(chosen.redacts_messages)
+        shown = Previews.of_samples(chosen.redacts_messages)
     else:
         chosen = chosen.model_copy(update={"store": store or chosen.store})
         files = _store(chosen, None)
         day = date_of(night) if night else None
-        shown = [of_build(chosen, files, build)] if build else of_night(chosen, files, day)
+        if build:
+            shown = Previews.of_build(chosen, files, build)
+        else:
+            shown = Previews.of_night(chosen, files, day)
     if html:
-        write_page(html, shown)
+        shown.write_page(html)
     if as_json:
-        print_json({"messages": [one.as_json() for one in shown]})
+        print_json(shown.as_json())
         return
-    print_previews(out, shown)
+    shown.print(out)
     if html:
         _say(out, f"Page: {html}")
 

@@ -94,7 +94,7 @@ def emit_build(
     as_json: JsonFlag = False,
 ) -> None:
     """Send Prefect the event of a new index build, which starts its gate."""
-    from ragmetrics.pipeline import built_event, events_api, post_event
+    from ragmetrics.pipeline import announce_build
 
     asked = make_index_build(
         {
@@ -104,8 +104,7 @@ def emit_build(
             "logs": logs,
         }
     )
-    api, event = events_api(api_url), built_event(asked)
-    post_event(event, api)
+    event = announce_build(asked, api_url)
     if as_json:
         print_json(event)
     else:

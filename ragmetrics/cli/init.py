@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +15,7 @@ from ragmetrics.cli.table import print_grid
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.pipeline import InitReport, Question, RuleLimit
+    from ragmetrics.pipeline import InitReport, Question
 
 SampleArgument = Annotated[
     str,
@@ -40,17 +39,17 @@ def init(
     It reads the sample, recognises its layout, measures the variance of its scores with the
     embedded judge, and writes rules whose limits fit it. Nothing is sent anywhere.
     """
-    from ragmetrics.pipeline import init_settings, take_default
+    from ragmetrics.pipeline import init_settings
 
     asked = not (yes or as_json) and sys.stdin.isatty()
-    report = init_settings(sample, settings, _ask if asked else take_default, overwrite=force)
+    report = init_settings(sample, settings, _ask if asked else None, overwrite=force)
     if as_json:
         print_json(report.as_json())
         return
     for line in report.found:
         out.print(clean(line, 1_000))
     tables.print_check(out, report.check)
-    _print_rules(report.limits)
+    _print_rules(report)
     _print_next(report)
 
 
@@ -62,7 +61,7 @@ def _ask(question: Question) -> str:
     )
 
 
-def _print_rules(limits: Sequence[RuleLimit]) -> None:
+def _print_rules(report: InitReport) -> None:
     """Print the limits of the rules and what they can see."""
     from ragmetrics.rules import blind_text
 
@@ -75,13 +74,13 @@ def _print_rules(limits: Sequence[RuleLimit]) -> None:
             f"{rule.detects:.2g}",
             f"{rule.false_alarms:.2g}" if rule.false_alarms >= 0.001 else "under 0.001",
         )
-        for rule in limits
+        for rule in report.limits
     ]
     if lines:
         headers = ("rule", "mean", "min", "max drop", "finds a drop of", "false alarms a year")
         print_grid(out, headers, lines)
-    able = [rule.metric for rule in limits if rule.sees]
-    for rule in limits:
+    able = [rule.metric for rule in report.limits if rule.sees]
+    for rule in report.limits:
         if not rule.sees:
             text = blind_text(rule.metric, rule.mean, rule.detects, able)
             out.print(f"Warning: {text}.", style="yellow")

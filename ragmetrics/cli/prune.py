@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -55,13 +54,13 @@ def prune(
 
     The settings say what is needed for longer: pinned runs, labels, a golden set.
     """
-    from ragmetrics.pipeline import find_prunable, make_retention, prune as remove
+    from ragmetrics.pipeline import find_prunable, prune as remove
 
     chosen = settings_here(settings, one_store(place, store))
-    retention, files = make_retention(keep, keep_rows), open_store(chosen)
+    files = open_store(chosen)
     if not files.exists("runs"):
         raise InputError(f"{files.uri()}: not a store: it has no runs")
-    plan, done = find_prunable(chosen, retention, datetime.now(UTC)), None
+    plan, done = find_prunable(chosen, keep, keep_rows), None
     if yes:
         with tables.progress(err, "removing", quiet=as_json) as bar:
             done = remove(files, plan, lambda done, total: bar("removing", done, total))

@@ -116,14 +116,14 @@ def score(
 
 def _print(result: Any, settings: Settings, as_json: bool) -> None:
     """Print the result. Exit with code 1 if rows or scores are missing."""
-    from ragmetrics.pipeline import too_many_quarantined
+    from ragmetrics.pipeline import RowsLost
 
     manifest = result.manifest
     if as_json:
         print_json(result.as_json())
     else:
         tables.print_summary(out, manifest)
-    lost = too_many_quarantined(settings, manifest.source)
+    lost = RowsLost.sentence(settings, manifest.source)
     if lost:
         err.print(lost, style="bold red")
     if lost or manifest.source.broken or result.unscored() or manifest.problems:

@@ -27,9 +27,9 @@ from ragmetrics.errors import (
     StoreError,
 )
 from ragmetrics.logs import find_logs
-from ragmetrics.pipeline import nightly as night
+from ragmetrics.pipeline.nightly import Night, NightResult
 from ragmetrics.records import Deadline, Manifest, deadline_at, use_deadline
-from ragmetrics.scoring import Staged, list_parts, score_parts
+from ragmetrics.scoring import Staged
 from ragmetrics.storage import Runs, open_store, taking_turns
 
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class Steps(Protocol):
     def alert(self, manifest: Manifest) -> Delivery:
         """Send its alerts."""
 
-    def show(self, manifest: Manifest) -> None:
+    def show(self, manifest: Manifest, *, overview: bool) -> None:
         """Write its own pages of the dashboard. Raises StoreError."""
 
 
@@ -169,31 +169,9 @@ def run_backfill(
     the outcome of each night.
     """
     days = check_range(settings, first, last, at_once)
-    night.check_settings(settings)
+    Night(settings).check()
     at_once = at_once if any(one.remote for one in settings.panel) else 1
-    return fill(settings, days, _Plain(settings), at_once, alerts=alerts, again=again, tell=tell)
-
-
-@dataclass(frozen=True)
-class _Plain:
-    settings: Settings
-
-    def stage(self, day: date) -> Staged:
-        return night.stage_night(self.settings, day)
-
-    def score(self, staged: Staged) -> Sequence[RagmetricsError]:
-        until = datetime.now(UTC) + self.settings.deadline  # each night has its own deadline
-        parts = list_parts(self.settings, staged)
-        return score_parts(self.settings, staged, parts, until=until)
-
-    def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
-        return night.publish_night(self.settings, staged, problems, silent=silent)
-
-    def alert(self, manifest: Manifest) -> Delivery:
-        return night.alert_night(self.settings, manifest)
-
-    def show(self, manifest: Manifest) -> None:
-        night.show_night(self.settings, manifest, overview=False)
+    return fill(settings, days, Night(settings), at_once, alerts=alerts, again=again, tell=tell)
 
 
 def fill(
@@ -272,7 +250,7 @@ class _Scheduler:
             with use_deadline(deadline := deadline_at(until)):
                 staged = self._steps.stage(day)
             # Once per calendar day, for all nights that are judged on it.
-            night.judge_drift_labels(self._settings, until)
+            Night(self._settings).judge_drift_labels(until)
         except RagmetricsError as error:
             return PastNight(day, "failed", str(error))
         return _Begun(staged, _in_thread(lambda: self._steps.score(staged)), deadline)
@@ -280,10 +258,10 @@ class _Scheduler:
     def _is_done(self, day: date) -> bool:
         """True when the night's current run is complete, shown, and notified if `alerts`."""
         current = Runs(self._files).current(day)
-        if current is None or current.run != night.find_run(self._settings, day).run:
+        if current is None or current.run != Night(self._settings).find_run(day).run:
             return False
         shown = is_shown(self._files, current)
-        complete = not current.problems and not night.shortfalls(current, _NOT_SENT)
+        complete = not current.problems and not NightResult(current, _NOT_SENT).shortfalls
         return shown and complete and not (self._alerts and self._is_unsent(day))
 
     def _is_unsent(self, day: date) -> bool:
@@ -321,11 +299,11 @@ class _Scheduler:
         manifest = self._steps.publish(staged, problems, silent=silent)
         delivery = _NOT_SENT if silent else self._steps.alert(manifest)
         shown = self._show(manifest)
-        return [*night.shortfalls(manifest, delivery), *shown, *staged.problems]
+        return [*NightResult(manifest, delivery).shortfalls, *shown, *staged.problems]
 
     def _show(self, manifest: Manifest) -> list[str]:
         try:
-            self._steps.show(manifest)
+            self._steps.show(manifest, overview=False)
         except StoreError as error:
             return [str(error)]
         return []

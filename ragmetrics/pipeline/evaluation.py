@@ -219,7 +219,7 @@ def evaluate(
         files = open_store(chosen)
         manifest, _ = summarise_run(chosen, files, staged, datetime.now(UTC))
         manifest = with_people(chosen, files, manifest, dated=False)
-        if lost := too_many_quarantined(chosen, manifest.source):
+        if lost := RowsLost.sentence(chosen, manifest.source):
             warnings.warn(lost, RowsLost, stacklevel=2)
     except BaseException:
         folder.cleanup()
@@ -230,18 +230,18 @@ def evaluate(
 class RowsLost(UserWarning):
     """A large share of the rows is in quarantine."""
 
-
-def too_many_quarantined(settings: Settings, source: Source) -> str:
-    """A sentence where the share of quarantined rows is above `alerts: max_quarantined`."""
-    share = source.quarantined_share
-    if share <= settings.alerts.limit("quarantine"):
-        return ""
-    reason, count = next(iter(source.reasons.items()), ("", 0))
-    rows = source.rows + source.quarantined
-    return (
-        f"{source.quarantined:,} of {rows:,} rows ({share:.0%}) could not be read, most often: "
-        f"{reason} ({count:,})"
-    )
+    @staticmethod
+    def sentence(settings: Settings, source: Source) -> str:
+        """A sentence where the share of quarantined rows is above `alerts: max_quarantined`."""
+        share = source.quarantined_share
+        if share <= settings.alerts.limit("quarantine"):
+            return ""
+        reason, count = next(iter(source.reasons.items()), ("", 0))
+        rows = source.rows + source.quarantined
+        return (
+            f"{source.quarantined:,} of {rows:,} rows ({share:.0%}) could not be read, most often: "
+            f"{reason} ({count:,})"
+        )
 
 
 async def aevaluate(rows: Any, *args: Any, **kwargs: Any) -> Result:

@@ -18,13 +18,7 @@ from pydantic import AwareDatetime, ValidationError
 
 from ragmetrics.config import Settings, check_not_future
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
-from ragmetrics.pipeline.nightly import (
-    NightResult,
-    finish_night,
-    judge_drift_labels,
-    publish_night,
-    stage_night,
-)
+from ragmetrics.pipeline.nightly import Night, NightResult, finish_night
 from ragmetrics.records import Manifest, Record, deadline_at, explain_validation_error, use_deadline
 from ragmetrics.scoring import Staged, find_staged, list_parts, score_part
 from ragmetrics.storage import RunRef, Runs, open_store
@@ -89,8 +83,8 @@ class NightSteps:
         begun = datetime.now(UTC)
         check_not_future(day, self.settings.time_zone)
         with use_deadline(deadline_at(begun + self.settings.deadline)):
-            staged = stage_night(self.settings, day, begun)
-        problems = judge_drift_labels(self.settings, begun + self.settings.deadline)
+            staged = Night(self.settings).stage(day, begun)
+        problems = Night(self.settings).judge_drift_labels(begun + self.settings.deadline)
         return NightRun(
             ref=staged.ref, begun=begun, problems=tuple(problems), unwritten=staged.problems
         )
@@ -132,7 +126,7 @@ class NightSteps:
         run = _read(NightRun, run)
         known = [*filter(None, problems), *run.problems]
         with self._deadline(run):
-            manifest = publish_night(self.settings, self._staged(run), known)
+            manifest = Night(self.settings).publish(self._staged(run), known)
             stored = Runs(open_store(self.settings)).find(run.ref)
         if stored is None or stored.finished_at != manifest.finished_at:
             raise StoreError(f"the manifest of run {run.ref.run} is not written", transient=True)

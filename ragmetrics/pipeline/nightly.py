@@ -65,7 +65,7 @@ from ragmetrics.scoring import (
     stage_run,
     staged_runs,
 )
-from ragmetrics.storage import RunRef, Runs, open_store
+from ragmetrics.storage import Files, RunRef, Runs, open_store
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +75,16 @@ class CoverageShort(RagmetricsError):
 
     result: NightResult | None = None
     """The night as it was published, where the whole night ran in this process."""
+
+    @classmethod
+    def of(cls, manifest: Manifest, missing: Sequence[str]) -> CoverageShort:
+        """The error of a published night: what is missing, and what is published."""
+        published = "all other scores are published"
+        if not any(metric.scored for metric in manifest.metrics):
+            published = "no row has a score, and the night is published without data"
+        source = manifest.source
+        note = f"\n{source.note}" if not (source.rows or manifest.redacts) and source.note else ""
+        return cls(f"night {manifest.date}: {'; '.join(missing)}; {published}{note}")
 
 
 @dataclass(frozen=True)
@@ -86,91 +96,177 @@ class NightResult:
     write_back: tuple[WriteBackReport, ...] = ()
     """What tracing tools got of the night, and of earlier nights that waited."""
 
-
-def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
-    """Check that a night can start. Returns the judges and the embedder's fingerprint.
-
-    Raises InputError for an unknown metric, a rule without effect, an invalid prompt or a missing
-    price of a budget, and JudgeRefused for a judge without its key.
-    """
-    check_rules(settings)
-    check_prices(settings)
-    return judge_info(settings)
-
-
-def stage_night(settings: Settings, day: date, begun: datetime | None = None) -> Staged:
-    """Stage the logs of a night as a run, or find the run if it is staged already.
-
-    If that run ended before `begun` (None: now) without verdicts that a new attempt may get, this
-    is a new attempt with its own run. The sample and the budget plan are made here; active sampling
-    first has all rows scored by the cheap judge.
-    """
-    check_night(day)
-    info, embedder = check_settings(settings)
-    files, now = open_store(settings), datetime.now(UTC)
-    topics = topics_of_night(settings, files, day) if settings.topics else None
-    inputs, ref = _planned(settings, day, info, embedder, topics, begun or now)
-    staged = stage_run(settings, ref, inputs, now, topics=topics)
-    prints = {
-        metric.name: metric_fingerprint(metric, info.fingerprint, embedder)
-        for metric in chosen_metrics(settings)
-    }
-    find_reusable_run(settings, files, staged, prints)
-    score_cheap = partial(score_cheap_parts, settings, staged)
-    if sample := plan_sample(settings, files, ref, prints, score_cheap):
-        _warn_of_few_rows(settings, sample)
-    if budget := plan_budget(settings, files, ref):
-        _warn_of_small_budget(settings, budget, sample)
-    return staged
+    @property
+    def shortfalls(self) -> list[str]:
+        """The reasons why a published night is incomplete; empty when it is complete."""
+        shown = redacted(self.manifest, self.manifest.redacts)
+        lacks = ("scores", "rows") if self.manifest.source.rows else ("scores",)
+        missing = [
+            finding
+            for finding in shown.findings
+            if check_of(finding).lacks in lacks
+            and finding.level != "ok"
+            and finding.severity == "critical"  # a failure of one judge of a panel is not critical
+        ]
+        return [
+            *(incident.sentence for incident in incidents(missing, shown)),
+            *self.delivery.errors,
+        ]
 
 
-def judge_drift_labels(settings: Settings, until: datetime | None = None) -> list[str]:
-    """Judge the labelled set for judge drift, unless it was judged today. Returns the problem if
-    that failed. After `until` no request is sent.
-    """
-    with use_deadline(deadline_at(until)):
-        problem = judge_drift_set(settings, open_store(settings), datetime.now(UTC))
-    return [problem] if problem else []
+@dataclass(frozen=True)
+class Night:
+    """The steps of the nights of one data set. Each may run in a process of its own."""
 
+    settings: Settings
 
-def _topics_of(settings: Settings, day: date) -> TopicModel | None:
-    """The topics of a night as they are; nothing is written."""
-    return (
-        topics_of_night(settings, open_store(settings), day, keep=False)
-        if settings.topics
-        else None
-    )
+    def check(self) -> tuple[JudgeInfo, str]:
+        """Check that a night can start. Returns the judges and the embedder's fingerprint.
 
+        Raises InputError for an unknown metric, a rule without effect, an invalid prompt or a
+        missing price of a budget, and JudgeRefused for a judge without its key.
+        """
+        check_rules(self.settings)
+        check_prices(self.settings)
+        return judge_info(self.settings)
 
-def find_run(settings: Settings, day: date) -> RunRef:
-    """The newest attempt of the run for the night's current logs. Nothing is written."""
-    topics = _topics_of(settings, day)
-    return _planned(settings, day, *check_settings(settings), topics)[1]
+    def stage(self, day: date, begun: datetime | None = None) -> Staged:
+        """Stage the logs of a night as a run, or find the run if it is staged already.
 
+        If that run ended before `begun` (None: now) without verdicts that a new attempt may get,
+        this is a new attempt with its own run. The sample and the budget plan are made here; active
+        sampling first has all rows scored by the cheap judge.
+        """
+        check_night(day)
+        settings, (info, embedder) = self.settings, self.check()
+        files, now = self._files, datetime.now(UTC)
+        topics = topics_of_night(settings, files, day) if settings.topics else None
+        inputs, ref = self._planned(day, info, embedder, topics, begun or now)
+        staged = stage_run(settings, ref, inputs, now, topics=topics)
+        prints = {
+            metric.name: metric_fingerprint(metric, info.fingerprint, embedder)
+            for metric in chosen_metrics(settings)
+        }
+        find_reusable_run(settings, files, staged, prints)
+        score_cheap = partial(score_cheap_parts, settings, staged)
+        if sample := plan_sample(settings, files, ref, prints, score_cheap):
+            _warn_of_few_rows(settings, sample)
+        if budget := plan_budget(settings, files, ref):
+            _warn_of_small_budget(settings, budget, sample)
+        return staged
 
-def is_published(settings: Settings, day: date) -> bool:
-    """Whether a run of the night is published and whole, for the same logs and settings, and
-    another attempt could get no verdict that is missing. Nothing is written.
-    """
-    files, now, topics = open_store(settings), datetime.now(UTC), _topics_of(settings, day)
-    _, ref = _planned(settings, day, *check_settings(settings), topics, now)
-    manifest = Runs(files).find(ref)
-    return manifest is not None and not manifest.problems
+    def judge_drift_labels(self, until: datetime | None = None) -> list[str]:
+        """Judge the labelled set for judge drift, unless it was judged today. Returns the problem
+        if that failed. After `until` no request is sent.
+        """
+        with use_deadline(deadline_at(until)):
+            problem = judge_drift_set(self.settings, self._files, datetime.now(UTC))
+        return [problem] if problem else []
 
+    def find_run(self, day: date, begun: datetime | None = None) -> RunRef:
+        """The newest attempt of the run for the night's current logs, or the one that a run that
+        began then gets. Nothing is written.
+        """
+        topics = None
+        if self.settings.topics:
+            topics = topics_of_night(self.settings, self._files, day, keep=False)
+        return self._planned(day, *self.check(), topics, begun)[1]
 
-def _planned(
-    settings: Settings,
-    day: date,
-    info: JudgeInfo,
-    embedder: str,
-    topics: TopicModel | None,
-    begun: datetime | None = None,
-) -> tuple[NightInputs, RunRef]:
-    files, inputs = open_store(settings), find_inputs(settings, day)
-    earlier = staged_runs(files, day)
-    shards = earlier[0].ref.shards if earlier else None  # so that rows stay in their shards
-    first = plan_run(settings, day, inputs, f"{info.fingerprint}/{embedder}", shards, topics)
-    return inputs, find_attempt(files, first, earlier, begun)
+    def is_published(self, day: date) -> bool:
+        """Whether a run of the night is published and whole, for the same logs and settings, and
+        another attempt could get no verdict that is missing. Nothing is written.
+        """
+        manifest = Runs(self._files).find(self.find_run(day, datetime.now(UTC)))
+        return manifest is not None and not manifest.problems
+
+    def score(self, staged: Staged, until: datetime | None = None) -> Sequence[RagmetricsError]:
+        """Score all parts. Returns the errors of parts that could not be scored. After `until`
+        (None: the deadline of the settings from now) no judge gets a request.
+        """
+        until = until or datetime.now(UTC) + self.settings.deadline
+        parts = list_parts(self.settings, staged)
+        return score_parts(self.settings, staged, parts, until=until)
+
+    def publish(
+        self,
+        staged: Staged,
+        problems: Sequence[str] = (),
+        *,
+        silent: bool = False,
+        flow_run: str = "",
+    ) -> Manifest:
+        """Write a run's findings and manifest. `problems` are the errors of parts that failed.
+
+        With `silent` no message will be sent. `flow_run` is the address of the run in Prefect.
+        """
+        now = datetime.now(UTC)
+        return publish_run(self.settings, staged, now, problems, silent=silent, flow_run=flow_run)
+
+    def show(self, manifest: Manifest, *, overview: bool = True) -> None:
+        """Write the pages of a published run and the overview of all nights; without `overview`
+        only the night's own pages. Raises StoreError that lists everything that could not be
+        written.
+        """
+        show_run(self.settings, manifest, overview=overview)
+
+    def notify_unshown(self, manifest: Manifest, reason: str, run_url: str | None = None) -> bool:
+        """Send a message that the dashboard does not show a night. Returns True if it was told."""
+        return notify_dashboard_failure(self.settings, self._files, manifest, reason, run_url)
+
+    def alert(self, manifest: Manifest, run_url: str | None = None) -> Delivery:
+        """Send the messages of a published run."""
+        return notify_channels(self.settings, self._files, manifest, run_url)
+
+    def write_back(self, manifest: Manifest) -> tuple[WriteBackReport, ...]:
+        """Send the scores of a published run to the targets of `write_back:`, and those of earlier
+        nights that wait. A failure is in the reports and in the log, and never fails the night.
+        """
+        if self.settings.write_back is None:
+            return ()
+        try:
+            queue_night(self.settings, self._files, manifest)
+            return tuple(send_waiting(self.settings, self._files, newest=manifest.date))
+        except StoreError as error:
+            log.error("the scores of %s are not written back: %s", manifest.date, error)
+            return ()
+
+    @property
+    def learns(self) -> bool:
+        """Whether the settings use the learned judge: in `sample`, or as a judge."""
+        sample = self.settings.sample if self.settings.samples else None
+        by_sample = sample is not None and sample.learns
+        return by_sample or any(judge.kind.fitted for judge in self.settings.panel)
+
+    def learn(self) -> LearnedModel | None:
+        """Fit the learned judge again if the settings use one and enough new verdicts have come.
+
+        None if it was not fitted. A failure is in the log, and never fails the night.
+        """
+        if not self.learns:
+            return None
+        try:
+            return learn(self.settings, self._files, refit_after=REFIT_AFTER)
+        except RagmetricsError as error:
+            log.error("the learned judge is not fitted again: %s", error)
+            return None
+
+    @property
+    def _files(self) -> Files:
+        return open_store(self.settings)
+
+    def _planned(
+        self,
+        day: date,
+        info: JudgeInfo,
+        embedder: str,
+        topics: TopicModel | None,
+        begun: datetime | None = None,
+    ) -> tuple[NightInputs, RunRef]:
+        settings, inputs = self.settings, find_inputs(self.settings, day)
+        earlier = staged_runs(self._files, day)
+        shards = earlier[0].ref.shards if earlier else None  # so that rows stay in their shards
+        first = plan_run(settings, day, inputs, f"{info.fingerprint}/{embedder}", shards, topics)
+        return inputs, find_attempt(self._files, first, earlier, begun)
 
 
 def _warn_of_small_budget(
@@ -203,77 +299,6 @@ def _warn_of_few_rows(settings: Settings, sample: SamplePlan) -> None:
             )
 
 
-def publish_night(
-    settings: Settings,
-    staged: Staged,
-    problems: Sequence[str] = (),
-    *,
-    silent: bool = False,
-    flow_run: str = "",
-) -> Manifest:
-    """Write a run's findings and manifest. `problems` are the errors of parts that failed.
-
-    With `silent` no message will be sent. `flow_run` is the address of the run in Prefect.
-    """
-    now = datetime.now(UTC)
-    return publish_run(settings, staged, now, problems, silent=silent, flow_run=flow_run)
-
-
-def show_night(settings: Settings, manifest: Manifest, *, overview: bool = True) -> None:
-    """Write the pages of a published run and the overview of all nights; without `overview` only
-    the night's own pages. Raises StoreError that lists everything that could not be written.
-    """
-    show_run(settings, manifest, overview=overview)
-
-
-def notify_unshown_night(
-    settings: Settings, manifest: Manifest, reason: str, run_url: str | None = None
-) -> bool:
-    """Send a message that the dashboard does not show a night. Returns True if Slack got it."""
-    return notify_dashboard_failure(settings, open_store(settings), manifest, reason, run_url)
-
-
-def alert_night(settings: Settings, manifest: Manifest, run_url: str | None = None) -> Delivery:
-    """Send the messages of a published run."""
-    return notify_channels(settings, open_store(settings), manifest, run_url)
-
-
-def write_back_night(settings: Settings, manifest: Manifest) -> tuple[WriteBackReport, ...]:
-    """Send the scores of a published run to the targets of `write_back:`, and those of earlier
-    nights that wait. A failure is in the reports and in the log, and never fails the night.
-    """
-    if settings.write_back is None:
-        return ()
-    files = open_store(settings)
-    try:
-        queue_night(settings, files, manifest)
-        return tuple(send_waiting(settings, files, newest=manifest.date))
-    except StoreError as error:
-        log.error("the scores of %s are not written back: %s", manifest.date, error)
-        return ()
-
-
-def learns(settings: Settings) -> bool:
-    """Whether the settings use the learned judge: in `sample`, or as a judge."""
-    sample = settings.sample if settings.samples else None
-    by_sample = sample is not None and sample.learns
-    return by_sample or any(one.kind.fitted for one in settings.panel)
-
-
-def learn_after_night(settings: Settings) -> LearnedModel | None:
-    """Fit the learned judge again if the settings use one and enough new verdicts have come.
-
-    None if it was not fitted. A failure is in the log, and never fails the night.
-    """
-    if not learns(settings):
-        return None
-    try:
-        return learn(settings, open_store(settings), refit_after=REFIT_AFTER)
-    except RagmetricsError as error:
-        log.error("the learned judge is not fitted again: %s", error)
-        return None
-
-
 def run_night(settings: Settings, day: date) -> NightResult:
     """Run one night from logs to alerts, without Prefect.
 
@@ -289,16 +314,17 @@ def run_night(settings: Settings, day: date) -> NightResult:
 
 
 def _run_night(settings: Settings, day: date, until: datetime) -> NightResult:
-    staged = stage_night(settings, day)
-    unjudged = judge_drift_labels(settings, until)
+    night = Night(settings)
+    staged = night.stage(day)
+    unjudged = night.judge_drift_labels(until)
     try:
-        problems = score_parts(settings, staged, list_parts(settings, staged), until=until)
+        problems = night.score(staged, until)
     except JudgeRefused as error:
         problems = [error]
     for problem in problems:
         if isinstance(problem, JudgePending):
             raise problem
-    manifest = publish_night(settings, staged, [*map(str, problems), *unjudged])
+    manifest = night.publish(staged, [*map(str, problems), *unjudged])
     return finish_night(settings, manifest, staged.problems)
 
 
@@ -309,46 +335,24 @@ def finish_night(
 
     Raises CoverageShort at the end, when something could not be scored, notified or shown.
     """
-    delivery = alert_night(settings, manifest)
-    unshown = _show_or_notify(settings, manifest)
-    reports = write_back_night(settings, manifest)
-    learn_after_night(settings)
-    if missing := [*shortfalls(manifest, delivery), *unshown, *unwritten]:
-        error = coverage_short(manifest, missing)
-        error.result = NightResult(manifest, delivery, reports)
+    night = Night(settings)
+    delivery = night.alert(manifest)
+    unshown = _show_or_notify(night, manifest)
+    reports = night.write_back(manifest)
+    night.learn()
+    result = NightResult(manifest, delivery, reports)
+    if missing := [*result.shortfalls, *unshown, *unwritten]:
+        error = CoverageShort.of(manifest, missing)
+        error.result = result
         raise error
-    return NightResult(manifest, delivery, reports)
+    return result
 
 
-def _show_or_notify(settings: Settings, manifest: Manifest) -> list[str]:
+def _show_or_notify(night: Night, manifest: Manifest) -> list[str]:
     """Show a night. If that fails, send a message and return the problem."""
     try:
-        show_night(settings, manifest)
+        night.show(manifest)
     except StoreError as error:
-        notify_unshown_night(settings, manifest, str(error))
+        night.notify_unshown(manifest, str(error))
         return [str(error)]
     return []
-
-
-def coverage_short(manifest: Manifest, missing: Sequence[str]) -> CoverageShort:
-    """The error of a published night: what is missing, and what is published."""
-    published = "all other scores are published"
-    if not any(metric.scored for metric in manifest.metrics):
-        published = "no row has a score, and the night is published without data"
-    source = manifest.source
-    note = f"\n{source.note}" if not (source.rows or manifest.redacts) and source.note else ""
-    return CoverageShort(f"night {manifest.date}: {'; '.join(missing)}; {published}{note}")
-
-
-def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:
-    """The reasons why a published night is incomplete; empty when it is complete."""
-    shown = redacted(manifest, manifest.redacts)
-    lacks = ("scores", "rows") if manifest.source.rows else ("scores",)
-    missing = [
-        finding
-        for finding in shown.findings
-        if check_of(finding).lacks in lacks
-        and finding.level != "ok"
-        and finding.severity == "critical"  # a failure of one judge of a panel is not critical
-    ]
-    return [*(incident.sentence for incident in incidents(missing, shown)), *delivery.errors]

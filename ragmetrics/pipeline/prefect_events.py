@@ -107,6 +107,16 @@ def _authorization(environ: Mapping[str, str]) -> SecretStr | None:
     return SecretStr(f"Bearer {key}")
 
 
+def announce_build(build: IndexBuild, api_url: str | None = None) -> dict[str, Any]:
+    """Post the event of a new index build, and return it. None: the API of PREFECT_API_URL.
+
+    Raises as `events_api` and `post_event`.
+    """
+    api, event = events_api(api_url), built_event(build)
+    post_event(event, api)
+    return event
+
+
 def built_event(build: IndexBuild) -> dict[str, Any]:
     """The event that requests a gate, with a new id and the current time."""
     return {

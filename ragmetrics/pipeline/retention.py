@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
@@ -61,11 +61,6 @@ class Retention:
                 raise InputError(f"{name} {value.days}d: should be at least {least.days}d")
 
 
-def make_retention(keep: str, keep_rows: str) -> Retention:
-    """Read `400d` and `90d`. Raises InputError."""
-    return Retention(_days("--keep", keep), _days("--keep-rows", keep_rows))
-
-
 def _days(name: str, text: str) -> timedelta:
     match = re.fullmatch(r"(\d{1,6})d", text.strip())
     if match is None:
@@ -107,7 +102,15 @@ class PrunePlan:
         return {info.path for one in self.kinds if one.kind == kind for info in one.files}
 
 
-def find_prunable(settings: Settings, retention: Retention, now: datetime) -> PrunePlan:
+def find_prunable(settings: Settings, keep: str, keep_rows: str) -> PrunePlan:
+    """What can be removed from the store of the settings, which keeps nights and replies for
+    `keep`, such as `400d`, and logged rows for `keep_rows`. Raises as `plan_removal`.
+    """
+    retention = Retention(_days("--keep", keep), _days("--keep-rows", keep_rows))
+    return plan_removal(settings, retention, datetime.now(UTC))
+
+
+def plan_removal(settings: Settings, retention: Retention, now: datetime) -> PrunePlan:
     """What can be removed from the store of the settings.
 
     Raises InputError or StoreError where it cannot be known what is needed.

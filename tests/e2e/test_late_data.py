@@ -18,15 +18,7 @@ import yaml
 
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.delivery import load_alerts
-from ragmetrics.pipeline import (
-    CoverageShort,
-    alert_night,
-    publish_night,
-    run_backfill,
-    run_night,
-    show_night,
-    stage_night,
-)
+from ragmetrics.pipeline import CoverageShort, Night, run_backfill, run_night
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.scoring import list_parts, score_parts
 from ragmetrics.storage import Runs, StoredPart, open_store
@@ -200,15 +192,15 @@ def test_a_run_that_was_overtaken_says_nothing(
     neither the page nor the alerts are its own."""
     settings = live(alerts={"rules": [{"metric": RECALL, "min": 0.9}]})
     log(tmp_path, "a.jsonl", make_rows(40, good=0.2))
-    slow = stage_night(settings, NIGHT)
+    slow = Night(settings).stage(NIGHT)
     log(tmp_path, "b.jsonl", late(400))
     quick = run_night(settings, NIGHT).manifest
     assert slack_server.delivered == []
     score_parts(settings, slow, list_parts(settings, slow))
-    manifest = publish_night(settings, slow)
-    show_night(settings, manifest)
+    manifest = Night(settings).publish(slow)
+    Night(settings).show(manifest)
     assert finding_of(manifest).level == "breach"
-    delivery = alert_night(settings, manifest)
+    delivery = Night(settings).alert(manifest)
     assert (delivery.message, slack_server.received) == (None, [])
     assert manifest.supersedes is None
     assert f"run {manifest.run} is not the current run of the night of {NIGHT}" in caplog.text
@@ -408,8 +400,8 @@ def test_parts_that_are_missing_are_scored_by_the_same_run(
     """A run that was published before all its parts were there goes on with them."""
     settings = live(alerts=SILENT)
     log(tmp_path, "a.jsonl", make_rows(40))
-    staged = stage_night(settings, NIGHT)
-    assert missing(publish_night(settings, staged, ["a worker died"])) == len(METRICS) * 40
+    staged = Night(settings).stage(NIGHT)
+    assert missing(Night(settings).publish(staged, ["a worker died"])) == len(METRICS) * 40
     again = run_night(settings, NIGHT).manifest
     assert (again.run, missing(again)) == (staged.ref.run, 0)
 
@@ -479,10 +471,10 @@ def test_a_run_that_is_started_again_goes_on_with_what_it_began(
     log(tmp_path, "a.jsonl", make_rows(80))
     begun = datetime.now(UTC)
     first = run_short(settings, judge_server).run
-    assert stage_night(settings, NIGHT, begun).ref.run == first
-    assert stage_night(settings, NIGHT).ref.run == f"{first}-2"
+    assert Night(settings).stage(NIGHT, begun).ref.run == first
+    assert Night(settings).stage(NIGHT).ref.run == f"{first}-2"
     for earliest in (begun, None):
-        assert stage_night(settings, NIGHT, earliest).ref.run == f"{first}-2"
+        assert Night(settings).stage(NIGHT, earliest).ref.run == f"{first}-2"
     assert run_night(settings, NIGHT).manifest.run == f"{first}-2"
 
 

@@ -26,7 +26,7 @@ from ragmetrics.dashboard import (
     redacted,
 )
 from ragmetrics.delivery import Delivery
-from ragmetrics.pipeline import NIGHTS as DEMO_NIGHTS, run_night, shortfalls, unpack_demo
+from ragmetrics.pipeline import NIGHTS as DEMO_NIGHTS, NightResult, run_night, unpack_demo
 from ragmetrics.storage import Files, Runs, open_store
 from ragmetrics.storage.parts import StoredPart
 from tests.fakes.clients import JudgeServer
@@ -129,7 +129,9 @@ def _beside(told: Told) -> dict[str, str]:
         assert manifest is not None
         found[f"{night} artifact"] = night_markdown(files, manifest, link)
         found[f"{night} e-mail"] = night_summary(files, night).decode()
-        found[f"{night} ending"] = "; ".join(shortfalls(manifest, Delivery(None, sent=False)))
+        found[f"{night} ending"] = "; ".join(
+            NightResult(manifest, Delivery(None, sent=False)).shortfalls
+        )
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Settings
-from ragmetrics.pipeline import run_night, write_back_night
+from ragmetrics.pipeline import Night, run_night
 from ragmetrics.records import Manifest
 from tests.builders import night_settings
 from tests.fakes.logs import NIGHT
@@ -98,11 +98,11 @@ def test_the_scores_of_a_night_are_seen_on_their_spans(
     assert skipped["result"]["score"] is None
     assert "reference" in skipped["result"]["explanation"]
     assert ours(phoenix, 2, settings)["context_relevance"]["result"]["score"] == 0.0
-    [again] = write_back_night(settings, manifest)
+    [again] = Night(settings).write_back(manifest)
     assert (again.sent, again.before) == (0, 4)
     for info in (tmp_path / "store/write-back/sent").rglob("*.json"):
         info.unlink()  # as if the run had died after the server stored everything
-    [twice] = write_back_night(settings, manifest)
+    [twice] = Night(settings).write_back(manifest)
     assert twice.sent == 4
     assert len(ours(phoenix, 1, settings)) == 2
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ragmetrics.config import Settings, load_settings
 from ragmetrics.delivery import Delivery
-from ragmetrics.pipeline import alert_night, publish_night, stage_night
+from ragmetrics.pipeline import Night
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import list_parts, score_parts
 from tests.fakes.damaging import damage
@@ -47,10 +47,10 @@ class ScoredNight:
 
 def run(settings: Settings, day: date) -> tuple[Manifest, Delivery]:
     """A night without its pages."""
-    staged = stage_night(settings, day)
+    staged = Night(settings).stage(day)
     problems = score_parts(settings, staged, list_parts(settings, staged))
-    manifest = publish_night(settings, staged, [str(problem) for problem in problems])
-    return manifest, alert_night(settings, manifest)
+    manifest = Night(settings).publish(staged, [str(problem) for problem in problems])
+    return manifest, Night(settings).alert(manifest)
 
 
 def scored_night(folder: Path) -> ScoredNight:
@@ -59,7 +59,7 @@ def scored_night(folder: Path) -> ScoredNight:
     os.chdir(folder / "plain")
     settings = load_settings(Path("ragmetrics.yaml"))
     settings = settings.model_copy(update={"store": str(folder / "plain" / "store")})
-    staged = stage_night(settings, NEXT)
+    staged = Night(settings).stage(NEXT)
     score_parts(settings, staged, list_parts(settings, staged))
     whole = shutil.copytree(settings.store, folder / "whole")
     return ScoredNight(settings, NEXT, whole)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from ragmetrics.dashboard import write_comparison
-from ragmetrics.pipeline import of_samples, write_page
+from ragmetrics.pipeline import Previews
 from ragmetrics.records import JudgeInfo, Source
 from ragmetrics.storage import Files
 from tests.fakes.calibrations import calibration, history, in_language, measured
@@ -60,7 +60,7 @@ def make_whole_site(folder: Path) -> None:
         write_night(files, one, nights[:number], rows, changed_since=since)
     write_overview(files, nights[:10], _calibrations(files), _builds(files), [EMPTY])
     write_comparison(files, "compare/a--b.html", comparison())
-    write_page(folder / "messages.html", of_samples(redact=False))
+    Previews.of_samples(redact=False).write_page(folder / "messages.html")
     write_assets(files.at("new"))
     write_overview(files.at("new"), [])
 

@@ -22,7 +22,7 @@ from flows.runners import RunnerFailed
 from flows.scoring import score_all
 from ragmetrics.config import load_settings
 from ragmetrics.errors import RagmetricsError, StoreError
-from ragmetrics.pipeline import stage_night
+from ragmetrics.pipeline import Night
 from ragmetrics.records import Gate
 from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store
@@ -117,7 +117,7 @@ def test_a_night_survives_the_death_of_a_worker(
 def test_an_error_in_a_worker_is_the_same_error_here(settings: Callable[..., str]) -> None:
     """A part whose rows are gone comes back as what it raised; the others are scored."""
     chosen = load_settings(settings("dask", {"name": "dask", "workers": 2}, metrics=["hit_rate"]))
-    staged = stage_night(chosen, NIGHT)
+    staged = Night(chosen).stage(NIGHT)
     files = open_store(chosen)
     files.remove(staged.ref.rows(1))
 

@@ -15,8 +15,7 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.pipeline import built_event, events_api, post_event
-from ragmetrics.pipeline.prefect_events import EventError
+from ragmetrics.pipeline.prefect_events import EventError, built_event, events_api, post_event
 from ragmetrics.records import BUILT, HELD, IndexBuild
 from tasks.events import NotEmitted
 from tasks.index_build import announce

@@ -16,7 +16,7 @@ from ragmetrics.logs import LogSet, NightPlace, in_layout, log_set, night_place
 from ragmetrics.metrics import bundled_metrics
 from ragmetrics.pipeline.evaluation import RowsLost, evaluate
 from ragmetrics.pipeline.init.log_layout import find_layout, read_sample
-from ragmetrics.pipeline.init.questions import Ask, Question, take_default
+from ragmetrics.pipeline.init.questions import Ask, Question
 from ragmetrics.pipeline.init.rule_limits import RuleLimit, rule_limits
 from ragmetrics.pipeline.init.settings_file import FirstSettings, settings_text
 from ragmetrics.pipeline.log_check import CheckReport, check_logs
@@ -54,7 +54,7 @@ class InitReport:
 
 
 def init_settings(
-    place: str, path: Path, ask: Ask = take_default, *, overwrite: bool = False
+    place: str, path: Path, ask: Ask | None = None, *, overwrite: bool = False
 ) -> InitReport:
     """Read a sample of a log, write a settings file for it, and check the sample with it.
 
@@ -68,6 +68,7 @@ def init_settings(
     sample = log_set(make_settings({}), place)
     nights = night_place(place, [sample.files.uri(info.path) for info in sample.infos])
     sample = _newest(sample, nights)
+    ask = ask or _take_default
     layout = find_layout(sample, ask)
     settings = make_settings(dict(layout.settings))
     places = [sample.files.uri(info.path) for info in sample.infos]
@@ -100,6 +101,11 @@ def init_settings(
     check_rules(load_settings(path))
     found = [*layout.found, *_found(rows, logs)]
     return InitReport(path, found, limits, check, days[-1] if days else _yesterday())
+
+
+def _take_default(question: Question) -> str:
+    """The answer of nobody."""
+    return question.default
 
 
 def _newest(sample: LogSet, nights: NightPlace) -> LogSet:

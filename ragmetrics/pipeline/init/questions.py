@@ -17,8 +17,3 @@ class Question:
 
 
 Ask = Callable[[Question], str]
-
-
-def take_default(question: Question) -> str:
-    """The answer of nobody."""
-    return question.default

@@ -12,8 +12,8 @@ import pytest
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.pipeline import PrunePlan, find_prunable, prune, run_night, store_references
-from ragmetrics.pipeline.retention import Prunable, Retention
+from ragmetrics.pipeline import PrunePlan, prune, run_night, store_references
+from ragmetrics.pipeline.retention import Prunable, Retention, plan_removal
 from ragmetrics.storage import Runs, open_store
 from tests.builders import night_settings
 from tests.fakes.command import Run
@@ -57,7 +57,7 @@ def few_nights_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 def plan_after(settings: Settings, days: int) -> PrunePlan:
     """What can be removed so many days after the first night."""
     now = datetime.combine(FIRST, time(12), UTC) + timedelta(days=days)
-    return find_prunable(settings, RETENTION, now)
+    return plan_removal(settings, RETENTION, now)
 
 
 def found(settings: Settings, days: int) -> dict[str, Prunable]:

@@ -18,8 +18,8 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, RetrieverRefused
 from ragmetrics.passages import NeedingQuestion
 from ragmetrics.passages.diagnosis.document_ids import in_order
-from ragmetrics.pipeline import find_prunable, run_night, store_references
-from ragmetrics.pipeline.retention import Retention
+from ragmetrics.pipeline import run_night, store_references
+from ragmetrics.pipeline.retention import Retention, plan_removal
 from ragmetrics.pipeline.variant_results import VariantAnswers, measure_variants
 from ragmetrics.records import (
     LogRow,
@@ -142,7 +142,7 @@ def test_prune_removes_what_ifs_of_old_nights(
     Runs(open_store(settings_in(folder))).save(night(0, date=BAD + timedelta(days=1)))
     for days, count in ((59, 0), (61, 1)):
         now = datetime.combine(BAD, time(12), UTC) + timedelta(days=days)
-        plan = find_prunable(settings_in(folder), kept, now)
+        plan = plan_removal(settings_in(folder), kept, now)
         found = [info.path for info in plan.files]
         assert found.count(f"whatif/dt={BAD}.json") == count
 

@@ -12,7 +12,7 @@ from ragmetrics.dashboard.night_tables import tag_tables
 from ragmetrics.dashboard.trends import change
 from ragmetrics.errors import InputError
 from ragmetrics.metrics import metrics
-from ragmetrics.pipeline import check_settings
+from ragmetrics.pipeline import Night
 from ragmetrics.records import Segment, Summary
 from ragmetrics.scoring import MetricScores
 from ragmetrics.storage import Files
@@ -80,4 +80,4 @@ def test_rules_that_watch_for_a_fall_are_refused() -> None:
     rules = [{"metric": NOISE, "max_drop": 0.1}]
     settings = make_settings({"metrics": [NOISE], "alerts": {"rules": rules}})
     with pytest.raises(InputError, match="in 'noise_sensitivity' lower is better"):
-        check_settings(settings)
+        Night(settings).check()

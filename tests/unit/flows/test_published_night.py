@@ -11,7 +11,7 @@ import yaml
 
 from flows import published_night
 from ragmetrics.config import load_settings
-from ragmetrics.pipeline import is_published, run_night
+from ragmetrics.pipeline import Night, run_night
 from ragmetrics.storage import Runs, open_store
 from tests.builders import night_values
 from tests.fakes.logs import NIGHT, make_rows
@@ -74,6 +74,6 @@ def test_a_night_with_a_late_row_is_not_published(settings: Path) -> None:
     """Its run has another ID, so the flow scores it."""
     chosen = load_settings(str(settings))
     run_night(chosen, NIGHT)
-    assert is_published(chosen, NIGHT)
+    assert Night(chosen).is_published(NIGHT)
     write_log(settings.parent / f"{NIGHT}.jsonl", 31)
-    assert not is_published(chosen, NIGHT)
+    assert not Night(chosen).is_published(NIGHT)

@@ -17,7 +17,7 @@ from ragmetrics.errors import OverBudget
 from ragmetrics.judges import Judge, Reply, SpendLimiter
 from ragmetrics.judges.spending import Bill, Expectation, Forecast, MeteredJudge, bill_in_use
 from ragmetrics.metrics import GRADE
-from ragmetrics.pipeline import publish_night, stage_night
+from ragmetrics.pipeline import Night
 from ragmetrics.records import Ask, Usage
 from ragmetrics.scoring import list_parts, score_part
 from tests.builders import judge_at
@@ -113,11 +113,11 @@ def test_requests_that_a_deadline_cuts_are_counted(
             "judge": judge_at(judge_server) | PRICES,
         }
     )
-    staged = stage_night(settings, NIGHT)
+    staged = Night(settings).stage(NIGHT)
     until = datetime.now(UTC) + timedelta(seconds=4)
     for family, shard in list_parts(settings, staged):
         score_part(settings, staged.ref, family, shard, until=until)
-    said = publish_night(settings, staged).usage
+    said = Night(settings).publish(staged).usage
     requests, tokens, _ = billed(judge_server)
     assert said.requests == requests
     assert said.unknown_requests > 0

@@ -14,12 +14,12 @@ from ragmetrics.errors import OverBudget, StoreError
 from ragmetrics.http import run_coroutine
 from ragmetrics.judges import Spend, SpendLimiter
 from ragmetrics.judges.spending import Expectation, Forecast
-from ragmetrics.pipeline import run_night, stage_night
+from ragmetrics.pipeline import Night, run_night
 from ragmetrics.records import Status
-from ragmetrics.scoring import Staged, judge_pool, list_parts, score_part
+from ragmetrics.scoring import Staged, list_parts, score_part
 from ragmetrics.scoring.budget.plan import load_plan
 from ragmetrics.scoring.budget.pool import open_budget_pool
-from ragmetrics.storage import open_store
+from ragmetrics.storage import StoredPart, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -54,7 +54,7 @@ def left(settings: Settings, staged: Staged, *several: int) -> float:
 def test_parts_put_their_portions_together(judge_server: JudgeServer, tmp_path: Path) -> None:
     """Each once, however often it is begun; all of them are the whole limit."""
     settings = nightly(judge_server, tmp_path, budget={"max_requests": 60}, shards=2)
-    staged = stage_night(settings, NIGHT)
+    staged = Night(settings).stage(NIGHT)
     plan = load_plan(open_store(settings), staged.ref)
     assert plan is not None
     assert left(settings, staged, 0, 1, 2, 3) == 60
@@ -66,7 +66,7 @@ def test_a_part_whose_store_fails_for_a_moment_has_its_portion_when_it_is_retrie
 ) -> None:
     """The portion is added when the store answers, and once."""
     settings = nightly(judge_server, tmp_path, budget={"max_requests": 60}, shards=2)
-    staged = stage_night(settings, NIGHT)
+    staged = Night(settings).stage(NIGHT)
     answers = iter([StoreError("the bucket is slow"), False, False])
 
     def is_whole(*_: object) -> bool:
@@ -75,7 +75,7 @@ def test_a_part_whose_store_fails_for_a_moment_has_its_portion_when_it_is_retrie
             raise answer
         return bool(answer)
 
-    monkeypatch.setattr(judge_pool, "is_whole", is_whole)
+    monkeypatch.setattr(StoredPart, "is_whole", is_whole)
     part = list_parts(settings, staged)[0]
 
     async def retried() -> float:
@@ -97,7 +97,7 @@ def test_a_damaged_plan_is_named(judge_server: JudgeServer, tmp_path: Path, name
     """In one line, with its file."""
     part_of_it = {"sample": {"rows": 10}} if name == "sample" else {"budget": {"max_requests": 60}}
     settings = nightly(judge_server, tmp_path, **part_of_it)
-    staged = stage_night(settings, NIGHT)
+    staged = Night(settings).stage(NIGHT)
     (path,) = (tmp_path / "store").rglob(f"{name}.json")
     path.write_text(path.read_text()[:-20])
     with pytest.raises(StoreError, match=rf"{name}\.json is damaged: "):
@@ -107,7 +107,7 @@ def test_a_damaged_plan_is_named(judge_server: JudgeServer, tmp_path: Path, name
 def test_a_finished_part_brings_what_it_left(judge_server: JudgeServer, tmp_path: Path) -> None:
     """A run that goes on later has what is left of the limit, not the limit again."""
     settings = nightly(judge_server, tmp_path, budget={"max_requests": 60}, shards=2)
-    staged = stage_night(settings, NIGHT)
+    staged = Night(settings).stage(NIGHT)
     judge_server.faults(fail={"malformed": 0.3})
     score_part(settings, staged.ref, *list_parts(settings, staged)[0])
     asked = judge_server.stats()["requests"]
@@ -120,7 +120,7 @@ def test_parts_in_processes_of_their_own_keep_to_the_limit(
 ) -> None:
     """Scored one by one, as by workers that know nothing of each other."""
     settings = nightly(judge_server, tmp_path, budget={"max_requests": 60}, shards=2)
-    staged = stage_night(settings, NIGHT)
+    staged = Night(settings).stage(NIGHT)
     judge_server.faults(fail=FAULTS)
     for family, shard in list_parts(settings, staged):
         score_part(settings, staged.ref, family, shard)
@@ -202,7 +202,7 @@ def test_a_sample_too_small_for_alerts_is_told(
     rules = [{"metric": "context_recall", "min": 0.5, "min_rows": 30}]
     settings = nightly(judge_server, tmp_path, budget={"max_requests": 40}, alerts={"rules": rules})
     with caplog.at_level(logging.WARNING):
-        stage_night(settings, NIGHT)
+        Night(settings).stage(NIGHT)
     assert "alert rules need 30: they will have no_data" in caplog.text
 
 

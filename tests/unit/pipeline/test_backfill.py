@@ -21,10 +21,10 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.delivery import Delivery
 from ragmetrics.delivery.outbox import load_batches
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError, StoreError
-from ragmetrics.pipeline import Backfill, BackfillShort, fill, nightly as night, run_backfill
+from ragmetrics.pipeline import Backfill, BackfillShort, Night, fill, nightly as night, run_backfill
 from ragmetrics.records import Manifest, Silence, Told
 from ragmetrics.rules import silence
-from ragmetrics.scoring import Staged, list_parts
+from ragmetrics.scoring import Staged
 from ragmetrics.storage import Runs, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
@@ -190,7 +190,7 @@ def test_a_silent_night_reads_no_newer_ones(
     """A backfill of a year would read a year of them for each night."""
     settings = dataset(write_logs(tmp_path))
     night.run_night(settings, DAYS[-1])
-    monkeypatch.delattr("ragmetrics.pipeline.publish.later_nights")
+    monkeypatch.delattr(Runs, "later")
     assert run_backfill(settings, DAYS[0], DAYS[0]).dates("published") == [DAYS[0]]
 
 
@@ -304,14 +304,14 @@ class Played:
 
     def stage(self, day: date) -> Staged:
         """As in a nightly."""
-        return night.stage_night(self.settings, day)
+        return Night(self.settings).stage(day)
 
     def score(self, staged: Staged) -> Sequence[RagmetricsError]:
         """For real, and then what the test says."""
         with self._lock:
             self.at_work += 1
             self.most = max(self.most, self.at_work)
-        errors = night.score_parts(self.settings, staged, list_parts(self.settings, staged))
+        errors = Night(self.settings).score(staged)
         told = self.scores.get(staged.ref.date, lambda: errors)()
         with self._lock:
             self.at_work -= 1
@@ -320,15 +320,15 @@ class Played:
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
         """As in a backfill."""
         self.published.append(staged.ref.date)
-        return night.publish_night(self.settings, staged, problems, silent=silent)
+        return Night(self.settings).publish(staged, problems, silent=silent)
 
     def alert(self, manifest: Manifest) -> Delivery:
         """As in a nightly."""
-        return night.alert_night(self.settings, manifest)
+        return Night(self.settings).alert(manifest)
 
-    def show(self, manifest: Manifest) -> None:
+    def show(self, manifest: Manifest, *, overview: bool) -> None:
         """As in a backfill."""
-        night.show_night(self.settings, manifest, overview=False)
+        Night(self.settings).show(manifest, overview=overview)
 
 
 def late() -> Sequence[RagmetricsError]:

@@ -17,8 +17,7 @@ from ragmetrics.delivery.channel_kinds.slack_bot import API
 from ragmetrics.delivery.state import advance_states
 from ragmetrics.messages import Header, Message, Note, Section, links
 from ragmetrics.messages.blocks import Block, bullets
-from ragmetrics.pipeline import write_page
-from ragmetrics.pipeline.message_preview import Preview
+from ragmetrics.pipeline.message_preview import Preview, Previews
 from ragmetrics.rules import used_checks
 from ragmetrics.storage import Files, Runs
 from tests.fakes.command import Run
@@ -70,7 +69,7 @@ class Page(HTMLParser):
 
 def page_of(path: Path, *messages: Message) -> Page:
     """The page of some messages."""
-    write_page(path / "page.html", [Preview("A message", message) for message in messages])
+    Previews([Preview("A message", message) for message in messages]).write_page(path / "page.html")
     return Page((path / "page.html").read_text("utf-8"))
 
 

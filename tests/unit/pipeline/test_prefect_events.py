@@ -13,8 +13,7 @@ from uuid import UUID
 import pytest
 
 from ragmetrics.errors import InputError
-from ragmetrics.pipeline import built_event, events_api, post_event
-from ragmetrics.pipeline.prefect_events import EventError
+from ragmetrics.pipeline.prefect_events import EventError, built_event, events_api, post_event
 from ragmetrics.records import IndexBuild
 from tests.fakes.command import Run
 from tests.fakes.events import Answer, EventServer

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.pipeline import publish_night, run_night, stage_night
+from ragmetrics.pipeline import Night, run_night
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import list_parts, score_part
 from ragmetrics.storage import Runs, open_store
@@ -85,12 +85,12 @@ def test_a_rerun_asks_the_judge_nothing(tmp_path: Path, judge_server: JudgeServe
 
 def test_a_part_that_is_missing_counts_as_failed(settings: Settings) -> None:
     """Its rows are judge_failed with the reason in the manifest; the other shard is scored."""
-    staged = stage_night(settings, NIGHT)
+    staged = Night(settings).stage(NIGHT)
     todo = list_parts(settings, staged)
     for family, shard in todo:
         if shard == 0:
             score_part(settings, staged.ref, family, shard)
-    manifest = publish_night(settings, staged, ["the judge answered 500", "the judge answered 500"])
+    manifest = Night(settings).publish(staged, ["the judge answered 500", "the judge answered 500"])
     assert manifest.problems == ["the judge answered 500"]
     for summary in manifest.metrics:
         assert summary.scored + summary.status["judge_failed"] == 40
@@ -102,8 +102,8 @@ def test_a_part_that_is_missing_counts_as_failed(settings: Settings) -> None:
 
 def test_late_parts_are_published_by_a_rerun(settings: Settings) -> None:
     """Once the judge is back, the same run is whole, and nothing is left of the failure."""
-    staged = stage_night(settings, NIGHT)
-    publish_night(settings, staged, ["down"])
+    staged = Night(settings).stage(NIGHT)
+    Night(settings).publish(staged, ["down"])
     manifest = run_night(settings, NIGHT).manifest
     assert manifest.run == staged.ref.run
     assert [metric.status for metric in manifest.metrics] == [{"scored": 40}] * 3

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from ragmetrics.errors import StoreError
-from ragmetrics.pipeline import find_prunable, prune
-from ragmetrics.pipeline.retention import Retention
+from ragmetrics.pipeline import prune
+from ragmetrics.pipeline.retention import Retention, plan_removal
 from ragmetrics.storage import Files
 from tests.fakes.aged_store import AgedStore, aged_store, morning_after
 from tests.fakes.clients import Bucket
@@ -38,7 +38,7 @@ def logged(files: Files, path: str) -> list[dict[str, object]]:
 
 def test_the_log_names_all_that_was_removed(store: AgedStore) -> None:
     """Each file with its size and version as they were."""
-    plan = find_prunable(store.settings, RETENTION, NOW)
+    plan = plan_removal(store.settings, RETENTION, NOW)
     done = prune(store.files, plan)
     (path,) = done.logs
     expected = [
@@ -55,7 +55,7 @@ def test_without_a_log_nothing_is_removed(
     store: AgedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store refuses to write it."""
-    plan, before = find_prunable(store.settings, RETENTION, NOW), store.files.below()
+    plan, before = plan_removal(store.settings, RETENTION, NOW), store.files.below()
 
     def refuse(*_: object) -> None:
         raise StoreError("access denied")
@@ -68,7 +68,7 @@ def test_without_a_log_nothing_is_removed(
 
 def test_a_file_that_changed_since_it_was_listed_stays(store: AgedStore) -> None:
     """Another process wrote it."""
-    plan = find_prunable(store.settings, RETENTION, NOW)
+    plan = plan_removal(store.settings, RETENTION, NOW)
     changed = plan.kinds[0].files[0].path
     store.files.write(changed, b"of today")
     done = prune(store.files, plan)
@@ -78,7 +78,7 @@ def test_a_file_that_changed_since_it_was_listed_stays(store: AgedStore) -> None
 
 def test_an_unfinished_run_that_goes_on_stays_whole(store: AgedStore) -> None:
     """A new part of its scores came between the listing and the removal."""
-    plan = find_prunable(store.settings, RETENTION, NOW)
+    plan = plan_removal(store.settings, RETENTION, NOW)
     store.add_run(FIRST, "dead", finished=False, at=NOW)
     before = store.paths(FIRST, "dead")
     prune(store.files, plan)
@@ -93,7 +93,7 @@ def test_what_was_removed_is_restored_from_a_versioned_bucket(s3: Bucket) -> Non
     dead = [f"rows/dt={FIRST}/run=dead/{name}" for name in ("staged.json", "shard-000.parquet")]
     for path in dead:
         files.write(path, path.encode())
-    done = prune(files, find_prunable(settings, RETENTION, NOW + timedelta(days=3_650)))
+    done = prune(files, plan_removal(settings, RETENTION, NOW + timedelta(days=3_650)))
     assert [files.info(path) for path in dead] == [None, None]
     prefix = urlsplit(files.root).path.strip("/")
     for line in logged(files, done.logs[0]):

@@ -18,8 +18,8 @@ from ragmetrics.comparison import save_gate
 from ragmetrics.delivery.state import AlertStates
 from ragmetrics.delivery.write_back.outbox import WaitingNight, save as save_waiting
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.pipeline import find_prunable, prune, removal, store_references
-from ragmetrics.pipeline.retention import Retention
+from ragmetrics.pipeline import prune, removal, store_references
+from ragmetrics.pipeline.retention import Retention, plan_removal
 from ragmetrics.records import AlertState, Notification
 from ragmetrics.scoring.reuse import ReusableRun, Reuse
 from ragmetrics.storage import Files, LearnedJudges, RunRef, Runs, save_record
@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> AgedStore:
 
 def removable(store: AgedStore, run: str) -> list[str]:
     """The files of a run that can be removed."""
-    plan = find_prunable(store.settings, RETENTION, NOW)
+    plan = plan_removal(store.settings, RETENTION, NOW)
     return [info.path for info in plan.files if f"run={run}" in info.path]
 
 
@@ -65,7 +65,7 @@ def test_old_runs_that_nothing_refers_to_can_go(store: AgedStore) -> None:
 
 def test_the_newest_nights_stay_however_old(store: AgedStore) -> None:
     """Rules compare 90 nights, and pages of the newest 14 are written again from the rows of 15."""
-    plan = find_prunable(store.settings, RETENTION, NOW + timedelta(days=2_000))
+    plan = plan_removal(store.settings, RETENTION, NOW + timedelta(days=2_000))
     paths = [info.path for info in plan.files if "run=night-" in info.path]
     assert {path.split("/")[0] for path in paths} == {"rows"}
     assert not [path for path in paths if int(path.split("night-")[1].split("/")[0]) >= 75]
@@ -113,13 +113,13 @@ def test_a_run_that_something_refers_to_stays_whole(
     run = "second" if refer is labelled else "first"
     referring = refer(store)
     assert removable(referring, run) == []
-    assert f"{OLD} {run}" in find_prunable(referring.settings, RETENTION, NOW).needed
+    assert f"{OLD} {run}" in plan_removal(referring.settings, RETENTION, NOW).needed
 
 
 def test_a_run_of_the_last_day_is_not_called_one_in_progress(store: AgedStore) -> None:
     """It may be a night that was published an hour ago."""
     store.add_run(OLD, "third", at=NOW - timedelta(hours=1))
-    why = find_prunable(store.settings, RETENTION, NOW).needed[f"{OLD} third"]
+    why = plan_removal(store.settings, RETENTION, NOW).needed[f"{OLD} third"]
     assert why == "it changed in the last day, or such a run uses it"
 
 
@@ -184,7 +184,7 @@ def test_gates_and_the_golden_set_are_known_without_settings(store: AgedStore) -
     Runs(store.files).save(newest)
     elsewhere = with_settings(store, dataset="default")
     assert removable(elsewhere, "idx-44") == []
-    plan = find_prunable(elsewhere.settings, RETENTION, NOW + timedelta(days=200))
+    plan = plan_removal(elsewhere.settings, RETENTION, NOW + timedelta(days=200))
     assert not [
         info for info in plan.files if "rows/" in info.path and "run=night-40/" in info.path
     ]
@@ -193,7 +193,7 @@ def test_gates_and_the_golden_set_are_known_without_settings(store: AgedStore) -
 def test_unreadable_labels_stop_a_removal(store: AgedStore) -> None:
     """It is unknown which nights they are of."""
     with pytest.raises(InputError, match="labels nowhere: no such file"):
-        find_prunable(with_settings(store, labels="nowhere").settings, RETENTION, NOW)
+        plan_removal(with_settings(store, labels="nowhere").settings, RETENTION, NOW)
 
 
 class Pruned(RuleBasedStateMachine):
@@ -302,7 +302,7 @@ class Pruned(RuleBasedStateMachine):
     def prune(self, keep: int, rows: int, fails: int | None) -> None:
         """Everything that can be removed is, or the store fails after some files."""
         retention = Retention(timedelta(days=keep), timedelta(days=rows))
-        plan = find_prunable(self.store.settings, retention, self.now)
+        plan = plan_removal(self.store.settings, retention, self.now)
         left, remove = [fails], Files.remove
 
         def failing(files: Files, path: str) -> None:
@@ -316,13 +316,13 @@ class Pruned(RuleBasedStateMachine):
                 prune(self.store.files, plan)
             except StoreError:
                 return
-        again = find_prunable(self.store.settings, retention, self.now)
+        again = plan_removal(self.store.settings, retention, self.now)
         assert not again.files
 
     @rule(data=st.data())
     def publish_while_pruning(self, data: st.DataObject) -> None:
         """An unfinished run gets its manifest between the listing and the removal: it stays."""
-        plan = find_prunable(self.store.settings, RETENTION, self.now)
+        plan = plan_removal(self.store.settings, RETENTION, self.now)
         doomed = plan.paths("unfinished runs")
         idle = [run for run in self.runs if any(f"run={run}/" in path for path in doomed)]
         run = data.draw(st.sampled_from(idle)) if idle else None

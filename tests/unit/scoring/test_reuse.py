@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.pipeline import stage_night
+from ragmetrics.pipeline import Night
 from ragmetrics.scoring import (
     Staged,
     chosen_metrics,
@@ -45,7 +45,7 @@ def log(folder: Path, name: str, rows: list[dict[str, Any]]) -> None:
 
 def scored(settings: Settings) -> Staged:
     """The night, staged and scored."""
-    staged = stage_night(settings, NIGHT)
+    staged = Night(settings).stage(NIGHT)
     assert score_parts(settings, staged, list_parts(settings, staged)) == []
     return staged
 
@@ -77,7 +77,7 @@ def test_shards_with_the_same_rows_are_offered(tmp_path: Path) -> None:
     log(tmp_path, "a.jsonl", make_rows(40))
     first = scored(settings)
     log(tmp_path, "b.jsonl", [{**make_rows(41)[40], "id": "late"}])
-    second = stage_night(settings, NIGHT)
+    second = Night(settings).stage(NIGHT)
     same = tuple(n for n in range(SHARDS) if first.digests[n] == second.digests[n])
     assert len(same) == SHARDS - 1
     assert offered(settings, second) == [(first.ref.run, same, set(METRICS))]
@@ -87,11 +87,11 @@ def test_equal_rows_have_equal_digests(tmp_path: Path) -> None:
     """In another store too; and another order of the same rows is another shard."""
     settings = dataset(tmp_path)
     log(tmp_path, "a.jsonl", make_rows(40))
-    one = stage_night(settings, NIGHT)
-    two = stage_night(settings.model_copy(update={"store": str(tmp_path / "other")}), NIGHT)
+    one = Night(settings).stage(NIGHT)
+    two = Night(settings.model_copy(update={"store": str(tmp_path / "other")})).stage(NIGHT)
     assert one.digests == two.digests
     log(tmp_path, "a.jsonl", make_rows(40)[::-1])
-    assert not set(stage_night(settings, NIGHT).digests) & set(one.digests)
+    assert not set(Night(settings).stage(NIGHT).digests) & set(one.digests)
 
 
 def test_a_part_that_is_taken_over_is_the_same_but_for_its_notes(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_part_that_is_taken_over_is_the_same_but_for_its_notes(tmp_path: Path)
     log(tmp_path, "a.jsonl", make_rows(40, good=0.5, reference_contexts=wanted))
     first = scored(settings)
     log(tmp_path, "b.jsonl", [{**make_rows(41)[40], "id": "late"}])
-    second = stage_night(settings, NIGHT)
+    second = Night(settings).stage(NIGHT)
     (run, shards, _) = offered(settings, second)[0]
     shard = shards[0]
     assert reuse_part(files, second.ref, ["hit_rate"], shard)
@@ -121,7 +121,7 @@ def test_a_part_that_is_not_finished_is_not_taken(tmp_path: Path) -> None:
     settings, files = dataset(tmp_path), open_store(dataset(tmp_path))
     log(tmp_path, "a.jsonl", make_rows(40))
     first = scored(settings)
-    second = stage_night(dataset(tmp_path, metrics=[*METRICS, "ndcg"]), NIGHT)
+    second = Night(dataset(tmp_path, metrics=[*METRICS, "ndcg"])).stage(NIGHT)
     files.remove(first.ref.scores("mrr", 0))
     files.write(first.ref.scores("mrr", 1), b"PAR1 no more")
     assert not reuse_part(files, second.ref, METRICS, 0)
@@ -143,7 +143,7 @@ def test_a_part_with_damaged_data_is_scored_anew(
     files.write(path, data[:4] + b"\xff" * (end - 4) + data[end:])
     assert StoredPart(files, path).is_whole()
     more = dataset(tmp_path, metrics=[*METRICS, "ndcg"])
-    second = stage_night(more, NIGHT)
+    second = Night(more).stage(NIGHT)
     assert not reuse_part(files, second.ref, ["mrr"], 0)
     assert reuse_part(files, second.ref, ["mrr"], 1)
     assert f"{path} is damaged" in caplog.text
@@ -164,7 +164,7 @@ def test_what_changes_the_scores_is_not_taken(tmp_path: Path, change: dict[str, 
     log(tmp_path, "a.jsonl", make_rows(40))
     scored(dataset(tmp_path))
     other = dataset(tmp_path, **change)
-    assert offered(other, stage_night(other, NIGHT)) == []
+    assert offered(other, Night(other).stage(NIGHT)) == []
 
 
 def test_another_judge_takes_only_what_asks_nobody(tmp_path: Path) -> None:
@@ -173,10 +173,10 @@ def test_another_judge_takes_only_what_asks_nobody(tmp_path: Path) -> None:
     both = [*METRICS, "context_recall"]
     first = scored(dataset(tmp_path, metrics=both))
     same_rows = dataset(tmp_path, metrics=[*both, "ndcg"])
-    ((run, shards, metrics),) = offered(same_rows, stage_night(same_rows, NIGHT))
+    ((run, shards, metrics),) = offered(same_rows, Night(same_rows).stage(NIGHT))
     assert (run, len(shards), metrics) == (first.ref.run, SHARDS, set(both))
     other = dataset(tmp_path, metrics=both, judge=LIVE)
-    offers = offered(other, stage_night(other, NIGHT))
+    offers = offered(other, Night(other).stage(NIGHT))
     assert all(found == set(METRICS) for _, _, found in offers)
     assert offers
 
@@ -188,7 +188,7 @@ def test_runs_that_were_staged_are_found_newest_first(tmp_path: Path) -> None:
     found = []
     for number in range(3):
         log(tmp_path, f"{number}.jsonl", make_rows(5))
-        found.append(stage_night(settings, NIGHT).ref)
+        found.append(Night(settings).stage(NIGHT).ref)
     files.remove(f"{found[0].folder('rows')}/staged.json")
     assert find_staged(files, found[0].folder("rows")) is None
     assert [run.ref for run in staged_runs(files, NIGHT)] == found[:0:-1]
@@ -212,16 +212,16 @@ def test_the_cut_of_the_night_stays_when_it_grows_a_little(tmp_path: Path) -> No
     """Where the settings do not say how many shards, an earlier run of the night does."""
     settings = dataset(tmp_path, shards=None)
     log(tmp_path, "a.jsonl", make_rows(40))
-    first = stage_night(settings, NIGHT)
+    first = Night(settings).stage(NIGHT)
     log(tmp_path, "b.jsonl", make_rows(45)[40:])
-    assert stage_night(settings, NIGHT).ref.shards == first.ref.shards
+    assert Night(settings).stage(NIGHT).ref.shards == first.ref.shards
 
 
 def test_the_newest_attempt_is_found_where_others_were_deleted(tmp_path: Path) -> None:
     """Old runs may be removed; another run's ID that begins like it is none of its attempts."""
     settings, files = dataset(tmp_path), open_store(dataset(tmp_path))
     log(tmp_path, "a.jsonl", make_rows(5))
-    staged = stage_night(settings, NIGHT)
+    staged = Night(settings).stage(NIGHT)
     first = staged.ref
 
     def called(run: str) -> Staged:

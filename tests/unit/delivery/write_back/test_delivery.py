@@ -16,7 +16,7 @@ from ragmetrics.delivery import WriteBackReport, queue_night, send_waiting, wait
 from ragmetrics.delivery.write_back.targets.langfuse import Langfuse
 from ragmetrics.delivery.write_back.targets.phoenix import missing_spans
 from ragmetrics.errors import InputError, SettingsError
-from ragmetrics.pipeline import examine, send_scores, write_back_night
+from ragmetrics.pipeline import Night, examine, send_scores
 from ragmetrics.records import Manifest, Score, Status
 from ragmetrics.storage import RunRef, open_store
 from tests.fakes.nights import night
@@ -70,7 +70,7 @@ def a_night(settings: Settings, rows: int = 10, **change: Any) -> Manifest:
 
 def send(settings: Settings, manifest: Manifest) -> WriteBackReport:
     """Write a night back to its only target."""
-    [report] = write_back_night(settings, manifest)
+    [report] = Night(settings).write_back(manifest)
     return report
 
 
@@ -122,7 +122,7 @@ def test_a_target_that_fails_at_close_costs_only_itself(
     targets = {"langfuse": {"base_url": langfuse.url}, "otlp": {"endpoint": receiver.url}}
     settings = settings_of(tmp_path, **targets)
     manifest = publish(settings, {METRIC: lambda number: Score(0.5)}, [traced_row(0)])
-    reports = write_back_night(settings, manifest)
+    reports = Night(settings).write_back(manifest)
     assert [(one.target, one.sent, one.problem) for one in reports] == [
         ("langfuse", 1, ""),
         ("otlp", 1, ""),
@@ -240,7 +240,7 @@ def test_a_target_that_stays_down_leaves_the_rest_for_the_next_night(
     [kept] = waiting(open_store(settings))
     assert (kept.night, kept.waiting, kept.problem) == (first.date, 6, report.problem)
     other = a_night(settings, date=first.date + timedelta(1), run="run-1", dataset="other")
-    one, two = write_back_night(settings, other)
+    one, two = Night(settings).write_back(other)
     assert (one.night, one.sent, one.before, two.night, two.sent) == (
         first.date,
         6,
@@ -287,7 +287,7 @@ def test_no_target_delays_another(
         tmp_path, langfuse=target, otlp={"endpoint": receiver.url}, retry_seconds=0
     )
     langfuse.statuses = [503]
-    one, two = write_back_night(settings, a_night(settings))
+    one, two = Night(settings).write_back(a_night(settings))
     assert (one.target, one.sent, one.waiting) == ("langfuse", 0, 10)
     assert (two.target, two.sent, two.problem) == ("otlp", 10, "")
     assert [kept.target for kept in waiting(open_store(settings))] == ["langfuse"]
@@ -506,10 +506,10 @@ def test_a_replaced_run_is_not_sent(tmp_path: Path, langfuse: LangfuseServer) ->
     queue_night(settings, open_store(settings), old)
     later = old.finished_at + timedelta(hours=1)
     new = a_night(settings, run="run-0-2", finished_at=later)
-    [report] = write_back_night(settings, new)
+    [report] = Night(settings).write_back(new)
     assert report.sent == 10
     assert {score["metadata"]["run"] for score in langfuse.scores.values()} == {"run-0-2"}
-    assert write_back_night(settings, old) == ()
+    assert Night(settings).write_back(old) == ()
 
 
 def test_a_damaged_manifest_does_not_drop_a_waiting_night(

@@ -12,7 +12,7 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.metrics import metrics
-from ragmetrics.pipeline import check_settings
+from ragmetrics.pipeline import Night
 from ragmetrics.records import LogRow, Score, Steps
 from ragmetrics.rules import DEFAULT_RULES
 
@@ -44,8 +44,8 @@ def test_a_gate_that_nothing_could_hold_is_refused(max_drop: float) -> None:
 def test_an_alert_that_nothing_could_fire_is_refused() -> None:
     """The same of a night."""
     with pytest.raises(InputError, match="alerts: rules: max_drop of 'context_recall' is 5,"):
-        check_settings(watching("alerts", 5))
-    check_settings(watching("alerts", 0.99))
+        Night(watching("alerts", 5)).check()
+    Night(watching("alerts", 0.99)).check()
 
 
 def test_a_metric_of_another_package_may_have_another_scale() -> None:
@@ -58,7 +58,7 @@ def test_a_mean_that_is_always_or_never_below_is_refused(least: float) -> None:
     """The one fires every night, the other on none."""
     rules = [{"metric": RECALL, "min": least}]
     with pytest.raises(InputError, match="alerts: rules: min of 'context_recall' is"):
-        check_settings(make_settings({"metrics": [RECALL], "alerts": {"rules": rules}}))
+        Night(make_settings({"metrics": [RECALL], "alerts": {"rules": rules}})).check()
 
 
 @pytest.mark.parametrize(

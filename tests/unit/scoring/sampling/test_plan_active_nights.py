@@ -14,7 +14,7 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.dashboard.costs import active_text
 from ragmetrics.people.labels.label_file import RowLabel
 from ragmetrics.people.labels.labelled_scores import join_scores
-from ragmetrics.pipeline import run_night, stage_night
+from ragmetrics.pipeline import Night, run_night
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.scoring import SamplePlan, list_parts, score_parts
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
@@ -134,15 +134,15 @@ def test_cheap_scores_are_computed_once(
     """Neither a second staging nor the scoring computes a score that is stored beside the rows."""
     settings = active()
     run_night(settings, NIGHT)
-    staged = stage_night(settings, NIGHT + timedelta(1))
+    staged = Night(settings).stage(NIGHT + timedelta(1))
 
     async def refuse(*_: object) -> None:
         raise AssertionError("a cheap score is computed again")
 
     monkeypatch.setattr(CheapScorer, "guesses", refuse)
-    assert stage_night(settings, NIGHT + timedelta(1)).ref == staged.ref
+    assert Night(settings).stage(NIGHT + timedelta(1)).ref == staged.ref
     open_store(settings).remove(f"{staged.ref.folder('rows')}/sample.json")
-    stage_night(settings, NIGHT + timedelta(1))
+    Night(settings).stage(NIGHT + timedelta(1))
     assert not score_parts(settings, staged, list_parts(settings, staged))
 
 

@@ -25,7 +25,7 @@ from ragmetrics.dashboard.night_status import find_night_status
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.base import Reply
 from ragmetrics.metrics import metric
-from ragmetrics.pipeline import CoverageShort, estimate, publish_night, run_night, stage_night
+from ragmetrics.pipeline import CoverageShort, Night, estimate, run_night
 from ragmetrics.records import Ask, Lexicon, LogRow, Prompt, Score, Status, Steps, ask
 from ragmetrics.scoring import SamplePlan, list_parts, score_parts
 from ragmetrics.scoring.judge_pool import Member
@@ -329,7 +329,7 @@ def test_a_run_that_died_in_its_sample_goes_on_with_it(
     settings, replies = nightly({"rows": 10}).model_copy(update={"shards": 2}), count(1)
     judge = settings.judge.model_copy(update={"concurrency": 1})
     settings = settings.model_copy(update={"judge": judge})
-    staged = stage_night(settings, NIGHT)
+    staged = Night(settings).stage(NIGHT)
     with pytest.raises(MemoryError):
         score_parts(settings, staged, list_parts(settings, staged), killed)
     died_after = judge_server.stats()["requests"]
@@ -367,10 +367,10 @@ def test_of_a_part_that_is_missing_the_rows_of_the_sample_failed(
 ) -> None:
     """The others are no failures of the judge: it would not have been asked about them."""
     settings = nightly({"rows": 10}).model_copy(update={"shards": 3})
-    staged = stage_night(settings, NIGHT)
+    staged = Night(settings).stage(NIGHT)
     done = [part for part in list_parts(settings, staged) if part[1] < 2]
     assert score_parts(settings, staged, done) == []
-    manifest = publish_night(settings, staged, ["no machine was left"])
+    manifest = Night(settings).publish(staged, ["no machine was left"])
     for summary in manifest.metrics:
         assert summary.status["scored"] + summary.status["judge_failed"] == 10
         assert summary.status["not_sampled"] == 20
