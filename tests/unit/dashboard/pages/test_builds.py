@@ -166,7 +166,7 @@ def test_the_page_is_bounded_and_says_so(site: Files, monkeypatch: pytest.Monkey
 def test_a_p_value_is_never_rounded_to_nothing(site: Files, value: float | None, told: str) -> None:
     """No test is sure: a drop that could hardly be chance has a p below what is shown."""
     read = build_page(site, gate(metrics=[metric_verdict(p_value=value)]))
-    q, detectable = (f'<td class="num stat" data-label="{one}">' for one in ("q", "MDE"))
+    q, detectable = (f'<td class="num stat" data-label="{one}">' for one in ("q", "detectable"))
     assert f"{q}{escape(told)}</td>{detectable}0.042</td>" in read
 
 
