@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.dashboard import write_comparison
+from ragmetrics.records import Segment
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.comparisons import change, comparison, moved_row
@@ -188,3 +189,22 @@ def test_tables_fit_the_usual_window(visit: Visit, site: Path) -> None:
         visit.page.goto((site / name).as_uri())
         for table in visit.page.locator("main .scroll").all():
             assert table.evaluate("box => box.scrollWidth - box.clientWidth") <= 1, name
+
+
+@options(viewport={"width": 1280, "height": 800})
+def test_no_table_is_wider_than_its_page(visit: Visit, tmp_path: Path) -> None:
+    """With a metric of a long name that is only significant before the correction."""
+    found = change("context_relevancy_chunks", -0.018)
+    near = found.model_copy(
+        update={"low": -0.034, "high": -0.003, "p_value": 0.0095, "p_adjusted": 0.054}
+    )
+    files, nights = Files(str(tmp_path)), [night(0), night(1)]
+    write_assets(files)
+    segments = [near.model_copy(update={"segment": Segment(tag="section", value="integrations")})]
+    both = comparison(metrics=[near, change("response_relevancy")], segments=segments)
+    write_changes(files, nights[1], nights[0], both)
+    visit.page.goto((tmp_path / "2026-11-11/changes.html").as_uri())
+    tables = visit.page.locator("main .scroll:has(.compared)").all()
+    assert tables
+    over = "table => table.scrollWidth - table.clientWidth"
+    assert [table.evaluate(over) for table in tables] == [0] * len(tables)
