@@ -54,7 +54,7 @@ def ask(path: str, body: dict[str, Any]) -> Any:
 
 def eventually(what: Callable[[], Any]) -> Any:
     """What is asked for, once it is there: the server writes events, logs and task runs later."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not (found := what()) and time.monotonic() < end:
         time.sleep(0.5)
     return found

@@ -166,7 +166,7 @@ def test_a_failed_run_is_told_once_and_cannot_speak_for_us(live: Live, slack: Sl
     """The message has the run's reason, as plain text whatever it holds, and a link to the run."""
     run = start(live, deploy(live, "failing"), "night-of-failure")
     go(live, run, "FAILED", "<!channel> {{ webhook }} *bold* <https://evil.example|click>")
-    (message,) = live.wait_for(lambda: told(slack, "night-of-failure"), seconds=120)
+    (message,) = live.wait_for(lambda: told(slack, "night-of-failure"))
     assert "<!channel> {{ webhook }} *bold* <https://evil.example|click>" in body(message)
     assert "evil" not in message["text"]
     assert "nightly failed" in message["text"]
@@ -180,7 +180,7 @@ def test_a_failure_that_the_run_told_itself_is_not_told_again(
     deployment = deploy(live, "telling")
     go(live, start(live, deployment, "night-of-its-own-words"), "FAILED", "no log", TOLD)
     go(live, start(live, deployment, "night-of-no-words"), "FAILED", "no bucket")
-    live.wait_for(lambda: told(slack, "night-of-no-words"), seconds=120)
+    live.wait_for(lambda: told(slack, "night-of-no-words"))
     assert told(slack, "night-of-its-own-words") == []
 
 
@@ -189,7 +189,7 @@ def test_slack_down_for_a_moment_loses_no_message(live: Live, slack: SlackServer
     slack.fail("500", times=2, about="two-failures")
     run = start(live, deploy(live, "unlucky"), "night-of-two-failures")
     go(live, run, "FAILED", "and Slack is down")
-    live.wait_for(lambda: told(slack, "night-of-two-failures"), seconds=120)
+    live.wait_for(lambda: told(slack, "night-of-two-failures"))
     posted = [message for message in slack.received if "two-failures" in json.dumps(message)]
     assert len(posted) == 3
     assert len(told(slack, "two-failures")) == 1
@@ -205,7 +205,7 @@ def test_a_run_that_its_worker_never_started_is_told(
     body = {"name": "night-that-never-began"}
     run: str = live.post(f"/deployments/{deployment}/create_flow_run", body)["id"]
     go(live, run, "PENDING")
-    [message] = live.wait_for(lambda: told(slack, "did not start it"), seconds=120)
+    [message] = live.wait_for(lambda: told(slack, "did not start it"))
     assert "crashed, and is not run again" in message["text"]
     assert state(live, run) == "Crashed"
 
@@ -219,12 +219,12 @@ def test_a_crashed_run_is_run_again_three_times_and_then_left(
     run = start(live, deployment, "night-of-crashes")
     for crash in (1, 2, 3):
         go(live, run, "CRASHED", "out of memory")
-        live.wait_for(lambda: state(live, run) == "AwaitingRetry", seconds=120)
+        live.wait_for(lambda: state(live, run) == "AwaitingRetry")
         wait_for_messages(live, slack, crash)
         go(live, run, "PENDING")
         go(live, run, "RUNNING")
     go(live, run, "CRASHED", "out of memory")
-    live.wait_for(lambda: told(slack, "crashed, and is not run again"), seconds=120)
+    live.wait_for(lambda: told(slack, "crashed, and is not run again"))
     assert state(live, run) == "Crashed"
     assert live.get(f"/flow_runs/{run}")["run_count"] == 4
     wait_for_messages(live, slack, 4)
@@ -233,7 +233,7 @@ def test_a_crashed_run_is_run_again_three_times_and_then_left(
 
 def wait_for_messages(live: Live, slack: SlackServer, count: int) -> None:
     """Wait until so many crashes were told."""
-    live.wait_for(lambda: len(told(slack, "night-of-crashes")) == count, seconds=120)
+    live.wait_for(lambda: len(told(slack, "night-of-crashes")) == count)
 
 
 def state(live: Live, run: str) -> str:
@@ -283,7 +283,7 @@ def test_a_nightly_that_never_ran_is_missed(
     """From `apply` on a night is expected: without worker, schedule or run, Slack is told."""
     deploy(live, "forgotten")
     assert "forgotten" in automations("apply", "--missing-after", "12s").stdout
-    (message,) = live.wait_for(lambda: told(slack, "forgotten"), seconds=120)
+    (message,) = live.wait_for(lambda: told(slack, "forgotten"))
     assert "the nightly is missing" in message["text"]
     assert "No run of forgotten has ended for 12 seconds." in body(message)
     assert "since the automations were set up" in body(message)
@@ -297,6 +297,6 @@ def test_a_nightly_that_stopped_running_is_missed_from_its_last_end(
     automations("apply", "--missing-after", "12s")
     go(live, start(live, deployment, "the-last-night"), "COMPLETED")
     # On a busy machine that end may come after 12 s, which then have a message of their own.
-    (message,) = live.wait_for(lambda: told(slack, "the-last-night"), seconds=120)
+    (message,) = live.wait_for(lambda: told(slack, "the-last-night"))
     assert "No run of stopped has ended for 12 seconds." in body(message)
     assert "The last was the-last-night, at 20" in body(message)

@@ -141,7 +141,7 @@ def test_all_deployments_are_there_and_the_nightly_is_in_the_schedule(
         assert deployment["work_queue_name"] == name
         queue = installed.live.get(f"/work_pools/ragmetrics/queues/{name}")
         assert queue["concurrency_limit"] == 1
-    planned = installed.live.wait_for(lambda: installed.planned("nightly"), seconds=60)
+    planned = installed.live.wait_for(lambda: installed.planned("nightly"))
     assert {(moment.hour, moment.minute) for moment in planned} == {(5, 30)}
     assert planned[0] - datetime.now(UTC) < timedelta(days=1)
     assert planned[1] - planned[0] == timedelta(days=1)

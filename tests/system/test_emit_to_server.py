@@ -53,7 +53,7 @@ def test_the_server_has_the_event(live: Live, run: Run, monkeypatch: pytest.Monk
     monkeypatch.setenv("PREFECT_API_AUTH_STRING", PASSWORD)
     ended = run("emit-build", "--build", "b2", "--dataset", "towers", "--against", "b1")
     assert ended.code == 0
-    event = live.wait_for(lambda: recorded(live), seconds=120)[0]
+    event = live.wait_for(lambda: recorded(live))[0]
     assert event["id"] in ended.out
     assert event["resource"]["prefect.resource.id"] == "rag.index.towers.b2"
     assert IndexBuild.model_validate(event["payload"]) == BUILD
@@ -120,7 +120,7 @@ def test_the_example_for_builders_in_other_languages_works(
     command = ["bash", "-ec", example("bash")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    live.wait_for(lambda: ids(live) - before, seconds=120)
+    live.wait_for(lambda: ids(live) - before)
 
 
 def test_emit_event_is_sent_before_python_ends_but_nobody_hears_where_it_is_not_taken(
@@ -139,7 +139,7 @@ def test_emit_event_is_sent_before_python_ends_but_nobody_hears_where_it_is_not_
         )
         assert done.returncode == 0, done.stderr
     # The server writes events in the order in which they come.
-    assert len(live.wait_for(lambda: ids(live) - before, seconds=120)) == 1
+    assert len(live.wait_for(lambda: ids(live) - before)) == 1
     monkeypatch.setenv("PREFECT_API_URL", live.api)
     monkeypatch.setenv("PREFECT_API_AUTH_STRING", "admin:mistyped")
     assert run("emit-build", "--build", "b3", "--dataset", "towers").code == 2
@@ -162,6 +162,6 @@ def test_a_verdict_is_announced_only_when_the_server_has_it(live: Live, tmp_path
     assert recorded(live, HELD) == []
     with temporary_settings({PREFECT_API_URL: live.api, PREFECT_API_AUTH_STRING: PASSWORD}):
         assert announce.fn(settings, gate) == gate
-    [held] = live.wait_for(lambda: recorded(live, HELD), seconds=120)
+    [held] = live.wait_for(lambda: recorded(live, HELD))
     assert held["resource"]["prefect.resource.id"] == "rag.index.helpdesk.idx-43"
     assert held["payload"]["verdict"] == "hold"

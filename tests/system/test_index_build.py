@@ -74,7 +74,7 @@ class Plant:
             assert answer.status == 204
         return str(event["id"])
 
-    def run_of(self, event: str, seconds: float = 60) -> dict[str, Any]:
+    def run_of(self, event: str, seconds: float = 120) -> dict[str, Any]:
         """The run that an event started, as soon as the server has it."""
 
         def found() -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ class Plant:
             now: dict[str, Any] = self.live.get(f"/flow_runs/{run}")
             return now if now["state_type"] in ENDED else None
 
-        found = self.live.wait_for(over, seconds=120)
+        found = self.live.wait_for(over)
         assert found is not None
         return found
 
@@ -383,7 +383,7 @@ def test_task_runs_of_a_gate_are_named_by_its_build(plant: Plant) -> None:
         return {name.rpartition(" · ")[2] for name in names() if " · shard 1/" in name}
 
     # The server writes task runs a little later.
-    plant.live.wait_for(lambda: names() >= steps and len(builds()) == 2, seconds=60)
+    plant.live.wait_for(lambda: names() >= steps and len(builds()) == 2)
     assert builds() == {"damaged", "serving for damaged"}
 
 
