@@ -18,7 +18,6 @@ from ragmetrics.cli.options import (
     settings_here,
 )
 from ragmetrics.cli.output import summary as tables
-from ragmetrics.config import CLUSTERS
 
 SettingsFlag = Annotated[
     Path, typer.Option("--settings", help="The settings file of the nightly flow.")
@@ -54,7 +53,7 @@ def backfill(
     from ragmetrics.pipeline import BackfillShort, run_backfill
 
     chosen = settings_here(settings, store)
-    if chosen.runner.name in CLUSTERS:
+    if chosen.runner.is_cluster:
         err.print(
             f"runner: {chosen.runner.name} is used by python -m flows.backfill only: this command "
             "scores on this machine",

@@ -18,7 +18,7 @@ from ragmetrics.cli.options import (
     print_json,
     settings_here,
 )
-from ragmetrics.config import judged_by
+from ragmetrics.config import with_overrides
 from ragmetrics.errors import InputError
 from ragmetrics.judges import open_batches
 from ragmetrics.storage import open_store
@@ -42,7 +42,7 @@ def batches(
     files = open_store(chosen)
     # One of the panel may be the batch judge; without settings, the key of any OpenAI judge.
     judge = next((one for one in chosen.panel if one.waits), None)
-    judge = judge or judged_by(chosen, "openai-batch").panel[0]
+    judge = judge or with_overrides(chosen, "openai-batch").panel[0]
     judge = judge.model_copy(update={"base_url": base_url}) if base_url else judge
     found = asyncio.run(open_batches(files, judge, cancel))
     if not found and not files.exists(""):

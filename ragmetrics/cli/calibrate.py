@@ -23,7 +23,7 @@ from ragmetrics.cli.options import (
     settings_at,
 )
 from ragmetrics.cli.output.summary import progress
-from ragmetrics.config import judged_by
+from ragmetrics.config import with_overrides
 from ragmetrics.records import (
     ATTACK_WORDS,
     FIGURES,
@@ -114,7 +114,7 @@ def calibrate(
         if judge == "labels":
             found = calibrate_replies(chosen, labelled, names, limit, files=files)
         else:
-            judged = judged_by(chosen, judge, model, base_url)
+            judged = with_overrides(chosen, judge, model, base_url)
             found = calibrate(
                 judged, labelled, names, limit, files=files, progress=bar, attacks=attacks
             )

@@ -15,7 +15,7 @@ from ragmetrics.cli.options import (
     settings_at,
 )
 from ragmetrics.cli.output import summary as tables
-from ragmetrics.config import with_preset
+from ragmetrics.config import with_overrides
 
 
 def check(
@@ -28,7 +28,7 @@ def check(
     """Check logs: how many rows can be read, why others cannot, and which metrics can be scored."""
     from ragmetrics.pipeline import check_logs
 
-    chosen = with_preset(settings_at(settings), preset)
+    chosen = with_overrides(settings_at(settings), preset=preset)
     if golden:
         chosen = chosen.model_copy(update={"golden": golden})
     report = check_logs(chosen, logs)

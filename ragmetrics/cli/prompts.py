@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ragmetrics.cli.options import out, print_json
-from ragmetrics.config import judged_by, load_settings, make_settings
+from ragmetrics.config import load_settings, make_settings, with_overrides
 from ragmetrics.errors import InputError, Unanswered
 from ragmetrics.metrics import (
     PromptFile,
@@ -127,7 +127,7 @@ def adapt(
             _say(f"left as it is: {file} (--force translates it again)")
         else:
             todo.append((file, prompt, based_on))
-    asked = judged_by(chosen, judge, model, base_url)
+    asked = with_overrides(chosen, judge, model, base_url)
     answers = translate(asked, [prompt for _, prompt, _ in todo], language) if todo else []
     for (file, _, based_on), answer in zip(todo, answers, strict=True):
         if isinstance(answer, Unanswered):

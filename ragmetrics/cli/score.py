@@ -24,7 +24,7 @@ from ragmetrics.cli.options import (
     settings_at,
 )
 from ragmetrics.cli.output import costs as cost_tables, summary as tables
-from ragmetrics.config import Settings, judged_by
+from ragmetrics.config import Settings, with_overrides
 from ragmetrics.errors import InputError
 
 JudgeFlag = Annotated[
@@ -106,7 +106,7 @@ def score(
     if output:
         inputs = [*logs, golden or chosen.golden or logs[0]]
         check_name(output, inputs, chosen.storage_options, record)
-    paid = is_paid(judged_by(chosen, judge, model, base_url))
+    paid = is_paid(with_overrides(chosen, judge, model, base_url))
     stored = f"Replies are stored in {what['store']}" if paid else ""
     result = _evaluate(what, record, as_json, stored)
     if output:

@@ -8,9 +8,7 @@ from .settings import (
 )
 from .overrides import (
     Judged as Judged,
-    judged_by as judged_by,
-    with_budget as with_budget,
-    with_preset as with_preset,
+    with_overrides as with_overrides,
 )
 from .judge_kinds import (
     JUDGES as JUDGES,
@@ -21,7 +19,6 @@ from .judge_kinds import (
 from .sections import (
     PRESETS as PRESETS,
     PushSettings as PushSettings,
-    CLUSTERS as CLUSTERS,
     RunnerSettings as RunnerSettings,
 )
 from .judging import (
@@ -34,7 +31,6 @@ from .write_back import (
     WriteBackStatus as WriteBackStatus,
 )
 from .judge import (
-    JudgeChoice as JudgeChoice,
     JudgeSettings as JudgeSettings,
     judge_settings as judge_settings,
     SettingsModel as SettingsModel,

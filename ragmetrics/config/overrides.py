@@ -20,12 +20,32 @@ Judged = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
 """A judge as users write it: a name, a mapping of settings, or a list of these."""
 
 
-def judged_by(
-    settings: Settings, judge: Judged, model: str | None = None, base_url: str | None = None
+def with_overrides(
+    settings: Settings,
+    judge: Judged = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    *,
+    budget: Mapping[str, Any] | None = None,
+    preset: str | None = None,
 ) -> Settings:
-    """The settings with another judge, or with another model or URL for their judge. A list is a
-    panel.
+    """The settings with another judge, or with another model or URL for their judge; with another
+    budget and preset. A list of judges is a panel. None: no change.
     """
+    update: dict[str, Any] = {}
+    if budget is not None:
+        update["budget"] = make_section(Budget, "budget", budget)
+    if preset is not None:
+        try:
+            update["preset"] = known_preset(preset)
+        except ValueError as error:
+            raise SettingsError(f"preset: {error}") from None
+    return _judged_by(settings.model_copy(update=update), judge, model, base_url)
+
+
+def _judged_by(
+    settings: Settings, judge: Judged, model: str | None, base_url: str | None
+) -> Settings:
     more = {name: value for name, value in (("model", model), ("base_url", base_url)) if value}
     if judge is None and settings.judges:
         if more:
@@ -50,25 +70,6 @@ def judged_by(
         "aggregate": "mean" if cascades and not several else settings.aggregate,
     }
     return settings.model_copy(update=update)
-
-
-def with_budget(settings: Settings, budget: Mapping[str, Any] | None) -> Settings:
-    """The settings with another budget. None: no change."""
-    if budget is None:
-        return settings
-    return settings.model_copy(update={"budget": make_section(Budget, "budget", budget)})
-
-
-def with_preset(settings: Settings, preset: str | None) -> Settings:
-    """The settings with the preset that was named on the command line or in Python. None: no
-    change.
-    """
-    if preset is None:
-        return settings
-    try:
-        return settings.model_copy(update={"preset": known_preset(preset)})
-    except ValueError as error:
-        raise SettingsError(f"preset: {error}") from None
 
 
 def _judge_like(

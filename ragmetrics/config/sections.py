@@ -10,9 +10,6 @@ from ragmetrics.config.endpoints import EnvironmentHeaders, check_address
 from ragmetrics.config.judge import SettingsModel
 from ragmetrics.plugins import Kind
 
-CLUSTERS = ("dask", "ray")
-"""Runners that may use other machines. Only flows support them."""
-
 
 class RunnerSettings(SettingsModel):
     """The task runner of the flows: threads of the flow's process, worker processes, or a
@@ -31,9 +28,14 @@ class RunnerSettings(SettingsModel):
     arguments of that class. Ray: the arguments of `ray.init`.
     """
 
+    @property
+    def is_cluster(self) -> bool:
+        """True for a runner that may use other machines. Only flows support them."""
+        return self.name in ("dask", "ray")
+
     @model_validator(mode="after")
     def _of_a_cluster(self) -> RunnerSettings:
-        if self.name not in CLUSTERS:
+        if not self.is_cluster:
             for key in ("address", "cluster"):
                 if getattr(self, key):
                     raise ValueError(

@@ -23,7 +23,7 @@ from ragmetrics.comparison import (
     read_nights,
     scored_side,
 )
-from ragmetrics.config import Judged, MetricChoice, Settings, with_preset
+from ragmetrics.config import Judged, MetricChoice, Settings, with_overrides
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import NightInputs, inputs_of
@@ -81,7 +81,9 @@ def compare(
     Raises InputError when a side is not found or no metric can be compared, and what `evaluate`
     raises.
     """
-    chosen = with_preset(settings_of(settings, metrics, judge, model, base_url, golden), preset)
+    chosen = with_overrides(
+        settings_of(settings, metrics, judge, model, base_url, golden), preset=preset
+    )
     chosen = chosen.model_copy(update={"store": store}) if store else chosen
     tags = [by] if isinstance(by, str) else list(dict.fromkeys(by or ()))
     requested = None if metrics is None else [metric.name for metric in chosen_metrics(chosen)]

@@ -18,11 +18,9 @@ from ragmetrics.config import (
     Judged,
     MetricChoice,
     Settings,
-    judged_by,
     load_settings,
     make_settings,
-    with_budget,
-    with_preset,
+    with_overrides,
 )
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus, Recorder
@@ -207,7 +205,7 @@ def evaluate(
     Raises InputError for invalid rows, and JudgeRefused for a judge that accepts no requests.
     """
     chosen = settings_of(settings, metrics, judge, model, base_url, golden)
-    chosen = with_preset(with_budget(chosen, budget), preset)
+    chosen = with_overrides(chosen, budget=budget, preset=preset)
     folder = tempfile.TemporaryDirectory(prefix="ragmetrics-")
     try:
         inputs = inputs_of(chosen, rows, Path(folder.name), limit)
@@ -269,7 +267,7 @@ def estimate(
     Raises InputError for invalid rows, and SettingsError when a budget lacks a price.
     """
     chosen = settings_of(settings, metrics, judge, model, base_url, golden)
-    chosen = with_preset(with_budget(chosen, budget), preset)
+    chosen = with_overrides(chosen, budget=budget, preset=preset)
     cache = Files(store, chosen.storage_options) if store else None
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
         inputs = inputs_of(chosen, rows, Path(folder), limit)
@@ -313,7 +311,7 @@ def settings_of(
     if isinstance(settings, str | Path):
         settings = load_settings(settings)
     settings = settings or make_settings({})
-    settings = judged_by(settings, judge, model, base_url)
+    settings = with_overrides(settings, judge, model, base_url)
     update: dict[str, Any] = {}
     if metrics is not None:
         update["metrics"] = (metrics,) if isinstance(metrics, str | Mapping) else tuple(metrics)

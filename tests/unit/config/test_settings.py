@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.config import Settings, api_key, judged_by, load_settings, make_settings
+from ragmetrics.config import Settings, api_key, load_settings, make_settings, with_overrides
 from ragmetrics.errors import SettingsError
 
 
@@ -188,16 +188,16 @@ def test_judge_and_judges_exclude_each_other() -> None:
 def test_another_judge_takes_the_place_of_the_panel() -> None:
     """One named later, as on the command line, judges alone; a list is a panel."""
     settings = make_settings({"judges": ["embedded", "openai"], "aggregate": "median"})
-    alone = judged_by(settings, "openai", model="m-1")
+    alone = with_overrides(settings, "openai", model="m-1")
     assert [(one.name, one.model) for one in alone.panel] == [("openai", "m-1")]
-    both = judged_by(alone, ["embedded", {"name": "openai", "model": "m-2"}])
+    both = with_overrides(alone, ["embedded", {"name": "openai", "model": "m-2"}])
     assert [one.name for one in both.panel] == ["embedded", "openai"]
 
 
 def test_a_model_for_a_panel_says_nothing() -> None:
     """It is not clear whose it should be."""
     with pytest.raises(SettingsError, match="model: the settings name several judges"):
-        judged_by(make_settings({"judges": ["embedded", "openai"]}), None, model="m-1")
+        with_overrides(make_settings({"judges": ["embedded", "openai"]}), None, model="m-1")
 
 
 @pytest.mark.parametrize("text", ["budget:", "budget: {}", 'budget: ""', "budget: {max_usd: }"])

@@ -18,7 +18,7 @@ from typer import Exit
 
 from ragmetrics import evaluate
 from ragmetrics.cli.learn import learn as cli
-from ragmetrics.config import SampleSettings, Settings, judged_by, make_settings
+from ragmetrics.config import SampleSettings, Settings, make_settings, with_overrides
 from ragmetrics.errors import InputError, JudgeRefused, SettingsError
 from ragmetrics.judges import Corpus, Features, LearnedJudge
 from ragmetrics.judges.verdict_items import items_of, levels_of, top_level, verdict_of
@@ -315,12 +315,12 @@ def test_it_learns_from_a_paid_judge_alone(judge: Any, why: str) -> None:
 def test_another_judge_on_the_command_line_replaces_it() -> None:
     """And `--judge learned` predicts the judge of the settings."""
     paid = make_settings({"judge": {"name": "openai", "model": "m"}})
-    learned_one = judged_by(paid, "learned").judge
+    learned_one = with_overrides(paid, "learned").judge
     assert learned_one.learned_from == paid.judge
     alone = make_settings({"judge": {"name": "learned", "from": "openai"}})
-    assert judged_by(alone, "embedded").judge.teacher is None
+    assert with_overrides(alone, "embedded").judge.teacher is None
     other = {"name": "learned", "from": {"name": "openai", "model": "n"}}
-    of_other = judged_by(alone, other).judge.learned_from
+    of_other = with_overrides(alone, other).judge.learned_from
     assert of_other is not None
     assert of_other.model == "n"
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
-from ragmetrics.config import PRESETS, make_settings, with_preset
+from ragmetrics.config import PRESETS, make_settings, with_overrides
 from ragmetrics.errors import SettingsError
 from ragmetrics.logs import LogSet, ReadCounts, find_logs
 from ragmetrics.logs.exported_values import answer_in, question_in
@@ -394,7 +394,7 @@ def test_a_csv_file_of_ragas(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_check_shows_what_was_skipped(name: str) -> None:
     """`ragmetrics check --preset` counts rows, quarantine and skipped records."""
-    report = check_logs(with_preset(make_settings({}), name), [str(sample(name))])
+    report = check_logs(with_overrides(make_settings({}), preset=name), [str(sample(name))])
     assert (report.rows, report.quarantined) == (len(SAMPLES[name]), 1)
     assert report.as_json()["skipped"] == LEFT_OUT[name][1]
 
@@ -408,7 +408,7 @@ def test_scores_count_what_was_skipped() -> None:
         SettingsError,
         match="preset: unknown preset 'phoenix'; the presets are: langfuse",
     ):
-        with_preset(make_settings({}), "phoenix")
+        with_overrides(make_settings({}), preset="phoenix")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import ragmetrics
 from ragmetrics.cli.output.summary import print_summary
-from ragmetrics.config import Settings, judged_by, make_settings
+from ragmetrics.config import Settings, make_settings, with_overrides
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused, SettingsError, Unanswered
 from ragmetrics.metrics import GRADE, SUPPORT, Grade, Support, select
 from ragmetrics.people import learn
@@ -195,9 +195,9 @@ def test_a_judge_named_on_the_command_line_replaces_the_cascade(
 ) -> None:
     """One judge is no cascade; two are checked like those of the settings."""
     settings = cascade(judge_server)
-    assert judged_by(settings, "embedded").aggregate == "mean"
+    assert with_overrides(settings, "embedded").aggregate == "mean"
     with pytest.raises(SettingsError, match="costs nothing"):
-        judged_by(settings, ["embedded", "openai"])
+        with_overrides(settings, ["embedded", "openai"])
 
 
 def test_a_metric_that_the_last_judge_cannot_score_is_refused(judge_server: JudgeServer) -> None:
