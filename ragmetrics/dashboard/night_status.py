@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from ragmetrics.dashboard.costs import judged_rows, sample_text, was_over
 from ragmetrics.dashboard.formatting import anchor
+from ragmetrics.dashboard.night_notes import night_notes
 from ragmetrics.messages import Block, Bullets, Place, Quote, Text
 from ragmetrics.records import (
     Finding,
     Manifest,
     Summary,
     UnwatchedDrop,
-    fallen_topic_text,
-    unwatched_drop_story,
     unwatched_drop_text,
 )
-from ragmetrics.rules import Incident, blind_texts, check_of, incidents
+from ragmetrics.rules import Incident, check_of, incidents
 from ragmetrics.scoring import worse_segments
 from ragmetrics.text import clean, finite, interval, number, plural
 
@@ -40,14 +38,9 @@ LABELS: dict[str, str] = {
 }
 _ORDER: tuple[MetricState, ...] = ("firing", "pending", "fell", "no_data", "uncompared", "ok")
 
-_MOST_NOTES = 8
 _MOST_INCIDENTS, _MOST_FOLDED = 12, 30
 _LONGEST = 600
 """Most characters of a line."""
-_ALIKE = 200
-"""Characters that identify a problem."""
-_LEAST = 20
-"""Characters of the shortest reason that is recognised."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +240,7 @@ def find_night_status(manifest: Manifest) -> NightStatus:
         state=state,
         words=words,
         incidents=found,
-        notes=_notes(manifest, state, found),
+        notes=night_notes(manifest, state == "no_data", found),
         lowest=_lowest(manifest, findings) if state == "firing" else (),
     )
 
@@ -331,48 +324,3 @@ def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, .
     for one, _ in lowest_segments(manifest):
         lowest.setdefault(one.metric, one)
     return tuple(lowest[metric] for metric in firing if metric in lowest)
-
-
-def _notes(
-    manifest: Manifest, state: NightState, found: Sequence[Incident] = ()
-) -> tuple[str, ...]:
-    """Further notes, without what the incidents say already."""
-    notes = []
-    if manifest.lost_passages and manifest.lost_passages.sentence:
-        notes.append(f"{manifest.lost_passages.sentence}.")
-    if manifest.lost_passages and manifest.lost_passages.edited:
-        notes.append(f"{manifest.lost_passages.edited}.")
-    fallen = manifest.topics.fallen if manifest.topics else []
-    notes += [f"{fallen_topic_text(one)}." for one in fallen]
-    said = " ".join(one.message for one in found)
-    problem = manifest.source.problem or ("" if found else "No row could be scored.")
-    if state == "no_data" and problem and not _is_in(said, problem):
-        notes.append(problem)
-    if manifest.source.undated:
-        notes.append(f"{manifest.source.rows:,} rows read, {manifest.source.undated}.")
-    if manifest.source.broken:
-        files = plural(len(manifest.source.broken), "file")
-        notes.append(f"{files} could not be read to the end.")
-    if manifest.budget and was_over(manifest.budget):
-        notes.append(judged_rows(manifest.budget, manifest.source.rows, manifest.sample))
-    if manifest.sample:
-        notes.append(f"A sample: {sample_text(manifest.sample, manifest.source.rows)}.")
-    notes += [f"{text}." for text in blind_texts(manifest.findings)]
-    notes += [f"{unwatched_drop_story(fall)}." for fall in manifest.falls[:_MOST_NOTES]]
-    notes += [f"Damaged file: {damaged}." for damaged in manifest.damaged[:_MOST_NOTES]]
-    notes += [
-        f"Not scored: {problem}"
-        for problem in manifest.problems[:_MOST_NOTES]
-        if not _is_in(said, problem)
-    ]
-    resolved = sum(f.transition == "resolved" for f in manifest.findings)
-    if resolved:
-        notes.append(f"{plural(resolved, 'alert')} resolved this night.")
-    return tuple(notes)
-
-
-def _is_in(said: str, problem: str) -> bool:
-    """Whether a problem is said already: its beginning, or its reason after the first colon."""
-    line = " ".join(problem.split())
-    reason = line.partition(": ")[2]
-    return line[:_ALIKE] in said or (len(reason) > _LEAST and reason[:_ALIKE] in said)
