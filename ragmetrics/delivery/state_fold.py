@@ -224,8 +224,10 @@ def _after(
     """The states after a night whose messages said this."""
     keys = {one.renamed_from: one.key for one in night.findings if one.renamed_from}
     said = [_under(one, keys.get(one.finding.key, one.finding.key)) for one in said]
-    known = under_keys_of_today(alerts.states, night.findings)
-    before = AlertStates(states=dict(known)).heard(said).states if said else known
+    before = alerts.states
+    if said:
+        known = under_keys_of_today(before, night.findings)
+        before = AlertStates(states=dict(known)).heard(said).states
     quiet = recorded_silences(night)
     states, _ = changed_states(before, night.findings, night.date, remind_days, quiet)
     heard = {one.finding.key for one in said}
@@ -234,7 +236,7 @@ def _after(
         if finding.key not in heard and state and not state.told:
             unheard = state.unheard or finding.since or night.date
             states[finding.key] = state.model_copy(update={"unheard": unheard})
-    return AlertStates(night=night.date, states=states)
+    return AlertStates.model_construct(night=night.date, states=states)
 
 
 def _under(told: Told, key: str) -> Told:

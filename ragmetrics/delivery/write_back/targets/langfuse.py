@@ -18,9 +18,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from ragmetrics.config import SettingsModel, VariableName, address
 from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult
-from ragmetrics.delivery.write_back.secrets import secret_of
 from ragmetrics.delivery.write_back.target import BatchRefused, Outcome, TargetKind, target_key
-from ragmetrics.delivery.write_back.target_client import TargetClient
+from ragmetrics.delivery.write_back.target_client import TargetClient, secret_of
 from ragmetrics.http import Answer
 from ragmetrics.records import dump_json
 

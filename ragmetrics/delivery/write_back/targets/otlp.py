@@ -7,6 +7,7 @@ Source: the GenAI semantic conventions (in development), and the OTLP specificat
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +18,6 @@ from ragmetrics.config import EnvironmentHeaders, SettingsModel, address, fill_h
 from ragmetrics.delivery.write_back.evaluation_results import EvaluationResult
 from ragmetrics.delivery.write_back.target import Outcome, TargetError, TargetKind, target_key
 from ragmetrics.delivery.write_back.target_client import TargetClient
-from ragmetrics.delivery.write_back.trace_ids import SPAN_DIGITS, TRACE_DIGITS, hex_id
 from ragmetrics.http import Answer
 from ragmetrics.version import __version__, install_extra
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
 EVENT = "gen_ai.evaluation.result"
+TRACE_DIGITS, SPAN_DIGITS = 32, 16
 _PATH = "/v1/logs"
 _TYPE = "application/x-protobuf"
 _RETRYABLE = (429, 502, 503, 504)
@@ -111,6 +112,18 @@ def _is_otlp(answer: Answer) -> bool:
     """
     kind = answer.headers.get("Content-Type", "" if answer.body else _TYPE)
     return kind.partition(";")[0].strip().lower() == _TYPE
+
+
+def hex_id(text: str | None, digits: int) -> str | None:
+    """An ID of OpenTelemetry in lower case, as logs have it with `0x` or dashes; None if it
+    has another number of digits, or is zero.
+    """
+    bare = (text or "").strip().lower().removeprefix("0x")
+    if digits == TRACE_DIGITS:
+        bare = bare.replace("-", "")  # some tools use UUIDs
+    if re.fullmatch(rf"[0-9a-f]{{{digits}}}", bare) and bare.strip("0"):
+        return bare
+    return None
 
 
 def export_request(batch: Sequence[EvaluationResult]) -> ExportLogsServiceRequest:
