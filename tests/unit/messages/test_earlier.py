@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from ragmetrics.delivery import sample_messages
-from ragmetrics.messages import Message
+from ragmetrics.messages import Message, earlier
 from tests.fakes.formats import slack_blocks, slack_text
 
 STORED = TypeAdapter(Message)
@@ -42,3 +42,12 @@ def test_a_message_whose_blocks_are_no_list_is_refused() -> None:
     """By the one error that readers of the outbox know."""
     with pytest.raises(ValidationError, match="blocks"):
         STORED.validate_python({"text": "A headline", "blocks": "x"})
+
+
+def test_without_an_earlier_message_nothing_reads_block_kit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of messages of today, stored or new, the reader of earlier ones is not asked."""
+    monkeypatch.setattr(earlier, "from_block_kit", None)
+    for _, message in sample_messages():
+        assert STORED.validate_json(STORED.dump_json(message)) == message
