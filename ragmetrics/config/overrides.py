@@ -7,10 +7,7 @@ from typing import Any
 
 from ragmetrics.config.judge import JudgeSettings, make_judge_section, make_section
 from ragmetrics.config.judge_kinds import judge_kind
-from ragmetrics.config.judging import (
-    Budget,
-    check_cascade,
-)
+from ragmetrics.config.judging import Budget, check_cascade
 from ragmetrics.config.sections import known_preset
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import SettingsError

@@ -31,12 +31,7 @@ from ragmetrics.config.judge import (
     SettingsModel,
     as_mapping,
 )
-from ragmetrics.config.judging import (
-    Budget,
-    EmbeddingSettings,
-    SampleSettings,
-    check_cascade,
-)
+from ragmetrics.config.judging import Budget, EmbeddingSettings, SampleSettings, check_cascade
 from ragmetrics.config.mistakes import explain_settings_error, retired_variables, without_retired
 from ragmetrics.config.nights import ZoneName, check_template
 from ragmetrics.config.retriever import RetrieverSettings
