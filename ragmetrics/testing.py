@@ -156,9 +156,10 @@ def check_check(check: Check) -> None:
 
 def findings_of(check: Check, manifest: Manifest, **night: Any) -> list[Finding]:
     """What a check says of a night without scores; `night` are other fields of `NightContext`."""
-    if check.skips(manifest):
+    context = NightContext(manifest, {}, (), _load, **night)
+    if check.skips(context, AlertSettings()):
         return []
-    tonight = Tonight(check, AlertSettings(), NightContext(manifest, {}, (), _load, **night))
+    tonight = Tonight(check, AlertSettings(), context)
     return [*check.evaluate(tonight), *check.after_rules(tonight)]
 
 

@@ -31,7 +31,7 @@ from research.alarm_world import (
 from research.all_year_world import drops
 from research.unchanged_worlds import default_metrics
 from ragmetrics.records import Segment
-from ragmetrics.rules.rules import DEFAULT_RULES
+from ragmetrics.rules import DEFAULT_RULES
 
 LOST, LOSING, LASTING, FALL = 0.5, 30, 0.06, 0.3
 FELL_EVERY = 25

@@ -26,8 +26,7 @@ from ragmetrics.rules import (
     SEGMENT_DAYS,
     NightContext,
     evaluate_rules,
-    explain_root_cause,
-    find_unwatched_drops,
+    explain_findings,
     for_later_nights,
     try_topic_changes,
     with_movements,
@@ -109,12 +108,14 @@ def _manifest(
     night = _night(settings, files, history, manifest, scores, earlier)
     night = replace(night, history=alerts.nights, notified=states.notified)
     findings = alerts.judge(states, evaluate_rules(settings.alerts, night), silent=manifest.silent)
-    findings = _shown(explain_root_cause(night, findings), silent=manifest.silent)
+    findings, falls = explain_findings(settings.alerts, night, findings)
+    findings = _shown(findings, silent=manifest.silent)
     manifest = manifest.model_copy(update={"metrics": with_movements(night)})
+    topics = topics_of_night(settings, files, manifest.date) if settings.topics else None
     return manifest.model_copy(
         update={
             "findings": _as_notified(findings, superseded, published),
-            "falls": find_unwatched_drops(settings.alerts, night, findings),
+            "falls": falls,
             "moves": find_moves(manifest, night.earlier, night.load),
             "lost_passages": lost_passages_of(
                 settings,
@@ -125,13 +126,9 @@ def _manifest(
                 ask=not (manifest.silent or manifest.late),
             ),
             "topics": try_topic_changes(
-                settings.alerts,
-                files,
-                night,
-                topics_of_night(settings, files, manifest.date),
-                redact=settings.redacts_messages,
+                settings.alerts, files, night, topics, redact=settings.redacts_messages
             )
-            if settings.topics
+            if topics
             else None,
             "worst": _worst(files, night),
             "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,

@@ -2,8 +2,8 @@ from .context import (
     NightContext as NightContext,
 )
 from .rules import (
-    DEFAULT_RULES as DEFAULT_RULES,
     evaluate_rules as evaluate_rules,
+    explain_findings as explain_findings,
     SEGMENT_DAYS as SEGMENT_DAYS,
     for_later_nights as for_later_nights,
     check_rules as check_rules,
@@ -30,9 +30,10 @@ from .judge_movement import (
     with_movements as with_movements,
 )
 from .rule_check import (
+    DEFAULT_RULES as DEFAULT_RULES,
     can_fall as can_fall,
 )
-from .rule_reach import (
+from .checks.cannot_fire import (
     Known as Known,
     blind_text as blind_text,
     blind_texts as blind_texts,
@@ -40,9 +41,6 @@ from .rule_reach import (
 )
 from .topic_changes import (
     try_topic_changes as try_topic_changes,
-)
-from .unwatched_drops import (
-    find_unwatched_drops as find_unwatched_drops,
 )
 from .night_check import (
     CHECKS as CHECKS,
@@ -54,7 +52,4 @@ from .night_check import (
     check_of as check_of,
     suppresses_rules as suppresses_rules,
     used_checks as used_checks,
-)
-from .root_cause import (
-    explain_root_cause as explain_root_cause,
 )

@@ -35,7 +35,7 @@ from ragmetrics.records import (
     Notification,
     Segment,
 )
-from ragmetrics.rules.coded_rows import RowCoder
+from ragmetrics.rules.tagged_rows import RowCoder
 from ragmetrics.rules.weekly_cycle import goes_by_weekday, may_show_cycle, nights_of_day
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import LevelError, QuestionValues

@@ -28,22 +28,18 @@ def escalate(
     night: NightContext,
     false_alarms: float,
 ) -> list[Finding]:
-    """The findings of all checks, in their order, with their escalations. An unjudged check has a
-    finding only where it escalates.
-    """
+    """The findings of all checks, in their order, with their escalations."""
     measured = [
         _since_notified(case, finding, night) for case, finding in zip(cases, findings, strict=True)
     ]
     drops = [(one, one.drop) for one in measured if one and one.drop]
     chances = iter(adjust_p_values([chance_of(one, drop) for one, drop in drops]))
-    found = [
+    return [
         _escalated(finding, one, one.drop, next(chances), night, false_alarms)
         if one and one.drop
         else finding
         for one, finding in zip(measured, findings, strict=True)
     ]
-    pairs = zip(cases, found, strict=True)
-    return [one for case, one in pairs if one.escalation or not case.unjudged]
 
 
 def _since_notified(case: RuleCheck, finding: Finding, night: NightContext) -> RuleCheck | None:

@@ -20,7 +20,7 @@ from ragmetrics.rules.likely_movement import (
     estimate_movement,
     likely_movement,
 )
-from ragmetrics.rules.tag_means import standardising_tag
+from ragmetrics.rules.tagged_rows import standardising_tag
 from ragmetrics.rules.weekly_cycle import SURE, weekly_chance
 from ragmetrics.stats import Codes, LevelError, NightStep, Numbers, error_of
 from ragmetrics.storage import trailing_nights
@@ -102,13 +102,6 @@ def _levels(summaries: Sequence[Summary], tag: str | None) -> Numbers:
 
 
 def spread_of_nights(night: NightContext, metric: str) -> LevelError | None:
-    """See `_spread`; it is estimated once a night."""
-    if metric not in night.spreads:
-        night.spreads[metric] = _spread(night, metric)
-    return night.spreads[metric]
-
-
-def _spread(night: NightContext, metric: str) -> LevelError | None:
     """How far a night's level moves by more than its questions explain, from the nights of the 90
     days before; None without such a night.
 
@@ -116,6 +109,12 @@ def _spread(night: NightContext, metric: str) -> LevelError | None:
     question that recurs. Nights of an incident that lasts until tonight
     are left out: its drop would explain itself, and a firing alert would resolve.
     """
+    if metric not in night.spreads:
+        night.spreads[metric] = _spread(night, metric)
+    return night.spreads[metric]
+
+
+def _spread(night: NightContext, metric: str) -> LevelError | None:
     past = trailing_nights(night.history or night.earlier, night.manifest.date, SPREAD_DAYS)
     past = [one for one in past if night.compares(one, metric)]
     while past and _in_incident(past[-1], metric):

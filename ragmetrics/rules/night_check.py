@@ -25,6 +25,7 @@ RULES_ORDER = 100
 LONGEST_SECONDS = 60.0
 """Longest time that a check of another package may take in a night."""
 Stage: TypeAlias = Literal["night", "scores", "rules"]
+Need: TypeAlias = Literal["rows", "earlier nights", "labels", "a judge's level"]
 Evaluate: TypeAlias = Callable[["Tonight"], Iterable[Finding]]
 Title: TypeAlias = str | Callable[[Finding, int], str]
 Explains: TypeAlias = Callable[[Finding, Finding, Manifest], bool]
@@ -79,8 +80,10 @@ class Check:
     before them; `rules` after them."""
     after_rules: Evaluate = _nothing
     """What it also returns after the rules."""
-    needs_rows: bool = True
-    """Whether it is asked only on nights with rows to score."""
+    needs: Sequence[Need] = ("rows",)
+    """What a night has to have, that it is asked: rows to score, published nights before, labels of
+    people, a labelled set that its judges scored before.
+    """
     order: int = 95
     """Its place among the findings of a night, and among the causes that explain others."""
     cause_order: int | None = None
@@ -128,9 +131,16 @@ class Check:
         title = self.title or self.term
         return title if isinstance(title, str) else title(finding, metrics)
 
-    def skips(self, manifest: Manifest) -> bool:
-        """Whether it is not asked on a night, for lack of rows."""
-        return self.needs_rows and bool(manifest.source.problem)
+    def skips(self, night: NightContext, settings: AlertSettings) -> bool:
+        """Whether it is not asked on a night: for lack of what it needs, or of a limit."""
+        has: Mapping[Need, object] = {
+            "rows": not night.manifest.source.problem,
+            "earlier nights": night.history or night.earlier,
+            "labels": night.manifest.labels,
+            "a judge's level": night.drifts or night.fixed_sets,
+        }
+        off = self.limit is not None and self.limit_of(settings) is None
+        return off or not all(has[need] for need in self.needs)
 
     def key(self, dataset: str, end: str = "") -> str:
         """The key of an alert; `end` tells several of the check apart."""
@@ -280,7 +290,7 @@ def evaluate_checks(
     return [
         finding
         for check in _chosen(settings)
-        if not check.skips(night.manifest)
+        if not check.skips(night, settings)
         for finding in _evaluate(Tonight(check, settings, night, rules, cases, found), stage)
     ]
 
@@ -316,7 +326,7 @@ def _foreign(name: str) -> Check:
         return CHECKS.find(name)
     except UnusablePlugin as error:
         reason = str(error)
-        return Check(name, evaluate=lambda tonight: [_failed(tonight, reason)], needs_rows=False)
+        return Check(name, evaluate=lambda tonight: [_failed(tonight, reason)], needs=())
 
 
 def _evaluate(tonight: Tonight, stage: Stage) -> Iterable[Finding]:

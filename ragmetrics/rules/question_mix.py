@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from ragmetrics.records import WEEKDAY, Manifest, Segment
-from ragmetrics.rules.coded_rows import MOST_VALUES, CodedRows, joined
 from ragmetrics.rules.context import Baseline, NightContext
+from ragmetrics.rules.tagged_rows import MOST_VALUES, CodedRows, joined
 from ragmetrics.rules.weekly_cycle import SAME_DAYS, WEEK, goes_by_weekday, same_level_chance
 from ragmetrics.stats import (
     Codes,

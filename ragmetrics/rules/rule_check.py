@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ragmetrics.config import Rule
+from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.metrics import bundled_metrics
 from ragmetrics.records import Finding, Level, Segment, Status, Summary
 from ragmetrics.rules.context import Baseline, NightContext, was_firing
@@ -23,6 +23,23 @@ from ragmetrics.stats import Drop, adjust_p_values
 from ragmetrics.storage import trailing_nights
 from ragmetrics.text import clean
 
+DEFAULT_RULES = (
+    *(
+        Rule(metric=metric, max_drop=0.05, max_share=0.25, versus="trailing:7")
+        for metric in ("context_relevance", "context_recall")
+    ),
+    *(
+        Rule(metric=metric, max_drop=0.1, max_share=0.25, versus="trailing:7", severity="warning")
+        for metric in (
+            "context_precision",
+            "context_relevancy",
+            "context_relevancy_chunks",
+            "response_relevancy",
+        )
+    ),
+)
+"""The rules without `alerts: rules:`, which `init` fits to a log: all default metrics are watched,
+those that say most of retrieval for smaller drops. 0.05 is a quarter of a mean of 0.2."""
 WEEK = 7
 """Earlier nights whose rows decide whether a segment has enough rows for a rule."""
 
@@ -62,6 +79,11 @@ class Limit:
     name: str
     """Its name in the key of the alert."""
     text: str
+
+
+def rules_of(settings: AlertSettings) -> Sequence[Rule]:
+    """The rules of the settings, or those without any."""
+    return settings.rules if settings.rules is not None else DEFAULT_RULES
 
 
 def alert_key(night: NightContext, metric: str, segment: Segment | None, limit: str) -> str:

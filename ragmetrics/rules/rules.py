@@ -5,12 +5,12 @@ rules x segments -> checks (`drop_rules`) -> `rule_check.decide` -> findings
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ragmetrics.config import AlertSettings, Rule, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.records import TOPIC, Finding, Manifest, Segment, Summary
+from ragmetrics.records import TOPIC, Finding, Manifest, Segment, Summary, UnwatchedDrop
 from ragmetrics.rules.context import NightContext
 from ragmetrics.rules.drop_rules import check_drop, with_links
 from ragmetrics.rules.escalation import escalate
@@ -23,29 +23,14 @@ from ragmetrics.rules.night_check import (
     suppresses_metric,
     suppresses_rules,
 )
-from ragmetrics.rules.rule_check import RuleCheck, decide
-from ragmetrics.rules.tag_means import with_tag_means
+from ragmetrics.rules.root_cause import explain_root_cause
+from ragmetrics.rules.rule_check import DEFAULT_RULES, RuleCheck, decide, rules_of
+from ragmetrics.rules.tagged_rows import with_tag_means
+from ragmetrics.rules.unwatched_drops import find_unwatched_drops
 from ragmetrics.scoring import MetricScores, chosen_metrics, find_segments, summarise
 from ragmetrics.storage import trailing_nights
 from ragmetrics.text import clean
 
-DEFAULT_RULES = (
-    *(
-        Rule(metric=metric, max_drop=0.05, max_share=0.25, versus="trailing:7")
-        for metric in ("context_relevance", "context_recall")
-    ),
-    *(
-        Rule(metric=metric, max_drop=0.1, max_share=0.25, versus="trailing:7", severity="warning")
-        for metric in (
-            "context_precision",
-            "context_relevancy",
-            "context_relevancy_chunks",
-            "response_relevancy",
-        )
-    ),
-)
-"""The rules without `alerts: rules:`, which `init` fits to a log: all default metrics are watched,
-those that say most of retrieval for smaller drops. 0.05 is a quarter of a mean of 0.2."""
 SEGMENT_DAYS = 7
 """Days before tonight: a segment of these nights without a row tonight is `no_data`."""
 _ANY = "(any)"
@@ -74,7 +59,14 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     if settings.per_time:
         cases = [with_links(with_min_chance(case, night)) for case in cases]
     alpha = settings.rules_level
-    found = escalate(cases, decide(cases, alpha), night, alpha)
+    found = decide(cases, alpha)
+    if night.notified:
+        found = escalate(cases, found, night, alpha)
+    found = [
+        finding
+        for case, finding in zip(cases, found, strict=True)
+        if finding.escalation or not case.unjudged
+    ]
     late = evaluate_checks("rules", settings, night, rules, cases, found)
     return [_clean(finding) for finding in sorted((*health, *found, *late), key=_place)]
 
@@ -145,14 +137,26 @@ def _summary(metric: str, segment: Segment | None, night: NightContext) -> Summa
     return summarise(scores, "", segment)
 
 
+def explain_findings(
+    settings: AlertSettings, night: NightContext, findings: Sequence[Finding]
+) -> tuple[list[Finding], list[UnwatchedDrop]]:
+    """The findings, which have their states, with the causes of their drops; and the drops of
+    metrics on which no alert fires. Both compare with other nights.
+    """
+    explained = list(findings)
+    if night.earlier or night.baselines:
+        explained = explain_root_cause(night, findings)
+    past = night.earlier or night.history
+    return explained, find_unwatched_drops(settings, night, explained) if past else []
+
+
 def for_later_nights(
     settings: AlertSettings, manifest: Manifest, scores: Mapping[str, MetricScores]
 ) -> Manifest:
     """The manifest with what later nights need to find slow declines."""
     if settings.limit("slow_decline") is None:
         return manifest
-    rules = settings.rules if settings.rules is not None else DEFAULT_RULES
-    watched = list(dict.fromkeys(rule.metric for rule in rules))
+    watched = list(dict.fromkeys(rule.metric for rule in rules_of(settings)))
     return with_tag_means(settings, watched, manifest, scores)
 
 

@@ -9,7 +9,6 @@ from functools import cached_property
 
 from ragmetrics.people import carried_movement, fresh_share, level_error
 from ragmetrics.records import JudgeMovement, Manifest
-from ragmetrics.rules.coded_rows import RowCoder
 from ragmetrics.rules.context import Baseline, NightContext
 from ragmetrics.rules.corrections import (
     CORRECTIONS,
@@ -26,6 +25,7 @@ from ragmetrics.rules.judge_movement import find_movement
 from ragmetrics.rules.level_series import spread_of_nights
 from ragmetrics.rules.likely_movement import likely_movement
 from ragmetrics.rules.question_mix import MixedRows, RowSelection, like_by_tags, without_mix
+from ragmetrics.rules.tagged_rows import RowCoder
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import (
     Drop,

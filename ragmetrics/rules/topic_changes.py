@@ -39,7 +39,7 @@ from ragmetrics.records import (
 from ragmetrics.rules.context import Baseline, NightContext
 from ragmetrics.rules.corrections import Sides, corrected, judge_drift, judge_movement, mix
 from ragmetrics.rules.question_mix import RowSelection
-from ragmetrics.rules.rules import DEFAULT_RULES
+from ragmetrics.rules.rule_check import rules_of
 from ragmetrics.rules.sides import ID_METRICS, NightSides
 from ragmetrics.stats import adjust_p_values, compare_aligned, question_means
 from ragmetrics.storage import Files, RunRef, trailing_nights
@@ -90,7 +90,7 @@ def _rows_by_topic(night: NightContext) -> Counter[str]:
 def _fallen(
     settings: AlertSettings, files: Files, night: NightContext, *, redact: bool
 ) -> list[FallenTopic]:
-    rules = settings.rules if settings.rules is not None else DEFAULT_RULES
+    rules = rules_of(settings)
     metrics = dict.fromkeys(rule.metric for rule in rules)
     watched = [metric for metric in metrics if (s := night.manifest.summary(metric)) and s.scored]
     sides = {metric: _usual_side(night, metric) for metric in watched}
@@ -260,13 +260,11 @@ def try_topic_changes(
     settings: AlertSettings,
     files: Files,
     night: NightContext,
-    model: TopicModel | None,
+    model: TopicModel,
     *,
     redact: bool,
 ) -> TopicReport | None:
-    """What happened to the topics; None without topics, or where earlier rows cannot be read."""
-    if model is None:
-        return None
+    """What happened to the topics; None where earlier rows cannot be read."""
     try:
         return find_topic_changes(settings, files, night, model, redact=redact)
     except StoreError as error:

@@ -18,8 +18,7 @@ from ragmetrics.rules.context import Baseline, NightContext
 from ragmetrics.rules.corrections import Corrected
 from ragmetrics.rules.night_check import suppresses_rules
 from ragmetrics.rules.question_mix import RowSelection
-from ragmetrics.rules.rule_check import can_fall
-from ragmetrics.rules.rules import DEFAULT_RULES
+from ragmetrics.rules.rule_check import can_fall, rules_of
 from ragmetrics.rules.sides import NightSides
 from ragmetrics.stats import (
     ALPHA as CHANCE,
@@ -56,7 +55,7 @@ def find_unwatched_drops(
     significantly higher than on the low nights and not significantly lower than before. After 90
     days without a usual night the lower level is the usual one.
     """
-    rules = settings.rules if settings.rules is not None else DEFAULT_RULES
+    rules = rules_of(settings)
     watched = {rule.metric for rule in rules if rule.max_drop is not None and rule.by is None}
     told = {one.metric for one in findings if one.metric and _covers_metric(one)}
     family = [

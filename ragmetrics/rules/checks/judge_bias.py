@@ -18,6 +18,7 @@ _RULE = "the judge says what people would say"
     "judge_bias",
     stage="rules",
     order=80,
+    needs=("rows", "labels"),
     sample=Sample(
         "Judge bias",
         _RULE,
@@ -34,11 +35,10 @@ def judge_bias(tonight: Tonight) -> Iterator[Finding]:
     `no_data` where there are labels, and of no metric enough; no finding without labels.
     """
     manifest = tonight.manifest
-    if manifest.labels is None:
-        return
     known = {one.metric: one.people for one in manifest.metrics if one.people}
     if not known:
-        why = manifest.labels.problem or "too few labelled rows of the same judge"
+        problem = manifest.labels.problem if manifest.labels else ""
+        why = problem or "too few labelled rows of the same judge"
         yield tonight.finding("no_data", _RULE, f"what people would say is not known: {why}")
         return
     apart = {name: one for name, one in known.items() if _is_apart(one, len(known))}

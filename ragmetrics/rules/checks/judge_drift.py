@@ -75,6 +75,7 @@ def _level_moved(tonight: Tonight) -> Iterator[Finding]:
     after_rules=_level_moved,
     explains=_explains,
     needs_verdicts=True,
+    needs=("rows", "a judge's level"),
     ends_comparison=True,
     sample=Sample(
         "Judge drift",

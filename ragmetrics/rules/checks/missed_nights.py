@@ -21,7 +21,7 @@ _RULE = "every night since the one before is published"
 @check(
     "missed_nights",
     order=60,
-    needs_rows=False,
+    needs=("earlier nights",),
     sample=Sample(
         "Nights are missing",
         _RULE,

@@ -23,7 +23,7 @@ def _title(finding: Finding, _: int) -> str:
     order=10,
     cause_order=20,
     severity="critical",
-    needs_rows=False,
+    needs=(),
     lasting=False,
     halts=True,
     lacks="scores",

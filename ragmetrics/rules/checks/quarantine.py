@@ -28,7 +28,7 @@ def _title(finding: Finding, _: int) -> str:
     order=20,
     cause_order=10,
     severity="critical",
-    needs_rows=False,
+    needs=(),
     limit=Limit(),
     lasting=False,
     lacks="rows",

@@ -42,6 +42,7 @@ MAX_SHARE = 0.25
     lambda finding, _: f"slow decline of {finding.metric}",
     stage="rules",
     order=110,
+    needs=("rows", "earlier nights"),
     limit=Limit(),
     sample=Sample(
         "Slow decline",
@@ -72,8 +73,6 @@ def slow_decline(tonight: Tonight) -> Iterator[Finding]:
 
     The nights of an incident of a drop rule do not count: the incident explains their fall.
     """
-    if tonight.check.limit_of(tonight.settings) is None:
-        return
     metrics = list(dict.fromkeys(rule.metric for rule in tonight.rules))
     breaches = {finding.key for finding in tonight.findings if finding.level == "breach"}
     for metric in metrics:

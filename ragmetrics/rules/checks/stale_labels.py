@@ -76,6 +76,7 @@ class StaleShare:
     "stale_labels",
     stage="scores",
     order=70,
+    needs=("rows", "earlier nights"),
     limit=Limit(),
     sample=Sample(
         "Labels gone stale",

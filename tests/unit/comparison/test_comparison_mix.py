@@ -14,7 +14,7 @@ from ragmetrics.comparison.sides import align_rows
 from ragmetrics.config import AlertSettings
 from ragmetrics.dashboard.cards import cards
 from ragmetrics.records import Finding, mix_text
-from ragmetrics.rules import find_unwatched_drops
+from ragmetrics.rules.unwatched_drops import find_unwatched_drops
 from ragmetrics.scoring import MetricScores
 from tests.fakes.past import TONIGHT, Past, a_night, metric_findings, recall, scores, view
 

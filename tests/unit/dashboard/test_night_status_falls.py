@@ -15,7 +15,8 @@ from ragmetrics.config import AlertSettings
 from ragmetrics.dashboard.night_status import find_night_status
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import UnwatchedDrop, unwatched_drop_story, unwatched_drop_text
-from ragmetrics.rules import NightContext, evaluate_rules, find_unwatched_drops
+from ragmetrics.rules import NightContext, evaluate_rules
+from ragmetrics.rules.unwatched_drops import find_unwatched_drops
 from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import finding

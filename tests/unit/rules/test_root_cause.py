@@ -11,7 +11,8 @@ import pytest
 
 from ragmetrics.config import AlertSettings
 from ragmetrics.records import ContributorShare, DatedChange, Finding, Manifest
-from ragmetrics.rules import evaluate_rules, explain_root_cause
+from ragmetrics.rules import evaluate_rules
+from ragmetrics.rules.root_cause import explain_root_cause
 from ragmetrics.scoring import MetricScores
 from tests.fakes.formats import terminal_text
 from tests.fakes.past import (

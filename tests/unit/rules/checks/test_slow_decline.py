@@ -14,7 +14,7 @@ from ragmetrics.delivery.state import AlertStates, advance_states
 from ragmetrics.records import Finding, TagMean
 from ragmetrics.rules import for_later_nights
 from ragmetrics.rules.decline_test import find_decline, night_levels
-from ragmetrics.rules.tag_means import tag_chance
+from ragmetrics.rules.tagged_rows import tag_chance
 from tests.fakes.past import Past, a_night, hold_rules, scores
 
 RULES = (Rule(metric="context_recall", max_drop=0.05, versus="trailing:7"),)

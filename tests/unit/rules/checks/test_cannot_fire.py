@@ -16,7 +16,7 @@ from ragmetrics.pipeline import run_night
 from ragmetrics.pipeline.doctor import Check, examine
 from ragmetrics.records import Finding, Level
 from ragmetrics.rules import Known, why_it_cannot_fire
-from ragmetrics.rules.rule_reach import blind_text, blind_texts
+from ragmetrics.rules.checks.cannot_fire import blind_text, blind_texts
 from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.past import Past, a_night, hold_rules, scores, the
