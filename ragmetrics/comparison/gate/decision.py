@@ -33,20 +33,19 @@ from ragmetrics.comparison.gate.staging import (
     stage_gate,
 )
 from ragmetrics.comparison.gate.store import load_gate, save_compared, save_gate
-from ragmetrics.comparison.gate.verdict import (
+from ragmetrics.comparison.gate.verdict import conclude, weigh
+from ragmetrics.comparison.gate.verdict_words import (
     cleaned,
-    conclude,
     lost_from_index,
     reasons,
     too_much_quarantined,
     unchanged_retrieval,
     unread,
-    weigh,
 )
 from ragmetrics.comparison.lost_passages import lost_between
 from ragmetrics.comparison.nights import ROWS, shown_tags
 from ragmetrics.comparison.replay.run import Progress
-from ragmetrics.comparison.sides import ScoredSide, read_nights, scored_side
+from ragmetrics.comparison.sides import ScoredSide, scored_side
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError, StoreError
 from ragmetrics.logs import GoldenSet, golden_set
@@ -235,7 +234,7 @@ def _in_detail(
     None where there is no such metric. `run` are the settings of the gate's own runs, `movements`
     the judge's movement from night to night.
     """
-    a, b = (_scored(settings, run, one, metrics) for one in (before, now))
+    a, b = (_scored(settings, run, one) for one in (before, now))
     if a is None or b is None or now.manifest is None:
         return None
     names = [metric for metric in metrics if metric in a.scores and metric in b.scores]
@@ -248,20 +247,18 @@ def _in_detail(
     return found.model_copy(update={"lost_passages": lost})
 
 
-def _scored(
-    settings: Settings, run: Settings, scores: SideScores, metrics: Sequence[str]
-) -> ScoredSide | None:
+def _scored(settings: Settings, run: Settings, scores: SideScores) -> ScoredSide | None:
     """A build's run, or its rows in the nights that it served; None where these are not stored."""
-    side = scores.side
-    name = f"build {side.build} ({side.logs})"
-    if scores.manifest:
-        return scored_side(name, open_store(run), [scores.manifest], scores.tables)
+    side, of_run = scores.side, scores.manifest is not None
     if not scores.nights:
         return None
-    files, nights = open_store(settings), scores.nights
-    known = [metric for metric in metrics if any(night.summary(metric) for night in nights)]
-    tables = {one: read_nights(files, nights, one, build=side.build) for one in known}
-    return scored_side(name, files, nights, tables, side.build)
+    return scored_side(
+        f"build {side.build} ({side.logs})",
+        open_store(run if of_run else settings),
+        scores.nights,
+        scores.tables,
+        None if of_run else side.build,
+    )
 
 
 def _undecided(settings: Settings, staged: StagedGate) -> Gate:

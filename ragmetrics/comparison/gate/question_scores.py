@@ -12,13 +12,14 @@ from statistics import fmean
 
 from ragmetrics.comparison.gate.staging import BuildSide
 from ragmetrics.comparison.gate.verdict import VerdictEvidence, measure
+from ragmetrics.comparison.sides import read_nights
 from ragmetrics.config import GateRule, Settings
 from ragmetrics.logs import GoldenSet
 from ragmetrics.people import carried_movement, is_of_one_day, newest_movement
 from ragmetrics.records import JudgeMovement, Manifest, Status, Usage, WorseQuestion
 from ragmetrics.rules import level_by_movement
 from ragmetrics.scoring import MetricScores, summarise_run
-from ragmetrics.storage import Files, Runs, StoredPart, by_shard, open_store, scored_rows
+from ragmetrics.storage import Files, Runs, by_shard, open_store, scored_rows
 
 MOST_FALLEN = 10
 """Questions shown per metric."""
@@ -35,13 +36,23 @@ class Answers:
     states: dict[str, str] = field(default_factory=dict)
     """Status of each question: `scored` where a row is scored, else the first row's status."""
 
-    def add(self, question: str, value: float | None, status: str) -> None:
-        """Add the score of one row."""
-        if status == Status.SCORED.value and value is not None:
-            self.values.setdefault(question, []).append(value)
-            self.states[question] = status
-        else:
-            self.states.setdefault(question, status)
+    @classmethod
+    def of(cls, scores: MetricScores) -> Answers:
+        """The scores of all rows. With active sampling some judged rows do not compare."""
+        values: dict[str, list[float]] = {}
+        states: dict[str, str] = {}
+        shown = scores.table
+        if "compared" in shown:
+            apart = shown["compared"].eq(False)
+            shown = shown.assign(status=shown["status"].mask(apart, Status.NOT_SAMPLED.value))
+        columns = (shown[column].tolist() for column in ("question", "value", "status"))
+        for question, value, status in zip(*columns, strict=True):
+            if status == Status.SCORED.value:
+                values.setdefault(question, []).append(value)
+                states[question] = status
+            else:
+                states.setdefault(question, status)
+        return cls(values, states)
 
     @property
     def applicable(self) -> set[str]:
@@ -81,18 +92,16 @@ def load_side(
     settings: Settings, run: Settings, side: BuildSide, metrics: Sequence[str], now: datetime
 ) -> SideScores:
     """The scores of a build: from its run, or from the nights that it served."""
-    if side.staged is None:
-        files = open_store(settings)
+    if side.staged:
+        manifest, tables = summarise_run(run, open_store(run), side.staged, now)
+        nights, of_run = [manifest], manifest
+    else:
+        files, of_run = open_store(settings), None
         nights = [night for ref in side.nights if (night := Runs(files).find(ref))]
-        answers = {metric: _of_nights(files, side, metric) for metric in metrics}
-        return SideScores(side, answers, nights=nights)
-    manifest, tables = summarise_run(run, open_store(run), side.staged, now)
-    answers = {name: Answers() for name in metrics}
-    for name, scores in tables.items():
-        columns = (scores.table[column] for column in ("question", "value", "status"))
-        for question, value, status in zip(*columns, strict=True):
-            answers[name].add(question, value, status)
-    return SideScores(side, answers, manifest, tables, [manifest])
+        known = [metric for metric in metrics if any(night.summary(metric) for night in nights)]
+        tables = {one: read_nights(files, nights, one, build=side.build) for one in known}
+    answers = {one: Answers.of(tables[one]) if one in tables else Answers() for one in metrics}
+    return SideScores(side, answers, of_run, tables, nights)
 
 
 def find_movements(
@@ -109,21 +118,6 @@ def find_movements(
         )
         for metric, known in fingerprints.items()
     }
-
-
-def _of_nights(files: Files, side: BuildSide, metric: str) -> Answers:
-    """The scores of the rows of a build, in the nights that it served."""
-    answers, columns = Answers(), ["question", "value", "status", "index_build", "compared"]
-    parts = (ref.scores(metric, shard) for ref in side.nights for shard in range(ref.shards))
-    for path in filter(files.exists, parts):
-        table = StoredPart(files, path).columns(columns)
-        for record in table.to_pylist():
-            # With active sampling some judged rows do not compare.
-            apart = record.get("compared") is False
-            status = Status.NOT_SAMPLED.value if apart else record["status"]
-            if record["index_build"] == side.build:
-                answers.add(record["question"], record["value"], status)
-    return answers
 
 
 @dataclass(frozen=True)

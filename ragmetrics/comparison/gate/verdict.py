@@ -1,4 +1,4 @@
-"""The decision of a gate: the drop of each metric between two builds, the verdict, its reasons.
+"""The decision of a gate: the drop of each metric between two builds, and the verdict.
 
     hold          some drop is above its limit, and significantly above 0; or significantly many
                   questions lost a passage that is gone from the index
@@ -20,16 +20,7 @@ from statistics import fmean
 import numpy as np
 from scipy import special
 
-from ragmetrics.config import GateSettings
-from ragmetrics.records import (
-    JudgeMovement,
-    LostPassages,
-    MetricVerdict,
-    Source,
-    StageShare,
-    Verdict,
-    stage_words,
-)
+from ragmetrics.records import JudgeMovement, MetricVerdict, Verdict
 from ragmetrics.stats import (
     ALPHA,
     FEWEST_FOR_T,
@@ -44,9 +35,7 @@ from ragmetrics.stats import (
     widen_difference,
     with_movement,
 )
-from ragmetrics.text import clean, drop_text
 
-_LONGEST = 500
 _NUMBERS = ("before", "after", "drop", "low", "high", "upper", "detectable")
 """Fields of a MeasuredDrop that a MetricVerdict repeats."""
 
@@ -306,117 +295,3 @@ def _guarded(
 def _bound(found: MeanDifference) -> float:
     """The one-sided upper bound."""
     return found.difference + float(special.stdtrit(found.freedom, 1 - ALPHA)) * found.error
-
-
-def reasons(
-    verdict: Verdict,
-    metrics: Sequence[MetricVerdict],
-    obstacles: Sequence[str],
-    missing_why: Mapping[str, int],
-    settings: GateSettings,
-    gone: Sequence[str] = (),
-) -> list[str]:
-    """The reasons of a verdict: for a hold what was lost, else all that counted."""
-    if verdict == "hold":
-        found = [*gone, *(_fell(one) for one in metrics if one.verdict == "hold")]
-    elif verdict == "promote":
-        found = [_passed(one) for one in metrics]
-    else:
-        undecided = (one for one in metrics if one.verdict == "inconclusive")
-        why = ", ".join(f"{count:,} {reason}" for reason, count in missing_why.items())
-        found = [*obstacles, *(_undecided(one, why, settings) for one in undecided)]
-    return cleaned(found)
-
-
-def cleaned(sentences: Sequence[str]) -> list[str]:
-    """Sentences without line breaks and escape codes, which may come from a log."""
-    return [clean(one, _LONGEST) for one in sentences]
-
-
-def lost_from_index(lost: LostPassages | None) -> list[str]:
-    """The significant losses of passages from the index, each of which holds a build."""
-    return cleaned([_gone(one, lost) for one in lost.stages_gone]) if lost else []
-
-
-def _gone(stage: StageShare, lost: LostPassages) -> str:
-    own = [passage for passage in lost.passages if passage.stage == stage.stage]
-    words = stage_words(stage.stage, proven=all(passage.proven for passage in own))
-    return (
-        f"{stage.questions:,} of {stage.of:,} questions lost a passage that they need: "
-        f"{words}{_p_text(stage.p_value)}"
-    )
-
-
-def _p_text(p_value: float | None) -> str:
-    if p_value is None:
-        return ""
-    return ", p below 0.001" if p_value < 0.001 else f", p {p_value:.3f}"
-
-
-def unread(side: str, source: Source | None) -> list[str]:
-    """The files of a log that were read in part."""
-    return [
-        f"build {side}: {one.file} is read in part: {one.reason}"
-        for one in (source.broken if source else [])
-    ]
-
-
-def unchanged_retrieval(before: Source | None, now: Source | None) -> list[str]:
-    """The sentence that both builds gave every question the same passages; empty where one did
-    not, or where the serving build has no log of its own.
-    """
-    if not (before and now and now.retrieved and before.retrieved == now.retrieved):
-        return []
-    return [f"the retrieval is unchanged: all {now.rows:,} rows have the same passages"]
-
-
-def too_much_quarantined(side: str, source: Source | None, most: float) -> list[str]:
-    """The problem of a log with too many unreadable rows; `side` is `new` or `serving`."""
-    bad = source.quarantined if source else 0
-    rows = bad + (source.rows if source else 0)
-    if bad <= most * rows:
-        return []
-    return [f"{bad:,} of {rows:,} rows of the {side} build could not be read"]
-
-
-def _fell(one: MetricVerdict) -> str:
-    return (
-        f"{one.metric} fell significantly from {one.before:.3f} to {one.after:.3f} over the same "
-        f"{one.questions:,} questions: drop {one.drop:.3f} [{one.low:.3f}, {one.high:.3f}]"
-        f"{_p_text(one.p_value)}, limit {one.max_drop:g}"
-    )
-
-
-def _passed(one: MetricVerdict) -> str:
-    change = drop_text(one.drop or 0.0, None, None)
-    text = f"{one.metric}: {change} over the same {one.questions:,} questions"
-    if one.upper is None or one.upper >= one.max_drop:  # it passed as its rows are the same
-        return text
-    return f"{text}; with 95% confidence any drop is below {one.upper:.3f}, limit {one.max_drop:g}"
-
-
-def _undecided(one: MetricVerdict, why: str, settings: GateSettings) -> str:
-    if not one.paired:
-        return f"{one.metric}: the builds have less than two scored questions in common"
-    if too_much_missing(one.asked, one.missing, settings.max_missing):
-        return (
-            f"{one.metric}: {one.missing:,} of {one.asked:,} questions of the serving build cannot "
-            f"be compared ({why}), at most {settings.max_missing:.1%} may be"
-        )
-    if one.questions < settings.min_questions:
-        return (
-            f"{one.metric}: {one.questions:,} questions are scored in both builds, "
-            f"{settings.min_questions:,} needed{_further_text(one)}"
-        )
-    drop = f"{one.metric}: drop {one.drop:z.3f} over the same {one.questions:,} questions"
-    if one.drop is not None and one.drop > one.max_drop:
-        return (
-            f"{drop} is above the limit {one.max_drop:g}, but not significant{_further_text(one)}"
-        )
-    return f"{drop} may be up to {one.upper:.3f}, limit {one.max_drop:g}{_further_text(one)}"
-
-
-def _further_text(one: MetricVerdict) -> str:
-    if one.further is None:
-        return "; no number of questions would decide it"
-    return f"; {one.further:,} further questions would decide it, with 80% power"
