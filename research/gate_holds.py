@@ -21,7 +21,8 @@ from typing import TypeAlias
 import numpy as np
 
 from research.moving_world import Values, real_scores
-from ragmetrics.comparison.gate.verdict import VerdictEvidence, conclude, measure, weigh
+from ragmetrics.comparison.gate.measured_drop import measure
+from ragmetrics.comparison.gate.verdict import VerdictEvidence, conclude, weigh
 from ragmetrics.stats import ALPHA, FEWEST_FOR_T, adjust_p_values
 from ragmetrics.stats.t_test import MeanDifference
 

@@ -10,8 +10,9 @@ from datetime import datetime
 from functools import partial
 from statistics import fmean
 
+from ragmetrics.comparison.gate.measured_drop import measure
 from ragmetrics.comparison.gate.staging import BuildSide
-from ragmetrics.comparison.gate.verdict import VerdictEvidence, measure
+from ragmetrics.comparison.gate.verdict import VerdictEvidence
 from ragmetrics.comparison.sides import read_nights
 from ragmetrics.config import GateRule, Settings
 from ragmetrics.logs import GoldenSet

@@ -13,8 +13,9 @@ import pytest
 from ragmetrics.cli.gate import print_gate
 from ragmetrics.cli.table import make_console
 from ragmetrics.comparison import compare_with_night_before
+from ragmetrics.comparison.gate.measured_drop import further_to_promote, measure
 from ragmetrics.comparison.gate.question_scores import find_movements
-from ragmetrics.comparison.gate.verdict import VerdictEvidence, further_to_promote, measure, weigh
+from ragmetrics.comparison.gate.verdict import VerdictEvidence, weigh
 from ragmetrics.config import make_settings
 from ragmetrics.dashboard.cards import cards
 from ragmetrics.dashboard.pages.night import night_page

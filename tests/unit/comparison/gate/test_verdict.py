@@ -11,17 +11,14 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from ragmetrics.comparison.gate.verdict import (
+from ragmetrics.comparison.gate.measured_drop import (
     MeasuredDrop,
-    VerdictEvidence,
-    conclude,
     further_to_hold,
     further_to_promote,
-    lost_from_index,
     measure,
-    reasons,
-    weigh,
 )
+from ragmetrics.comparison.gate.verdict import VerdictEvidence, conclude, weigh
+from ragmetrics.comparison.gate.verdict_words import lost_from_index, reasons
 from ragmetrics.config import GateSettings, Rule
 from ragmetrics.records import LostPassage, LostPassages, MetricVerdict, Stage, StageShare
 from ragmetrics.stats.intervals import paired_interval
