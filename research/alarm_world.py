@@ -96,6 +96,7 @@ class World:
             self.nights[-_REMEMBERED:],
             lambda one, metric: self.scores[one.date][metric],
             notified=self.book.notified,
+            states=self.book.states,
         )
         settings = AlertSettings(rules=rules(self.versus, self.for_))
         with patch("ragmetrics.rules.rules.summarise", _summary):

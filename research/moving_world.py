@@ -152,7 +152,8 @@ class World:
     ) -> tuple[Manifest, AlertStates]:
         scores = {name: _table(name, own) for name, own in values.items()}
         manifest = self._manifest(scores)
-        night = NightContext(manifest, scores, self.nights[-self.history :], self.load)
+        nights, states = self.nights[-self.history :], self.book.states
+        night = NightContext(manifest, scores, nights, self.load, states=states)
         told, book = list[Finding](), self.book
         if ruled:
             found = hold_rules(AlertSettings(rules=self._rules()), night)

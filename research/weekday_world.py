@@ -161,6 +161,7 @@ class World:
             lambda one, metric: self.scores[one.date][metric],
             mix_tags=self.mix_tags,
             history=self.nights[-_HISTORY:],
+            states=self.book.states,
         )
         self.book, told = advance_states(
             self.book, evaluate_rules(self.settings, night), day, remind_days=7

@@ -233,6 +233,7 @@ def _judge(
     update = {
         "state": state,
         "since": since,
+        "judged": was.judged if finding.level == "no_data" else state,
         "nights": nights,
         "last_night": night,
         "severity": finding.severity,
@@ -319,7 +320,7 @@ def _carry_over(
         update = {"state": "ok", "transition": "resolved", "since": was.told, "silence": None}
         return now, last.model_copy(update={**update, "for_nights": UNJUDGED})
     if stale:
-        closed = {"state": "ok", "since": None, "nights": 0, "last_night": night}
+        closed = {"state": "ok", "judged": "ok", "since": None, "nights": 0, "last_night": night}
         result = _unchecked(was, last, "resolved") if was.told else None
         return now.model_copy(update=closed), result
     reminder: Transition | None = "reminded" if was.snoozed and not silence else None

@@ -99,14 +99,15 @@ def _manifest(
     alerts = alert_history(files, settings.alerts, manifest.date, past)
     manifest = _told_or_silent(files, manifest, index, queued=alerts.is_queued, silent=silent)
     published = Runs(files).find(staged.ref)
-    alerts = alerts.after(superseded, published)
+    folded, alerts = alerts.before, alerts.after(superseded, published)
     manifest = manifest.model_copy(update={"alerts": alerts.before.snapshot})
     earlier = _compared(settings, alerts, manifest.date)
     states = alerts.states(earlier, silent=manifest.silent)
     if settings.labels:
         manifest = with_people(settings, files, manifest, earlier, history.calibrations)
     night = _night(settings, files, history, manifest, scores, earlier)
-    night = replace(night, history=alerts.nights, notified=states.notified)
+    told = states.notified
+    night = replace(night, history=alerts.nights, notified=told, states=folded.states)
     findings = alerts.judge(states, evaluate_rules(settings.alerts, night), silent=manifest.silent)
     findings, falls = explain_findings(settings.alerts, night, findings)
     findings = _shown(findings, silent=manifest.silent)

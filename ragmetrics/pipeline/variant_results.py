@@ -35,7 +35,8 @@ def measure_variants(
     """The result of each variant: the first, `as now`, then those that mend most.
 
     The first questions of each variant are the `fallen` ones, the rest the `others`. The
-    `scores` have the tag ASKED.
+    `scores` have the tag ASKED. No correction is needed: one judge scores the same questions at
+    one time.
     """
     count = len(fallen) + len(others)
     values = [(score, _by_variant(score, len(answers), count)) for score in scores]

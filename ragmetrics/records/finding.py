@@ -169,6 +169,9 @@ class Finding(Record):
     """Suspects fire after this many nights in a row; None: only a breach fires."""
     state: State = "ok"
     transition: Transition | None = None
+    judged: State = "ok"
+    """The state after the last night that judged the alert: a night with too few rows makes it
+    fire, and judges nothing."""
     since: date | None = None
     """First night of the current pending or firing incident."""
     change: DatedChange | None = None
@@ -220,6 +223,9 @@ class AlertState(Record):
     """One alert after the last night that judged it. The default is a new alert."""
 
     state: State = "ok"
+    judged: State = "ok"
+    """The state after the last night that judged the alert: a night with too few rows makes it
+    fire, and judges nothing."""
     since: date | None = None
     """First night of the current pending or firing incident."""
     nights: int = 0
@@ -265,6 +271,7 @@ class AlertState(Record):
         if told.since and self.state != "firing":
             update |= {"state": "firing", "since": told.since, "last_night": told.night}
             update |= {"finding": self.finding or told.finding}
+            update |= {} if told.finding.level == "no_data" else {"judged": "firing"}
         return self.model_copy(update=update)
 
     @model_validator(mode="before")
@@ -279,6 +286,10 @@ class AlertState(Record):
             data = {**data, "told": data.get("since")}
         if "notified" not in data and data.get("told") and data.get("last_sent"):
             data = {**data, "notified": {"night": data["last_sent"]}}
+        if "judged" not in data and "state" in data:
+            last = data.get("finding")
+            lacks = isinstance(last, dict) and last.get("level") == "no_data"
+            data = {**data, "judged": "ok" if lacks else data["state"]}
         if "severity" not in data and isinstance(data.get("finding"), dict):
             data = {**data, "severity": data["finding"].get("severity", "critical")}
         return data

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ragmetrics.config import Rule
 from ragmetrics.records import (
     BUILDS,
+    AlertState,
     Drift,
     Finding,
     JudgeMovement,
@@ -104,6 +105,8 @@ class NightContext:
     fixed_sets: FixedSets | None = None
     ids: IdReader | None = None
     """Reads which contexts a night retrieved."""
+    states: Mapping[str, AlertState] = field(default_factory=dict)
+    """The states of the alerts before tonight, by their keys: those of the fold over the nights."""
     notified: Mapping[str, Notification] = field(default_factory=dict)
     """The last notification of each firing alert, by the alert's key."""
     history: Sequence[Manifest] = ()
@@ -125,6 +128,29 @@ class NightContext:
     _read: dict[tuple[str, str], MetricScores] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    def was_firing(self, key: str) -> bool:
+        """Whether an alert was firing on the last night that judged it."""
+        state = self.states.get(key)
+        return state is not None and state.state == state.judged == "firing"
+
+    def incident_start(self, key: str, most: int | None = None) -> date | None:
+        """First night of the incident that lasts until tonight; None where there is none.
+
+        A pending incident has at most `most` nights. A firing incident includes the pending nights
+        before it. Nights that did not judge the alert do not count.
+        """
+        state = self.states.get(key)
+        if state is None or state.since is None:
+            return None
+        nights = [
+            night.date
+            for night in self.earlier
+            if night.date >= state.since
+            if any(one.key == key and one.level in ("breach", "suspect") for one in night.findings)
+        ]
+        first = 0 if most is None or state.judged == "firing" else max(0, len(nights) - most)
+        return next(iter(nights[first:]), None)
 
     def comparable(self, metric: str) -> list[Manifest]:
         """The earlier nights that were scored in the same way by the same judge."""
@@ -165,33 +191,6 @@ def _of_build(scores: MetricScores, build: str | None) -> MetricScores:
         return scores
     table = scores.table
     return replace(scores, table=table[table[BUILDS] == build] if BUILDS in table else table[:0])
-
-
-def incident_start(earlier: Sequence[Manifest], key: str, most: int | None = None) -> date | None:
-    """First night of the incident that lasts until tonight; None where there is none.
-
-    A pending incident has at most `most` nights. A firing incident includes the pending nights
-    before it. Nights that did not judge the alert do not count.
-    """
-    spell: list[date] = []
-    firing = False
-    for night, found in _judged(reversed(earlier), key):
-        if found.state == "ok" or (not firing and found.state == "pending" and len(spell) == most):
-            break
-        firing = firing or found.state == "firing"
-        spell.append(night)
-    return spell[-1] if spell else None
-
-
-def was_firing(earlier: Sequence[Manifest], key: str) -> bool:
-    """Whether the alert was firing on the last night that judged it."""
-    for one in reversed(earlier):
-        found = next((found for found in one.findings if found.key == key), None)
-        if found is None or found.state != "firing":
-            return False
-        if not _is_unjudged(found):
-            return True
-    return False
 
 
 def nights_out(earlier: Sequence[Manifest], key: str) -> set[date]:
@@ -235,7 +234,7 @@ class NoBaseline:
 def find_baseline(rule: Rule, night: NightContext, key: str) -> Baseline | NoBaseline:
     """The baseline of tonight, with the nights of the current incident."""
     comparable = night.comparable(rule.metric)
-    start = incident_start(night.earlier, key, rule.for_ - 1) or night.manifest.date
+    start = night.incident_start(key, rule.for_ - 1) or night.manifest.date
     spell = [one for one in comparable if one.date >= start][-(MOST_NIGHTS - 1) :]
     kind, _, which = rule.versus.partition(":")
     before = usual_nights(night, rule.metric, key, start)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragmetrics.config import Rule, drop_name
 from ragmetrics.records import ComparedMeans, Finding, Segment, Summary
-from ragmetrics.rules.context import Baseline, NightContext, NoBaseline, find_baseline, was_firing
+from ragmetrics.rules.context import Baseline, NightContext, NoBaseline, find_baseline
 from ragmetrics.rules.corrections import Corrected
 from ragmetrics.rules.dependent_tests import rule_links
 from ragmetrics.rules.question_mix import RowSelection
@@ -49,7 +49,7 @@ def check_drop(
     if rule.max_share is not None:
         limit = rule.allowed_drop(_reference(rule.metric, segment, night, baseline))
         finding = finding.model_copy(update={"limit": limit})
-    firing = was_firing(night.earlier, finding.key)
+    firing = night.was_firing(finding.key)
     line = min(limit, rule.clear) if firing and rule.clear is not None else limit
     case = measure_drop(rule, finding, night, baseline, line)
     if case is None or case.baseline is None:
@@ -135,7 +135,7 @@ def _incomparable(
     if lacking.for_good:
         return no_data(rule, finding, f"{finding.metric}: {lacking.reason}")
     text = f"{finding.metric}: nothing to compare with yet: {lacking.reason}"
-    if was_firing(night.earlier, finding.key):
+    if night.was_firing(finding.key):
         firing = finding.model_copy(update={"message": text, "level": "breach"})
         return RuleCheck(rule, firing, unjudged=True)
     return RuleCheck(rule, finding.model_copy(update={"message": text, "compared": False}))

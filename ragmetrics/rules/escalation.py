@@ -79,7 +79,8 @@ def _since_mean(
     rule: Rule, finding: Finding, notified: Notification, night: NightContext
 ) -> RuleCheck | None:
     """The drop from the mean in the last message, where the scores behind it are not stored: this
-    run was published first with rows missing, or the manifest of that run could not be written.
+    run was published first with rows missing, or the manifest of that run could not be written. It
+    has no correction, as there is no other side.
     """
     if notified.mean is None:
         return None

@@ -22,7 +22,7 @@ from scipy import special
 
 from ragmetrics.config import Rule, least_name
 from ragmetrics.records import Finding, Level, Segment, Summary
-from ragmetrics.rules.context import NightContext, incident_start, was_firing
+from ragmetrics.rules.context import NightContext
 from ragmetrics.rules.corrections import StaleRows
 from ragmetrics.rules.dependent_tests import chance_of_any, rule_links
 from ragmetrics.rules.finding_words import mean_words
@@ -49,7 +49,7 @@ def check_min(
     finding = start_finding(rule, named, segment, night, now)
     if (short := too_few(rule, finding, night, now)) or now is None or now.mean is None:
         return short or RuleCheck(rule, finding)
-    firing, explained, notes = was_firing(night.earlier, finding.key), None, ""
+    firing, explained, notes = night.was_firing(finding.key), None, ""
     level = _level(rule, limit, now, firing)
     known = _CORRECTIONS if night.fixed_sets or night.stale else ()
     for correct in known:
@@ -78,7 +78,7 @@ def with_min_chance(case: RuleCheck, night: NightContext) -> RuleCheck:
         return case
     if finding.level == "ok":
         return replace(case, chance=1.0)
-    start = incident_start(night.earlier, finding.key, rule.for_ - 1) or night.manifest.date
+    start = night.incident_start(finding.key, rule.for_ - 1) or night.manifest.date
     spell = [
         found
         for one in night.comparable(rule.metric)[-(rule.for_ - 1) :]

@@ -19,7 +19,6 @@ from ragmetrics.rules.context import (
     MOST_NIGHTS,
     Baseline,
     NightContext,
-    incident_start,
     usual_nights,
 )
 from ragmetrics.rules.judge_movement import (
@@ -63,7 +62,7 @@ def _is_drop(finding: Finding) -> bool:
 def _explained(night: NightContext, finding: Finding) -> Finding:
     """The finding with its change and attribution; unchanged where no earlier night compares."""
     metric = finding.metric or ""
-    since = incident_start(night.earlier, finding.key) or night.manifest.date
+    since = night.incident_start(finding.key) or night.manifest.date
     usual = usual_nights(night, metric, finding.key, since)[-USUAL_NIGHTS:]
     baseline = night.baselines.get(finding.key) or Baseline(usual)
     if not baseline.nights:

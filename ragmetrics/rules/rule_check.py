@@ -15,7 +15,7 @@ import numpy as np
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.metrics import bundled_metrics
 from ragmetrics.records import Finding, Level, Segment, Status, Summary
-from ragmetrics.rules.context import Baseline, NightContext, was_firing
+from ragmetrics.rules.context import Baseline, NightContext
 from ragmetrics.rules.corrections import Corrected
 from ragmetrics.rules.dependent_tests import chance_of_any
 from ragmetrics.rules.finding_words import drop_words
@@ -132,7 +132,7 @@ def too_few(
         rest = [f"{n} {status.replace('_', ' ')}" for status, n in others.items()]
         text += f" ({', '.join(rest)})" if rest else ""
     most = max(rows, most_rows(finding, night))
-    if finding.segment and 0 < most < rule.min_rows and not was_firing(night.earlier, finding.key):
+    if finding.segment and 0 < most < rule.min_rows and not night.was_firing(finding.key):
         return RuleCheck(rule, finding.model_copy(update={"message": text, "compared": False}))
     return no_data(rule, finding, text)
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.delivery.state import AlertStates, advance_states
+from ragmetrics.delivery.state_fold import fold_states
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Status
 from ragmetrics.records.manifest import Usage
 from ragmetrics.rules import NightContext, evaluate_rules
@@ -110,6 +111,7 @@ def view(
         find_run={run: one.manifest for (_, run), one in known.items()}.get,
         serving=lambda: serving,
         notified=book.notified if book else {},
+        states=(book or fold_states([one.manifest for one in earlier], (), 7)).states,
         mix_tags=mix_tags,
     )
 

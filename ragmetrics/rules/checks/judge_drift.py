@@ -148,7 +148,10 @@ def _of_level(tonight: Tonight, level: Level, text: str, **fields: Any) -> Findi
 
 
 def _unusual(night: NightContext, metric: str) -> Drop | None:
-    """The drop of the level tonight, with the error of its movement from night to night."""
+    """The drop of the level tonight, with the error of its movement from night to night.
+
+    The other corrections are left out: it is the drift itself, over the same labelled rows.
+    """
     before, tonight = night.comparable(metric)[-DRIFT_NIGHTS:], [night.manifest]
     move = night.fixed_sets.moved(metric, before, tonight) if night.fixed_sets else None
     return with_movement(move, level_between(night, metric, before, tonight)) if move else None

@@ -18,7 +18,7 @@ from scipy import special
 
 from ragmetrics.config import Rule, drop_name
 from ragmetrics.records import Finding, Level, Manifest
-from ragmetrics.rules.context import Baseline, NightContext, nights_out, was_firing
+from ragmetrics.rules.context import Baseline, NightContext, nights_out
 from ragmetrics.rules.corrections import corrected, judge_drift
 from ragmetrics.rules.decline_test import find_decline
 from ragmetrics.rules.level_series import level_series
@@ -118,7 +118,11 @@ def _series(
 
 
 def _measure(night: NightContext, metric: str, series: Sequence[Manifest]) -> _Fall | None:
-    """The most significant fall of the series; None where it is too short."""
+    """The most significant fall of the series; None where it is too short.
+
+    Of the corrections it has judge drift alone: the levels are of one mix, their error has the
+    movement, and stale labels of earlier nights are not known.
+    """
     known = level_series(night, metric, series)
     if not known.nights:
         return None
@@ -161,7 +165,7 @@ def _finding(tonight: Tonight, metric: str, fall: _Fall, alpha: float) -> Findin
     level: Level = "ok"
     if drop.drop > limit and drop.p_value < alpha:
         level = "breach"
-    elif drop.p_value < ALPHA and was_firing(night.earlier, key):
+    elif drop.p_value < ALPHA and night.was_firing(key):
         level = "suspect"
     return tonight.finding(
         level,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
 
 from ragmetrics.comparison import find_serving, save_gate
 from ragmetrics.config import Rule, make_settings
-from ragmetrics.records import Gate, JudgeInfo, Source, Verdict
+from ragmetrics.records import Gate, JudgeInfo, Level, Source, Verdict
 from ragmetrics.storage import Files, Runs
+from tests.fakes.nights import finding
 from tests.fakes.past import (
     NOISY,
     TONIGHT,
@@ -20,6 +22,7 @@ from tests.fakes.past import (
     recall,
     scores,
     story,
+    view,
 )
 
 
@@ -31,6 +34,41 @@ def pinned(run: str = "good", **limits: float) -> list[Rule]:
 def served(build: str, ago: int, by: float = 0.0) -> Past:
     """A night served by one index build."""
     return a_night(scores(fallen(by), index_build=build), ago=ago)
+
+
+# what the fold says
+
+
+@pytest.mark.parametrize("level", ["breach", "no_data"])
+def test_whether_an_alert_fired_is_what_the_fold_says(level: Level) -> None:
+    """Whatever state a manifest recorded; lack of data fires, and judges nothing."""
+    breach = finding("alert", level).model_copy(update={"state": "ok"})
+    past = a_night(scores(NOISY), ago=1, findings=[breach])
+    night = view(a_night(scores(NOISY)), past)
+    assert night.was_firing("alert/min") is (level == "breach")
+    assert night.incident_start("alert/min") == (past.manifest.date if level == "breach" else None)
+    assert not replace(night, states={}).was_firing("alert/min")
+
+
+def test_too_few_rows_do_not_end_an_incident_that_was_judged() -> None:
+    """A breach, then a night with too few rows: it fires as judged, since the breach."""
+    nights = [
+        a_night(scores(NOISY), ago=ago, findings=[finding("alert", level)])
+        for ago, level in ((3, "ok"), (2, "breach"), (1, "no_data"))
+    ]
+    night = view(a_night(scores(NOISY)), *nights)
+    assert night.was_firing("alert/min")
+    assert night.incident_start("alert/min") == nights[1].manifest.date
+
+
+def test_a_pending_incident_has_at_most_so_many_nights() -> None:
+    """Suspects that wait for evidence may be pending for weeks; the newest ones count."""
+    waiting = finding("alert", "suspect", for_nights=None)
+    nights = [a_night(scores(NOISY), ago=ago, findings=[waiting]) for ago in (4, 3, 2, 1)]
+    night = view(a_night(scores(NOISY)), *nights)
+    assert night.incident_start("alert/min", 2) == nights[2].manifest.date
+    assert night.incident_start("alert/min", 0) is None
+    assert night.incident_start("alert/min") == nights[0].manifest.date
 
 
 # pinned

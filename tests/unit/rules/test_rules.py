@@ -66,7 +66,8 @@ def test_a_firing_min_clears_at_its_clear_value(was: str, level: Level) -> None:
     """Between limit and clear value a firing alert goes on, and a silent one stays silent."""
     rule, tonight = recall(min=0.7, clear=0.85), a_night(scores(NOISY))
     (before,) = metric_findings(rule, tonight)
-    earlier = a_night(ago=1, findings=[before.model_copy(update={"state": was})])
+    was_level = "breach" if was == "firing" else "ok"
+    earlier = a_night(ago=1, findings=[before.model_copy(update={"level": was_level})])
     (found,) = metric_findings(rule, tonight, earlier)
     assert found.level == level
 
@@ -171,7 +172,7 @@ def test_a_firing_max_drop_clears_at_its_clear_value(was: str, level: Level) -> 
     rule, tonight = recall(max_drop=0.1, clear=0.02), a_night(scores(fallen(0.05)))
     good = a_night(scores(NOISY), ago=2)
     (before,) = metric_findings(rule, tonight, good)
-    findings = [before.model_copy(update={"state": was})]
+    findings = [before.model_copy(update={"level": "breach" if was == "firing" else "ok"})]
     last = a_night(scores(NOISY), ago=1, findings=findings)
     (found,) = metric_findings(rule, tonight, good, last)
     assert found.level == level
