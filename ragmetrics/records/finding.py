@@ -169,9 +169,6 @@ class Finding(Record):
     """Suspects fire after this many nights in a row; None: only a breach fires."""
     state: State = "ok"
     transition: Transition | None = None
-    judged: State = "ok"
-    """The state after the last night that judged the alert: a night with too few rows makes it
-    fire, and judges nothing."""
     since: date | None = None
     """First night of the current pending or firing incident."""
     change: DatedChange | None = None

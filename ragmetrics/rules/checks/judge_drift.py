@@ -98,7 +98,7 @@ def judge_drift(tonight: Tonight) -> Iterator[Finding]:
 def _since_calibration(tonight: Tonight, drift: Drift) -> Finding:
     """A warning that lasts until a calibration shows no further change.
 
-    It silences no rule, as a drop may have another cause: `without_judge_drift` computes how much
+    It silences no rule, as a drop may have another cause: the list of corrections computes how much
     of a drop the judge explains.
     """
     changed = [one for one in drift.metrics if _significantly_drifted(one)]
