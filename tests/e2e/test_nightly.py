@@ -79,7 +79,9 @@ def test_a_night_goes_from_bucket_to_scores_and_dashboard(
     assert recall.mean == pytest.approx(0.8)
     assert recall.scored == manifest.source.rows == ROWS
     assert manifest.judge.name == "openai:gpt-4.1-mini"
-    assert manifest.usage.requests == judge_server.stats()["requests"]
+    unread = manifest.usage.requests - judge_server.stats()["requests"]
+    # On a busy machine a request may be given up before the judge has read it.
+    assert 0 <= unread <= manifest.usage.failures.get("timeout", 0)
     assert len(stored_scores(s3, "context_recall")) == ROWS
     page = s3.client.head_object(Bucket=s3.name, Key="store/dashboard/index.html")
     assert page["ContentType"].startswith("text/html")
