@@ -16,8 +16,8 @@ from prefect.states import Completed
 from flows.progress import Label, Watch, watching
 from flows.runners import RunnerFailed, lost, open_runner
 from ragmetrics.config import Settings
-from ragmetrics.errors import RagmetricsError, StoreError
-from ragmetrics.scoring import Part, WorkerDied
+from ragmetrics.errors import RagmetricsError, StoreError, WorkerDied
+from ragmetrics.scoring import Part
 from ragmetrics.storage import RunRef, open_store
 from tasks.nightly import score
 from tasks.run_page import newest_key

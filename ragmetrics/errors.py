@@ -9,6 +9,7 @@ RagmetricsError
 ├── Unanswered               a request has no usable answer; the mean leaves out the row
 ├── RetrieverError           the replay of golden questions failed; `transient` as above
 │   └── RetrieverRefused     wrong key, address or function: all questions fail
+├── WorkerDied               a process that scores died; the parts that it finished are stored
 └── JudgeError               a request to a judge failed; `transient` says if a retry may help
     ├── JudgeRefused         wrong key, model or address: no request can succeed, the run ends
     ├── JudgePending         the answers come later: the same command continues
@@ -67,6 +68,12 @@ class HttpError(RagmetricsError):
         """Whether the server may have got the request."""
         self.timed_out = timed_out
         """Whether there was no answer in time."""
+
+
+class WorkerDied(RagmetricsError):
+    """A worker process died during its work."""
+
+    transient = True
 
 
 class UnreadableReply(RagmetricsError):

@@ -33,7 +33,8 @@ from ragmetrics.judges import (
 )
 from ragmetrics.metrics import select
 from ragmetrics.records import LogRow
-from ragmetrics.scoring import Known, wanted_rows
+from ragmetrics.scoring.sampling.sample_size import Known
+from ragmetrics.scoring import wanted_rows
 from ragmetrics.scoring.judge_pool import Member
 from ragmetrics.scoring.sampling.cheap import CheapJudges
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer

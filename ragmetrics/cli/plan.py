@@ -38,12 +38,11 @@ def plan(
     as_json: JsonFlag = False,
 ) -> None:
     """Say what the last night cost, and what an interval would cost by each way to get it."""
-    from ragmetrics.scoring import learned_correlations, plan_costs
+    from ragmetrics.scoring import plan_costs
 
     chosen = settings_here(settings, one_store(place, store))
     files = open_store(chosen)
-    learned = learned_correlations(chosen, files)
-    found = plan_costs(Runs(files).nights(last=nights), half_width, chosen, learned)
+    found = plan_costs(Runs(files).nights(last=nights), half_width, chosen, files)
     if as_json:
         totals = {way: found.total(way) for way in found.way_names}
         print_json({**asdict(found), "night": str(found.night), "totals": totals})

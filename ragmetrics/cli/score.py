@@ -83,7 +83,6 @@ def score(
 ) -> None:
     """Score logs and print the mean of each metric with its interval."""
     from ragmetrics.cli.export import check_name, export
-    from ragmetrics.scoring import is_paid
 
     chosen = settings_at(settings)
     what: dict[str, Any] = {
@@ -106,7 +105,7 @@ def score(
     if output:
         inputs = [*logs, golden or chosen.golden or logs[0]]
         check_name(output, inputs, chosen.storage_options, record)
-    paid = is_paid(with_overrides(chosen, judge, model, base_url))
+    paid = with_overrides(chosen, judge, model, base_url).is_paid
     stored = f"Replies are stored in {what['store']}" if paid else ""
     result = _evaluate(what, record, as_json, stored)
     if output:

@@ -254,6 +254,11 @@ class Settings(BaseSettings):
         return self.embeddings.hashed or free or self.samples
 
     @property
+    def is_paid(self) -> bool:
+        """True when a judge or the embedder is paid, so that replies are worth caching."""
+        return self.embedder.remote or any(one.remote for one in self.panel)
+
+    @property
     def samples(self) -> bool:
         """True when a sample of the rows is judged. The embedded and the learned judge cost
         nothing, so they always score all rows.

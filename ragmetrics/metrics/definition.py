@@ -22,6 +22,7 @@ from ragmetrics.records import (
     Steps,
     dump_json,
     explain_validation_error,
+    fingerprint,
 )
 
 _BUNDLED = "ragmetrics.metrics.bundled."
@@ -108,6 +109,13 @@ class Metric:
         parameters = dict(sorted(self.parameters.items()))
         parts = [self.name, self.version, parameters, self.overrides.digest(self.prompts)]
         return hashlib.blake2b(dump_json(parts).encode(), digest_size=6).hexdigest()
+
+    def fingerprint(self, judge: str, embedder: str) -> str:
+        """A digest of judge, embedder, prompts, version and parameters. Scores with different
+        fingerprints are not comparable.
+        """
+        asked = judge if self.prompts else "", embedder if self.embeds else ""
+        return fingerprint(self.digest, *asked)
 
     def fits(self, filled: Collection[str]) -> bool:
         """Whether a row with these fields has all required ones."""

@@ -7,7 +7,6 @@ import json
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import count
 from pathlib import Path
@@ -30,13 +29,12 @@ from ragmetrics.records import UNSETTLED, Manifest, Source, Usage
 from ragmetrics.scoring import (
     Estimate,
     Staged,
+    choose_rows,
     chosen_metrics,
     estimate_run,
     judge_info,
     list_parts,
-    plan_budget,
     plan_run,
-    plan_sample,
     score_parts,
     stage_run,
     summarise_run,
@@ -275,12 +273,7 @@ def estimate(
         _bring_learned(chosen, cache)
         ref = plan_run(chosen, _NO_NIGHT, inputs, "")
         _staged(chosen, ref, inputs)
-        files = open_store(chosen)
-        sample = plan_sample(chosen, files, ref)
-        found = estimate_run(chosen, files, ref, cache)
-        if sample is None:
-            return found
-        return replace(found, whole=estimate_run(chosen, files, ref, cache, whole=True).total)
+        return estimate_run(chosen, open_store(chosen), ref, cache)
 
 
 def _bring_learned(settings: Settings, cache: Files | None) -> None:
@@ -340,8 +333,7 @@ def score_inputs(
     info, embedder = judge_info(settings)
     ref = plan_run(settings, _NO_NIGHT, inputs, f"{info.fingerprint}/{embedder}")
     staged = _staged(settings, ref, inputs, weighed_by)
-    plan_sample(settings, open_store(settings), ref)
-    plan_budget(settings, open_store(settings), ref, cache)
+    choose_rows(settings, ref, cache)
     todo = list_parts(settings, staged)
     with Recorder(record) as recorder:
         note = recorder.note if record is not None else None

@@ -15,7 +15,7 @@ from ragmetrics.metrics import find_metric, metrics
 from ragmetrics.people import label_report
 from ragmetrics.records import FIELDS, LabelReport, LogRow, Rejected
 from ragmetrics.rules import check_rules
-from ragmetrics.scoring import Known, chosen_metrics, wanted_rows
+from ragmetrics.scoring import chosen_metrics, wanted_rows
 
 
 @dataclass
@@ -111,7 +111,7 @@ def _judged(settings: Settings, runnable: Mapping[str, int]) -> dict[str, int] |
     if sample is None or not settings.samples:
         return None
     names = (metric.name for metric in chosen_metrics(settings) if metric.prompts)
-    return {name: wanted_rows(sample, runnable[name], Known()) for name in names}
+    return {name: wanted_rows(sample, runnable[name]) for name in names}
 
 
 def _reject(report: CheckReport, bad: Rejected) -> None:

@@ -20,7 +20,7 @@ from ragmetrics.config import Settings, check_not_future
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.pipeline.nightly import Night, NightResult, finish_night
 from ragmetrics.records import Manifest, Record, deadline_at, explain_validation_error, use_deadline
-from ragmetrics.scoring import Staged, find_staged, list_parts, score_part
+from ragmetrics.scoring import Staged, list_parts, score_part
 from ragmetrics.storage import RunRef, Runs, open_store
 
 Reference = TypeVar("Reference", bound=Record)
@@ -148,7 +148,7 @@ class NightSteps:
 
     def _staged(self, run: NightRun) -> Staged:
         files, folder = open_store(self.settings), run.ref.folder("rows")
-        staged = find_staged(files, folder)
+        staged = Staged.find(files, folder)
         if staged is None:
             raise StoreError(f"{files.uri(folder)}: not staged: repeat the step `stage`")
         return staged

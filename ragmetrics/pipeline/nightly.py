@@ -14,9 +14,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import partial
 
-from ragmetrics.config import Rule, Settings, check_night
+from ragmetrics.config import Settings, check_night
 from ragmetrics.dashboard import redacted
 from ragmetrics.delivery import (
     Delivery,
@@ -47,23 +46,16 @@ from ragmetrics.records import (
 )
 from ragmetrics.rules import check_of, check_rules, incidents
 from ragmetrics.scoring import (
-    BudgetPlan,
-    SamplePlan,
     Staged,
     check_prices,
+    choose_rows_of_night,
     chosen_metrics,
-    find_attempt,
     find_reusable_run,
     judge_info,
     list_parts,
-    metric_fingerprint,
-    plan_budget,
-    plan_run,
-    plan_sample,
-    score_cheap_parts,
+    plan_attempt,
     score_parts,
     stage_run,
-    staged_runs,
 )
 from ragmetrics.storage import Files, RunRef, Runs, open_store
 
@@ -144,15 +136,12 @@ class Night:
         inputs, ref = self._planned(day, info, embedder, topics, begun or now)
         staged = stage_run(settings, ref, inputs, now, topics=topics)
         prints = {
-            metric.name: metric_fingerprint(metric, info.fingerprint, embedder)
+            metric.name: metric.fingerprint(info.fingerprint, embedder)
             for metric in chosen_metrics(settings)
         }
         find_reusable_run(settings, files, staged, prints)
-        score_cheap = partial(score_cheap_parts, settings, staged)
-        if sample := plan_sample(settings, files, ref, prints, score_cheap):
-            _warn_of_few_rows(settings, sample)
-        if budget := plan_budget(settings, files, ref):
-            _warn_of_small_budget(settings, budget, sample)
+        if settings.samples or settings.budget.binds:
+            choose_rows_of_night(settings, staged, prints)
         return staged
 
     def judge_drift_labels(self, until: datetime | None = None) -> list[str]:
@@ -263,40 +252,9 @@ class Night:
         begun: datetime | None = None,
     ) -> tuple[NightInputs, RunRef]:
         settings, inputs = self.settings, find_inputs(self.settings, day)
-        earlier = staged_runs(self._files, day)
-        shards = earlier[0].ref.shards if earlier else None  # so that rows stay in their shards
-        first = plan_run(settings, day, inputs, f"{info.fingerprint}/{embedder}", shards, topics)
-        return inputs, find_attempt(self._files, first, earlier, begun)
-
-
-def _warn_of_small_budget(
-    settings: Settings, budget: BudgetPlan, sample: SamplePlan | None
-) -> None:
-    """Warn when the budget allows fewer rows than an alert rule needs."""
-    rules = settings.alerts.rules or ()
-    needed = max((rule.min_rows for rule in rules), default=Rule.model_fields["min_rows"].default)
-    drawn = [group.judged for group in sample.groups if group.judged >= needed] if sample else []
-    rows = min([budget.rows, *(int(budget.share * judged) for judged in drawn)])
-    if budget.share < 1 and rows < needed:
-        log.warning(
-            "the budget allows %d rows, but alert rules need %d: they will have no_data",
-            rows,
-            needed,
-        )
-
-
-def _warn_of_few_rows(settings: Settings, sample: SamplePlan) -> None:
-    """Warn when the sample is smaller than an alert rule needs."""
-    for rule in settings.alerts.rules or ():
-        group = sample.group(rule.metric)
-        if group and group.judged < min(rule.min_rows, group.rows):
-            log.warning(
-                "sample: %d rows of %s are judged, but its alert rule needs %d: it will have "
-                "no_data",
-                group.judged,
-                rule.metric,
-                rule.min_rows,
-            )
+        judged_by = f"{info.fingerprint}/{embedder}"
+        ref = plan_attempt(settings, self._files, day, inputs, judged_by, topics, begun)
+        return inputs, ref
 
 
 def run_night(settings: Settings, day: date) -> NightResult:

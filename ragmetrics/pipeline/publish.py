@@ -31,7 +31,7 @@ from ragmetrics.rules import (
     try_topic_changes,
     with_movements,
 )
-from ragmetrics.scoring import MetricScores, Staged, earlier_scores, summarise_run, watched_tags
+from ragmetrics.scoring import MetricScores, Staged, earlier_scores, summarise_run
 from ragmetrics.storage import (
     Files,
     RunIndex,
@@ -151,9 +151,7 @@ def _night(
         scores,
         earlier,
         cached_load(
-            lambda one, metric: earlier_scores(
-                files, RunRef.of(one), metric, watched_tags(settings)
-            ),
+            lambda one, metric: earlier_scores(settings, files, RunRef.of(one), metric),
             manifest,
             night_before(manifest, earlier),
             scores,

@@ -28,7 +28,7 @@ from ragmetrics.records import (
     WhatIf,
     explain_validation_error,
 )
-from ragmetrics.scoring import BudgetPlan, Reuse, SamplePlan, Staged
+from ragmetrics.scoring import RUN_FILES
 from ragmetrics.storage import FileInfo, Files, StoredPart
 
 _CHECKED_NIGHTS = 14
@@ -37,10 +37,7 @@ _MOST_OF_A_KIND = 100
 """Newest files of a kind that are opened: 5,000 footers of a bucket would take minutes."""
 _RECORDS: tuple[tuple[str, type[Record]], ...] = (
     (r"runs/.*\.json", Manifest),
-    (r"(?:gates/)?rows/.*/staged\.json", Staged),
-    (r"(?:gates/)?rows/.*/reuse\.json", Reuse),
-    (r"(?:gates/)?rows/.*/budget\.json", BudgetPlan),
-    (r"(?:gates/)?rows/.*/sample\.json", SamplePlan),
+    *((rf"(?:gates/)?rows/.*/{name}\.json", record) for name, record in RUN_FILES.items()),
     *RECORDS,
     (r"alerts/silences/.*\.json", Silence),
     (r"calibrations/set=.*\.json", Calibration),

@@ -25,7 +25,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.people import read_labels
 from ragmetrics.pipeline.lost_passages import usual_nights
 from ragmetrics.records import Manifest
-from ragmetrics.scoring import find_staged, load_reuse
+from ragmetrics.scoring import Staged, load_reuse
 from ragmetrics.storage import FileInfo, Files, LearnedJudges, RunRef, Runs
 
 NEEDED_NIGHTS = 90
@@ -203,7 +203,7 @@ def _of_gates(
     builds = {gate.build for gate in gates}.union(serving)
     places = {place for gate in gates for place in (gate.logs, gate.serving_logs) if place}
     for key in keys:
-        staged = find_staged(files.at(GATES), f"rows/dt={key.night}/run={key.run}")
+        staged = Staged.find(files.at(GATES), f"rows/dt={key.night}/run={key.run}")
         source = staged.source if staged else None
         if source and (source.logs in places or not builds.isdisjoint(source.index_builds)):
             yield key

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from types import MappingProxyType
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
@@ -29,8 +28,10 @@ from ragmetrics.scoring.row_costs import (
     priced,
     usd_per_row,
 )
+from ragmetrics.scoring.sampling.cheap import learned_correlations
 from ragmetrics.scoring.sampling.prediction_powered import rows_to_judge
 from ragmetrics.scoring.sampling.sample_size import FEWEST, comparable, known
+from ragmetrics.storage import Files
 
 _95 = 1.96
 _NO_CASCADE = "a night with `aggregate: cascade`"
@@ -103,6 +104,13 @@ class CostPlan:
         return sum(of_group.values()) if of_group else None
 
     @property
+    def knows_cascade(self) -> bool:
+        """True when the price of a cascade is known for a metric."""
+        return any(
+            way.name == CASCADE and way.usd is not None for one in self.metrics for way in one.ways
+        )
+
+    @property
     def cheapest_sample(self) -> Way | None:
         """The cheapest sample by which every metric gets the interval; None if none is known."""
         reach = [
@@ -148,20 +156,21 @@ class _Nights:
 def plan_costs(
     nights: Sequence[Manifest],
     half_width: float = 0.02,
-    prices: Settings | None = None,
-    learned: Mapping[str, float] = MappingProxyType({}),
+    settings: Settings | None = None,
+    files: Files | None = None,
 ) -> CostPlan:
     """The plan from the last nights of a store, oldest first.
 
-    `prices` are settings whose prices are used where a night has none. `learned` has by metric the
-    correlation of the learned judge, for nights that did not use it. Raises InputError without a
+    The prices of the `settings` are used where a night has none. The learned judge that is in
+    `files` counts by its correlations also where no night used it. Raises InputError without a
     night, and for a half width that is not between 0 and 1.
     """
     if not 0 < half_width < 1:
         raise InputError(f"half width {half_width:g}: should be above 0 and below 1")
     if not nights:
         raise InputError("no night is published yet: there is nothing to plan from")
-    known_prices = [priced(night, prices) for night in nights] if prices else list(nights)
+    known_prices = [priced(night, settings) for night in nights] if settings else list(nights)
+    learned = learned_correlations(settings, files) if settings and files else {}
     newest = known_prices[-1]
     together = paid_together(newest)
     return CostPlan(

@@ -47,18 +47,9 @@ def metric_fingerprints(settings: Settings) -> dict[str, str]:
     """The fingerprint of each chosen metric. Scores are comparable when fingerprints are equal."""
     info, embedder = judge_info(settings)
     return {
-        metric.name: metric_fingerprint(metric, info.fingerprint, embedder)
+        metric.name: metric.fingerprint(info.fingerprint, embedder)
         for metric in chosen_metrics(settings)
     }
-
-
-def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
-    """A digest of judge, embedder, prompts, metric version and parameters. Scores with different
-    fingerprints are not comparable.
-    """
-    return fingerprint(
-        metric.digest, judge if metric.prompts else "", embedder if metric.embeds else ""
-    )
 
 
 def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
@@ -128,20 +119,10 @@ def add_price(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
     return usage.model_copy(update=changes)
 
 
-def pays_for_embeddings(settings: Settings) -> bool:
-    """True when embeddings come from an endpoint."""
-    return settings.embedder.remote
-
-
 def unpaid(settings: Settings, judges: Sequence[str]) -> set[str]:
     """Of the judges of a panel, those that use no network; embeddings have a name of their own."""
     free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
-    return free if pays_for_embeddings(settings) else free | {EMBEDDINGS}
-
-
-def is_paid(settings: Settings) -> bool:
-    """True when a judge or the embedder is paid, so that replies are worth caching."""
-    return pays_for_embeddings(settings) or any(one.remote for one in settings.panel)
+    return free if settings.embedder.remote else free | {EMBEDDINGS}
 
 
 def check_prices(settings: Settings) -> None:
@@ -160,7 +141,7 @@ def check_prices(settings: Settings) -> None:
                 f"budget: max_usd: the price of {one.name}:{one.model} is not known; set "
                 f"{' and '.join(missing)} of the judge"
             )
-    embeds = pays_for_embeddings(settings) and any(one.embeds for one in chosen_metrics(settings))
+    embeds = settings.embedder.remote and any(one.embeds for one in chosen_metrics(settings))
     if embeds and settings.embeddings.usd_per_million_tokens is None:
         raise SettingsError(
             "budget: max_usd: the price of embeddings is not known; set embeddings: "

@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from types import ModuleType
 from typing import ParamSpec, Protocol, TypeVar
 
-from ragmetrics.errors import JudgeRefused, RagmetricsError
+from ragmetrics.errors import JudgeRefused, RagmetricsError, WorkerDied
 from ragmetrics.scoring.garbage import collect_seldom
 from ragmetrics.scoring.part import Done, Part
 
@@ -44,12 +44,6 @@ class _PartScorer(Protocol):
     """Does something with one part of a run, and stores the result."""
 
     def score(self, names: Sequence[str], shard: int) -> object: ...
-
-
-class WorkerDied(RagmetricsError):
-    """A worker process died during its work."""
-
-    transient = True
 
 
 def cpu_count() -> int:

@@ -22,10 +22,12 @@ from datetime import date, datetime
 from pydantic import Field
 
 from ragmetrics.config import Settings
+from ragmetrics.logs import NightInputs
 from ragmetrics.metrics import Metric
-from ragmetrics.records import UNSETTLED, Record, Status, Summary, fingerprint
+from ragmetrics.records import UNSETTLED, Record, Status, Summary, TopicModel, fingerprint
 from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.staging import Staged, find_staged
+from ragmetrics.scoring.sharding import plan_run
+from ragmetrics.scoring.staging import Staged
 from ragmetrics.storage import (
     DamagedPart,
     Files,
@@ -67,8 +69,26 @@ def staged_runs(files: Files, day: date) -> list[Staged]:
     folder = f"rows/dt={day.isoformat()}"
     folders = (info.path.removesuffix("/staged.json") for info in files.below(folder)
                if info.path.endswith("/staged.json"))  # fmt: skip
-    found = (staged for folder in folders if (staged := find_staged(files, folder)))
+    found = (staged for folder in folders if (staged := Staged.find(files, folder)))
     return sorted(found, key=lambda one: (one.started_at, one.ref.run), reverse=True)
+
+
+def plan_attempt(
+    settings: Settings,
+    files: Files,
+    day: date,
+    inputs: NightInputs,
+    judged_by: str,
+    topics: TopicModel | None,
+    begun: datetime | None,
+) -> RunRef:
+    """The name of a night's run, or of its newest attempt (see `find_attempt`). Rows stay in the
+    shards of the night's earlier runs.
+    """
+    earlier = staged_runs(files, day)
+    shards = earlier[0].ref.shards if earlier else None
+    first = plan_run(settings, day, inputs, judged_by, shards, topics)
+    return find_attempt(files, first, earlier, begun)
 
 
 def find_attempt(

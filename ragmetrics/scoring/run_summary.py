@@ -31,14 +31,13 @@ from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan
 from ragmetrics.scoring.metric_choice import (
     chosen_metrics,
     judge_info,
-    metric_fingerprint,
     unpaid,
 )
 from ragmetrics.scoring.part_notes import read_usage_report
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean
 from ragmetrics.scoring.sampling.plan import load_sample
 from ragmetrics.scoring.sampling.report import sample_report
-from ragmetrics.scoring.scores import _LANGUAGE, _REASON, MetricScores, load_scores
+from ragmetrics.scoring.scores import _LANGUAGE, _REASON, MetricScores, load_scores, watched_tags
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.stats import (
     ALPHA,
@@ -70,7 +69,7 @@ def summarise_run(
         m.name: load_scores(files, ref, m.name, tags, plan, higher_is_better=m.higher_is_better)
         for m in chosen
     }
-    prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
+    prints = {m.name: m.fingerprint(info.fingerprint, embedder) for m in chosen}
     segments = find_segments(next(iter(scores.values())), _shown_tags(settings))
     costs = read_usage_report(settings, files, ref)
     free = unpaid(settings, info.panel or [name for name in costs.usage if name != EMBEDDINGS])
@@ -140,14 +139,6 @@ def _shown_tags(settings: Settings) -> Sequence[str] | None:
     """The tags that scores are shown by; None: those with few values."""
     named = settings.segments
     return named if named is None or settings.topics is None else (*named, TOPIC)
-
-
-def watched_tags(settings: Settings) -> set[str]:
-    """The tags that the settings name. They are loaded even when few rows have them."""
-    ruled = {rule.by for rule in settings.alerts.rules or () if rule.by}
-    sampled = settings.sample.strata if settings.sample else ()
-    named = {*(settings.segments or ()), *sampled, *(settings.alerts.mix_tags or ())}
-    return ruled | named | ({TOPIC} if settings.topics else set())
 
 
 _MOST_VALUES = 20

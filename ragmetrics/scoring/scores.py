@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.records import Segment, Status, question_key
+from ragmetrics.records import TOPIC, Segment, Status, question_key
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, strata_of
 from ragmetrics.scoring.sampling.plan import Group, RowIds, SamplePlan
 from ragmetrics.storage import ROW_SCHEMA, Files, RunRef, StoredPart, note_damage
@@ -135,12 +136,19 @@ def load_scores(
     return MetricScores(metric, whole, higher_is_better)
 
 
-def earlier_scores(
-    files: Files, ref: RunRef, metric: str, tags: Collection[str] = ()
-) -> MetricScores:
+def watched_tags(settings: Settings) -> set[str]:
+    """The tags that the settings name. They are loaded even when few rows have them."""
+    ruled = {rule.by for rule in settings.alerts.rules or () if rule.by}
+    sampled = settings.sample.strata if settings.sample else ()
+    named = {*(settings.segments or ()), *sampled, *(settings.alerts.mix_tags or ())}
+    return ruled | named | ({TOPIC} if settings.topics else set())
+
+
+def earlier_scores(settings: Settings, files: Files, ref: RunRef, metric: str) -> MetricScores:
     """The scores of an earlier night; none where its files are damaged or gone, which is noted: the
     night is then compared with others.
     """
+    tags = watched_tags(settings)
     try:
         return load_scores(files, ref, metric, tags)
     except StoreError as error:

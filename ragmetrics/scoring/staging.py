@@ -66,6 +66,14 @@ class Staged(Record):
     problems: tuple[str, ...] = ()
     """Files that could not be written and that the run does not need."""
 
+    @classmethod
+    def find(cls, files: Files, folder: str) -> Staged | None:
+        """The result of staging in a run's folder of rows; None if staging did not finish. An
+        invalid file is logged and ignored.
+        """
+        path = f"{folder}/staged.json"
+        return find_record(files, path, cls, "damaged, its run is left out")
+
 
 @dataclass
 class _Counts:
@@ -130,7 +138,7 @@ def stage_run(
                 corpus.add(row.retrieved_contexts, row.user_input)
             writers[shard_of(row, ref.shards)].add(row_record(row), row_size(row))
         quarantine.close()
-        done = find_staged(files, ref.folder("rows"))
+        done = Staged.find(files, ref.folder("rows"))
         if done and not done.problems:  # another process was faster
             return done.model_copy(update={"seen_at": now})
         digests = [writer.finish(files, ref.rows(shard)) for shard, writer in enumerate(writers)]
@@ -164,19 +172,11 @@ def _write_quarantine(files: Files, ref: RunRef, made: Path) -> list[str]:
     return []
 
 
-def find_staged(files: Files, folder: str) -> Staged | None:
-    """The result of staging in a run's folder of rows; None if staging did not finish. An invalid
-    file is logged and ignored.
-    """
-    path = f"{folder}/staged.json"
-    return find_record(files, path, Staged, "damaged, its run is left out")
-
-
 def _find_complete(files: Files, ref: RunRef) -> Staged | None:
     """The result of an earlier staging; None when the run has to be staged again, because the word
     counts or the rows of a shard are damaged, or a file could not be written.
     """
-    done = find_staged(files, ref.folder("rows"))
+    done = Staged.find(files, ref.folder("rows"))
     if done is None or done.problems:
         return None
     if _has_corpus(files, ref) and all(

@@ -29,8 +29,9 @@ from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.people import load_history
 from ragmetrics.records import LogRow, Score, Source, SpendLimits, Usage
 from ragmetrics.rules import silences
-from ragmetrics.scoring import BudgetPlan, Staged, staged_runs
-from ragmetrics.scoring.budget.plan import load_plan
+from ragmetrics.scoring import Staged
+from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan
+from ragmetrics.scoring.reuse import staged_runs
 from ragmetrics.scoring.sampling.plan import load_sample
 from ragmetrics.scoring.staging import load_corpus
 from ragmetrics.storage import (

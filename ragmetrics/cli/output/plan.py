@@ -6,7 +6,7 @@ from rich.console import Console
 
 from ragmetrics.cli.table import print_grid
 from ragmetrics.dashboard import money
-from ragmetrics.scoring import CASCADE, CostPlan, MetricCosts
+from ragmetrics.scoring import CostPlan
 from ragmetrics.text import NO_VALUE, clean
 
 
@@ -20,13 +20,13 @@ def print_plan(console: Console, plan: CostPlan) -> None:
     if not plan.metrics:
         console.print("No metric sent a request to a paid judge: there is nothing to plan")
         return
-    lines = [line for metric in plan.metrics for line in _lines(metric)]
+    lines = _lines(plan)
     if len(plan.metrics) > 1:
         totals = [(way, plan.total(way)) for way in plan.way_names]
         known = [(way, "", "", money(usd)) for way, usd in totals if usd is not None]
         lines += [("all metrics" if not place else "", *one) for place, one in enumerate(known)]
     print_grid(console, ("metric", "way", "rows", "±", "money"), lines, names=(0, 1))
-    if any(way.name == CASCADE and way.usd is not None for one in plan.metrics for way in one.ways):
+    if plan.knows_cascade:
         console.print("cascade: ± of its own mean, which may differ from that of its last judge")
     for needs, ways in _missing(plan).items():
         console.print(f"{', '.join(ways)}: not known yet: needs {needs}")
@@ -35,21 +35,16 @@ def print_plan(console: Console, plan: CostPlan) -> None:
         console.print(f"Nothing on top, by shared verdicts or without a paid judge: {shared}")
 
 
-def _lines(one: MetricCosts) -> list[tuple[str, str, str, str, str]]:
-    last = ("last night", f"{one.judged:,}", _width(one.half_width), money(one.usd))
-    ways = [
-        (
-            way.name,
-            NO_VALUE if way.rows is None else f"{way.rows:,}",
-            _width(way.half_width),
-            money(way.usd),
-        )
-        for way in one.ways
-    ]
-    return [
-        (clean(one.metric, 60) if not place else "", *line)
-        for place, line in enumerate([last, *ways])
-    ]
+def _lines(plan: CostPlan) -> list[tuple[str, str, str, str, str]]:
+    """The last night and each way, metric by metric."""
+    lines = []
+    for metric in plan.metrics:
+        name, judged = clean(metric.metric, 60), f"{metric.judged:,}"
+        lines.append((name, "last night", judged, _width(metric.half_width), money(metric.usd)))
+        for way in metric.ways:
+            rows = NO_VALUE if way.rows is None else f"{way.rows:,}"
+            lines.append(("", way.name, rows, _width(way.half_width), money(way.usd)))
+    return lines
 
 
 def _width(half_width: float | None) -> str:

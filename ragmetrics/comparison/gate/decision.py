@@ -59,7 +59,7 @@ from ragmetrics.records import (
     deadline_at,
     use_deadline,
 )
-from ragmetrics.scoring import Part, judge_info, metric_fingerprints, score_families, score_parts
+from ragmetrics.scoring import Part, judge_info, list_parts, metric_fingerprints, score_parts
 from ragmetrics.storage import RunRef, open_store
 
 log = logging.getLogger(__name__)
@@ -67,11 +67,8 @@ log = logging.getLogger(__name__)
 
 def gate_parts(settings: Settings, staged: StagedGate) -> list[tuple[RunRef, list[Part]]]:
     """The parts to score, per run; none where nothing can be compared."""
-    families = score_families(gate_run_settings(settings))
-    return [
-        (run.ref, [(family, shard) for family in families for shard in range(run.ref.shards)])
-        for run in staged.runs
-    ]
+    scored = gate_run_settings(settings)
+    return [(run.ref, [*list_parts(scored, run)]) for run in staged.runs]
 
 
 def decide_gate(settings: Settings, staged: StagedGate, problems: Sequence[str] = ()) -> Gate:

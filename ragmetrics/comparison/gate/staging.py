@@ -31,12 +31,12 @@ from ragmetrics.records import Gate, IndexBuild, Manifest, Record, Source, is_na
 from ragmetrics.scoring import (
     Staged,
     check_prices,
+    choose_rows,
     chosen_metrics,
     corpus_of,
     judge_info,
     lacks_verdicts,
     metric_fingerprints,
-    plan_budget,
     plan_run,
     scoring_only,
     stage_run,
@@ -193,7 +193,7 @@ def _stage(
     ref = _plan(run, found.inputs, judged_by)
     of_log = run.model_copy(update={"logs": found.place})
     staged = stage_run(of_log, ref, found.inputs, datetime.now(UTC), weighed_by)
-    plan_budget(run, open_store(run), ref, open_store(settings))
+    choose_rows(run, ref, open_store(settings))
     return BuildSide(build=build, logs=found.place, staged=staged)
 
 

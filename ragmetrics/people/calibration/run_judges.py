@@ -49,7 +49,7 @@ from ragmetrics.people.calibration.labelled_sets import (
 from ragmetrics.people.calibration.thresholds import fits_thresholds, with_thresholds
 from ragmetrics.people.calibration.units import GoldScore, Unit, gold_metrics
 from ragmetrics.records import Answer, Ask, AttackResult, JudgeInfo, LogRow, Request, Status, Usage
-from ragmetrics.scoring import add_price, chosen_metrics, metric_fingerprint, run_metric
+from ragmetrics.scoring import add_price, chosen_metrics, run_metric
 from ragmetrics.storage import Files
 
 T = TypeVar("T")
@@ -123,7 +123,7 @@ async def judge_set(
                 judged = JudgedSet(judged.judge, refused=str(error))
             else:
                 judged.fingerprints = {
-                    name: metric_fingerprint(one, judge.fingerprint, embedder.fingerprint)
+                    name: one.fingerprint(judge.fingerprint, embedder.fingerprint)
                     for name, one in known.items()
                 }
                 judged.corpus = _digest(corpus) if chosen.lexical else None

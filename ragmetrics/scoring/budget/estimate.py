@@ -34,10 +34,11 @@ from ragmetrics.scoring.budget.plan import (
     part_key,
     save_plan,
 )
-from ragmetrics.scoring.metric_choice import check_prices, chosen_metrics, is_paid, score_families
+from ragmetrics.scoring.metric_choice import check_prices, chosen_metrics, score_families
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.part import PartScorer, stream_rows
 from ragmetrics.scoring.part_notes import UsageReport
+from ragmetrics.scoring.sampling.draw import plan_sample
 from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan, load_sample
 from ragmetrics.storage import Files, RunRef, StoredPart
 
@@ -103,21 +104,18 @@ class Estimate:
         )
 
 
-def estimate_run(
-    settings: Settings,
-    files: Files,
-    ref: RunRef,
-    kept: Files | None,
-    *,
-    whole: bool = False,
-) -> Estimate:
+def estimate_run(settings: Settings, files: Files, ref: RunRef, kept: Files | None) -> Estimate:
     """Estimate a staged run. `kept` is the store with the reply cache. Nothing is sent.
 
-    For a sampled run it estimates the judged rows, or with `whole` all rows.
+    A sampled run is estimated for the rows that it draws, and `whole` for all rows.
     """
     check_prices(settings)
-    sample = None if whole else load_sample(files, ref)
-    return run_coroutine(_estimate(settings, files, kept or files, ref, sample))
+    kept = kept or files
+    whole = run_coroutine(_estimate(settings, files, kept, ref, None))
+    if not settings.samples:
+        return whole
+    sample = plan_sample(settings, files, ref)
+    return replace(run_coroutine(_estimate(settings, files, kept, ref, sample)), whole=whole.total)
 
 
 async def _estimate(
@@ -224,11 +222,13 @@ def plan_budget(
 
     None without a budget, or when no judge is paid. Raises SettingsError for a missing price.
     """
-    if not (settings.budget.binds and is_paid(settings)):
+    if not (settings.budget.binds and settings.is_paid):
         return None
     if (found := load_plan(files, ref)) is not None:
         return found
-    plan = estimate_run(settings, files, ref, kept or files).plan
+    check_prices(settings)
+    sample = load_sample(files, ref) if settings.samples else None
+    plan = run_coroutine(_estimate(settings, files, kept or files, ref, sample)).plan
     if plan:
         save_plan(files, ref, plan)
     return plan

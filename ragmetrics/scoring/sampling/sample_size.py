@@ -30,7 +30,9 @@ class Known:
     """Correlation of the expensive judge's scores with the cheap judge's."""
 
 
-def wanted_rows(sample: SampleSettings, rows: int, seen: Known, ratio: float = 1.0) -> int:
+def wanted_rows(
+    sample: SampleSettings, rows: int, seen: Known = Known(), ratio: float = 1.0
+) -> int:
     """The sample size for a metric that can be scored on so many rows. `ratio` is the variance of
     unequal inclusion probabilities, compared with equal ones.
     """

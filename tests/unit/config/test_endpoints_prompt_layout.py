@@ -17,7 +17,8 @@ from ragmetrics.judges.row_first import ROW_FIRST, RowFirst, is_cacheable
 from ragmetrics.metrics import GRADE, NEEDED, select
 from ragmetrics.pipeline import estimate, evaluate, run_night
 from ragmetrics.records import Ask, LogRow, Manifest, Prompt, Text
-from ragmetrics.scoring import chosen_metrics, metric_fingerprints, score_families
+from ragmetrics.scoring import chosen_metrics, metric_fingerprints
+from ragmetrics.scoring.metric_choice import score_families
 from ragmetrics.scoring.metric_run import MetricRun
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer

@@ -18,13 +18,13 @@ from ragmetrics.errors import SettingsError
 from ragmetrics.metrics import select
 from ragmetrics.records import Manifest, SampledMean, Status, question_key
 from ragmetrics.records.manifest import Usage
-from ragmetrics.scoring import Known, SamplePlan, wanted_rows
+from ragmetrics.scoring import wanted_rows
 from ragmetrics.scoring.sampling.draw import SamplingFrame, draw_all
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean, strata_of
-from ragmetrics.scoring.sampling.plan import Group, RowIds, stratum_of
+from ragmetrics.scoring.sampling.plan import Group, RowIds, SamplePlan, stratum_of
 from ragmetrics.scoring.sampling.prediction_powered import prediction_powered, rows_to_judge
 from ragmetrics.scoring.sampling.report import whole_cost
-from ragmetrics.scoring.sampling.sample_size import FEWEST, comparable, known
+from ragmetrics.scoring.sampling.sample_size import FEWEST, Known, comparable, known
 from ragmetrics.stats import mean_interval
 from tests.fakes.nights import night, summary
 

@@ -25,7 +25,8 @@ from flows.runners import THREADS, RunnerFailed, _ray, _threads, lost, open_runn
 from ragmetrics.config import RunnerSettings, make_settings
 from ragmetrics.errors import JudgeError, RagmetricsError, SettingsError, StoreError, Unanswered
 from ragmetrics.records import ReplayIncomplete, ReplayReport
-from ragmetrics.scoring import Part, WorkerDied
+from ragmetrics.scoring import Part
+from ragmetrics.scoring.process_pool import WorkerDied
 from ragmetrics.storage import RunRef
 from tests.fakes.logs import NIGHT
 from tests.fakes.runner_nights import need

@@ -18,7 +18,7 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest, SampledMean, SampleReport, Usage
-from ragmetrics.scoring import CostPlan, plan_costs
+from ragmetrics.scoring import CostPlan, cost_plan, plan_costs
 from ragmetrics.scoring.cost_plan import Way
 from ragmetrics.scoring.sampling.prediction_powered import rows_to_judge
 from ragmetrics.scoring.sampling.sample_size import FEWEST, known
@@ -87,11 +87,14 @@ def test_one_whole_night_prices_all_rows_and_a_plain_sample(
 
 
 def test_a_learned_judge_is_planned_before_a_night_uses_it(
-    tmp_path: Path, judge_server: JudgeServer
+    tmp_path: Path, judge_server: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the correlation r of its row scores: it needs 1 - r^2 of the rows of a plain sample."""
     run(tmp_path, judge_server)
-    plan = read(tmp_path, half_width=0.085, learned={"context_recall": 0.6})
+    fitted = {"context_recall": 0.6}
+    monkeypatch.setattr(cost_plan, "learned_correlations", lambda settings, files: fitted)
+    chosen = settings_of(tmp_path, judge_server)
+    plan = read(tmp_path, half_width=0.085, settings=chosen, files=Files(chosen.store))
     found, other = ways(plan, "context_recall"), ways(plan, "context_relevance")
     (newest,) = Runs(Files(str(tmp_path / "store"))).nights()
     spread = known([one for one in newest.metrics if one.metric == "context_recall"]).spread
@@ -125,7 +128,7 @@ def test_a_night_without_a_price_takes_that_of_the_settings(
     found = ways(plan, "context_recall")["all rows"]
     assert plan.usd is None and found.usd is None and found.rows == ROWS
     assert found.needs.startswith("prices of the judge")
-    priced = read(tmp_path, prices=settings_of(tmp_path, judge_server))
+    priced = read(tmp_path, settings=settings_of(tmp_path, judge_server))
     assert priced.usd and ways(priced, "context_recall")["all rows"].usd
     assert priced.total("all rows") == pytest.approx(priced.usd)
 
@@ -139,7 +142,7 @@ def test_prices_of_a_batch_are_its_own(judge_server: JudgeServer, tmp_path: Path
         usage = Usage(requests=93, prompt_tokens=9_000)
         asked = {"context_recall": {"openai:gpt-4.1-mini": usage}}
         one = night(usage=usage, usage_by_metric=asked)
-        return plan_costs([one], prices=chosen).usd
+        return plan_costs([one], settings=chosen).usd
 
     single, batch = usd("openai", 1), usd("openai-batch", 0.5)
     assert single == pytest.approx(0.0036) and batch == pytest.approx(0.0018)

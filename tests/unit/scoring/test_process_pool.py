@@ -16,12 +16,18 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.config import JudgeSettings, Settings, make_settings
-from ragmetrics.errors import JudgeError, JudgeRefused, RagmetricsError, StoreError, Unanswered
+from ragmetrics.errors import (
+    JudgeError,
+    JudgeRefused,
+    RagmetricsError,
+    StoreError,
+    Unanswered,
+    WorkerDied,
+)
 from ragmetrics.logs import find_inputs
 from ragmetrics.pipeline import evaluate, run_night
 from ragmetrics.scoring import (
     Staged,
-    WorkerDied,
     list_parts,
     plan_run,
     process_pool as workers,

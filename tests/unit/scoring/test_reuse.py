@@ -12,16 +12,12 @@ from ragmetrics.pipeline import Night
 from ragmetrics.scoring import (
     Staged,
     chosen_metrics,
-    find_attempt,
     find_reusable_run,
     judge_info,
     list_parts,
-    metric_fingerprint,
     score_parts,
-    staged_runs,
 )
-from ragmetrics.scoring.reuse import reuse_part
-from ragmetrics.scoring.staging import find_staged
+from ragmetrics.scoring.reuse import find_attempt, reuse_part, staged_runs
 from ragmetrics.storage import StoredPart, open_store
 from tests.builders import night_values
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -54,7 +50,7 @@ def offered(settings: Settings, staged: Staged) -> list[tuple[str, tuple[int, ..
     """The runs that may be taken from: their ids, shards and metrics."""
     info, embedder = judge_info(settings)
     prints = {
-        metric.name: metric_fingerprint(metric, info.fingerprint, embedder)
+        metric.name: metric.fingerprint(info.fingerprint, embedder)
         for metric in chosen_metrics(settings)
     }
     reuse = find_reusable_run(settings, open_store(settings), staged, prints)
@@ -190,7 +186,7 @@ def test_runs_that_were_staged_are_found_newest_first(tmp_path: Path) -> None:
         log(tmp_path, f"{number}.jsonl", make_rows(5))
         found.append(Night(settings).stage(NIGHT).ref)
     files.remove(f"{found[0].folder('rows')}/staged.json")
-    assert find_staged(files, found[0].folder("rows")) is None
+    assert Staged.find(files, found[0].folder("rows")) is None
     assert [run.ref for run in staged_runs(files, NIGHT)] == found[:0:-1]
 
 

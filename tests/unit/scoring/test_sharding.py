@@ -19,7 +19,7 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import StoreError
 from ragmetrics.logs import LogSet, find_logs
-from ragmetrics.scoring import score_families
+from ragmetrics.scoring.metric_choice import score_families
 from ragmetrics.scoring.sharding import (
     MOST_TASKS,
     Extent,

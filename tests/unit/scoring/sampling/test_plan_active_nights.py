@@ -16,9 +16,9 @@ from ragmetrics.people.labels.label_file import RowLabel
 from ragmetrics.people.labels.labelled_scores import join_scores
 from ragmetrics.pipeline import Night, run_night
 from ragmetrics.records import Manifest, Summary
-from ragmetrics.scoring import SamplePlan, list_parts, score_parts
+from ragmetrics.scoring import list_parts, score_parts
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
-from ragmetrics.scoring.sampling.plan import load_sample
+from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.storage import RunRef, StoredPart, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer

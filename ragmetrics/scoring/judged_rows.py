@@ -1,0 +1,83 @@
+"""Which rows of a staged run are judged, where the settings have a sample or a budget."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from ragmetrics.config import Rule, Settings
+from ragmetrics.records import Record
+from ragmetrics.scoring.budget.estimate import plan_budget
+from ragmetrics.scoring.budget.plan import BudgetPlan
+from ragmetrics.scoring.cheap_part import score_cheap_parts
+from ragmetrics.scoring.reuse import Reuse
+from ragmetrics.scoring.sampling.draw import plan_sample
+from ragmetrics.scoring.sampling.plan import SamplePlan
+from ragmetrics.scoring.staging import Staged
+from ragmetrics.storage import Files, RunRef, open_store
+
+log = logging.getLogger(__name__)
+RUN_FILES: Mapping[str, type[Record]] = {
+    "staged": Staged,
+    "reuse": Reuse,
+    "budget": BudgetPlan,
+    "sample": SamplePlan,
+}
+"""What is stored beside the rows of a run, by the name of its file."""
+
+
+def choose_rows(settings: Settings, ref: RunRef, kept: Files | None = None) -> None:
+    """Draw the sample and plan the budget of a staged run; both are stored beside its rows.
+
+    `kept` is the store with the reply cache; None: the run's store. Every row has equal chances.
+    """
+    files = open_store(settings)
+    if settings.samples:
+        plan_sample(settings, files, ref)
+    if settings.budget.binds:
+        plan_budget(settings, files, ref, kept)
+
+
+def choose_rows_of_night(settings: Settings, staged: Staged, prints: Mapping[str, str]) -> None:
+    """The same for a night, whose sample may depend on earlier nights, with a warning where alert
+    rules need more rows. `prints` are the fingerprints of the metrics.
+    """
+    files, sample = open_store(settings), None
+    if settings.samples:
+        score_cheap: Callable[[Sequence[str], str], None]
+        score_cheap = partial(score_cheap_parts, settings, staged)
+        if sample := plan_sample(settings, files, staged.ref, prints, score_cheap):
+            _warn_of_few_rows(settings, sample)
+    if settings.budget.binds and (budget := plan_budget(settings, files, staged.ref)):
+        _warn_of_small_budget(settings, budget, sample)
+
+
+def _warn_of_small_budget(
+    settings: Settings, budget: BudgetPlan, sample: SamplePlan | None
+) -> None:
+    """Warn when the budget allows fewer rows than an alert rule needs."""
+    rules = settings.alerts.rules or ()
+    needed = max((rule.min_rows for rule in rules), default=Rule.model_fields["min_rows"].default)
+    drawn = [group.judged for group in sample.groups if group.judged >= needed] if sample else []
+    rows = min([budget.rows, *(int(budget.share * judged) for judged in drawn)])
+    if budget.share < 1 and rows < needed:
+        log.warning(
+            "the budget allows %d rows, but alert rules need %d: they will have no_data",
+            rows,
+            needed,
+        )
+
+
+def _warn_of_few_rows(settings: Settings, sample: SamplePlan) -> None:
+    """Warn when the sample is smaller than an alert rule needs."""
+    for rule in settings.alerts.rules or ():
+        group = sample.group(rule.metric)
+        if group and group.judged < min(rule.min_rows, group.rows):
+            log.warning(
+                "sample: %d rows of %s are judged, but its alert rule needs %d: it will have "
+                "no_data",
+                group.judged,
+                rule.metric,
+                rule.min_rows,
+            )
