@@ -225,15 +225,13 @@ def _text_of(document: Any) -> str | None:
     return next((text for text in found if isinstance(text, str)), None)
 
 
-def plain_fields(record: Any, separator: str | None = None) -> Any:
+def plain_fields(record: Mapping[str, Any], separator: str | None = None) -> dict[str, Any]:
     """A record with the texts of its documents and messages, as the fields of a row need them.
 
     A list of documents becomes their texts, ids and scores, a list of messages the text of the last
     one of its speaker. A list or mapping in a text, as in CSV, is decoded. Contexts in one text are
     split at `separator`.
     """
-    if not isinstance(record, Mapping) or _is_plain(record):
-        return record
     row = dict(record)
     for name in LISTS:
         if isinstance(row.get(name), str):
@@ -248,19 +246,6 @@ def plain_fields(record: Any, separator: str | None = None) -> Any:
     if _has_documents(found := row.get("retrieved_contexts")):
         row |= tried("retrieved_contexts", lambda: {**contexts(found), **_known(row)})
     return row
-
-
-def _is_plain(record: Mapping[str, Any]) -> bool:
-    """Whether there is nothing to convert, as in nearly all rows: a quick look at each field."""
-    for name in LISTS:
-        value = record.get(name)
-        if type(value) is str or (type(value) is list and value and type(value[0]) is dict):
-            return False
-    for name in ("user_input", "response"):
-        value = record.get(name)
-        if value is not None and (type(value) is not str or value.lstrip()[:1] == "["):
-            return False
-    return True
 
 
 def _decoded_field(name: str, text: str) -> dict[str, Any]:

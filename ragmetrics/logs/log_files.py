@@ -18,7 +18,7 @@ from typing import Any
 
 from ragmetrics.config import PRESETS, Settings, log_files_of_day
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.logs.exported_values import plain_fields
+from ragmetrics.logs.exported_values import LISTS, plain_fields
 from ragmetrics.logs.field_mapping import map_columns
 from ragmetrics.logs.formats import (
     BROKEN,
@@ -180,11 +180,26 @@ class LogSet:
                 raise record
             if self.defaults and isinstance(record, Mapping):
                 record = {**self.defaults, **record}
-            plain = plain_fields(record, self.context_separator)
+            plain = record
+            if isinstance(record, Mapping) and not _is_plain(record):
+                plain = plain_fields(record, self.context_separator)
             return read_row(plain, f"{place.path}:{place.number}", dropped)
         except BadRow as error:
             excerpt = "" if isinstance(record, BadRow) else repr(record)[:EXCERPT]
             return Rejected(place.path, place.number, str(error), error.excerpt or excerpt)
+
+
+def _is_plain(record: Mapping[str, Any]) -> bool:
+    """Whether there is nothing to convert, as in nearly all rows: a quick look at each field."""
+    for name in LISTS:
+        value = record.get(name)
+        if type(value) is str or (type(value) is list and value and type(value[0]) is dict):
+            return False
+    for name in ("user_input", "response"):
+        value = record.get(name)
+        if value is not None and (type(value) is not str or value.lstrip()[:1] == "["):
+            return False
+    return True
 
 
 def _broken(place: Place, reason: str) -> tuple[Place, Rejected]:

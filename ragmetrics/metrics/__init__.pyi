@@ -1,5 +1,6 @@
-from .definition import Metric as Metric, metric as metric
-from .registry import (
+from .definition import (
+    Metric as Metric,
+    metric as metric,
     METRICS as METRICS,
     bundled_metrics as bundled_metrics,
     find_metric as find_metric,
@@ -15,10 +16,19 @@ from .bundled._support import (
     claims as claims,
     Support as Support,
 )
-from .bundled.context_recall import SUPPORT as SUPPORT
-from .bundled.context_relevance import Grade as Grade, GRADE as GRADE
-from .bundled.context_relevancy import NEEDED as NEEDED
-from .bundled.faithfulness import GROUNDED as GROUNDED
+from .bundled.context_recall import (
+    SUPPORT as SUPPORT,
+)
+from .bundled.context_relevance import (
+    Grade as Grade,
+    GRADE as GRADE,
+)
+from .bundled.context_relevancy import (
+    NEEDED as NEEDED,
+)
+from .bundled.faithfulness import (
+    GROUNDED as GROUNDED,
+)
 from .prompt_overrides import (
     PromptOverrides as PromptOverrides,
     PromptFile as PromptFile,

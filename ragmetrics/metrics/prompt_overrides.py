@@ -111,10 +111,6 @@ class PromptOverrides:
         return sorted(tag for one, tag in self._prompts if one == name and tag)
 
 
-NO_OVERRIDES = PromptOverrides(())
-"""No overrides."""
-
-
 @lru_cache(maxsize=1_000)
 def _ranges(language: str | None) -> tuple[str | None, ...]:
     """Tags to look up, most specific first, as in RFC 4647: de-AT, de, and None for all."""

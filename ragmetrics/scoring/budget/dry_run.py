@@ -39,7 +39,7 @@ from ragmetrics.judges import (
     names_of,
     only_of,
 )
-from ragmetrics.metrics import Metric, PromptOverrides
+from ragmetrics.metrics import Metric
 from ragmetrics.records import (
     Answer,
     Ask,
@@ -63,7 +63,6 @@ from ragmetrics.storage import Files
 
 _OPENAI = "https://api.openai.com/v1"
 _AT_ONCE = 1_024
-_NO_OVERRIDES = PromptOverrides(())
 _MARK = dump_json({"dry run": True})
 """The reply of a counting judge."""
 
@@ -183,7 +182,7 @@ class DryRun:
                 received = yield [self._readable(one) for one in asked]
                 answers = [self._answer(metric.name, one) for one in received]
 
-        return replace(metric, steps=steps, overrides=_NO_OVERRIDES)
+        return replace(metric, steps=steps, overrides=None)
 
     def _is_paid(self, request: Request) -> bool:
         """True when the request goes over a network."""

@@ -11,7 +11,7 @@ import ragmetrics.dashboard
 from ragmetrics.dashboard.glossary import GROUPS, TERMS, anchor_of
 from ragmetrics.dashboard.night_status import LABELS
 from ragmetrics.dashboard.night_tables import STATUS
-from ragmetrics.metrics import registry
+from ragmetrics.metrics import metrics
 from ragmetrics.storage import Files
 from tests.fakes.page_writing import write_assets
 from tests.fakes.pages import Outline
@@ -30,7 +30,7 @@ def page(tmp_path: Path) -> str:
 def test_every_metric_and_term_has_a_place(page: str) -> None:
     """With an address of its own."""
     places = [one.get("id") for one in Outline(page).all("div")]
-    wanted = [f"metric-{name}" for name in registry.metrics()] + [anchor_of(t) for t in TERMS]
+    wanted = [f"metric-{name}" for name in metrics()] + [anchor_of(t) for t in TERMS]
     assert set(wanted) <= set(places)
     assert len(set(wanted)) == len(wanted)
 

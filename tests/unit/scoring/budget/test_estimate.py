@@ -12,7 +12,7 @@ import pytest
 from ragmetrics import Estimate, Result, estimate, evaluate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import JudgePending
-from ragmetrics.metrics import metric, registry, select
+from ragmetrics.metrics import definition, metric, select
 from ragmetrics.records import LogRow, Score, Steps, ask
 from ragmetrics.records.manifest import Usage
 from tests.builders import judge_at
@@ -164,7 +164,7 @@ def test_prompts_without_a_baseline_say_at_least(monkeypatch: pytest.MonkeyPatch
         return Score(float(len(verdict.supported)))
 
     monkeypatch.setattr(
-        registry, "find_metric", {"context_recall": recall, "guessing": guessing}.get
+        definition, "find_metric", {"context_recall": recall, "guessing": guessing}.get
     )
     expected = estimate(make_rows(4), ["guessing", "context_recall"], "openai")
     assert expected.at_least == ["guessing"]
