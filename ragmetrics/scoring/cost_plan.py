@@ -24,7 +24,6 @@ from ragmetrics.scoring.row_costs import (
     has_cascade,
     judged,
     paid_for,
-    paid_together,
     priced,
     usd_per_row,
 )
@@ -57,15 +56,12 @@ class MetricCosts:
     """The ways of one metric, and its newest night."""
 
     metric: str
-    paid_with: tuple[str, ...]
-    """The metrics whose requests are paid together: the metric alone, or those of a
-    night of `fuse: row`, which was removed."""
     rows: int
     """Rows of the newest night that the metric can score."""
     judged: int
     """Rows of the newest night that were judged."""
     usd: float | None
-    """Dollars of the newest night, together with `paid_with`; None: no price is set."""
+    """Dollars of the newest night; None: no price is set."""
     half_width: float | None
     """Half width of the newest night's interval."""
     ways: tuple[Way, ...]
@@ -95,13 +91,8 @@ class CostPlan:
 
     def total(self, way: str) -> float | None:
         """Dollars of a way for all metrics together; None if they are not known for all."""
-        of_group: dict[tuple[str, ...], float] = {}
-        for metric in self.metrics:
-            usd = next(own.usd for own in metric.ways if own.name == way)
-            if usd is None:
-                return None
-            of_group[metric.paid_with] = max(usd, of_group.get(metric.paid_with, 0.0))
-        return sum(of_group.values()) if of_group else None
+        usd = [own.usd for one in self.metrics for own in one.ways if own.name == way]
+        return None if not usd or None in usd else sum(filter(None, usd))
 
     @property
     def knows_cascade(self) -> bool:
@@ -172,7 +163,7 @@ def plan_costs(
     known_prices = [priced(night, settings) for night in nights] if settings else list(nights)
     learned = learned_correlations(settings, files) if settings and files else {}
     newest = known_prices[-1]
-    together = paid_together(newest)
+    paying = [one for one in newest.metrics if _has_asked(newest, one.metric)]
     return CostPlan(
         dataset=newest.dataset,
         night=newest.date,
@@ -180,20 +171,21 @@ def plan_costs(
         half_width=half_width,
         usd=newest.usage.usd if newest.usage.tokens else 0.0,
         metrics=tuple(
-            _metric_costs(
-                known_prices, one, together[one.metric], half_width, learned.get(one.metric)
-            )
-            for one in newest.metrics
-            if one.metric in together
+            _metric_costs(known_prices, one, half_width, learned.get(one.metric)) for one in paying
         ),
-        free=tuple(metric.metric for metric in newest.metrics if metric.metric not in together),
+        free=tuple(one.metric for one in newest.metrics if one not in paying),
     )
+
+
+def _has_asked(night: Manifest, metric: str) -> bool:
+    """Whether a metric had requests of its own, if only to the store."""
+    paid = paid_for(night, metric)
+    return bool(paid.requests or paid.answered_from_store or paid.tokens)
 
 
 def _metric_costs(
     nights: Sequence[Manifest],
     newest: Summary,
-    together: frozenset[str],
     half_width: float,
     learned: float | None,
 ) -> MetricCosts:
@@ -204,18 +196,17 @@ def _metric_costs(
         if (summary := night.summary(newest.metric)) and any(summary is one for one in found)
     ]
     rows = _scorable(newest)
-    usd = paid_for(nights[-1], together)
+    usd = paid_for(nights[-1], newest.metric)
     cascades = [
         (night, summary)
         for night in nights
         if (summary := night.summary(newest.metric)) and has_cascade(night)
     ]
-    each = usd_per_row(own, together, alone=True)
-    by_cascade = usd_per_row(cascades, together) if cascades else _NO_CASCADE
+    each = usd_per_row(own, alone=True)
+    by_cascade = usd_per_row(cascades) if cascades else _NO_CASCADE
     by_way = {name: by_cascade if name == CASCADE else each for name in WAYS}
     return MetricCosts(
         metric=newest.metric,
-        paid_with=tuple(sorted(together)),
         rows=rows,
         judged=judged(newest),
         usd=usd.usd if usd.tokens else 0.0,

@@ -13,26 +13,14 @@ _JUDGED = (Status.SCORED, *UNSETTLED)
 _PRICE = "prices of the judge and of the embeddings (usd_per_million_prompt_tokens and the like)"
 
 
-def paid_together(night: Manifest) -> dict[str, frozenset[str]]:
-    """The metrics that paid for requests, each with those that it paid together with."""
-    found: dict[str, frozenset[str]] = {}
-    for label, of in night.usage_by_metric.items():
-        if any(one.requests or one.answered_from_store or one.tokens for one in of.values()):
-            names = frozenset(label.split(" + "))
-            names = names.union(*(found[name] for name in names if name in found))
-            found |= dict.fromkeys(names, names)
-    return found
+def paid_for(night: Manifest, metric: str) -> Usage:
+    """What a metric paid in a night."""
+    return sum(_by_judge(night, metric).values(), Usage())
 
 
-def paid_for(night: Manifest, metrics: frozenset[str]) -> Usage:
-    """What some metrics paid in a night, together."""
-    return sum((one for of in _usages(night, metrics) for one in of.values()), Usage())
-
-
-def _usages(night: Manifest, metrics: frozenset[str]) -> list[Mapping[str, Usage]]:
-    """The usage by judge of some metrics."""
-    labels = night.usage_by_metric.items()
-    return [of for label, of in labels if metrics & set(label.split(" + "))]
+def _by_judge(night: Manifest, metric: str) -> Mapping[str, Usage]:
+    """The usage of each judge, and of the embeddings, for a metric."""
+    return night.usage_by_metric.get(metric, {})
 
 
 def priced(night: Manifest, settings: Settings) -> Manifest:
@@ -58,9 +46,7 @@ def priced(night: Manifest, settings: Settings) -> Manifest:
     return night.model_copy(update=update)
 
 
-def usd_per_row(
-    own: Sequence[tuple[Manifest, Summary]], together: frozenset[str], *, alone: bool = False
-) -> float | str:
+def usd_per_row(own: Sequence[tuple[Manifest, Summary]], *, alone: bool = False) -> float | str:
     """Dollars per judged row over the nights that asked a judge, or what is needed to know them.
 
     `alone`: what they would be if the last judge of a cascade gave every verdict.
@@ -68,7 +54,7 @@ def usd_per_row(
     usd, rows = 0.0, 0
     for night, summary in own:
         cascades = alone and has_cascade(night)
-        paid = _if_last_alone(night, together) if cascades else paid_for(night, together)
+        paid = (_if_last_alone if cascades else paid_for)(night, summary.metric)
         if not paid.requests:
             continue  # all its verdicts were in the store
         if paid.usd is None:
@@ -77,11 +63,11 @@ def usd_per_row(
     return usd / rows if rows else "a night whose verdicts are not all in the store already"
 
 
-def _if_last_alone(night: Manifest, metrics: frozenset[str]) -> Usage:
-    """What a night with a cascade would have paid for some metrics if its last judge had given
-    every verdict; what it paid for metrics that only this judge can score.
+def _if_last_alone(night: Manifest, metric: str) -> Usage:
+    """What a night with a cascade would have paid for a metric if its last judge had given every
+    verdict; what it paid for a metric that only this judge can score.
     """
-    by_judge = _by_judge(night, metrics)
+    by_judge = _by_judge(night, metric)
     paid = by_judge.get(night.judge.panel[-1], Usage()) + by_judge.get(EMBEDDINGS, Usage())
     verdicts = max((one.certain + one.escalated for one in by_judge.values()), default=0)
     left = verdicts - sum(one.certain for one in by_judge.values())
@@ -94,15 +80,6 @@ def has_cascade(night: Manifest) -> bool:
     """Whether a cascade judged a night, and an earlier judge of it was asked."""
     usages = (one for of in night.usage_by_metric.values() for one in of.values())
     return any(usage.certain or usage.escalated for usage in usages)
-
-
-def _by_judge(night: Manifest, metrics: frozenset[str]) -> dict[str, Usage]:
-    """The usage of each judge, and of the embeddings, for some metrics."""
-    found: dict[str, Usage] = {}
-    for of in _usages(night, metrics):
-        for name, one in of.items():
-            found[name] = found.get(name, Usage()) + one
-    return found
 
 
 def judged(summary: Summary) -> int:

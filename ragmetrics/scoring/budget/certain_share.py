@@ -33,10 +33,9 @@ def certain_shares(settings: Settings, files: Files) -> dict[tuple[str, str], fl
     ]
     found: defaultdict[tuple[str, str], Usage] = defaultdict(Usage)
     for night in own:
-        for label, by_judge in night.usage_by_metric.items():
-            for metric in label.split(" + "):
-                for judge, usage in by_judge.items():
-                    found[judge, metric] += usage
+        for metric, by_judge in night.usage_by_metric.items():
+            for judge, usage in by_judge.items():
+                found[judge, metric] += usage
     asked = {key: one.certain + one.escalated for key, one in found.items()}
     return {key: one.certain / asked[key] for key, one in found.items() if asked[key]}
 

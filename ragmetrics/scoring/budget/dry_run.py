@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -27,7 +27,9 @@ from ragmetrics.judges import (
     Corpus,
     Embedded,
     Embedder,
+    EmbeddingClient,
     Judge,
+    JudgeClient,
     MetricRequest,
     Reply,
     ReplyCache,
@@ -54,10 +56,10 @@ from ragmetrics.records import (
     dump_json,
 )
 from ragmetrics.scoring.budget.certain_share import ExpectedCertainty, certain_shares
-from ragmetrics.scoring.budget.plan import Costs, no_costs
+from ragmetrics.scoring.budget.plan import Spending
 from ragmetrics.scoring.cascade import by_agreement
 from ragmetrics.scoring.judge_pool import JudgePool, Member, PooledJudge
-from ragmetrics.scoring.metric_choice import unpaid
+from ragmetrics.scoring.metric_choice import add_price, unpaid
 from ragmetrics.scoring.part import Clients
 from ragmetrics.storage import Files
 
@@ -65,8 +67,6 @@ _OPENAI = "https://api.openai.com/v1"
 _AT_ONCE = 1_024
 _MARK = dump_json({"dry run": True})
 """The reply of a counting judge."""
-
-Charge = Callable[..., None]
 
 
 class NullLexicon:
@@ -107,10 +107,6 @@ class DryRun:
     """The counting judges and embedder of the settings, and what else a dry run finds out."""
 
     def __init__(self, settings: Settings, kept: Files) -> None:
-        self.costs = no_costs()
-        """Costs of the current part."""
-        self.bucket = 0
-        """Hash bucket of the current row."""
         self.about = False
         """True when some requests depend on the answers to earlier ones."""
         self.open_ended: set[str] = set()
@@ -118,11 +114,11 @@ class DryRun:
         self._prompts: dict[str, _DryPrompt] = {}
         real = [make_member(one, Corpus(), settings=settings) for one in settings.panel]
         self.judges = [
-            CountingJudge(judge, chosen, _batched(chosen, kept), self._charge)
+            CountingJudge(judge, chosen, _batched(chosen, kept))
             for judge, chosen in zip(real, settings.panel, strict=True)
         ]
         self.embedder = CountingEmbedder(
-            make_embedder(_without_key(settings), Corpus()), settings.embeddings, self._charge
+            make_embedder(_without_key(settings), Corpus()), settings.embeddings
         )
         self._by_name = dict(zip(names_of(self.judges), self.judges, strict=True))
         judges = [
@@ -133,12 +129,21 @@ class DryRun:
         self.free = unpaid(settings, list(self._by_name))
         self.certainty = ExpectedCertainty(certain_shares(settings, kept))
 
-    def begin_part(self, clients: Clients) -> Costs:
-        """Prepare for the rows of a part. Returns its costs, which its requests add to."""
+    def begin_part(self, clients: Clients) -> None:
+        """Prepare for the rows of a part."""
         *_, vectors = clients.caches
         self.embedder.use_size(vectors.vector_sizes() if vectors else Counter())
-        self.costs = no_costs()
-        return self.costs
+
+    def spent(self, clients: Clients) -> Spending:
+        """What the requests of a part have cost so far: one line of `Costs`."""
+        embedded = _spending(clients.embeddings, self.embedder.prices)
+        embedded *= self.embedder.cacheable  # otherwise it computes on this machine
+        judged = [
+            _spending(member.client, judge.chosen)
+            for member, judge in zip(clients.members, self.judges, strict=True)
+            if judge.chosen.remote
+        ]
+        return np.concatenate([sum(judged, embedded), embedded])
 
     def end_part(self, clients: Clients, settings: Settings) -> dict[str, dict[str, Any]]:
         """The usage of a part, by judge and by metric."""
@@ -147,12 +152,6 @@ class DryRun:
         for cache in filter(None, clients.caches):
             cache.close()
         return clients.usage(settings)
-
-    def _charge(self, cost: tuple[float, float, float], *, embeds: bool = False) -> None:
-        """Add requests, tokens and US dollars to the costs of the current part."""
-        self.costs[self.bucket, :3] += cost
-        if embeds:
-            self.costs[self.bucket, 3:] += cost
 
     def learn(self, name: str, ask: Ask, reply: Reply) -> None:
         """Note the length of a cached reply of a judge."""
@@ -206,6 +205,16 @@ class DryRun:
             return answer.verdict
         self.open_ended.add(metric)
         return Unanswered(Status.UNREADABLE, "not requested: this is an estimate")
+
+
+def _spending(
+    client: JudgeClient | EmbeddingClient, prices: JudgeSettings | EmbeddingSettings
+) -> Spending:
+    """Requests, tokens and US dollars that a client has counted. Each text to embed counts as one
+    request, as it may be sent alone.
+    """
+    usage = add_price(prices, client.counters.usage())
+    return np.array([usage.requests, usage.tokens, usage.usd or 0.0])
 
 
 def _without_key(settings: Settings) -> Settings:
@@ -270,13 +279,11 @@ class CountingJudge:
     note = ""
     concurrency = _AT_ONCE
 
-    def __init__(
-        self, judge: Judge, chosen: JudgeSettings, batched: set[str], charge: Charge
-    ) -> None:
+    def __init__(self, judge: Judge, chosen: JudgeSettings, batched: set[str]) -> None:
         self.name, self.fingerprint, self.cacheable = judge.name, judge.fingerprint, judge.cacheable
         self.chosen, self.only = chosen, only_of(judge)
         self._question = ""
-        self._batched, self._charge = batched, charge
+        self._batched = batched
         self._lengths: defaultdict[str, _Lengths] = defaultdict(_Lengths)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
@@ -291,8 +298,6 @@ class CountingJudge:
         messages = request.prompt.messages(request.data)
         prompt = _tokens(sum(len(message["content"]) for message in messages))
         completion = _tokens(self._length(request))
-        usd = self.chosen.usd(prompt, completion) or 0.0
-        self._charge((1, prompt + completion, usd))
         return Reply(text, prompt_tokens=prompt, completion_tokens=completion)
 
     def _counted_context(self, request: Ask, text: str) -> Reply:
@@ -300,7 +305,6 @@ class CountingJudge:
         question, context = request.data["question"], request.data["context"]
         is_first, self._question = question != self._question, question
         tokens = _tokens(len(question) + len(context))
-        self._charge((int(is_first), tokens, self.chosen.usd(tokens, 0) or 0.0))
         return Reply(text, prompt_tokens=tokens, shares_request=not is_first)
 
     def learn(self, ask: Ask, text: str) -> None:
@@ -335,9 +339,9 @@ class CountingEmbedder:
     name = "dry run"
     concurrency = _AT_ONCE
 
-    def __init__(self, embedder: Embedder, prices: EmbeddingSettings, charge: Charge) -> None:
+    def __init__(self, embedder: Embedder, prices: EmbeddingSettings) -> None:
         self.fingerprint, self.cacheable = embedder.fingerprint, embedder.cacheable
-        self._prices, self._charge = prices, charge
+        self.prices = prices
         self._vector: Vector = np.ones(1, dtype=np.float32)
 
     def use_size(self, sizes: Counter[int]) -> None:
@@ -351,9 +355,7 @@ class CountingEmbedder:
 
     async def embed_metered(self, text: str) -> Embedded:
         """A vector. Each text counts as one request."""
-        expected = expected_of(text, self._prices)
-        if self.cacheable:  # otherwise it computes on this machine
-            self._charge((expected.requests, expected.tokens, expected.usd), embeds=True)
+        expected = expected_of(text, self.prices)
         return Embedded(self._vector, requests=1, tokens=int(expected.tokens))
 
     async def close(self) -> None:

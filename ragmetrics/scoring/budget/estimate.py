@@ -31,6 +31,7 @@ from ragmetrics.scoring.budget.plan import (
     divide,
     empty_population,
     load_plan,
+    no_costs,
     part_key,
     save_plan,
 )
@@ -135,16 +136,20 @@ async def _estimate(
             family = [metrics[name] for name in names]
             part = PartScorer(settings, files, kept, ref, family, shard, cache=DryRunCache)
             clients = await part.open_clients(dry.pool, dry.learn)
-            costs[part_key(names, shard)] = dry.begin_part(clients)
+            dry.begin_part(clients)
+            of_part = costs[part_key(names, shard)] = no_costs()
+            before = dry.spent(clients)
             panel = Panel(clients.members, settings.aggregate, certain=dry.is_certain)
             marks = RowIds()
             async with aclosing(stream_rows(files, ref.rows(shard))) as rows:
                 async for row in rows:  # one at a time, so that each cost belongs to a question
-                    dry.bucket = bucket_of(row.question_key)
-                    if dry.bucket >= log.walked:
+                    if (bucket := bucket_of(row.question_key)) >= log.walked:
                         continue
                     left_out = sample.left_out(marks.of(row.question_key, row.id)) if sample else ()
                     await panel.score([one for one in family if one.name not in left_out], row)
+                    after = dry.spent(clients)
+                    of_part[bucket] += after - before
+                    before = after
             report.add(dry.end_part(clients, settings))
     by_metric = {
         metric: {name: _scaled(usage, log.factor) for name, usage in of.items()}

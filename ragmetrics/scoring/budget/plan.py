@@ -37,6 +37,10 @@ Population = npt.NDArray[np.int64]
 """One row per hash bucket. Columns: number of questions, number of rows."""
 
 
+Spending = npt.NDArray[np.float64]
+"""Requests, tokens and US dollars."""
+
+
 def no_costs() -> Costs:
     """Costs of zero."""
     return np.zeros((BUCKETS, 6))

@@ -56,9 +56,8 @@ def whole_cost(
     Returns None when a metric sent no request (all replies were cached, or no row was judged).
     """
     whole = Usage()
-    for label, of in by_metric.items():
-        # Of a run with `fuse: row`, which was removed, a label names several metrics.
-        times = max(_times_as_many(plan, summaries[name]) for name in label.split(" + "))
+    for metric, of in by_metric.items():
+        times = _times_as_many(plan, summaries[metric])
         for name, usage in of.items():
             sent = usage.requests * (TEXTS_PER_REQUEST if name == EMBEDDINGS else 1)
             wanted = sent + usage.answered_from_store

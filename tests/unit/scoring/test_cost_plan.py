@@ -165,18 +165,6 @@ def test_verdicts_from_the_store_are_no_price(tmp_path: Path, judge_server: Judg
     )
 
 
-def test_a_request_of_several_metrics_is_paid_once(
-    tmp_path: Path, judge_server: JudgeServer
-) -> None:
-    """Nights of `fuse: row`, which was removed, counted it for all of its metrics together."""
-    run(tmp_path, judge_server)
-    (last,) = Runs(Files(str(tmp_path / "store"))).nights(last=1)
-    together = {" + ".join(METRICS): last.usage_by_judge}
-    plan = plan_costs([last.model_copy(update={"usage_by_metric": together})])
-    assert len({metric.paid_with for metric in plan.metrics}) == 1 and len(plan.metrics) > 1
-    assert plan.total("all rows") == pytest.approx(plan.usd)
-
-
 def sampled_night(number: int, half: float, **report: Any) -> Manifest:
     """A night whose sample of 400 rows gave an interval of this half width."""
     mean = SampledMean(
