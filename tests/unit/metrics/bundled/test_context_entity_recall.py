@@ -107,14 +107,6 @@ def test_each_entity_counts_once() -> None:
 # Empty cases
 
 
-@pytest.mark.parametrize("reference", [None, "", " \n"])
-def test_no_reference_is_not_applicable(reference: str | None) -> None:
-    """Without a reference answer there is nothing to recall, whatever was retrieved."""
-    for contexts in ((), ("context",)):
-        found = end(context_entity_recall.play(a_row(*contexts, reference=reference)))
-        assert found == Score(None, "no reference answer", status=Status.NOT_APPLICABLE)
-
-
 @pytest.mark.parametrize("names", [[], ["", " "], ["-", "«»"]])
 def test_no_entity_in_the_reference_is_not_applicable(names: list[str]) -> None:
     """A reference that names nothing has no recall, and the contexts are not asked about."""
@@ -122,12 +114,6 @@ def test_no_entity_in_the_reference_is_not_applicable(names: list[str]) -> None:
     next(steps)
     found = end(steps, entities(*names))
     assert found == Score(None, "no entity in the reference", status=Status.NOT_APPLICABLE)
-
-
-@pytest.mark.parametrize("contexts", [(), ("",), (" ", "\n")])
-def test_nothing_retrieved_is_zero_and_not_asked(contexts: tuple[str, ...]) -> None:
-    """No context, or blank ones only, names nothing: 0, without a call."""
-    assert end(context_entity_recall.play(a_row(*contexts))) == Score(0.0, "nothing retrieved")
 
 
 def test_an_empty_question_is_scored_all_the_same() -> None:

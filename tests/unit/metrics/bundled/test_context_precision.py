@@ -60,17 +60,6 @@ def test_relevant_from_2_counts_full_answers_only() -> None:
 # Empty cases
 
 
-def test_empty_question_is_not_applicable() -> None:
-    """A blank question has no value and asks nothing."""
-    found = end(context_precision.play(a_row("context", user_input="  ")))
-    assert found == Score(None, "empty question", status=Status.NOT_APPLICABLE)
-
-
-def test_nothing_retrieved_is_zero_and_not_asked() -> None:
-    """No context at all: 0, without a call."""
-    assert end(context_precision.play(a_row())) == Score(0.0, "nothing retrieved")
-
-
 def test_no_relevant_context_is_zero() -> None:
     """Where nothing is relevant there is no rank to average over, and the reason is told."""
     assert score(0, 0) == Score(0.0, "no relevant context", {"relevant_ranks": []})
@@ -81,11 +70,6 @@ def test_blank_contexts_take_a_rank_and_are_not_asked() -> None:
     steps = context_precision.play(a_row(" ", "text"))
     assert [request.data["context"] for request in next(steps)] == ["text"]
     assert end(steps, *replies(2)).value == 0.5
-
-
-def test_only_blank_contexts_are_zero_and_not_asked() -> None:
-    """Where every context is blank there is nothing to ask."""
-    assert end(context_precision.play(a_row("", " "))).value == 0.0
 
 
 def test_a_missing_grade_leaves_the_row_unanswered() -> None:

@@ -68,26 +68,6 @@ def test_is_one_family_with_the_form_that_has_a_reference() -> None:
 # Empty cases
 
 
-def test_empty_question_is_not_applicable() -> None:
-    """A blank question has no value and asks nothing."""
-    found = end(context_precision_without_reference.play(a_row("context", user_input="\n")))
-    assert found == Score(None, "empty question", status=Status.NOT_APPLICABLE)
-
-
-@pytest.mark.parametrize("response", [None, "", " \n"])
-def test_no_response_is_not_applicable(response: str | None) -> None:
-    """Without a response nothing can have led to it, whatever was retrieved."""
-    for contexts in ((), ("context",)):
-        found = end(context_precision_without_reference.play(a_row(*contexts, response=response)))
-        assert found == Score(None, "no response", status=Status.NOT_APPLICABLE)
-
-
-def test_nothing_retrieved_is_zero_and_not_asked() -> None:
-    """No context at all: 0, without a call."""
-    found = end(context_precision_without_reference.play(a_row()))
-    assert found == Score(0.0, "nothing retrieved")
-
-
 def test_no_useful_context_is_zero() -> None:
     """A response that drew on nothing retrieved, and the reason is told."""
     assert score(0, 0) == Score(0.0, "no relevant context", {"relevant_ranks": []})

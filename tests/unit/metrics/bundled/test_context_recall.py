@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics import SUPPORT, Support
 from ragmetrics.metrics.bundled.context_recall import context_recall
-from ragmetrics.records import Ask, Score, Status
+from ragmetrics.records import Ask, Score
 from tests import builders
 from tests.builders import end
 
@@ -61,26 +61,6 @@ def test_sentences_are_those_of_the_rows_language() -> None:
 
 
 # Empty cases
-
-
-@pytest.mark.parametrize("reference", [None, "", " \n"])
-def test_no_reference_is_not_applicable(reference: str | None) -> None:
-    """Without a reference answer there is nothing to recall."""
-    found = end(context_recall.play(a_row("context", reference=reference)))
-    assert found == Score(None, "no reference answer", status=Status.NOT_APPLICABLE)
-
-
-@pytest.mark.parametrize("contexts", [(), ("",), (" ", "\n")])
-def test_nothing_retrieved_is_zero_and_not_asked(contexts: tuple[str, ...]) -> None:
-    """No context, or blank ones only, supports nothing: 0, without a call."""
-    found = end(context_recall.play(a_row(*contexts)))
-    assert found == Score(0.0, "nothing retrieved")
-
-
-def test_no_reference_and_nothing_retrieved_is_not_applicable() -> None:
-    """What the row lacks to be scored comes before what the retriever lacks."""
-    found = end(context_recall.play(a_row(reference=None)))
-    assert found.status == Status.NOT_APPLICABLE
 
 
 def test_an_empty_question_is_scored_all_the_same() -> None:

@@ -58,29 +58,12 @@ def test_equal_contexts_make_equal_requests() -> None:
 # Empty cases
 
 
-def test_empty_question_is_not_applicable() -> None:
-    """A blank question has no value and asks nothing."""
-    found = end(context_relevance.play(a_row("context", user_input=" \n")))
-    assert found == Score(None, "empty question", status=Status.NOT_APPLICABLE)
-
-
-def test_nothing_retrieved_is_zero_and_not_asked() -> None:
-    """No context at all is the worst retrieval there is, and costs nothing."""
-    assert end(context_relevance.play(a_row())) == Score(0.0, "nothing retrieved")
-
-
 def test_blank_context_is_grade_0_and_not_asked() -> None:
     """A blank context counts in the denominator, at its own rank, without a call."""
     steps = context_relevance.play(a_row(" ", "text", "\t\n"))
     assert [request.data["context"] for request in next(steps)] == ["text"]
     found = end(steps, *replies(2))
     assert (found.value, found.details["grades"]) == (pytest.approx(1 / 3), [0, 2, 0])
-
-
-def test_only_blank_contexts_are_zero_and_not_asked() -> None:
-    """Where every context is blank there is nothing to ask."""
-    found = end(context_relevance.play(a_row("", "  ")))
-    assert (found.value, found.status) == (0.0, Status.SCORED)
 
 
 def test_one_missing_grade_leaves_the_row_unanswered() -> None:

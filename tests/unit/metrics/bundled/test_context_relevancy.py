@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics import NEEDED
 from ragmetrics.metrics.bundled.context_relevancy import Needed, context_relevancy
-from ragmetrics.records import Ask, Score, Status
+from ragmetrics.records import Ask, Score
 from tests import builders
 from tests.builders import end
 
@@ -90,19 +90,6 @@ def test_sentences_are_those_of_the_rows_language() -> None:
 
 
 # Empty cases
-
-
-def test_empty_question_is_not_applicable() -> None:
-    """A blank question has no value and asks nothing."""
-    found = end(context_relevancy.play(a_row(TOWER, user_input="\t")))
-    assert found == Score(None, "empty question", status=Status.NOT_APPLICABLE)
-
-
-@pytest.mark.parametrize("contexts", [(), ("",), (" ", "\n")])
-def test_no_sentence_retrieved_is_zero_and_not_asked(contexts: tuple[str, ...]) -> None:
-    """No context, or blank ones only: 0, without a call."""
-    found = end(context_relevancy.play(a_row(*contexts)))
-    assert found == Score(0.0, "no sentence retrieved")
 
 
 def test_a_blank_context_has_no_numbers() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings, strategies as st
 
 from ragmetrics.metrics.bundled.context_relevancy import Needed, context_relevancy
 from ragmetrics.metrics.bundled.context_relevancy_chunks import context_relevancy_chunks
-from ragmetrics.records import Score, Status
+from ragmetrics.records import Score
 from tests.builders import a_row, end
 
 LARGE = "The tower stands in Paris. It was opened in May 1889. It is tall. It is red."
@@ -55,19 +54,6 @@ def test_reuses_the_verdict_of_context_relevancy() -> None:
 
 
 # Empty cases
-
-
-def test_empty_question_is_not_applicable() -> None:
-    """A blank question has no value and asks nothing."""
-    found = end(context_relevancy_chunks.play(a_row(SMALL, user_input="")))
-    assert found == Score(None, "empty question", status=Status.NOT_APPLICABLE)
-
-
-@pytest.mark.parametrize("contexts", [(), ("",), (" ", "\n")])
-def test_no_sentence_retrieved_is_zero_and_not_asked(contexts: tuple[str, ...]) -> None:
-    """No context, or blank ones only: 0, without a call."""
-    found = end(context_relevancy_chunks.play(a_row(*contexts)))
-    assert found == Score(0.0, "no sentence retrieved")
 
 
 def test_nothing_needed_is_zero() -> None:

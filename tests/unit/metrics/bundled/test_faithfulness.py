@@ -67,20 +67,6 @@ def test_sentences_are_those_of_the_rows_language() -> None:
 # Empty cases
 
 
-@pytest.mark.parametrize("response", [None, "", " \n"])
-def test_no_response_is_not_applicable(response: str | None) -> None:
-    """Without a response there is nothing to be faithful."""
-    found = end(faithfulness.play(a_row("context", response=response)))
-    assert found == Score(None, "no response", status=Status.NOT_APPLICABLE)
-
-
-@pytest.mark.parametrize("contexts", [(), ("",), (" ", "\n")])
-def test_nothing_retrieved_is_zero_and_not_asked(contexts: tuple[str, ...]) -> None:
-    """No context, or blank ones only, supports nothing: 0, without a call."""
-    found = end(faithfulness.play(a_row(*contexts)))
-    assert found == Score(0.0, "nothing retrieved supports it")
-
-
 def test_no_response_comes_before_nothing_retrieved() -> None:
     """What the row lacks to be scored comes before what the retriever lacks."""
     assert end(faithfulness.play(a_row(response=None))).status == Status.NOT_APPLICABLE

@@ -14,7 +14,7 @@ from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.metrics import GROUNDED, Support, metric_families
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS, Statements, faithfulness
 from ragmetrics.metrics.bundled.noise_sensitivity import MODES, noise_sensitivity
-from ragmetrics.records import Ask, LogRow, Score, Status
+from ragmetrics.records import Ask, Score, Status
 from tests import builders
 from tests.builders import end
 
@@ -130,27 +130,6 @@ def test_contexts_are_named_by_their_rank_among_all() -> None:
 
 
 # Empty cases
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"response": None}, "no response"),
-        ({"response": " "}, "no response"),
-        ({"response": "?!"}, "no statement in the response"),
-        ({"reference": None}, "no reference answer"),
-        ({"reference": " \n"}, "no reference answer"),
-        ({"reference": "..."}, "no reference answer"),
-        ({"retrieved_contexts": ()}, "nothing retrieved"),
-        ({"retrieved_contexts": (" ", "")}, "nothing retrieved"),
-    ],
-)
-def test_nothing_to_compare_is_not_applicable(fields: dict[str, Any], reason: str) -> None:
-    """Without a response, a reference or a context nothing retrieved can have misled."""
-    values = {"user_input": QUESTION, "response": RESPONSE, "reference": REFERENCE}
-    row = LogRow(**{"id": "1", "retrieved_contexts": ("context",), **values, **fields})
-    found = end(noise_sensitivity.play(row))
-    assert found == Score(None, reason, status=Status.NOT_APPLICABLE)
 
 
 def test_no_statement_is_not_applicable() -> None:

@@ -111,13 +111,6 @@ def test_nothing_retrieved_is_asked_all_the_same(contexts: tuple[str, ...]) -> N
 # Empty cases
 
 
-@pytest.mark.parametrize("reference", [None, "", " \n"])
-def test_no_reference_is_not_applicable(reference: str | None) -> None:
-    """Without a reference answer there is nothing to recall."""
-    found = end(ragas_context_recall.play(a_row("one", reference=reference)))
-    assert found == Score(None, "no reference answer", status=Status.NOT_APPLICABLE)
-
-
 def test_no_reply_leaves_the_row_unanswered() -> None:
     """Unanswered goes up to the driver, which makes it a status."""
     steps = ragas_context_recall.play(a_row("one"))

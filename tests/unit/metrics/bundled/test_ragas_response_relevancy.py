@@ -166,20 +166,6 @@ def test_strictness_is_the_number_of_questions() -> None:
 # Empty cases
 
 
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"response": None}, "no response"),
-        ({"response": " \n"}, "no response"),
-        ({"user_input": " "}, "empty question"),
-    ],
-)
-def test_nothing_to_compare_is_not_applicable(fields: dict[str, Any], reason: str) -> None:
-    """Nothing is asked."""
-    found = end(ragas_response_relevancy.play(a_row(**fields)))
-    assert found == Score(None, reason, status=Status.NOT_APPLICABLE)
-
-
 def test_one_missing_reply_leaves_the_row_unanswered() -> None:
     """As in ragas, where the row fails."""
     steps = ragas_response_relevancy.play(a_row())

@@ -90,19 +90,6 @@ def test_no_questions_is_an_input_error() -> None:
 # Empty cases
 
 
-def test_empty_question_is_not_applicable() -> None:
-    """A blank question has no value and asks nothing."""
-    found = end(response_relevancy.play(a_row(user_input=" ")))
-    assert found == Score(None, "empty question", status=Status.NOT_APPLICABLE)
-
-
-@pytest.mark.parametrize("response", [None, "", " \n"])
-def test_no_response_is_not_applicable(response: str | None) -> None:
-    """A log without responses is not a log of bad responses."""
-    found = end(response_relevancy.play(a_row(response=response)))
-    assert found == Score(None, "no response", status=Status.NOT_APPLICABLE)
-
-
 def test_noncommittal_response_is_zero_and_nothing_is_embedded() -> None:
     """A response that avoids to answer is 0 whatever questions it would answer."""
     steps = response_relevancy.play(a_row())
