@@ -9,7 +9,7 @@ in a run; the drop rule is a model in arrays, which `all_year` compares with the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -68,6 +68,8 @@ class Years:
     """Mean squares; None for scores of zeros and ones."""
     recurs: bool = False
     """Whether the last axis has questions that recur, and not sections."""
+    moved: dict[tuple[int, int, int], LevelError | None] = field(default_factory=dict, compare=False)
+    """The movement before a night, by year, metric and night: every budget asks for it again."""
 
     def rows(self, night: int) -> Rows:
         """The rows of a night."""
@@ -227,14 +229,21 @@ def _movement(simulated: Years, night: int, wanted: Flags) -> Movement:
     found, freedom = np.zeros(wanted.shape), np.ones(wanted.shape)
     own = slice(int(np.searchsorted(simulated.days, simulated.days[night] - SPREAD_DAYS)), night)
     for year, metric in zip(*np.nonzero(wanted), strict=True):
-        levels, errors = _levels(simulated, (year, metric, own))
-        level = movement_of(simulated.days[own], levels, errors)
-        if simulated.recurs:
-            error = float(errors.mean())
-            level = _of_pairs(_by_moves(simulated, (year, metric, own)), level, error)
-        if level is not None:
+        place = int(year), int(metric), night
+        if place not in simulated.moved:
+            simulated.moved[place] = _level(simulated, (year, metric, own))
+        if (level := simulated.moved[place]) is not None:
             found[year, metric], freedom[year, metric] = level.error, level.freedom
     return Movement(found, freedom)
+
+
+def _level(simulated: Years, which: tuple[Any, ...]) -> LevelError | None:
+    """The movement of some nights of a series."""
+    levels, errors = _levels(simulated, which)
+    level = movement_of(simulated.days[which[-1]], levels, errors)
+    if simulated.recurs:
+        level = _of_pairs(_by_moves(simulated, which), level, float(errors.mean()))
+    return level
 
 
 def _levels(simulated: Years, which: tuple[Any, ...]) -> tuple[Numbers, Numbers]:
