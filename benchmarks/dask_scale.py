@@ -2,7 +2,7 @@
 
     python -m benchmarks.dask_scale --rows 200000 --metrics context_relevance,context_recall
 
-Each run is a whole `python -m flows.nightly` with the embedded judge, a store and a Prefect server
+Each run is a whole `python -m flows.nightly` with the lexical judge, a store and a Prefect server
 of its own, over a log none of whose texts repeats. Their scores are compared value by value. Memory
 is the sum over all processes of a run, Prefect's server among them: Linux only.
 """

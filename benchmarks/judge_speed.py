@@ -1,4 +1,4 @@
-"""How many (question, context) pairs the embedded judge grades in a second, on one core.
+"""How many (question, context) pairs the lexical judge grades in a second, on one core.
 
 Contexts are of the usual lengths of chunks, in characters, of made-up words with a usual spread
 of frequencies; none is seen twice.

@@ -1,7 +1,7 @@
 """Two nights of many rows, step by step: `python -m benchmarks scale --rows 1000000`.
 
 Each night is one process (with its workers) that runs the steps of `ragmetrics nightly` with the
-embedded judge and the default metrics. Four in five rows of the second night are those of the
+lexical judge and the default metrics. Four in five rows of the second night are those of the
 first.
 """
 

@@ -3,7 +3,7 @@
     python -m benchmarks processor
 
 Whole processes are timed as a user starts them: modules are compiled, as by an installation. The
-embedded judge reads the labelled logs of `RAGMETRICS_DATA` (a folder), where there are any, else a
+lexical judge reads the labelled logs of `RAGMETRICS_DATA` (a folder), where there are any, else a
 log of made-up words. Processor time is that of all processes of a command, without the start that a
 log of ten rows takes. "Before" was measured by these functions on the machine of
 docs/explanation/performance.md.
@@ -59,7 +59,7 @@ def report(rows: int) -> None:
     """Measure everything; `rows` are those of the requests' log."""
     parts: Mapping[str, Callable[[], Iterator[Figure]]] = {
         "Requests to a judge, default metrics, 64 in flight": lambda: requests(rows),
-        "Embedded judge, one core": embedded,
+        "Lexical judge, one core": embedded,
         "Start": start,
         "Publishing, 20,000 rows": publishing,
         "Requests that hang": hanging,

@@ -1,6 +1,6 @@
 """Ten times the rows: how much more memory and time `ragmetrics score` takes.
 
-Both runs are whole processes with the embedded judge over five contexts a row, none of which
+Both runs are whole processes with the lexical judge over five contexts a row, none of which
 repeats.
 """
 

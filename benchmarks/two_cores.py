@@ -2,7 +2,7 @@
 
     python -m benchmarks.two_cores --rows 100000
 
-Each run is a whole `ragmetrics score` with the embedded judge in a process of its own, the same
+Each run is a whole `ragmetrics score` with the lexical judge in a process of its own, the same
 log by one worker and by two. The two runs take turns of some seconds, one stopped while the other
 works, and each one's time is that of its own turns: a shared machine is faster now and slower then,
 by a tenth and more within minutes, and so meets both alike. Memory is the sum over the process and

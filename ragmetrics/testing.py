@@ -385,7 +385,7 @@ def _night(source: Source) -> Manifest:
         finished_at=now,
         ragmetrics="0",
         source=source,
-        judge=JudgeInfo(name="embedded", fingerprint="f1"),
+        judge=JudgeInfo(name="lexical", fingerprint="f1"),
         shards=1,
         usage=Usage(),
         **none,

@@ -2,7 +2,7 @@
 
 A night has 20,000 rows. Each way plans its sample by three nights before, as the nightly does, and
 is then drawn and estimated on new nights. The ways: a plain sample of rows with equal chances; the
-same with the embedded judge's scores of all rows (prediction-powered); and active sampling on top.
+same with the lexical judge's scores of all rows (prediction-powered); and active sampling on top.
 
 Synthetic cells: the expensive judge scores 0 or 1, the cheap judge's score f is the chance of 1
 that it sees. How much f says (`sure` rows near 0 and 1, or none), and whether the earlier nights
@@ -191,7 +191,7 @@ DRIFTED = {
 
 def rated_night() -> Night | None:
     """Real ratings by an LLM, from 1 to 5, of the relevance of retrieved contexts, with the
-    embedded judge's scores. None without the file.
+    lexical judge's scores. None without the file.
     """
     path = data_folder() / "azure_northwind.jsonl"
     if not path.is_file():

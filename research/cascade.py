@@ -1,6 +1,6 @@
 """What a cascade saves, and how far it is from its last judge: `python -m research cascade`.
 
-Labels stand for the grades of the last judge. There is no reranker here: the embedded judge's
+Labels stand for the grades of the last judge. There is no reranker here: the lexical judge's
 evidence stands for its scores, which is a weak one. Thresholds are fitted to half of the questions
 of each set, and the other half is graded by the cascade; then the halves change places.
 

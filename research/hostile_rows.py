@@ -1,4 +1,4 @@
-"""How far hostile rows move the others' `context_relevance` with the embedded judge.
+"""How far hostile rows move the others' `context_relevance` with the lexical judge.
 
 python -m research.hostile_rows LOGS...
 

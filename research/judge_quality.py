@@ -1,4 +1,4 @@
-"""How well the embedded judge agrees with labelled sets: `python -m research.judge_quality SETS`.
+"""How well the lexical judge agrees with labelled sets: `python -m research.judge_quality SETS`.
 
 Every constant is chosen anew for each set from the other sets alone, and the figures that those
 constants give on the set left out stand beside those of the constants in use. What is chosen, and

@@ -90,7 +90,7 @@ class Labelled:
     top: int
     examples: Examples
     embedded: Floats
-    """The level of each item by the embedded judge's verdict."""
+    """The level of each item by the lexical judge's verdict."""
 
 
 def counted(labelled: LabelledSet) -> Corpus:
@@ -178,7 +178,7 @@ def scored_rows(labelled: Labelled, verdicts: int) -> ScoredRows:
             np.bincount(place, one[items]) / count / top
             for one in (examples.levels, labelled.embedded, fitted.chances.sum(axis=1))
         )
-        return ScoredRows(dear, {"embedded": embedded, "learned": learned})
+        return ScoredRows(dear, {"lexical": embedded, "learned": learned})
 
     whole = scored(place, np.arange(len(place)))
     if whole.dear.std() > 1e-9:
@@ -201,7 +201,7 @@ def compare_ways(
     active sampling on top of it.
     """
     found: dict[str, Found] = {}
-    for judge, ways in (("embedded", WAYS), ("learned", WAYS[1:])):
+    for judge, ways in (("lexical", WAYS), ("learned", WAYS[1:])):
         cells = measure(f"{name} {judge}", source.world(judge), draws, rows, half_width, ways=ways)
         found |= {_NAMES[way].format(judge=judge): cell for way, cell in cells.items()}
     return found
@@ -269,8 +269,8 @@ def report(draws: int = NIGHTS) -> Iterator[str]:
     sets = list(read(data_folder()))
     yield from report_alone()
     yield (
-        "\n| labels as verdicts | items | verdicts | AUC | embedded | difference | within row "
-        "| embedded | r of row scores | embedded | Brier | ECE |"
+        "\n| labels as verdicts | items | verdicts | AUC | lexical | difference | within row "
+        "| lexical | r of row scores | lexical | Brier | ECE |"
     )
     yield "|---" * 12 + "|"
     for one in sets:

@@ -1,7 +1,7 @@
 """Golden nights of real per-question scores, by a judge whose level may move from night to night.
 
 Of 200 real questions on four real runs of one application (`azure_northwind.jsonl`), scored by the
-embedded judge. A question's value of a night is that of one of its four runs, drawn at random; for
+lexical judge. A question's value of a night is that of one of its four runs, drawn at random; for
 context relevance, where the four are alike, with the spread that GPT-4's four ratings of the same
 question have. The judge's level then moves all questions of a night together, so that their mean
 moves by exactly as much as was drawn, and no score leaves [0, 1].

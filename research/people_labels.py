@@ -12,7 +12,7 @@ except for noise, and a bias of 0.1 in the mean, which has one of these forms:
 
 People label 60 rows: of tonight by a uniform draw or by that of `labels suggest` with a cheap judge
 beside, or of an earlier night that was better by 0.1. Then the labelled sets of `RAGMETRICS_DATA`:
-their labels are people, the embedded judge is the judge, and a night is a draw of a set's questions
+their labels are people, the lexical judge is the judge, and a night is a draw of a set's questions
 with replacement.
 """
 
@@ -217,7 +217,7 @@ _HEAD = "| draws | coverage | told biased | half width | labels alone |"
 
 
 def real_worlds() -> Iterator[tuple[str, World]]:
-    """The labelled sets, metric by metric: labels are people, the embedded judge is the judge."""
+    """The labelled sets, metric by metric: labels are people, the lexical judge is the judge."""
     folder = data_folder()
     places = [
         str(folder / f"{name}.jsonl") for name in SETS if (folder / f"{name}.jsonl").is_file()

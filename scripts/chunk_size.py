@@ -160,7 +160,7 @@ def main() -> None:
     """Measure, print, draw."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("log", type=Path)
-    parser.add_argument("--judge", default="embedded")
+    parser.add_argument("--judge", default="lexical")
     parser.add_argument("--out", type=Path, default=Path("docs/images/chunk-size.png"))
     told = parser.parse_args()
     panels = {

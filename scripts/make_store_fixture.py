@@ -113,7 +113,7 @@ def make_store() -> None:
 
 
 def make_plain(shop: Workshop) -> None:
-    """The embedded judge: twelve nights, a rerun, alerts of all kinds, gates, calibrations."""
+    """The lexical judge: twelve nights, a rerun, alerts of all kinds, gates, calibrations."""
     command = shop.commands("plain")
     world.write_settings(command.folder)
     make_nights(shop, command)
@@ -161,7 +161,7 @@ def make_gates(command: Commands) -> None:
 
 
 def make_calibrations(command: Commands) -> None:
-    """The embedded judge, and one that drifts from its first calibration to its second."""
+    """The lexical judge, and one that drifts from its first calibration to its second."""
     labelled = write_jsonl(command.folder / "labelled.jsonl", make_labelled(60))
     command.ragmetrics("calibrate", "labelled.jsonl", "--store", "store")
     for reply in (right, lambda metric, asked: (right, wrong)[_odd(asked)](metric, asked)):
@@ -183,7 +183,7 @@ def make_judged(shop: Workshop) -> None:
         {"judge": judge},
         {"judge": judge, "sample": {"rows": 25, "strata": ["section"]}},
         {"judge": judge, "budget": {"max_requests": 100}},
-        {"judges": [judge, {**judge, "model": "fake-b"}, "embedded"], "aggregate": "median"},
+        {"judges": [judge, {**judge, "model": "fake-b"}, "lexical"], "aggregate": "median"},
         {"judge": batch},
         {"judge": {**batch, "wait_seconds": 0.5}},
     ]

@@ -50,7 +50,7 @@ JudgeFlag = Annotated[
     str | None,
     typer.Option(
         "--judge",
-        help="embedded (default), local, openai, rerank, recorded:PATH, or `labels`: "
+        help="lexical (default), local, openai, rerank, recorded:PATH, or `labels`: "
         "verdicts in the rows.",
     ),
 ]

@@ -48,7 +48,7 @@ JudgeFlag = Annotated[
     str | None,
     typer.Option(
         "--judge",
-        help="Judge for logs that are not scored yet: embedded, local, openai or recorded:PATH.",
+        help="Judge for logs that are not scored yet: lexical, local, openai or recorded:PATH.",
     ),
 ]
 RowsFlag = Annotated[

@@ -37,7 +37,7 @@ def init(
     """Write a first settings file for your own logs. It asks at most four questions.
 
     It reads the sample, recognises its layout, measures the variance of its scores with the
-    embedded judge, and writes rules whose limits fit it. Nothing is sent anywhere.
+    lexical judge, and writes rules whose limits fit it. Nothing is sent anywhere.
     """
     from ragmetrics.pipeline import init_settings
 

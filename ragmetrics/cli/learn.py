@@ -67,7 +67,7 @@ def _table(prompts: Sequence[LearnedPrompt]) -> Table:
     table.add_row("verdicts", *(f"{prompt.verdicts:,}" for prompt in prompts))
     found = [prompt.quality for prompt in prompts]
     table.add_row("AUC", *(_figure_text(one.auc) for one in found))
-    table.add_row("AUC of the embedded judge", *(_figure_text(one.embedded_auc) for one in found))
+    table.add_row("AUC of the lexical judge", *(_figure_text(one.embedded_auc) for one in found))
     table.add_row("difference", *(_figure_text(one.auc_gain) for one in found))
     table.add_row("AUC within row", *(_figure_text(one.auc_within) for one in found))
     table.add_row("Brier", *(number(one.brier) for one in found))
@@ -75,7 +75,7 @@ def _table(prompts: Sequence[LearnedPrompt]) -> Table:
         "correlation of row scores", *(_figure_text(one.row_correlation) for one in found)
     )
     table.add_row("rows of a plain sample", *(_share(one.row_correlation) for one in found))
-    table.add_row("rows, embedded judge", *(_share(one.embedded_row_correlation) for one in found))
+    table.add_row("rows, lexical judge", *(_share(one.embedded_row_correlation) for one in found))
     table.add_row("mean, last night", *(_last_night(prompt.last_night) for prompt in prompts))
     table.add_row("used", *("yes" if prompt.used else f"no: {prompt.why}" for prompt in prompts))
     return table

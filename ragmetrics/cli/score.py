@@ -30,7 +30,7 @@ from ragmetrics.errors import InputError
 JudgeFlag = Annotated[
     str | None,
     typer.Option(
-        "--judge", help="embedded (default), local, openai, openai-batch, rerank, recorded:PATH."
+        "--judge", help="lexical (default), local, openai, openai-batch, rerank, recorded:PATH."
     ),
 ]
 OutFlag = Annotated[

@@ -61,12 +61,12 @@ def as_mapping(value: object) -> object:
 
 
 class JudgeSettings(SettingsModel):
-    """A judge: `judge: embedded`, or a mapping with more settings."""
+    """A judge: `judge: lexical`, or a mapping with more settings."""
 
-    name: str = "embedded"
-    """`embedded` (or `lexical`), `learned`, `local`, `local:MODEL`, `openai`, `openai-batch`,
-    `rerank`, `recorded:PATH`, or a judge of another package. `local` needs the extra
-    `retrieval-nightly[local]`."""
+    name: str = "lexical"
+    """`lexical` (`embedded` in earlier versions), `learned`, `local`, `local:MODEL`, `openai`,
+    `openai-batch`, `rerank`, `recorded:PATH`, or a judge of another package. `local` needs the
+    extra `retrieval-nightly[local]`."""
     model: str = "gpt-4.1-mini"
     """The model, by the name that the endpoint uses."""
     base_url: BaseUrl = None

@@ -42,6 +42,8 @@ class JudgeKind:
     """`JudgeSettings`, or a subclass with keys of its own."""
     stored: str = ""
     """Its name in settings and results, where that is not `name`."""
+    former: str = ""
+    """Another name, which settings and stores of earlier versions have."""
     argument: str = ""
     """What may follow a colon in the name of a judge, such as the MODEL of `local:MODEL`."""
     argument_only: bool = False
@@ -95,7 +97,7 @@ class JudgeKind:
 
 def _refusal(kind: JudgeKind) -> str:
     """Why a judge of another package cannot be used: it would not be found by its stored name."""
-    return "only a bundled judge may have stored" if kind.stored else ""
+    return "only a bundled judge may have stored or former" if kind.stored or kind.former else ""
 
 
 JUDGES: Kind[JudgeKind] = Kind(
@@ -111,7 +113,7 @@ def judge_kind(name: str) -> JudgeKind:
     """
     head = name.partition(":")[0]
     for kind in JUDGES.bundled.values():
-        if head in (kind.key, kind.name):
+        if head and head in (kind.key, kind.name, kind.former):
             return kind
     try:
         return JUDGES.find(head)
@@ -149,7 +151,7 @@ def is_lexical(name: str) -> bool:
 
 
 def _choices() -> str:
-    """`embedded, learned, local, ..., local:MODEL or recorded:PATH`."""
+    """`learned, lexical, local, ..., local:MODEL or recorded:PATH`."""
     kinds = list(JUDGES.bundled.values())
     names = [one.key for one in kinds if not one.argument_only] + JUDGES.foreign_names
     *first, last = [*sorted(names), *(f"{one.key}:{one.argument}" for one in kinds if one.argument)]

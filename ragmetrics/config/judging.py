@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from ragmetrics.config.endpoints import BaseUrl
 from ragmetrics.config.judge import JudgeSettings, SettingsModel, not_bool
 from ragmetrics.config.judge_kinds import judge_kind
+from ragmetrics.records import current_judge_name
 
 
 class EmbeddingSettings(SettingsModel):
@@ -93,9 +94,11 @@ class SampleSettings(SettingsModel):
     """`active`: rows that the cheap judge predicts badly are drawn more often."""
     seed: int = 0
     """Seed of the random draw."""
-    cheap: Literal["embedded", "learned"] = "embedded"
+    cheap: Annotated[
+        Literal["lexical", "learned"], BeforeValidator(current_judge_name)
+    ] = "lexical"
     """The judge of all rows. `learned` predicts the verdicts of the judge from those in the store;
-    while there are too few of them, or where it is not better, it is the embedded judge."""
+    while there are too few of them, or where it is not better, it is the lexical judge."""
 
     @property
     def learns(self) -> bool:

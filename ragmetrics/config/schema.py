@@ -66,7 +66,7 @@ def _add_judges(schema: dict[str, Any]) -> None:
 
 
 def _or_name(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """A section that may also be only a name, as in `judge: embedded`."""
+    """A section that may also be only a name, as in `judge: lexical`."""
     kept = {key: value for key, value in mapping.items() if key in ("description", "default")}
     rest = {key: value for key, value in mapping.items() if key not in kept}
     return {**kept, "anyOf": [{"type": "string"}, rest]}

@@ -205,7 +205,7 @@ class Settings(BaseSettings):
             if self.sample and self.sample.learns:
                 raise ValueError(
                     "sample: cheap: learned: a cascade has verdicts of several judges, and its "
-                    "last one only those on doubtful requests; use `embedded`"
+                    "last one only those on doubtful requests; use `lexical`"
                 )
             if self.alerts.drift_set:
                 raise ValueError(
@@ -260,7 +260,7 @@ class Settings(BaseSettings):
 
     @property
     def samples(self) -> bool:
-        """True when a sample of the rows is judged. The embedded and the learned judge cost
+        """True when a sample of the rows is judged. The lexical and the learned judge cost
         nothing, so they always score all rows.
         """
         return self.sample is not None and not all(one.kind.free for one in self.panel)

@@ -212,13 +212,13 @@ def judged_rows(report: BudgetReport, rows: int, sample: SampleReport | None = N
 
 
 def sample_text(report: SampleReport, rows: int) -> str:
-    """`500 of 20,000 rows judged, the others by the embedded judge alone`.
+    """`500 of 20,000 rows judged, the others by the lexical judge alone`.
 
     With `cheap: learned` it also says which learned judge was used, or why none.
     """
     words = f"{report.judged:,} of {plural(rows, 'row')} judged"
     if report.judged < rows:
-        words += f", the others by the {'learned' if report.learned else 'embedded'} judge alone"
+        words += f", the others by the {'learned' if report.learned else 'lexical'} judge alone"
     return f"{words} ({report.cheap})" if report.cheap else words
 
 

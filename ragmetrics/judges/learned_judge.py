@@ -70,7 +70,7 @@ class LearnedJudge(BaselineJudge):
     An item has level l where its chance is above the model's `cuts`. The more probable level would
     be given too rarely where it is rare. With a `quantile` an item has the level at that quantile
     of its distribution; the mean of a metric over several of them is the value to be expected.
-    Prompts without a model are answered as the embedded judge does.
+    Prompts without a model are answered as the lexical judge does.
     """
 
     name = "learned"
@@ -116,7 +116,7 @@ class LearnedJudge(BaselineJudge):
         return verdict_of(request, reached.sum(axis=1).tolist())
 
     def evidence(self, request: Ask) -> Sequence[float] | None:
-        """The expected level of each item, from 0 to 1; without a model the embedded evidence."""
+        """The expected level of each item, from 0 to 1; without a model the lexical evidence."""
         chances = self._predictor.chances(request)
         if chances is None:
             return super().evidence(request)

@@ -1,4 +1,4 @@
-"""The embedded judge and its embedder: lexical baselines without network, key or model weights.
+"""The lexical judge and its embedder: lexical baselines without network, key or model weights.
 
 The judge answers a request by the prompt's own `baseline`, from the weighted overlap of words
 alone; docs/how-to/judges.md states its accuracy. It serves to try out the product, and where no LLM
@@ -60,11 +60,12 @@ class BaselineJudge:
 class LexicalJudge(BaselineJudge):
     """The baseline by the overlap of words."""
 
-    name = "embedded"
+    name = "lexical"
     note = "a lexical baseline, not an LLM: trust its changes more than its values"
 
     def __init__(self, corpus: Corpus) -> None:
         super().__init__(Overlap(corpus))
+        # By its former name: cached replies and trends go on.
         self.fingerprint = fingerprint("embedded", VERSION)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
@@ -79,7 +80,7 @@ class LexicalJudge(BaselineJudge):
 class HashedEmbedder:
     """Words and character trigrams, weighted by rarity, hashed into a fixed number of dimensions.
 
-    The default beside the embedded judge: texts are similar if they share words or parts of words.
+    The default beside the lexical judge: texts are similar if they share words or parts of words.
     """
 
     name = "hashed"

@@ -151,7 +151,7 @@ class EmbeddingLexicon:
         self._vectors: dict[str, Vector] = {}
 
     def coverage(self, claim: str, *passages: str) -> float:
-        """Share of the claim's word weight that the passages hold, as in the embedded judge.
+        """Share of the claim's word weight that the passages hold, as in the lexical judge.
 
         Similarity is not used: a passage on the same subject is as similar whether it supports the
         claim or not. On labelled sets similarity makes the accuracy lower.

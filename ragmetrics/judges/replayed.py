@@ -22,7 +22,7 @@ from ragmetrics.config import file_and_judge
 from ragmetrics.errors import InputError, JudgeError
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.row_first import RowFirstPrompt
-from ragmetrics.records import Ask, dump_json, fingerprint
+from ragmetrics.records import Ask, current_judge_name, dump_json, fingerprint
 
 _LONGEST_LINE = 100_000_000  # bytes
 
@@ -143,6 +143,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 def _load(place: str) -> tuple[dict[str, list[tuple[str, bool]]], bool]:
     """The replies of a judge by key, and whether its requests began with the row."""
     path, chosen = file_and_judge(place)
+    chosen = str(current_judge_name(chosen))
     by_judge: dict[str, dict[str, list[tuple[str, bool]]]] = {}
     row_first: set[str] = set()
     for number, line in enumerate(_lines(path), 1):
@@ -152,7 +153,7 @@ def _load(place: str) -> tuple[dict[str, list[tuple[str, bool]]], bool]:
             record = json.loads(line.decode())
             if not (isinstance(record["key"], str) and isinstance(record["reply"], str)):
                 raise TypeError("a key is text, and so is a reply, as the judge wrote it")
-            judge = str(record.get("judge", ""))
+            judge = str(current_judge_name(record.get("judge", "")))
             replies = by_judge.setdefault(judge, {})
             reply = (record["reply"], record.get("as_is") is True)
             replies.setdefault(record["key"], []).append(reply)

@@ -103,7 +103,7 @@ class Features:
         return np.array(lines, dtype=np.float64)
 
     def evidence(self, request: Ask, items: Sequence[Item]) -> Sequence[float]:
-        """The embedded judge's evidence on each item; without it the coverage."""
+        """The lexical judge's evidence on each item; without it the coverage."""
         evidence = request.prompt.evidence
         if evidence is not None:
             found = evidence(request.data, self._overlap)

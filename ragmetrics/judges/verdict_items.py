@@ -6,7 +6,7 @@
     needed               each sentence of all contexts      0, 1
 
 The learned judge predicts levels. A verdict of another form has no items, and the learned judge
-answers such a request as the embedded judge does.
+answers such a request as the lexical judge does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Document frequencies of words in the night's contexts and questions, for the embedded judge.
+"""Document frequencies of words in the night's contexts and questions, for the lexical judge.
 
 A few odd rows must not change the scores of all others. So a context counts as often as it is
 retrieved, up to five times; a question counts once; a long text or a row of many contexts has no

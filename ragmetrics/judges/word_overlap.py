@@ -48,7 +48,7 @@ TUNING = Tuning()
 
 
 class Overlap:
-    """Lexicon of the embedded judge; weights are the rarity of words in a corpus."""
+    """Lexicon of the lexical judge; weights are the rarity of words in a corpus."""
 
     def __init__(
         self, corpus: Corpus, tuning: Tuning = TUNING, *, longest_query: int = _LONGEST_QUERY

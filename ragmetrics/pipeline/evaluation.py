@@ -190,7 +190,7 @@ def evaluate(
     """Score rows: a path (or several), dicts, a pandas DataFrame, a ragas or Hugging Face dataset.
 
     `metrics` are names, or `{name: parameters}`, or one of these alone; the default are the default
-    metrics. `judge` is `embedded` by default; a list of judges is a panel. `settings` has all other
+    metrics. `judge` is `lexical` by default; a list of judges is a panel. `settings` has all other
     settings of `ragmetrics.yaml`, or is the path of such a file; the other arguments override it.
     `budget` is a mapping such as `{"max_requests": 1000}`.
     `preset` names the tool that wrote the rows: `ragas`, `openinference`, `langfuse`, ...

@@ -108,7 +108,12 @@ from .manifest import (
     EMBEDDINGS as EMBEDDINGS,
     Usage as Usage,
 )
-from .base import Record as Record, fingerprint as fingerprint
+from .base import (
+    Record as Record,
+    current_judge_name as current_judge_name,
+    fingerprint as fingerprint,
+    former_judge_name as former_judge_name,
+)
 from .calibration import (
     Agreement as Agreement,
     AttackName as AttackName,

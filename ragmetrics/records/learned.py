@@ -54,19 +54,19 @@ class LearnedQuality(Record):
     auc_within: Figure
     """AUC within rows; no value where no row has items of both classes."""
     embedded_auc: Figure
-    """The embedded judge's evidence on the same items."""
+    """The lexical judge's evidence on the same items."""
     embedded_auc_within: Figure
     auc_gain: Figure
-    """The learned judge's AUC minus that of the embedded judge's evidence."""
+    """The learned judge's AUC minus that of the lexical judge's evidence."""
     correlation: float | None
     """Correlation of predicted and true levels."""
     embedded_correlation: float | None
-    """Correlation of the embedded judge's evidence with the true levels."""
+    """Correlation of the lexical judge's evidence with the true levels."""
     row_correlation: Figure = Figure()
     """Correlation r of predicted and true row scores, which are the mean levels of rows. A sample
     needs 1 - r^2 of the rows of a plain one. No value where all rows have the same score."""
     embedded_row_correlation: Figure = Figure()
-    """The embedded judge's evidence on the same rows."""
+    """The lexical judge's evidence on the same rows."""
     brier: float
     """Mean square of predicted chance minus outcome."""
     calibration_error: float | None = None
@@ -108,8 +108,8 @@ class LearnedPrompt(Record):
     verdicts: int
     questions: int
     used: bool
-    """False where it is not significantly better than the embedded judge's evidence, or wrong on
-    the last night. The embedded judge answers this prompt then."""
+    """False where it is not significantly better than the lexical judge's evidence, or wrong on
+    the last night. The lexical judge answers this prompt then."""
     why: str = ""
     """Why it is not used; empty where it is."""
     quality: LearnedQuality

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import date, datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from ragmetrics.records.base import Record
+from ragmetrics.records.base import JudgeName, Record, with_current_judges
 from ragmetrics.records.changes import Move, UnwatchedDrop
 from ragmetrics.records.finding import AlertState, Finding
 from ragmetrics.records.golden import LabelReport
@@ -221,11 +221,11 @@ class SampleReport(Record):
 class JudgeInfo(Record):
     """The judge, or panel of judges, that gave the verdicts."""
 
-    name: str
+    name: JudgeName
     fingerprint: str
-    note: str = ""
+    note: JudgeName = ""
     """Note shown with the judge's numbers, such as that it is a baseline and not an LLM."""
-    panel: list[str] = Field(default_factory=list)
+    panel: list[JudgeName] = Field(default_factory=list)
     """Names of the panel's judges; empty for a single judge."""
 
 
@@ -278,9 +278,9 @@ class Manifest(Record):
     worst: list[WorstRow]
     usage: Usage
     """Usage of judges and embeddings behind a network; local ones cost nothing."""
-    usage_by_judge: dict[str, Usage] = Field(default_factory=dict)
+    usage_by_judge: dict[JudgeName, Usage] = Field(default_factory=dict)
     """Usage by judge, local judges and embeddings included."""
-    usage_by_metric: dict[str, dict[str, Usage]] = Field(default_factory=dict)
+    usage_by_metric: dict[str, dict[JudgeName, Usage]] = Field(default_factory=dict)
     """`usage` by metric, then by judge. A shared request counts for the metric that asked first. In
     nights of `fuse: row`, which was removed, a request counts for several metrics together:
     `context_recall + context_relevance`."""
@@ -296,7 +296,9 @@ class Manifest(Record):
     changed_parameters: dict[str, str] = Field(default_factory=dict)
     """Parameters of requests that an endpoint refuses by name, and what was sent in their place, by
     name of the judge."""
-    settings: dict[str, Any] = Field(default_factory=dict)
+    settings: Annotated[dict[str, Any], BeforeValidator(with_current_judges)] = Field(
+        default_factory=dict
+    )
     """Settings of the run without secrets: the main ones, and those that differ from defaults."""
     damaged: list[str] = Field(default_factory=list)
     """Files of the store that could not be read, and what was done without them."""

@@ -63,8 +63,8 @@ class Prompt(Generic[V]):
     """A request to a judge: fixed text, the type of its verdict, and the checks of a verdict.
 
     `check` raises UnreadableReply where a verdict does not fit its data.
-    `baseline` computes the embedded judge's answer; without it that judge cannot answer.
-    `evidence` gives the embedded judge's strength for each item of its verdict, in order. Its
+    `baseline` computes the lexical judge's answer; without it that judge cannot answer.
+    `evidence` gives the lexical judge's strength for each item of its verdict, in order. Its
     thresholds apply to these strengths.
     `verbatim` is for prompts of another tool: only `instruction` is sent, with `{field}` filled
     from the data. No schema is sent, and the verdict is `Text`.

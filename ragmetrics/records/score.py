@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from ragmetrics.errors import Unanswered
-from ragmetrics.records.base import Record
+from ragmetrics.records.base import JudgeName, Record
 from ragmetrics.records.changes import JudgeMovement
 from ragmetrics.records.golden import PeopleMean
 from ragmetrics.text import clean, shorten
@@ -124,7 +124,7 @@ class Segment(Record):
 class JudgeSummary(Record):
     """One panel judge's summary of the same rows."""
 
-    name: str
+    name: JudgeName
     mean: float | None
     scored: int
     failed: int

@@ -24,7 +24,7 @@ class CheapRunScorer:
     settings: Settings
     ref: RunRef
     learned: str = ""
-    """Path of the learned judge that scores the rows; empty: the embedded judge does."""
+    """Path of the learned judge that scores the rows; empty: the lexical judge does."""
 
     def score(self, names: Sequence[str], shard: int) -> int:
         """The cheap scores of one part. Returns the number of rows, 0 if they were stored."""

@@ -285,7 +285,7 @@ def plan_run(
 def _sample_parts(sample: SampleSettings) -> dict[str, Any]:
     """The settings of the sample. Defaults that are younger than the others are left out, so that
     run names do not change."""
-    younger = {"cheap": "embedded", "draw": "uniform"}
+    younger = {"cheap": "lexical", "draw": "uniform"}
     return sample.model_dump(
         exclude={name for name, default in younger.items() if getattr(sample, name) == default}
     )

@@ -69,7 +69,7 @@ def test_a_reader_finds_the_judge_from_the_night_and_the_overview(browser: Any, 
     page.get_by_role("link", name="with people on towers").click()
     page.wait_for_load_state()
     judge = page.locator(":target")
-    assert judge.locator("h3").inner_text().endswith("embedded")
+    assert judge.locator("h3").inner_text().endswith("lexical")
     assert "drifted" in judge.locator("header").first.inner_text()
     page.close()
 

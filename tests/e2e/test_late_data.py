@@ -101,7 +101,7 @@ def test_a_late_file_costs_the_shards_of_its_rows(
     assert (first.source.rows, second.source.rows) == (80, 82)
 
 
-@pytest.mark.parametrize("judge", ["endpoint", "embedded"])
+@pytest.mark.parametrize("judge", ["endpoint", "lexical"])
 def test_a_rerun_gives_the_scores_of_a_night_that_had_all_rows_at_once(
     live: Callable[..., Settings], tmp_path: Path, judge: str
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_rerun_gives_the_scores_of_a_night_that_had_all_rows_at_once(
 
 
 def test_a_judge_that_weighs_the_nights_words_judges_all_rows_anew(tmp_path: Path) -> None:
-    """With the embedded judge one more row changes every weight: nothing judged is taken over, but
+    """With the lexical judge one more row changes every weight: nothing judged is taken over, but
     metrics that ask nobody are."""
     settings = dataset(tmp_path)
     log(tmp_path, "a.jsonl", make_rows(40))

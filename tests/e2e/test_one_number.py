@@ -25,7 +25,7 @@ def test_all_views_have_the_same_mean_and_name_what_is_of_other_rows(tmp_path: P
     the questions, each counted once: only sentences with a drop have the latter, and say so.
     """
     rules = [{"metric": "context_recall", "max_drop": 0.05, "versus": "previous"}]
-    settings = night_settings(tmp_path, logs="logs/{date}/", judge="embedded", rules=rules)
+    settings = night_settings(tmp_path, logs="logs/{date}/", judge="lexical", rules=rules)
     for day, good in ((NIGHT - timedelta(days=1), 1.0), (NIGHT, 0.5)):
         rows = make_rows(40, good=good, night=day)
         often = [{**row, "id": f"{row['id']}-again"} for row in rows[:30:2]] if good < 1 else []

@@ -48,7 +48,7 @@ def promote(chosen: Settings, build: str, serving: str) -> None:
         dataset=chosen.dataset,
         build=build,
         serving=serving,
-        judge=JudgeInfo(name="embedded", fingerprint="f"),
+        judge=JudgeInfo(name="lexical", fingerprint="f"),
         source=Source(logs="builds", files=1, rows=40),
         started_at=moment,
         finished_at=moment,

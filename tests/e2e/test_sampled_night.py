@@ -78,7 +78,7 @@ def test_a_drop_is_found_by_the_questions_that_were_judged_on_both_nights(
         assert recall(one).status == {"scored": 80, "not_sampled": 320}
         assert recall(one).mean == pytest.approx(good, abs=0.02)
     page = (tmp_path / f"store/dashboard/{NIGHT}/index.html").read_text()
-    assert "80 of 400 rows judged, the others by the embedded judge alone" in page
+    assert "80 of 400 rows judged, the others by the lexical judge alone" in page
     assert "all rows would have cost about" in page
     report = found[0].sample
     assert report is not None

@@ -95,7 +95,7 @@ def in_language(value: str, auc: float, tag: str = "language") -> Agreement:
 
 
 def calibration(
-    week: int = 0, name: str = "towers", judge: str | JudgeInfo = "embedded", **change: Any
+    week: int = 0, name: str = "towers", judge: str | JudgeInfo = "lexical", **change: Any
 ) -> Calibration:
     """A judge held against a set, so many weeks after the first time."""
     if isinstance(judge, str):

@@ -17,7 +17,7 @@ from ragmetrics.records import (
     UnmatchedQuestion,
 )
 
-JUDGE = JudgeInfo(name="embedded", fingerprint="f1", note="a baseline")
+JUDGE = JudgeInfo(name="lexical", fingerprint="f1", note="a baseline")
 
 
 def side(name: str, **change: Any) -> ComparedSide:

@@ -47,7 +47,7 @@ def every_message() -> Mapping[str, Sequence[Block]]:
 
 
 def _compared() -> list[Block]:
-    judge = JudgeInfo(name="embedded", fingerprint="f", note="a baseline")
+    judge = JudgeInfo(name="lexical", fingerprint="f", note="a baseline")
     a, b = (
         ComparedSide(name=f"{name}.jsonl", dataset="docs", judge=judge, rows=50) for name in "ab"
     )

@@ -67,7 +67,7 @@ def gate(build: str = "idx-43", day: int = 0, say: str | None = None, **change: 
         ],
         "logs": told("builds/idx-43/"),
         "serving_logs": told("builds/idx-42/"),
-        "judge": JudgeInfo(name=told("embedded"), fingerprint="f", note=told("a baseline")),
+        "judge": JudgeInfo(name=told("lexical"), fingerprint="f", note=told("a baseline")),
         "source": Source(logs="builds/idx-43/", files=1, rows=150),
         "started_at": FINISHED + timedelta(days=day) - timedelta(seconds=75),
         "finished_at": FINISHED + timedelta(days=day),

@@ -32,7 +32,7 @@ WORST = SelectionReason("worst", "context_recall", 0.0)
 SPLIT = ["Invoices are sent monthly. A sent invoice cannot be changed.", "Seats can be added."]
 
 
-def summary(metric: str, mean: float | None, judge: str = "embedded", **change: Any) -> Summary:
+def summary(metric: str, mean: float | None, judge: str = "lexical", **change: Any) -> Summary:
     """One metric over 200 rows, none of them scored where there is no mean."""
     scored = 0 if mean is None else 200
     values: dict[str, Any] = {
@@ -81,7 +81,7 @@ def fall(metric: str, before: float = 0.9, now: float = 0.6) -> UnwatchedDrop:
 
 def night(number: int = 0, recall: float | None = 0.93, **change: Any) -> Manifest:
     """A night, so many days after the first; an alert fires below a recall of 0.8."""
-    judge = change.pop("judge", JudgeInfo(name="embedded", fingerprint="f1", note="a baseline"))
+    judge = change.pop("judge", JudgeInfo(name="lexical", fingerprint="f1", note="a baseline"))
     regressed = recall is not None and recall < 0.8
     means = {**METRICS, "context_recall": recall}
     started = datetime(2026, 11, 11, 2, tzinfo=UTC) + timedelta(number)

@@ -1,4 +1,4 @@
-"""The embedded judge's measures as their definitions say, one pair of texts at a time.
+"""The lexical judge's measures as their definitions say, one pair of texts at a time.
 
 The judge computes the same numbers in fewer steps; a test holds both side by side.
 """

@@ -43,7 +43,7 @@ def test_it_needs_fewer_rows_than_a_plain_sample(labelled: Labelled) -> None:
     """For the same half width, with the coverage that it claims; active sampling adds to it."""
     found = compare_ways("made", scored_rows(labelled, 800), 100, rows=4_000, half_width=0.03)
     plain = found["plain sample"].needed
-    embedded, learned = (found[f"with the {one} judge"].needed for one in ("embedded", "learned"))
+    embedded, learned = (found[f"with the {one} judge"].needed for one in ("lexical", "learned"))
     assert learned < embedded < 1.02 * plain
     assert found["with the learned judge, active"].needed < 1.05 * learned
     for cell in found.values():
@@ -61,6 +61,6 @@ def test_a_model_of_the_very_sample_keeps_the_coverage(labelled: Labelled) -> No
 def test_a_constant_judge_costs_nothing() -> None:
     """A cheap score that says nothing needs as many rows as the plain sample."""
     dear = np.random.default_rng(0).integers(0, 2, 500).astype(float)
-    constant = ScoredRows(dear, dict.fromkeys(("embedded", "learned"), np.full(500, 0.5)))
+    constant = ScoredRows(dear, dict.fromkeys(("lexical", "learned"), np.full(500, 0.5)))
     found = compare_ways("constant", constant, 20, rows=2_000, half_width=0.05)
     assert len({cell.rows for cell in found.values()}) == 1

@@ -1,4 +1,4 @@
-"""The embedded judge, and recorded ones, against labelled sets of real data."""
+"""The lexical judge, and recorded ones, against labelled sets of real data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GOLD_RECALL = 0.6
 
 @pytest.fixture(scope="module")
 def embedded(shared_data: Path) -> dict[str, Calibration]:
-    """The embedded judge on every set, by the set's name."""
+    """The lexical judge on every set, by the set's name."""
     places = [str(shared_data / f"{name}.jsonl") for name in (*SETS, "xquad_multilingual")]
     return {one.name: one for one in calibrate(make_settings({}), places)}
 

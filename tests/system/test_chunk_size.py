@@ -30,7 +30,7 @@ def test_by_the_labels_the_sentence_share_falls_and_the_chunk_share_does_not(log
 
 def test_the_embedded_judge_tells_the_same_story(log: Path) -> None:
     """Within its own error, which the page names: under a tenth of the chunk share."""
-    means = by_judge(log, "embedded")
+    means = by_judge(log, "lexical")
     assert ratio(means, "context_relevancy") < 0.4
     assert ratio(means, "context_relevancy_chunks") > 0.9
     assert ratio(means, "context_recall") > 1.3

@@ -38,7 +38,7 @@ def nights(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[
         by_night[meta["night"]].append({**row, "timestamp": meta["timestamp"]})
     for number, rows in by_night.items():
         write_jsonl(folder / "logs" / f"dt={day(number)}" / "rows.jsonl", rows)
-    settings = night_settings(folder, dataset="hotpot", metrics=METRICS, judge="embedded")
+    settings = night_settings(folder, dataset="hotpot", metrics=METRICS, judge="lexical")
     return [run_night(settings, day(number)) for number in sorted(by_night)]
 
 

@@ -25,7 +25,7 @@ def _check(verdict: Contradictions, data: Data) -> None:
 
 
 def _baseline(data: Data, lexicon: Lexicon) -> Contradictions:
-    """The embedded judge's answer: contexts in almost the same words with other numbers."""
+    """The lexical judge's answer: contexts in almost the same words with other numbers."""
     contradicted: set[int] = set()
     for (one, left), (other, right) in combinations(data["contexts"].items(), 2):
         alike = min(lexicon.coverage(left, right), lexicon.coverage(right, left)) >= ALIKE_FROM

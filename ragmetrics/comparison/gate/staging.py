@@ -1,6 +1,6 @@
 """Stages a gate: its rules, the serving build, both builds' rows, and their planned runs.
 
-A judge that weights words by frequency (the embedded judge) would score the same row differently in
+A judge that weights words by frequency (the lexical judge) would score the same row differently in
 another log. So both builds use the word counts of the serving build: equal rows get equal scores,
 and a serving build that was compared before keeps its scores.
 """

@@ -1,7 +1,4 @@
-"""The judge that compares words, without network, key or model weights.
-
-Results and settings name it `embedded`, as the first versions did.
-"""
+"""The judge that compares words, without network, key or model weights."""
 
 from __future__ import annotations
 
@@ -16,5 +13,5 @@ def _make(judge: JudgeSettings, parts: JudgeParts) -> Judge:
 
 
 lexical = JudgeKind(
-    "lexical", _make, JudgeSettings, stored="embedded", lexical=True, free=True, sample={}
+    "lexical", _make, JudgeSettings, former="embedded", lexical=True, free=True, sample={}
 )

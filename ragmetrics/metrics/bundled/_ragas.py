@@ -39,7 +39,7 @@ def read(kind: TypeAdapter[T], reply: str) -> T:
 
 
 def baseline_of(prompt: Prompt[V], data: Data, lexicon: Lexicon) -> V:
-    """The embedded judge's answer to a built-in prompt, for use in ragas's format."""
+    """The lexical judge's answer to a built-in prompt, for use in ragas's format."""
     if prompt.baseline is None:
         raise TypeError(f"{prompt.name} has no baseline")
     return prompt.baseline(data, lexicon)

@@ -47,7 +47,7 @@ def covered(field: str) -> Callable[[Data, Lexicon], list[float]]:
 
 
 def by_coverage(field: str) -> Callable[[Data, Lexicon], Support]:
-    """The embedded judge's verdicts."""
+    """The lexical judge's verdicts."""
     evidence = covered(field)
 
     def baseline(data: Data, lexicon: Lexicon) -> Support:

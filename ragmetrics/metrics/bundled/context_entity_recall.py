@@ -96,7 +96,7 @@ def context_entity_recall(row: LogRow) -> Steps[Score]:
     context a known context is answered from the cache, and short texts give fuller lists. No
     reference, or no entity in it: not applicable, contexts not asked. Nothing retrieved: 0.0, not
     asked. Blank context: not asked. Raises Unanswered if a list cannot be obtained.
-    With the embedded judge the entities are the words with a digit or a capital (in German all
+    With the lexical judge the entities are the words with a digit or a capital (in German all
     nouns), and in scripts without capitals all words (pairs of characters if there are no
     spaces): the metric is then a recall of words.
     Source: ragas ContextEntityRecall, with normalised entities.

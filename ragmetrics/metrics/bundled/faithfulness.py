@@ -116,7 +116,7 @@ def faithfulness(row: LogRow) -> Steps[Score]:
         faithfulness = |{s in S : contexts support s}| / |S|,   S = statements of the response
 
     Range [0, 1], higher is better; two judge calls per row. The judge splits our sentences into
-    statements; with the embedded judge each sentence is one statement. The question may be
+    statements; with the lexical judge each sentence is one statement. The question may be
     empty: it only gives context. No response, or no statement in it: not applicable. Nothing
     retrieved: 0.0, not asked. Raises Unanswered if a reply stays unreadable: not one list per
     sentence, or not one verdict per statement.

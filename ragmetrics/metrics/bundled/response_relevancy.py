@@ -24,7 +24,7 @@ from ragmetrics.records import (
 )
 from ragmetrics.text import normalise, sentences
 
-# Phrases by which the embedded judge recognises a noncommittal response.
+# Phrases by which the lexical judge recognises a noncommittal response.
 _EVASIVE = re.compile(
     r"\b(i (do not|don't|could not|couldn't|can't|cannot) (know|find|answer|say|help)"
     r"|i(?:'m| am) (not sure|sorry|unable)|no information (on|about|was|is))",
@@ -94,7 +94,7 @@ def response_relevancy(row: LogRow, questions: int = 3) -> Steps[Score]:
     Range [-1, 1], higher is better; one judge call per row for `questions` distinct questions,
     then one embedding per distinct text. Empty question or no response: not applicable.
     Noncommittal response: 0.0, nothing embedded. An embedding of length 0: no score (unreadable).
-    Raises Unanswered if the reply stays unreadable or an embedding fails. With the embedded
+    Raises Unanswered if the reply stays unreadable or an embedding fails. With the lexical
     judge the response's own sentences replace generated questions.
     Source: RAGAS answer relevance (Es et al. 2023).
     """

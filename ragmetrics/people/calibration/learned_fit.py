@@ -1,7 +1,7 @@
 """Fits the model of one prompt to verdicts, and measures it on questions that it has not seen.
 
 Ordinal logistic regression: one logistic regression for each level l, of the items at level l or
-above. The evidence of the embedded judge has a small penalty and all other features a ten times
+above. The evidence of the lexical judge has a small penalty and all other features a ten times
 larger one: with few verdicts the model ranks almost as the evidence does, with many it learns more.
 """
 
@@ -46,7 +46,7 @@ class Examples:
     """Items with verdicts. All lists have an entry per item."""
 
     features: Numbers
-    """A column per feature; the first is the embedded judge's evidence."""
+    """A column per feature; the first is the lexical judge's evidence."""
     levels: NDArray[np.int_]
     questions: NDArray[np.str_]
     """Texts of the questions."""
@@ -163,7 +163,7 @@ def _cut(chances: Numbers, count: int) -> float:
 
 
 def why_not_better(found: LearnedQuality) -> str:
-    """Why a model is not used beside the embedded judge's evidence, in a few words; empty if it is:
+    """Why a model is not used beside the lexical judge's evidence, in a few words; empty if it is:
     its AUC is significantly higher, and the correlation of its row scores not lower.
     """
     gain, mine, other = found.auc_gain, found.row_correlation, found.embedded_row_correlation

@@ -19,7 +19,7 @@ logs: logs/dt={date}/
 golden: golden.jsonl
 store: store
 segments: [section, source, channel]
-judge: embedded
+judge: lexical
 shards: 2
 alerts:
   rules:

@@ -23,7 +23,7 @@ from ragmetrics.pipeline.log_check import CheckReport, check_logs
 from ragmetrics.records import FIELDS, LogRow
 from ragmetrics.rules import DEFAULT_RULES, check_rules
 
-_JUDGES = ("embedded", "openai")
+_JUDGES = ("lexical", "openai")
 _MOST_NIGHTS = 7
 """Nights of the sample that are read, the newest ones."""
 _MOST_ROWS = 5_000
@@ -150,7 +150,7 @@ def _unreadable(place: str, check: CheckReport) -> InputError:
 def _limits(
     settings: Settings, nights: Sequence[Sequence[str]], rows: Sequence[LogRow], rows_a_night: float
 ) -> list[RuleLimit]:
-    """The limits of the default rules, by the embedded judge's scores of each night's files."""
+    """The limits of the default rules, by the lexical judge's scores of each night's files."""
     names = [rule.metric for rule in DEFAULT_RULES]
     filled = {name for name in FIELDS if any(getattr(row, name) for row in rows)}
     scored = [name for name in names if bundled_metrics()[name].fits(filled)]

@@ -77,9 +77,9 @@ def _logs(first: FirstSettings) -> list[str]:
 def _judge(name: str) -> list[str]:
     if is_lexical(name):
         return [
-            "# The embedded judge compares words: free, local, a first impression. An LLM judges",
+            "# The lexical judge compares words: free, local, a first impression. An LLM judges",
             "# meaning: `name: openai` with the key in OPENAI_API_KEY, and base_url for others.",
-            "judge: embedded",
+            "judge: lexical",
         ]
     return [
         "# Any OpenAI-compatible endpoint. The key is read from OPENAI_API_KEY.",
@@ -98,7 +98,7 @@ def _alerts(first: FirstSettings) -> list[str]:
     rows = f"{first.rows:,} rows" + (f" of {first.nights} nights" if first.nights > 1 else "")
     lines = [
         head,
-        f"# The limits follow from the variance of {rows}, scored by the embedded judge.",
+        f"# The limits follow from the variance of {rows}, scored by the lexical judge.",
         "# A mean may fall by max_drop, and by no more than this share of the seven nights before.",
         "alerts:",
         "  rules:",
@@ -109,10 +109,10 @@ def _alerts(first: FirstSettings) -> list[str]:
     return lines
 
 
-def _rule(one: RuleLimit, embedded: bool, able: Sequence[str]) -> list[str]:
+def _rule(one: RuleLimit, lexical: bool, able: Sequence[str]) -> list[str]:
     """One rule. Levels differ between judges, so `min` stands only for the judge that scored."""
     limits = f"max_drop: {one.max_drop:g}, max_share: {one.max_share:g}"
-    least = f"min: {one.least:g}, " if one.least and embedded else ""
+    least = f"min: {one.least:g}, " if one.least and lexical else ""
     severity = "" if one.severity == "critical" else f", severity: {one.severity}"
     sees = (
         f"Mean now {one.mean:.2g}. A drop of {one.detects:.2g} is found on the first night in 80% "

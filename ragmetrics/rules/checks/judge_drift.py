@@ -11,7 +11,15 @@ from typing import Any
 
 from ragmetrics.metrics import label_targets
 from ragmetrics.people import FEWEST_QUESTIONS
-from ragmetrics.records import Drift, Figure, Finding, Level, Manifest, MetricDrift
+from ragmetrics.records import (
+    Drift,
+    Figure,
+    Finding,
+    Level,
+    Manifest,
+    MetricDrift,
+    former_judge_name,
+)
 from ragmetrics.rules.context import NightContext
 from ragmetrics.rules.judge_movement import level_between
 from ragmetrics.rules.min_rules import DRIFT_NIGHTS
@@ -114,7 +122,7 @@ def _since_calibration(tonight: Tonight, drift: Drift) -> Finding:
         level,
         f"{drift.judge}: no change since its last calibration on {drift.name}",
         f"{since}: {'; '.join(states) or 'no drift shown'}{why}",
-        key=f"judge={drift.judge}/set={drift.name}",
+        key=f"judge={former_judge_name(drift.judge)}/set={drift.name}",
         affects=[one.metric for one in changed],
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragmetrics.records import Finding, Level, Manifest, Status, Summary
+from ragmetrics.records import Finding, Level, Manifest, Status, Summary, former_judge_name
 from ragmetrics.rules.night_check import Limit, Sample, Tonight, check, check_of
 from ragmetrics.rules.unjudged import are_alike, lacks_data
 from ragmetrics.text import finite
@@ -93,4 +93,6 @@ def _of_judge(tonight: Tonight, name: str) -> Finding:
     if level != "ok" and refusals:
         text += f"; {refusals[0]}"
     rule = f"{name}: at most {tonight.limit:.0%} of its verdicts missing in the panel"
-    return tonight.finding(level, rule, text, key=f"judge={name}", n=asked, severity="warning")
+    return tonight.finding(
+        level, rule, text, key=f"judge={former_judge_name(name)}", n=asked, severity="warning"
+    )

@@ -1,6 +1,6 @@
 """The cheap judges of a sampled night, which score all rows.
 
-`embedded`  one judge
+`lexical`  one judge
 `learned`   eight, each at another quantile of the predicted verdicts. The mean of a metric over
             them is the value to be expected, which is a better guess than that of the most
             probable verdicts; their spread is how uncertain it is.
@@ -39,15 +39,15 @@ QUANTILES = tuple((number + 0.5) / 8 for number in range(8))
 class CheapJudges:
     """The judges of all rows of a sampled night."""
 
-    embedded: Member
+    lexical: Member
     learned: tuple[Member, ...] = ()
     predictor: Predictor | None = None
 
     def groups(self, metrics: Sequence[Metric]) -> list[tuple[Sequence[Member], list[Metric]]]:
         """The judges whose mean score is the cheap score, with their metrics."""
         learned = [metric for metric in metrics if self._is_learned(metric)]
-        embedded = [metric for metric in metrics if metric not in learned]
-        found = ((self.learned, learned), ((self.embedded,), embedded))
+        lexical = [metric for metric in metrics if metric not in learned]
+        found = ((self.learned, learned), ((self.lexical,), lexical))
         return [(judges, own) for judges, own in found if own]
 
     def _is_learned(self, metric: Metric) -> bool:
@@ -56,7 +56,7 @@ class CheapJudges:
 
     async def stop(self) -> None:
         """Cancel the requests in flight."""
-        for one in (self.embedded, *self.learned):
+        for one in (self.lexical, *self.learned):
             await one.client.stop()
 
 
@@ -70,14 +70,14 @@ def choose_learned(settings: Settings, files: Files) -> tuple[str, str]:
     judge = next((one for one in settings.panel if one.remote), None)
     model = find_learned(judge, files) if judge else None
     if model is None:
-        note = "there is no learned judge yet: the embedded judge scores all rows"
+        note = "there is no learned judge yet: the lexical judge scores all rows"
         log.info("sample: %s", note)
         return "", note
     used = [prompt.name for prompt in model.prompts if prompt.used]
     others = [f"{one.name}: {one.why or 'no better'}" for one in model.prompts if not one.used]
     others += [f"{name}: {why}" for name, why in model.refused.items()]
     known = f"the learned judge (version {model.version}, {model.verdicts:,} verdicts)"
-    rest = f"; the embedded judge for {'; '.join(others)}" if others else ""
+    rest = f"; the lexical judge for {'; '.join(others)}" if others else ""
     if not used:
         return "", f"{known} is not used{rest}"
     return LearnedJudges.path(model), f"{known} scores all rows, for {', '.join(used)}{rest}"
@@ -105,9 +105,9 @@ def learned_correlations(settings: Settings, files: Files) -> dict[str, float]:
 
 def make_cheap_judges(corpus: Corpus, files: Files, path: str = "") -> CheapJudges:
     """The cheap judges of a run; `path`: its learned judge. Raises StoreError if it is missing."""
-    embedded = _member(LexicalJudge(corpus), corpus)
+    lexical = _member(LexicalJudge(corpus), corpus)
     if not path:
-        return CheapJudges(embedded)
+        return CheapJudges(lexical)
     model = LearnedJudges(files).load(path)
     if model is None:
         raise StoreError(f"{files.uri(path)} is missing: run the night again without its sample")
@@ -116,7 +116,7 @@ def make_cheap_judges(corpus: Corpus, files: Files, path: str = "") -> CheapJudg
         _member(LearnedJudge(model, corpus, predictor=predictor, quantile=quantile), corpus)
         for quantile in QUANTILES
     )
-    return CheapJudges(embedded, learned, predictor)
+    return CheapJudges(lexical, learned, predictor)
 
 
 def _member(judge: LexicalJudge | LearnedJudge, corpus: Corpus) -> Member:

@@ -44,7 +44,7 @@ class CheapScorer:
 
     def __init__(self, judges: CheapJudges) -> None:
         self._judges = judges
-        self._panel = Panel([judges.embedded])
+        self._panel = Panel([judges.lexical])
 
     async def guesses(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Guess]:
         """The cheap scores. A metric without a baseline is started and not finished."""

@@ -127,7 +127,7 @@ class SamplePlan(Record):
     """Tags whose values define the strata."""
     groups: tuple[Group, ...] = ()
     cheap: str = ""
-    """Path of the learned judge that scores all rows; empty: the embedded judge does."""
+    """Path of the learned judge that scores all rows; empty: the lexical judge does."""
     cheap_note: str = ""
     """A sentence on the judge of all rows, for people."""
     draw: str = "uniform"

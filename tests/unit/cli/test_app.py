@@ -92,7 +92,7 @@ def test_score_json_is_one_object_and_nothing_else(run: Run, logs: Path) -> None
     assert set(usage) >= names
     assert (usage["requests"], usage["usd"]) == (0, None), "this judge costs nothing"
     assert told["usage_by_metric"] == {}
-    assert told["usage_by_judge"]["embedded"]["requests"] > 0
+    assert told["usage_by_judge"]["lexical"]["requests"] > 0
 
 
 def test_score_asks_any_endpoint(run: Run, logs: Path, judge_server: JudgeServer) -> None:

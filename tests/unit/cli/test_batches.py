@@ -46,7 +46,7 @@ def test_the_settings_name_the_endpoint(
 ) -> None:
     """The batch judge of a ragmetrics.yaml is the one that is asked."""
     judge = judge_at(judge_server, name="openai-batch")
-    save_settings(tmp_path, judges=["embedded", judge])
+    save_settings(tmp_path, judges=["lexical", judge])
     ended = run("batches", tmp_path, "--settings", tmp_path / "ragmetrics.yaml", "--json")
     (one,) = json.loads(ended.out)["batches"]
     assert (one["batch"], one["requests"]) == ("batch_000000", 3)

@@ -44,7 +44,7 @@ def test_a_night_that_works(run: Run, tmp_path: Path, slack_server: SlackServer)
     path = dataset(tmp_path)
     found = checks(run, path)
     assert {state for state, _ in found.values()} == {"ok"}
-    assert list(found) == ["settings", "logs", "alert rules", "store", "judge embedded", "slack"]
+    assert list(found) == ["settings", "logs", "alert rules", "store", "judge lexical", "slack"]
     assert found["logs"][1].endswith("all of the first 12 rows can be read")
     assert not slack_server.received
     assert not [path for path in (tmp_path / "ragmetrics-store").rglob("*") if path.is_file()]

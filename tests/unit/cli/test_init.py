@@ -322,7 +322,7 @@ def test_hostile_keys_stay_text(run: Run) -> None:
     Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     run("init", "a.jsonl", "--yes")
     written = yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))
-    assert written["judge"] == "embedded"
+    assert written["judge"] == "lexical"
     assert written["columns"] == {"user_input": hostile}
 
 

@@ -99,7 +99,7 @@ def test_the_schema_knows_every_setting(run: Run, tmp_path: Path) -> None:
     validator.validate(yaml.safe_load(unpack_demo(tmp_path).read_text()))
     config_map = yaml.safe_load((ROOT / "deployments/kubernetes/settings.yaml").read_text())
     validator.validate(yaml.safe_load(next(iter(config_map["data"].values()))))
-    validator.validate({"judge": "embedded", "judges": ["local", {"name": "openai"}]})
+    validator.validate({"judge": "lexical", "judges": ["local", {"name": "openai"}]})
     assert list(validator.iter_errors({"metrcs": []}))
     assert schema["properties"]["language"]["description"] == "Language of rows without one."
 

@@ -258,9 +258,9 @@ def test_adapt_follows_the_settings(
 
 
 def test_adapt_needs_a_judge_and_a_language(run: Run, folder: Path, judge: list[str]) -> None:
-    """The embedded judge has none; a language is a tag."""
+    """The lexical judge has none; a language is a tag."""
     embedded = run("prompts", "adapt", "--language", "de", "--dir", folder)
-    assert (embedded.code, "the embedded judge cannot translate" in embedded.err) == (2, True)
+    assert (embedded.code, "the lexical judge cannot translate" in embedded.err) == (2, True)
     wrong = run("prompts", "adapt", "--language", "in German", "--dir", folder, *judge)
     assert (wrong.code, "is no language tag, such as de or pt-BR" in wrong.err) == (2, True)
     assert not folder.exists()

@@ -335,7 +335,7 @@ def test_other_judges_are_named() -> None:
     other = [metric.model_copy(update={"fingerprint": "f2"}) for metric in manifest.metrics]
     now = ragmetrics.evaluate(ROWS, ["context_recall"])
     now.manifest = manifest.model_copy(update={"judge": judge, "metrics": other})
-    with pytest.raises(InputError, match=r"judge of A embedded \(\w+\), of B gpt \(f2\)"):
+    with pytest.raises(InputError, match=r"judge of A lexical \(\w+\), of B gpt \(f2\)"):
         ragmetrics.compare(before, now)
 
 

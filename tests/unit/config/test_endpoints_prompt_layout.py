@@ -194,7 +194,7 @@ def test_one_task_scores_the_metrics_that_share_a_row() -> None:
 def test_judges_that_read_no_prompts_have_no_layout() -> None:
     """Whatever the settings say."""
     assert layout_of(JudgeSettings(name="openai-batch", prompt_layout="row_first"))
-    assert layout_of(JudgeSettings(name="embedded", prompt_layout="row_first")) is None
+    assert layout_of(JudgeSettings(name="lexical", prompt_layout="row_first")) is None
     assert layout_of(JudgeSettings(name="openai", prompt_layout="task_first")) is None
     assert layout_of(JudgeSettings(name="recorded:a.jsonl", prompt_layout="row_first"))
 

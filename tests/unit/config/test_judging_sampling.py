@@ -379,7 +379,7 @@ def test_a_cheap_judge_that_says_nothing_leaves_the_judged_rows() -> None:
 
 def test_where_the_judge_finds_rows_to_be_none_they_are_in_no_mean() -> None:
     """The mean is that of the rows that can be scored, of which nobody knows how many there are;
-    the embedded judge narrows its interval all the same.
+    the lexical judge narrows its interval all the same.
     """
     rows = table().assign(**{STRATUM: ""})
     none = (rows.index % 4 == 0) & (rows.index < 80)
@@ -427,7 +427,7 @@ def width(low: float | None, high: float | None) -> float:
 
 
 def test_without_a_judged_row_there_is_no_mean() -> None:
-    """The embedded judge's is not in its place."""
+    """The lexical judge's is not in its place."""
     assert sampled_mean(table(judged=0)) == (None, None)
 
 

@@ -18,9 +18,9 @@ def load(tmp_path: Path, text: str, **overrides: object) -> Settings:
 
 
 def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
-    """Nothing has to be set: the embedded judge, a local store, six metrics."""
+    """Nothing has to be set: the lexical judge, a local store, six metrics."""
     settings = load(tmp_path, "")
-    assert settings.judge.name == "embedded"
+    assert settings.judge.name == "lexical"
     assert settings.store == str(tmp_path / "ragmetrics-store")
     assert len(settings.metrics) == 6
 
@@ -46,8 +46,8 @@ def test_files_of_judges_are_beside_the_file(tmp_path: Path, name: str, place: s
     """Of the judge and of each of a panel; the name of a model is no file."""
     wanted = f"{name.partition(':')[0]}:{place.format(folder=tmp_path)}"
     assert load(tmp_path, f"judge: {name}").judge.name == wanted
-    panel = load(tmp_path, f"judges: [embedded, '{name}']").judges
-    assert [one.name for one in panel] == ["embedded", wanted]
+    panel = load(tmp_path, f"judges: [lexical, '{name}']").judges
+    assert [one.name for one in panel] == ["lexical", wanted]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_files_of_judges_are_beside_the_file(tmp_path: Path, name: str, place: s
     [
         ("colour: red", "colour: there is no such key"),
         ("judge:\n  modle: gpt", "judge.modle: there is no such key"),
-        ("judge: gpt-4", "judge.name: should be embedded, learned, local, openai, openai-batch"),
+        ("judge: gpt-4", "judge.name: should be learned, lexical, local, openai, openai-batch"),
         ("judge: {temperature: 3}", "judge.temperature: "),
         ("alerts: {rules: [{metric: context_recall}]}", "a rule needs min or max_drop"),
         (
@@ -114,8 +114,8 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 def test_overrides_replace_keys_of_the_file(tmp_path: Path) -> None:
     """A flag of the command line goes before the file."""
-    settings = load(tmp_path, "judge: openai\ndataset: mine", judge="embedded")
-    assert (settings.judge.name, settings.dataset) == ("embedded", "mine")
+    settings = load(tmp_path, "judge: openai\ndataset: mine", judge="lexical")
+    assert (settings.judge.name, settings.dataset) == ("lexical", "mine")
 
 
 def test_the_environment_goes_before_the_file(
@@ -174,30 +174,30 @@ def test_a_blank_key_is_no_key(environment: dict[str, str]) -> None:
 
 def test_a_panel_takes_the_place_of_the_judge() -> None:
     """`judges` names several, each by name or by a mapping."""
-    settings = make_settings({"judges": ["embedded", {"name": "openai", "repeats": 3}]})
-    assert [(one.name, one.repeats) for one in settings.panel] == [("embedded", 1), ("openai", 3)]
-    assert [one.name for one in make_settings({}).panel] == ["embedded"]
+    settings = make_settings({"judges": ["lexical", {"name": "openai", "repeats": 3}]})
+    assert [(one.name, one.repeats) for one in settings.panel] == [("lexical", 1), ("openai", 3)]
+    assert [one.name for one in make_settings({}).panel] == ["lexical"]
 
 
 def test_judge_and_judges_exclude_each_other() -> None:
     """Whoever writes both is told, not half obeyed."""
     with pytest.raises(SettingsError, match="set either judge or judges"):
-        make_settings({"judge": "openai", "judges": ["embedded", "openai"]})
+        make_settings({"judge": "openai", "judges": ["lexical", "openai"]})
 
 
 def test_another_judge_takes_the_place_of_the_panel() -> None:
     """One named later, as on the command line, judges alone; a list is a panel."""
-    settings = make_settings({"judges": ["embedded", "openai"], "aggregate": "median"})
+    settings = make_settings({"judges": ["lexical", "openai"], "aggregate": "median"})
     alone = with_overrides(settings, "openai", model="m-1")
     assert [(one.name, one.model) for one in alone.panel] == [("openai", "m-1")]
-    both = with_overrides(alone, ["embedded", {"name": "openai", "model": "m-2"}])
-    assert [one.name for one in both.panel] == ["embedded", "openai"]
+    both = with_overrides(alone, ["lexical", {"name": "openai", "model": "m-2"}])
+    assert [one.name for one in both.panel] == ["lexical", "openai"]
 
 
 def test_a_model_for_a_panel_says_nothing() -> None:
     """It is not clear whose it should be."""
     with pytest.raises(SettingsError, match="model: the settings name several judges"):
-        with_overrides(make_settings({"judges": ["embedded", "openai"]}), None, model="m-1")
+        with_overrides(make_settings({"judges": ["lexical", "openai"]}), None, model="m-1")
 
 
 @pytest.mark.parametrize("text", ["budget:", "budget: {}", 'budget: ""', "budget: {max_usd: }"])

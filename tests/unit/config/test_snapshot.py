@@ -17,7 +17,7 @@ def test_the_chief_settings_stand_even_where_nothing_was_said() -> None:
         "metrics",
         "judge",
     }
-    assert public_settings(make_settings({}))["judge"] == {"name": "embedded"}
+    assert public_settings(make_settings({}))["judge"] == {"name": "lexical"}
 
 
 def test_what_differs_from_the_defaults_is_kept() -> None:
@@ -31,11 +31,9 @@ def test_what_differs_from_the_defaults_is_kept() -> None:
 
 def test_a_panel_stands_in_place_of_the_judge() -> None:
     """All its members."""
-    kept = public_settings(
-        make_settings({"judges": ["embedded", {"name": "openai", "model": "m"}]})
-    )
+    kept = public_settings(make_settings({"judges": ["lexical", {"name": "openai", "model": "m"}]}))
     assert "judge" not in kept
-    assert [judge.get("name", "embedded") for judge in kept["judges"]] == ["embedded", "openai"]
+    assert [judge.get("name", "lexical") for judge in kept["judges"]] == ["lexical", "openai"]
 
 
 def test_no_secret_is_kept() -> None:

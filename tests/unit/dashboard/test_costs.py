@@ -71,8 +71,8 @@ def test_what_the_labelled_set_cost_is_a_line_of_its_own(page: Page) -> None:
 
 
 def test_a_night_that_cost_nothing_has_no_table_of_costs(page: Page) -> None:
-    """The embedded judge sends nothing anywhere."""
-    asked = {"context_recall": {"embedded": Usage(requests=400)}}
+    """The lexical judge sends nothing anywhere."""
+    asked = {"context_recall": {"lexical": Usage(requests=400)}}
     assert "by metric and judge" not in page(usage_by_metric=asked)
 
 

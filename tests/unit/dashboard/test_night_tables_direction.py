@@ -22,7 +22,7 @@ from tests.fakes.page_writing import write_night
 NOISE = "noise_sensitivity"
 
 
-def noise(mean: float, value: str = "", judge: str = "embedded") -> Summary:
+def noise(mean: float, value: str = "", judge: str = "lexical") -> Summary:
     """A night's noise sensitivity, of all rows or of a segment."""
     segment = Segment(tag="section", value=value) if value else None
     return summary(NOISE, mean, judge, segment=segment, higher_is_better=False)

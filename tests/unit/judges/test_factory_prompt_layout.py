@@ -109,7 +109,7 @@ def test_a_layout_that_is_set_wins() -> None:
 
 def test_a_judge_that_reads_no_prompts_has_no_layout() -> None:
     """A reranker gets no instructions."""
-    for name in ("rerank", "embedded"):
+    for name in ("rerank", "lexical"):
         assert not is_row_first(
             name=name,
             base_url=LOCAL if name == "rerank" else None,

@@ -302,7 +302,7 @@ def test_equal_questions_are_in_one_fold(question: str) -> None:
     ("judge", "why"),
     [
         ("learned", "needs `from`"),
-        ({"name": "learned", "from": "embedded"}, "needs `from`"),
+        ({"name": "learned", "from": "lexical"}, "needs `from`"),
         ({"name": "openai", "from": "openai"}, "has an effect on the judge learned only"),
     ],
 )
@@ -318,7 +318,7 @@ def test_another_judge_on_the_command_line_replaces_it() -> None:
     learned_one = with_overrides(paid, "learned").judge
     assert learned_one.learned_from == paid.judge
     alone = make_settings({"judge": {"name": "learned", "from": "openai"}})
-    assert with_overrides(alone, "embedded").judge.teacher is None
+    assert with_overrides(alone, "lexical").judge.teacher is None
     other = {"name": "learned", "from": {"name": "openai", "model": "n"}}
     of_other = with_overrides(alone, other).judge.learned_from
     assert of_other is not None
@@ -498,7 +498,7 @@ def test_the_command_prints_how_good_it_is(
 
 
 def test_the_page_of_calibrations_shows_it(tmp_path: Path) -> None:
-    """Its figures beside the embedded judge's, and what is not used; also without a labelled set.
+    """Its figures beside the lexical judge's, and what is not used; also without a labelled set.
     Names are escaped.
     """
     site = Files(str(tmp_path))
@@ -522,13 +522,13 @@ def test_a_judge_that_is_not_fitted_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_a_paid_judge_nothing_is_learned(tmp_path: Path) -> None:
-    """The embedded judge costs nothing."""
+    """The lexical judge costs nothing."""
     with pytest.raises(InputError, match="no judge over a network"):
         learn(make_settings({}), Files(str(tmp_path)))
 
 
 def test_a_damaged_model_is_not_used(tmp_path: Path) -> None:
-    """It is logged; the night uses the embedded judge."""
+    """It is logged; the night uses the lexical judge."""
     files = Files(str(tmp_path))
     files.write("learned/abc/0001.json", b"{")
     assert LearnedJudges(files).newest("abc") is None

@@ -1,4 +1,4 @@
-"""The embedded judge: weighted overlap of words, in any script, the same on every machine."""
+"""The lexical judge: weighted overlap of words, in any script, the same on every machine."""
 
 from __future__ import annotations
 

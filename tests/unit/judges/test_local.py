@@ -170,7 +170,7 @@ def test_it_is_deterministic_and_says_what_it_is(judge: LocalJudge) -> None:
 
 
 def test_a_prompt_without_a_baseline_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As by the embedded judge; it has no evidence either."""
+    """As by the lexical judge; it has no evidence either."""
     install_sentence_transformers(monkeypatch)
     request = Ask(Prompt(name="riddle", version=1, verdict=BaseModel, instruction="?"), {})
     judge = LocalJudge(Corpus(), "toy/words")
@@ -186,7 +186,7 @@ def test_the_settings_name_it_with_or_without_a_model(monkeypatch: pytest.Monkey
     judge = make_judge(JudgeSettings(name="local:toy/words"), Corpus())
     assert isinstance(judge, LocalJudge)
     assert judge.name == "local:toy/words"
-    with pytest.raises(SettingsError, match="should be embedded, learned, local, openai"):
+    with pytest.raises(SettingsError, match="should be learned, lexical, local, openai"):
         make_settings({"judge": "locally"})
 
 

@@ -254,7 +254,7 @@ def test_threads_are_a_setting_and_change_no_score(model: Encoder) -> None:
 
 
 def test_embeddings_go_with_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the judge `local:MODEL` they are that model's, beside `embedded` hashed."""
+    """Beside the judge `local:MODEL` they are that model's, beside `lexical` hashed."""
     install_sentence_transformers(monkeypatch)
     beside = make_embedder(make_settings({"judge": "local:toy/words"}), Corpus())
     assert beside.name == "local:toy/words"

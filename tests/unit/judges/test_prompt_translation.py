@@ -163,7 +163,7 @@ def test_a_bad_translation_is_asked_again(ask_scripted: Any, reason: str) -> Non
 
 def test_the_embedded_judge_cannot_translate() -> None:
     """Which is told before anything is asked; of a panel, another judge is asked."""
-    with pytest.raises(InputError, match="the embedded judge cannot translate; name another one"):
+    with pytest.raises(InputError, match="the lexical judge cannot translate; name another one"):
         translate(make_settings({}), [GRADE], "de")
 
 
@@ -178,7 +178,7 @@ def test_of_a_panel_the_first_that_can_translate_is_asked(
         return Scripted(shouted)
 
     monkeypatch.setattr(translation, "make_judge", make)
-    judges = ["embedded", {"name": "openai", "base_url": "http://nowhere", "max_tokens": 500}]
+    judges = ["lexical", {"name": "openai", "base_url": "http://nowhere", "max_tokens": 500}]
     (found,) = translate(make_settings({"judges": judges}), [GRADE], "xx")
     assert isinstance(found, Prompt)
     assert (seen[0].name, seen[0].max_tokens) == ("openai", 4_000)

@@ -203,7 +203,7 @@ def test_a_verdict_that_does_not_fit_fails_its_request(tmp_path: Path) -> None:
 
 
 def test_every_verdict_of_ours_fits_when_it_is_played(tmp_path: Path) -> None:
-    """Whatever the embedded judge says as it is, of every prompt, is said again."""
+    """Whatever the lexical judge says as it is, of every prompt, is said again."""
     names = [metric.name for metric in metrics().values() if not metric.name.startswith("ragas_")]
     with Recorder(tmp_path / "r.jsonl") as recorder:
         live = play(LexicalJudge(Corpus()), recorder, names)

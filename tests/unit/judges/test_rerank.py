@@ -164,7 +164,7 @@ def test_a_panel_takes_a_reranker_where_it_can_judge(judge_server: JudgeServer) 
 
 
 def test_a_sample_takes_a_reranker(judge_server: JudgeServer) -> None:
-    """The reranker judges the sample, the embedded judge all rows."""
+    """The reranker judges the sample, the lexical judge all rows."""
     settings = make_settings({"judge": judge(judge_server), "sample": {"rows": 10}})
     result = ragmetrics.evaluate(rows(40), ["context_relevance"], settings=settings)
     assert result.manifest.metrics[0].status == {"scored": 10, "not_sampled": 30}

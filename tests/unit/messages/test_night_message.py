@@ -104,7 +104,7 @@ def a_manifest(hostile: str | None = None, **update: Any) -> Manifest:
         source=Source(
             logs="logs", files=1, rows=1_240, quarantined=3, index_builds={say("idx-42"): 1_240}
         ),
-        judge=JudgeInfo(name=say("embedded"), fingerprint="f", note=say("A baseline.")),
+        judge=JudgeInfo(name=say("lexical"), fingerprint="f", note=say("A baseline.")),
         shards=1,
         metrics=[a_summary(0.714, n=1_240)],
         segments=[

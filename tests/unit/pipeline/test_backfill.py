@@ -231,7 +231,7 @@ def test_another_judge_makes_another_run_of_each_night(tmp_path: Path) -> None:
     assert done.dates("failed") == LOGGED  # the recording has no reply
     assert {one.judge.name for one in manifests(settings)} == {f"recorded:{replies}"}
     assert run_backfill(settings, DAYS[0], DAYS[-1]).dates("published") == LOGGED
-    assert {one.judge.name for one in manifests(settings)} == {"embedded"}
+    assert {one.judge.name for one in manifests(settings)} == {"lexical"}
 
 
 def test_a_night_that_fails_stops_no_other(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_a_recording_that_is_played_is_not_written_over(tmp_path: Path) -> None:
     tape = tmp_path / "tape.jsonl"
     ragmetrics.evaluate(ROWS, METRICS, record=tape)
     before = tape.read_bytes()
-    for judge in (f"recorded:{tape}", f"recorded:{tape}#embedded"):
+    for judge in (f"recorded:{tape}", f"recorded:{tape}#lexical"):
         with pytest.raises(InputError, match=r"recording .*tape\.jsonl: is one of the inputs"):
             ragmetrics.evaluate(ROWS, METRICS, judge, record=tape, limit=1)
     assert tape.read_bytes() == before
@@ -204,7 +204,7 @@ def test_aevaluate_leaves_the_loop_alone() -> None:
     assert ticks > 3
 
 
-@pytest.mark.parametrize("name", ["embedded", "openai"])
+@pytest.mark.parametrize("name", ["lexical", "openai"])
 def test_a_recording_gives_the_same_numbers(
     tmp_path: Path, judge_server: JudgeServer, name: str
 ) -> None:
@@ -231,7 +231,7 @@ def test_a_row_that_is_not_in_the_recording_fails_alone(tmp_path: Path) -> None:
 
 def test_arguments_go_before_the_settings(tmp_path: Path, judge_server: JudgeServer) -> None:
     """The judge, the metrics and the golden set of a call are those of the call."""
-    settings = make_settings({"judge": "embedded", "metrics": ["context_recall"]})
+    settings = make_settings({"judge": "lexical", "metrics": ["context_recall"]})
     result = ragmetrics.evaluate(
         ROWS,
         ["context_relevance"],
@@ -292,8 +292,8 @@ def test_the_scores_go_with_the_result() -> None:
 
 
 def test_a_model_without_its_judge_is_told() -> None:
-    """`--model gpt-4.1` alone would be scored by the embedded judge, and look like the model's."""
-    with pytest.raises(SettingsError, match="model: has no effect on the judge embedded"):
+    """`--model gpt-4.1` alone would be scored by the lexical judge, and look like the model's."""
+    with pytest.raises(SettingsError, match="model: has no effect on the judge lexical"):
         ragmetrics.evaluate(ROWS, METRICS, model="gpt-4.1")
 
 

@@ -63,13 +63,13 @@ def test_the_store_may_be_elsewhere(
     assert list(Path().iterdir()) == []
 
 
-@pytest.mark.parametrize("judge", ["embedded", "recorded"])
+@pytest.mark.parametrize("judge", ["lexical", "recorded"])
 def test_judges_on_this_machine_leave_nothing_behind(
     run: Run, logs: Path, tmp_path: Path, judge: str
 ) -> None:
     """Their answers cost nothing, so no store is written and none is spoken of."""
     tape = tmp_path / "tape.jsonl"
-    name = "embedded" if judge == "embedded" else f"recorded:{tape}"
+    name = "lexical" if judge == "lexical" else f"recorded:{tape}"
     run("score", logs, "--metrics", "context_recall", "--record", tape)
     ended = run("score", logs, "--metrics", "context_recall", "--judge", name)
     assert (ended.code, ended.err) == (0, "")

@@ -156,7 +156,7 @@ def test_a_broken_judge_is_named(install: Callable[..., None]) -> None:
 def test_a_judge_that_cannot_be_imported_costs_itself(install: Callable[..., None]) -> None:
     """The others of a panel judge, and the night says what is missing."""
     install(JUDGES.group, "bad", "raise ImportError('no such library')\n", "house")
-    panel = make_settings({"judges": [{"name": "house", "mood": "good"}, "embedded"], "shards": 1})
+    panel = make_settings({"judges": [{"name": "house", "mood": "good"}, "lexical"], "shards": 1})
     result = evaluate(make_rows(3), ["context_relevance"], settings=panel)
     assert result.manifest.metrics[0].scored == 3
     assert any("no such library" in problem for problem in result.manifest.problems)
@@ -203,7 +203,7 @@ def test_a_judge_that_blocks_its_loop_costs_itself(install: Callable[..., None])
     """No coroutine can be interrupted there, so it is asked nothing more; the others judge."""
     _install_judge(install, GOOD_REPLY, "threading.Event().wait()")
     house = {"name": "house", "deadline_seconds": 0.2}
-    panel = make_settings({"judges": [house, "embedded"], "shards": 1})
+    panel = make_settings({"judges": [house, "lexical"], "shards": 1})
     result = evaluate(make_rows(3), ["context_relevance"], settings=panel)
     assert result.manifest.metrics[0].scored == 3
     assert any("has blocked its event loop" in text for text in result.manifest.problems)
@@ -246,7 +246,7 @@ def test_a_judge_that_cannot_be_made_costs_itself(
     """The others of a panel judge; alone it is refused with the reason."""
     _install_judge(install, "House(judge.mood)", make, "sample={}", f"sample={{}}{remote}")
     house = {"name": "house", "deadline_seconds": 0.2}
-    panel = make_settings({"judges": [house, "embedded"], "shards": 1})
+    panel = make_settings({"judges": [house, "lexical"], "shards": 1})
     result = evaluate(make_rows(3), ["context_relevance"], settings=panel)
     (summary,) = result.manifest.metrics
     assert summary.scored == 3

@@ -74,7 +74,7 @@ def test_a_judge_that_is_down_is_one_incident() -> None:
     ]
     down, alone = incidents(found, night())
     assert shape([down, alone]) == [("judge_failures/context_recall", 1, 3), ("hit_rate/0", 0, 0)]
-    assert down.message == ("judge embedded failed in 2 metrics; context_recall: judge_failures")
+    assert down.message == ("judge lexical failed in 2 metrics; context_recall: judge_failures")
     assert down.folded == (
         "the same in context_relevance; explains 3 more without data: context_recall, "
         "context_relevance, judge drift"

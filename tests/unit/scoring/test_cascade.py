@@ -168,7 +168,7 @@ def cascade(server: JudgeServer, **more: Any) -> Settings:
     ("panel", "message"),
     [
         (["openai"], "needs two `judges`"),
-        (["embedded", "openai"], "costs nothing; to use it first, set `sample: {draw: active}`"),
+        (["lexical", "openai"], "costs nothing; to use it first, set `sample: {draw: active}`"),
         (["openai", "openai"], "needs `repeats: 2` or more"),
         (
             [{"name": "openai", "repeats": 2}, {"name": "openai", "repeats": 2}],
@@ -195,9 +195,9 @@ def test_a_judge_named_on_the_command_line_replaces_the_cascade(
 ) -> None:
     """One judge is no cascade; two are checked like those of the settings."""
     settings = cascade(judge_server)
-    assert with_overrides(settings, "embedded").aggregate == "mean"
+    assert with_overrides(settings, "lexical").aggregate == "mean"
     with pytest.raises(SettingsError, match="costs nothing"):
-        with_overrides(settings, ["embedded", "openai"])
+        with_overrides(settings, ["lexical", "openai"])
 
 
 def test_a_metric_that_the_last_judge_cannot_score_is_refused(judge_server: JudgeServer) -> None:

@@ -97,7 +97,7 @@ def test_another_key_or_store_is_another_judge(
 
 def test_a_judge_that_computes_here_belongs_to_its_part(tmp_path: Path) -> None:
     """It knows the corpus of its run; so does the hashed embedder."""
-    settings = make_settings({"judge": "embedded"})
+    settings = make_settings({"judge": "lexical"})
     one, other = taken([settings, settings], tmp_path)
     assert one.judges[0].judge is not other.judges[0].judge
     assert one.embedder is not other.embedder
@@ -170,7 +170,7 @@ def test_a_key_does_not_change_who_a_judge_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The night after, with the key, is comparable."""
-    settings = make_settings({"judges": [KEYLESS, "embedded"]})
+    settings = make_settings({"judges": [KEYLESS, "lexical"]})
     (without,) = taken([settings], tmp_path)
     monkeypatch.setenv("NO_SUCH_KEY", "a key")
     (with_key,) = taken([settings], tmp_path)
@@ -187,9 +187,9 @@ def test_without_any_key_nothing_is_begun(tmp_path: Path, judges: list[dict[str,
 
 def test_a_night_goes_on_without_the_one_who_lacks_a_key(tmp_path: Path) -> None:
     """All rows are scored by the others, and the manifest tells who is missing and why."""
-    manifest = run_night(night(tmp_path, judges=["embedded", KEYLESS]), NIGHT).manifest
+    manifest = run_night(night(tmp_path, judges=["lexical", KEYLESS]), NIGHT).manifest
     assert [metric.scored for metric in manifest.metrics] == [12, 12]
-    assert manifest.judge.panel == ["embedded", "openai:far"]
+    assert manifest.judge.panel == ["lexical", "openai:far"]
     assert manifest.problems == [
         "openai:far: the judge openai needs a key: set NO_SUCH_KEY, or `judge: base_url:` to a "
         "server that needs none"
@@ -199,7 +199,7 @@ def test_a_night_goes_on_without_the_one_who_lacks_a_key(tmp_path: Path) -> None
 def test_a_metric_that_embeds_fails_where_only_the_keyless_could(tmp_path: Path) -> None:
     """And no other metric does."""
     metrics = ["context_relevance", "response_relevancy"]
-    settings = night(tmp_path, judges=["embedded", KEYLESS], metrics=metrics)
+    settings = night(tmp_path, judges=["lexical", KEYLESS], metrics=metrics)
     with pytest.raises(CoverageShort) as short:
         run_night(settings, NIGHT)
     assert "response_relevancy: 12 of 12 rows got no usable verdict" in str(short.value)

@@ -38,10 +38,10 @@ def test_the_manifest_shows_every_judge_and_their_agreement(
     tmp_path: Path, judge_server: JudgeServer
 ) -> None:
     """The panel is named; each judge has its mean, its usage and its place in the agreement."""
-    judges = ("embedded", live(judge_server, model="m-1"))
+    judges = ("lexical", live(judge_server, model="m-1"))
     manifest = run_night(dataset(tmp_path, *judges), NIGHT).manifest
-    assert manifest.judge.name == "mean of embedded, openai:m-1"
-    assert manifest.judge.panel == ["embedded", "openai:m-1"]
+    assert manifest.judge.name == "mean of lexical, openai:m-1"
+    assert manifest.judge.panel == ["lexical", "openai:m-1"]
     relevance = manifest.summary("context_relevance")
     assert relevance is not None and relevance.mean is not None
     means = [judge.mean for judge in relevance.judges]
@@ -49,8 +49,8 @@ def test_the_manifest_shows_every_judge_and_their_agreement(
     assert relevance.agreement is not None and -1 <= relevance.agreement <= 1
     live_usage = manifest.usage_by_judge["openai:m-1"]
     assert live_usage.requests == judge_server.stats()["requests"] > 0
-    assert manifest.usage == live_usage, "the embedded judge costs nothing and is no part of it"
-    assert manifest.usage_by_judge["embedded"].requests > 0
+    assert manifest.usage == live_usage, "the lexical judge costs nothing and is no part of it"
+    assert manifest.usage_by_judge["lexical"].requests > 0
     assert {name for of in manifest.usage_by_metric.values() for name in of} == {"openai:m-1"}
 
 
@@ -71,7 +71,7 @@ def test_a_judge_that_refuses_is_warned_of_and_the_night_goes_on(
 
 def test_the_dashboard_shows_the_panel(tmp_path: Path, judge_server: JudgeServer) -> None:
     """Judges and agreement on the night's page, each opinion beside a worst row's score."""
-    judges = ("embedded", live(judge_server, model="m-1", repeats=2))
+    judges = ("lexical", live(judge_server, model="m-1", repeats=2))
     settings = dataset(tmp_path, *judges)
     run_night(settings, NIGHT)
     site = tmp_path / "store" / "dashboard" / NIGHT.isoformat()
@@ -96,9 +96,9 @@ def test_repeats_are_found_in_the_store_again(tmp_path: Path, judge_server: Judg
 
 def test_evaluate_takes_a_list_of_judges(judge_server: JudgeServer) -> None:
     """In Python a panel is a list, and the scores say what each judge said."""
-    result = ragmetrics.evaluate(ROWS, METRICS, judge=["embedded", live(judge_server)])
+    result = ragmetrics.evaluate(ROWS, METRICS, judge=["lexical", live(judge_server)])
     details = result.scores()["details"].iloc[0]
-    assert list(details["judges"]) == ["embedded", "openai:gpt-4.1-mini"]
+    assert list(details["judges"]) == ["lexical", "openai:gpt-4.1-mini"]
 
 
 def test_a_recorded_panel_is_played_judge_by_judge(
@@ -106,12 +106,12 @@ def test_a_recorded_panel_is_played_judge_by_judge(
 ) -> None:
     """`PATH#JUDGE` plays one; all of them in a panel give the same scores."""
     tape = tmp_path / "tape.jsonl"
-    judges = ["embedded", live(judge_server, model="m-1")]
+    judges = ["lexical", live(judge_server, model="m-1")]
     first = ragmetrics.evaluate(ROWS, METRICS, judge=judges, record=tape)
-    played = [f"recorded:{tape}#embedded", f"recorded:{tape}#openai:m-1"]
+    played = [f"recorded:{tape}#lexical", f"recorded:{tape}#openai:m-1"]
     again = ragmetrics.evaluate(ROWS, METRICS, judge=played)
     assert list(again.scores()["value"]) == list(first.scores()["value"])
-    with pytest.raises(InputError, match=r"say which judge: .*#embedded, .*#openai:m-1"):
+    with pytest.raises(InputError, match=r"say which judge: .*#lexical, .*#openai:m-1"):
         ragmetrics.evaluate(ROWS, METRICS, judge=f"recorded:{tape}")
 
 

@@ -65,7 +65,7 @@ def settings(**values: Any) -> Settings:
 def test_a_small_night_is_one_shard(tmp_path: Path) -> None:
     """A thousand rows, or none, are not cut, whoever judges."""
     write_jsonl(tmp_path / "a.jsonl", make_rows(1_000))
-    for judge in ("embedded", "openai", "openai-batch", "recorded:replies.jsonl"):
+    for judge in ("lexical", "openai", "openai-batch", "recorded:replies.jsonl"):
         assert shards_for(settings(judge=judge), [logs(tmp_path)]) == 1
         assert shards_for(settings(judge=judge), []) == 1
 

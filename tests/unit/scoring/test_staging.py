@@ -233,7 +233,7 @@ def test_staging_twice_returns_the_same(tmp_path: Path) -> None:
 
 
 def test_the_words_of_the_night_are_counted(tmp_path: Path) -> None:
-    """Two contexts a row, each counted, and five questions: the weights of the embedded judge."""
+    """Two contexts a row, each counted, and five questions: the weights of the lexical judge."""
     log(tmp_path, make_rows(5))
     settings = settings_in(tmp_path)
     corpus = load_corpus(open_store(settings), run(settings).ref)
@@ -242,7 +242,7 @@ def test_the_words_of_the_night_are_counted(tmp_path: Path) -> None:
 
 def test_word_counts_that_a_run_did_not_store_are_counted_from_its_rows(tmp_path: Path) -> None:
     """A judge over a network needs none, so its run stores empty ones. Whoever needs them later
-    gets those that a run of the embedded judge stores; none where the rows are gone as well.
+    gets those that a run of the lexical judge stores; none where the rows are gone as well.
     """
     log(tmp_path, make_rows(30, good=0.5))
     counted = run(settings_in(tmp_path)).ref

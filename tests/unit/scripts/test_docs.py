@@ -142,7 +142,7 @@ def test_the_first_settings_see_a_very_bad_first_night(tmp_path: Path, good: flo
         "logs": str(write_jsonl(tmp_path / "log.jsonl", rows)),
         "golden": str(write_jsonl(tmp_path / "golden.jsonl", make_rows(40))),
         "store": str(tmp_path / "store"),
-        "judge": "embedded",
+        "judge": "lexical",
     }
     night = run_night(make_settings({**yaml.safe_load(text), **here}), NIGHT)
     found = [finding for finding in night.manifest.findings if finding.kind == "metric"]

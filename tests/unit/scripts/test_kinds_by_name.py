@@ -11,7 +11,7 @@ from scripts.kinds_by_name import findings, judges, main, uses, uses_in_page
     "source",
     [
         "x = judge.name == 'rerank'",
-        "x = judge.name not in ('embedded', 'learned')",
+        "x = judge.name not in ('lexical', 'learned')",
         "x = 'openai-batch' == judge.name",
         "x = judge.name.startswith('recorded:')",
         "x = isinstance(judge, RecordedJudge)",

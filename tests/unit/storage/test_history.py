@@ -25,7 +25,7 @@ def a_night(day: date = MONDAY, run: str = "a", hours: float = 1, **more: Any) -
         finished_at=START + timedelta(hours=hours),
         ragmetrics="0.1.0",
         source=Source(logs="logs", files=1, rows=1),
-        judge=JudgeInfo(name="embedded", fingerprint="f"),
+        judge=JudgeInfo(name="lexical", fingerprint="f"),
         shards=2,
         metrics=[],
         segments=[],

@@ -126,7 +126,7 @@ def annotation(one: EvaluationResult) -> dict[str, Any]:
     of_document = one.document is not None
     return {
         "name": one.metric,
-        "annotator_kind": "CODE" if is_lexical(one.metadata.get("judge") or "embedded") else "LLM",
+        "annotator_kind": "CODE" if is_lexical(one.metadata.get("judge") or "lexical") else "LLM",
         "span_id": _span(one),
         "result": {name: value for name, value in result.items() if value is not None},
         "metadata": dict(one.metadata),

@@ -1,4 +1,4 @@
-"""Gates from logs to verdict, without Prefect: real logs, a real store, the embedded judge."""
+"""Gates from logs to verdict, without Prefect: real logs, a real store, the lexical judge."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_healthy_build_is_promoted(tmp_path: Path) -> None:
 
 
 def test_equal_logs_have_equal_scores(tmp_path: Path) -> None:
-    """The embedded judge weighs words by a log's own counts; both sides are weighed alike, so
+    """The lexical judge weighs words by a log's own counts; both sides are weighed alike, so
     that rows which stayed the same score the same beside rows that did not.
     """
     other = damaged(ROWS, 0.5, seed=3)
@@ -620,7 +620,7 @@ def test_a_repeat_asks_again_the_judge_of_a_panel_that_failed(
     tmp_path: Path, judge_server: JudgeServer
 ) -> None:
     """As a night does: the rows have their scores, but by fewer judges than they should."""
-    judges = [judge_at(judge_server, retries=0), "embedded"]
+    judges = [judge_at(judge_server, retries=0), "lexical"]
     long = "Ferries leave the harbour every hour. " * 500
     rows = [{**row, "retrieved_contexts": [*row["retrieved_contexts"], long]} for row in ROWS[:10]]
     settings = two_builds(tmp_path, [*rows, *ROWS[10:]], judges=judges)

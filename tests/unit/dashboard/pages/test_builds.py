@@ -63,7 +63,7 @@ def test_every_gate_has_its_verdict_and_evidence(site: Files) -> None:
         "0.107 [0.071, 0.143]",
         "How do I get refund 0?",
         "builds/idx-43/",
-        "embedded",
+        "lexical",
         "took 1 min 15 s",
     ):
         assert told in read, told

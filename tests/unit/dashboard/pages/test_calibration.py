@@ -121,7 +121,7 @@ class TestPage:
         told = text(html)
         assert "1 drifted" in told
         assert "−0.300 [−0.35, −0.25]" in told
-        assert told.index("embedded") < told.index("openai:a")
+        assert told.index("lexical") < told.index("openai:a")
         assert '<tr class="is-firing">' in html
         assert "is-firing" not in page(site, history(calibration(), calibration(1)))
 
@@ -231,7 +231,7 @@ class TestStandings:
 
     def test_a_changed_judge_or_prompt_is_marked(self) -> None:
         """Where the fingerprint of either is another than before."""
-        other = JudgeInfo(name="embedded", fingerprint="f2")
+        other = JudgeInfo(name="lexical", fingerprint="f2")
         (one,) = standings(
             history(
                 calibration(),
@@ -300,7 +300,7 @@ class TestNight:
     def test_a_namesake_stands_in_and_is_named_as_such(self, site: Files) -> None:
         """The very judge goes first, however much older."""
         same = calibration()
-        namesake = calibration(1, judge=JudgeInfo(name="embedded", fingerprint="f2"))
+        namesake = calibration(1, judge=JudgeInfo(name="lexical", fingerprint="f2"))
         assert "by other settings of this judge" in text(page_of_night(site, namesake))
         assert "by other settings" not in text(page_of_night(site, namesake, same))
 
@@ -317,11 +317,11 @@ class TestNight:
     def test_repeats_do_not_hide_a_judge(self) -> None:
         """A judge asked three times a night is calibrated once."""
         corpus = Corpus()
-        asked = make_judge(JudgeSettings(name="embedded"), corpus)
+        asked = make_judge(JudgeSettings(name="lexical"), corpus)
         often = panel_fingerprint([asked], [3], "mean")
-        known = calibration(judge=JudgeInfo(name="embedded", fingerprint=asked.fingerprint))
+        known = calibration(judge=JudgeInfo(name="lexical", fingerprint=asked.fingerprint))
         for print_, exact in ((often, True), ("f3", False)):
-            judge = JudgeInfo(name="embedded (3 times)", fingerprint=print_)
+            judge = JudgeInfo(name="lexical (3 times)", fingerprint=print_)
             (found,) = trusted(night(judge=judge), [known])
             assert found.exact is exact
 

@@ -40,7 +40,7 @@ def change(low: float, high: float, **more: Any) -> MetricChange:
 def comparison(*changes: MetricChange, name: str = "a.jsonl") -> Comparison:
     """A comparison with these changes."""
     side = ComparedSide(
-        name=name, dataset="d", judge=JudgeInfo(name="embedded", fingerprint="f"), rows=50
+        name=name, dataset="d", judge=JudgeInfo(name="lexical", fingerprint="f"), rows=50
     )
     return Comparison(a=side, b=side, metrics=list(changes))
 

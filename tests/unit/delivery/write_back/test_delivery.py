@@ -94,7 +94,7 @@ def test_langfuse_gets_each_score_with_where_it_comes_from(
     assert one["metadata"] == {
         "status": "scored",
         "metric": METRIC,
-        "judge": "embedded",
+        "judge": "lexical",
         "fingerprint": f"{METRIC}-embedded",
         "dataset": "helpdesk",
         "night": "2026-11-10",

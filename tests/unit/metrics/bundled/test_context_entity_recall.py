@@ -156,7 +156,7 @@ def test_any_other_reply_is_unreadable(reply: str) -> None:
         ENTITIES.parse(reply, {})
 
 
-# The embedded judge
+# The lexical judge
 
 
 @pytest.mark.parametrize(

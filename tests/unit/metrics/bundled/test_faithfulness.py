@@ -152,11 +152,11 @@ def test_other_verdicts_are_unreadable(reply: str, reason: str) -> None:
         GROUNDED.parse(reply, {"question": "?", "contexts": ["x"], "statements": STATED})
 
 
-# The embedded judge
+# The lexical judge
 
 
 def verdict(prompt: Prompt[Any], data: Data) -> Any:
-    """What the embedded judge says, having seen no corpus."""
+    """What the lexical judge says, having seen no corpus."""
     return asyncio.run(LexicalJudge(Corpus()).reply(Ask(prompt, data), 0)).verdict
 
 

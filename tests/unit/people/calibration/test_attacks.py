@@ -29,7 +29,7 @@ def labelled(tmp_path: Path) -> Path:
     return write_jsonl(tmp_path / "towers.jsonl", make_labelled(20))
 
 
-def hold(place: Path, attacks: int, judge: Any = "embedded", **options: Any) -> Calibration:
+def hold(place: Path, attacks: int, judge: Any = "lexical", **options: Any) -> Calibration:
     """One judge against one set."""
     settings = make_settings({"judge": judge})
     (found,) = calibrate(settings, [str(place)], attacks=attacks, **options)

@@ -235,7 +235,7 @@ def test_all_figures_share_one_chance_of_a_false_alarm(bench: Bench) -> None:
 
 
 def test_a_judge_that_knows_the_whole_set_is_not_compared_across_sets(bench: Bench) -> None:
-    """The embedded judge weighs words by the set's texts: more rows are another judge."""
+    """The lexical judge weighs words by the set's texts: more rows are another judge."""
     texts, known = [40, 50, 50], []
     for day, count in enumerate(texts):
         write_jsonl(bench.labelled, make_labelled(count))
@@ -330,4 +330,4 @@ def test_the_store_of_the_settings_is_used(run: Run, bench: Bench, tmp_path: Pat
     assert run("calibrate", bench.labelled).code == 0
     assert run("calibrate", bench.labelled, "--settings", settings).code == 0
     (found,) = load_calibrations(Files(str(tmp_path / "kept")))
-    assert (found.name, found.judge.name) == ("towers", "embedded")
+    assert (found.name, found.judge.name) == ("towers", "lexical")

@@ -35,7 +35,7 @@ def labelled(tmp_path: Path) -> Path:
     return write_jsonl(tmp_path / "towers.jsonl", make_labelled(20))
 
 
-def hold(place: Path, judge: Any = "embedded", **options: Any) -> Calibration:
+def hold(place: Path, judge: Any = "lexical", **options: Any) -> Calibration:
     """One judge against one set."""
     (found,) = calibrate(make_settings({"judge": judge}), [str(place)], now=NOW, **options)
     return found
@@ -227,7 +227,7 @@ def test_an_unknown_metric_is_an_error(labelled: Path) -> None:
 
 def test_every_judge_of_a_panel_is_calibrated(tmp_path: Path, labelled: Path) -> None:
     """On its own: their agreement with each other is the night's to tell."""
-    judges = ["embedded", write_judge(tmp_path / "judge.jsonl", labelled)]
+    judges = ["lexical", write_judge(tmp_path / "judge.jsonl", labelled)]
     found = calibrate(make_settings({"judges": judges}), [str(labelled)], now=NOW)
     assert [one.judge.name for one in found] == judges
     assert values(overall(found[1], "context_relevance"))["kappa"] == 1
@@ -241,13 +241,13 @@ def test_a_refusing_judge_of_a_panel_leaves_the_others_theirs(
     refuser = judge_at(judge_server, model="mine")
     files = Files(str(tmp_path / "store"))
     recorded = write_judge(tmp_path / "judge.jsonl", labelled)
-    settings = make_settings({"judges": ["embedded", refuser, recorded]})
+    settings = make_settings({"judges": ["lexical", refuser, recorded]})
     first, refused, last = calibrate(settings, [str(labelled)], now=NOW, files=files)
     assert (first.incomplete, refused.incomplete, last.incomplete) == (False, True, False)
     assert (first.refused, last.refused) == ("", "")
     assert "refused the key" in refused.refused
     assert (refused.judge.name, refused.metrics, refused.skipped) == ("openai:mine", [], {})
-    assert [one.judge.name for one in load_calibrations(files)] == ["embedded", recorded]
+    assert [one.judge.name for one in load_calibrations(files)] == ["lexical", recorded]
     with pytest.raises(JudgeRefused, match="refused the key"):
         hold(labelled, refuser)
 
@@ -259,7 +259,7 @@ def test_the_command_names_the_judge_that_refused(
     judge_server.faults(api_key="another")
     refuser = judge_at(judge_server, model="mine")
     settings = tmp_path / "ragmetrics.yaml"
-    settings.write_text(json.dumps({"store": "kept", "judges": ["embedded", refuser]}))
+    settings.write_text(json.dumps({"store": "kept", "judges": ["lexical", refuser]}))
     ended = run("calibrate", labelled, "--settings", settings)
     assert ended.code == 1
     assert "AUC, within row" in ended.out
@@ -440,7 +440,7 @@ def test_the_command_prints_figures_and_what_stands_behind_them(run: Run, labell
     ended = run("calibrate", labelled)
     assert (ended.code, ended.err) == (0, "")
     for text in (
-        "towers, judge embedded",
+        "towers, judge lexical",
         "AUC, within row",
         "kappa, quadratic",
         "Krippendorff's α",
@@ -458,7 +458,7 @@ def test_the_command_prints_json(run: Run, labelled: Path) -> None:
     ended = run("calibrate", labelled, "--metrics", "context_recall", "--limit", 6, "--json")
     assert (ended.code, ended.err, ended.out.count("\n")) == (0, "", 1)
     (told,) = json.loads(ended.out)["calibrations"]
-    assert (told["name"], told["rows"], told["judge"]["name"]) == ("towers", 6, "embedded")
+    assert (told["name"], told["rows"], told["judge"]["name"]) == ("towers", 6, "lexical")
     assert [one["metric"] for one in told["metrics"]] == ["context_recall"]
     figures = told["metrics"][0]["overall"]["figures"]
     assert set(figures) >= {"auc", "auc_within", "kappa", "kappa_quadratic", "alpha", "spearman"}

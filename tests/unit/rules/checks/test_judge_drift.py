@@ -26,7 +26,7 @@ FIRM = drift_between(calibration(), calibration(1))
 DRIFTED = drift_between(calibration(), calibration(1), "context_relevance")
 
 
-EMBEDDED = JudgeInfo(name="embedded", fingerprint="f1")
+EMBEDDED = JudgeInfo(name="lexical", fingerprint="f1")
 
 
 def _drifted(earlier: Calibration, later: Calibration) -> Drift:
@@ -52,7 +52,7 @@ def test_drift_is_a_warning_with_its_numbers() -> None:
     (found,) = findings(DRIFTED)
     assert (found.level, found.severity) == ("breach", "warning")
     assert found.message == (
-        "embedded on towers, 2026-11-02 to 2026-11-09: context_relevance drifted: "
+        "lexical on towers, 2026-11-02 to 2026-11-09: context_relevance drifted: "
         "quadratic kappa moved by -0.300 [-0.350, -0.250], "
         "AUC moved by -0.150 [-0.200, -0.100], "
         "30% of verdicts changed"
@@ -147,11 +147,11 @@ def test_only_the_newest_drift_of_tonights_judges_counts() -> None:
         *(calibration(week, name="other") for week in range(2)),
         *(calibration(week, judge="openai:x") for week in range(2)),
     )
-    embedded = JudgeInfo(name="embedded (3 times)", fingerprint="f")
+    embedded = JudgeInfo(name="lexical (3 times)", fingerprint="f")
     assert [(drift.name, drift.later.day) for drift in known.newest_drifts(embedded)] == [
         ("other", 9),
         ("towers", 16),
     ]
-    panel = JudgeInfo(name="mean of", fingerprint="f", panel=["embedded", "openai:x"])
+    panel = JudgeInfo(name="mean of", fingerprint="f", panel=["lexical", "openai:x"])
     assert len(known.newest_drifts(panel)) == 3
     assert known.newest_drifts(JudgeInfo(name="openai:y", fingerprint="f")) == []

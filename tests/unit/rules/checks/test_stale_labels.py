@@ -52,7 +52,7 @@ def text(number: int) -> str:
 
 
 class Nights:
-    """Nights with the embedded judge, of the same questions."""
+    """Nights with the lexical judge, of the same questions."""
 
     def __init__(self, folder: Path, *metrics: str, **rule: Any) -> None:
         self._folder, self._number = folder, 0

@@ -175,7 +175,7 @@ def test_the_embedded_judge_costs_nothing() -> None:
     """Its requests go nowhere, so they are no part of an estimate; those of others are."""
     expected = estimate(make_rows(4), ["context_recall"])
     assert (expected.total, expected.by_metric) == (Usage(), {})
-    panel = estimate(make_rows(4), ["context_recall"], ["embedded", "openai"])
+    panel = estimate(make_rows(4), ["context_recall"], ["lexical", "openai"])
     assert panel.total.requests == 4
     assert list(panel.by_metric["context_recall"]) == ["openai:gpt-4.1-mini"]
 

@@ -265,7 +265,7 @@ def test_known_answers_cost_nothing(judge_server: JudgeServer, tmp_path: Path) -
 
 
 def test_judges_on_this_machine_need_no_budget() -> None:
-    """The embedded judge costs nothing: all is judged."""
+    """The lexical judge costs nothing: all is judged."""
     settings = make_settings({"budget": {"max_requests": 1, "max_usd": 0.01}})
     result = evaluate(make_rows(5), METRICS, settings=settings)
     assert result.manifest.budget is None
@@ -331,12 +331,12 @@ def test_a_night_keeps_its_plan(judge_server: JudgeServer, tmp_path: Path) -> No
 def test_panels_pay_for_the_judges_that_cost(
     judge_server: JudgeServer, start_judge: Callable[[], JudgeServer]
 ) -> None:
-    """All of a panel share the budget, and repeats multiply; the embedded judge is free."""
+    """All of a panel share the budget, and repeats multiply; the lexical judge is free."""
     other = start_judge()
     judges = [
         judge_at(judge_server, repeats=2),
         judge_at(other, model="other"),
-        "embedded",
+        "lexical",
     ]
     settings = make_settings({"judges": judges, "budget": {"max_requests": 60}})
     result = evaluate(make_rows(40, good=0.75), ["context_recall"], settings=settings)

@@ -1,4 +1,4 @@
-"""Sampled runs: the judge is asked about the sample, the embedded judge scores every row."""
+"""Sampled runs: the judge is asked about the sample, the lexical judge scores every row."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_segments_are_sampled_means_too(judge_server: JudgeServer) -> None:
 def test_an_embedded_judge_scores_all_rows(judge_server: JudgeServer) -> None:
     """It costs nothing, so there is nothing to sample for."""
     settings = sampling(judge_server, {"rows": 5})
-    result = evaluate(make_rows(12), METRICS, judge="embedded", settings=settings)
+    result = evaluate(make_rows(12), METRICS, judge="lexical", settings=settings)
     assert [one.status for one in result.manifest.metrics] == [{"scored": 12}] * 2
     assert result.manifest.sample is None
 
@@ -183,7 +183,7 @@ def test_rows_that_no_judge_can_score_are_told_as_such(judge_server: JudgeServer
 
 
 def test_embeddings_of_rows_that_are_not_judged_cost_nothing(judge_server: JudgeServer) -> None:
-    """The embedded judge's are made here: the endpoint embeds the sample's questions alone."""
+    """The lexical judge's are made here: the endpoint embeds the sample's questions alone."""
     settings = sampling(judge_server, {"rows": 4})
     evaluate(make_rows(30), ["response_relevancy"], settings=settings)
     asked = [text for text in judge_server.stats()["texts"] if "height of tower" in text]
@@ -223,8 +223,8 @@ def test_a_budget_bounds_the_sample(judge_server: JudgeServer) -> None:
 
 
 def test_a_panel_judges_the_sample(judge_server: JudgeServer) -> None:
-    """Its votes and its aggregate; the embedded judge beside it is none of it."""
-    panel = ["embedded", judge_at(judge_server)]
+    """Its votes and its aggregate; the lexical judge beside it is none of it."""
+    panel = ["lexical", judge_at(judge_server)]
     settings = make_settings({"judges": panel, "sample": {"rows": 6}})
     result = evaluate(make_rows(20), METRICS[:1], settings=settings)
     (one,) = result.manifest.metrics
@@ -264,7 +264,7 @@ def test_the_table_tells_what_the_sample_cost_and_what_all_would_have(
     assert report.whole.requests == 200
     assert report.whole.usd == pytest.approx(4 * (report.spent.usd or 0), rel=0.01)
     told = told_by(lambda console: print_summary(console, result.manifest))
-    assert "Sample: 50 of 200 rows judged, the others by the embedded judge alone" in told
+    assert "Sample: 50 of 200 rows judged, the others by the lexical judge alone" in told
     assert "spent: 50 requests" in told
     assert "all rows would have cost about 200 requests" in told
     assert "narrower than those of the judged rows alone: context_recall" in told
@@ -438,7 +438,7 @@ UNKNOWN = Prompt("unknown", 1, Said, "Say how good it is.")  # which has no base
 
 
 computed: list[str] = []
-"""Questions that the embedded judge has looked at."""
+"""Questions that the lexical judge has looked at."""
 
 
 def look(data: Mapping[str, Any], _: Lexicon) -> Said:
@@ -452,7 +452,7 @@ GUESSED = Prompt("guessed", 1, Said, "Say how good it is.", baseline=look)
 
 @metric(version=1, prompts=[GUESSED], calls="1")
 def guessed(row: LogRow) -> Steps[Score]:
-    """What the embedded judge says too."""
+    """What the lexical judge says too."""
     verdict = yield from ask(GUESSED, question=row.user_input)
     return Score(verdict.grade / 2)
 
