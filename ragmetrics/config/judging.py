@@ -94,9 +94,7 @@ class SampleSettings(SettingsModel):
     """`active`: rows that the cheap judge predicts badly are drawn more often."""
     seed: int = 0
     """Seed of the random draw."""
-    cheap: Annotated[
-        Literal["lexical", "learned"], BeforeValidator(current_judge_name)
-    ] = "lexical"
+    cheap: Annotated[Literal["lexical", "learned"], BeforeValidator(current_judge_name)] = "lexical"
     """The judge of all rows. `learned` predicts the verdicts of the judge from those in the store;
     while there are too few of them, or where it is not better, it is the lexical judge."""
 

@@ -269,9 +269,9 @@ def test_only_the_last_seven_nights_by_the_same_judge_count() -> None:
     """Another judge may have another spread."""
     nights: list[Manifest] = [night(number) for number in range(9)]
     nights.append(night(9, metrics=[summary("context_recall", 0.9, judge="another")]))
-    found = comparable(nights, "context_recall", "context_recall-embedded")
+    found = comparable(nights, "context_recall", "context_recall-lexical")
     assert len(found) == 7
-    assert {one.fingerprint for one in found} == {"context_recall-embedded"}
+    assert {one.fingerprint for one in found} == {"context_recall-lexical"}
     assert comparable(nights, "context_recall", None) == []
 
 

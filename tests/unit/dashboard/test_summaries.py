@@ -62,7 +62,7 @@ def test_it_says_how_the_night_stands_and_why() -> None:
     assert f"context_recall firing {line}" in told
     assert "Lowest segments" in told
     assert "section=billing context_recall 0.500 [0.470, 0.530] 0.700 200" in told
-    assert "200 rows read, 0 quarantined. Judge: embedded - a baseline." in told
+    assert "200 rows read, 0 quarantined. Judge: lexical - a baseline." in told
 
 
 def test_a_change_is_that_of_the_rule() -> None:

@@ -66,7 +66,7 @@ Questions that got worse
 Open the builds https://dash.example/builds.html#build-idx-43
 Open the run https://prefect.example/run/1
 
-Judge: embedded (a baseline)"""
+Judge: lexical (a baseline)"""
 
 
 def test_only_what_holds_the_build_names_its_questions() -> None:

@@ -221,8 +221,8 @@ def test_a_sampled_night_says_so_beside_the_judge() -> None:
         rows_over=744,
     )
     for budget, told in (
-        (report, "Judge: embedded (A baseline.); over budget: 744 rows"),
-        (report.model_copy(update={"share": 1, "rows_over": 0}), "Judge: embedded (A baseline.)"),
+        (report, "Judge: lexical (A baseline.); over budget: 744 rows"),
+        (report.model_copy(update={"share": 1, "rows_over": 0}), "Judge: lexical (A baseline.)"),
     ):
         manifest = a_manifest().model_copy(update={"budget": budget})
         message = compose(manifest, [a_finding()], dashboard=None, redact=False)
@@ -283,7 +283,7 @@ Worst questions
 
 Open the dashboard https://ragmetrics.example/docs
 
-Judge: embedded (A baseline.)"""
+Judge: lexical (A baseline.)"""
 
 
 def test_where_lower_is_better_the_worst_are_the_highest() -> None:

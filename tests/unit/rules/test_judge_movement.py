@@ -279,7 +279,7 @@ def test_a_gate_reads_it_of_the_nights_that_were_judged_alike(tmp_path: Path) ->
         moves = MOVES.model_copy(update={"sd": sd})
         known = [m.model_copy(update={"movement": moves}) for m in one.metrics]
         Runs(Files(str(tmp_path))).save(one.model_copy(update={"metrics": known}))
-    found = find_movements(settings, {RELEVANCE: f"{RELEVANCE}-embedded", "faithfulness": "other"})
+    found = find_movements(settings, {RELEVANCE: f"{RELEVANCE}-lexical", "faithfulness": "other"})
     assert found[RELEVANCE] == MOVES.model_copy(update={"sd": 0.02})
     assert found["faithfulness"] is None
 

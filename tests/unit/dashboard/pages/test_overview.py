@@ -159,7 +159,7 @@ class TestCost:
         paid = Usage(requests=400, answered_from_store=50, prompt_tokens=90_000, usd=1.25)
         page = site.overview(night(usage=paid))
         assert "plot-money" in page and "plot-requests" in page
-        assert "$1.25 400 50 90,000 embedded" in words(page)
+        assert "$1.25 400 50 90,000 lexical" in words(page)
 
     def test_money_that_is_not_known_is_a_dash(self, site: Site) -> None:
         """Never $0.00; the page says which setting is missing."""

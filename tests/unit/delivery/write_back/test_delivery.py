@@ -95,7 +95,7 @@ def test_langfuse_gets_each_score_with_where_it_comes_from(
         "status": "scored",
         "metric": METRIC,
         "judge": "lexical",
-        "fingerprint": f"{METRIC}-embedded",
+        "fingerprint": f"{METRIC}-lexical",
         "dataset": "helpdesk",
         "night": "2026-11-10",
         "run": "run-0",
@@ -355,7 +355,7 @@ def test_an_otlp_receiver_gets_evaluation_events(tmp_path: Path, receiver: OtlpR
     assert known["gen_ai.evaluation.name"] == METRIC
     assert known["gen_ai.evaluation.score.value"] == 0.75
     assert known["gen_ai.evaluation.explanation"] == "three of four"
-    assert known["ragmetrics.fingerprint"] == f"{METRIC}-embedded"
+    assert known["ragmetrics.fingerprint"] == f"{METRIC}-lexical"
     assert known["ragmetrics.run"] == "run-0"
     assert "gen_ai.evaluation.score.label" not in known
     other = values(failed)
