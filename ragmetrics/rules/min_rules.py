@@ -21,6 +21,7 @@ import numpy as np
 from scipy import special
 
 from ragmetrics.config import Rule, least_name
+from ragmetrics.people import moving_share
 from ragmetrics.records import Finding, Level, Segment, Summary
 from ragmetrics.rules.context import NightContext
 from ragmetrics.rules.corrections import StaleRows
@@ -86,11 +87,19 @@ def with_min_chance(case: RuleCheck, night: NightContext) -> RuleCheck:
         for found in one.findings
         if found.key == finding.key and found.mean is not None
     ]
-    spread = spread_of_nights(night, rule.metric)
-    moved = spread.error if spread else 0.0
+    moved = _movement(night, rule.metric)
     least = min(_p_value(own, rule.min, moved) for own in ([finding], [*spell, finding]))
     links = rule_links(rule.for_, 0, fixed=True)
     return replace(case, chance=float(chance_of_any(np.array(least), links)))
+
+
+def _movement(night: NightContext, metric: str) -> float:
+    """Error of a night's level. What is likely of the nights without being seen counts by the
+    verdicts that are new: a judge on this machine gives none.
+    """
+    if (spread := spread_of_nights(night, metric)) is None:
+        return 0.0
+    return spread.error * (1.0 if spread.is_seen else moving_share(night.manifest, metric))
 
 
 def _p_value(findings: Sequence[Finding], limit: float, moved: float) -> float:

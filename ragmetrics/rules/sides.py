@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 
 from ragmetrics.people import carried_movement, fresh_share, level_error
@@ -217,7 +219,7 @@ def level_of(
     judge = level_error(movement, metric, before, now)
     if spread is None or not before or not now:
         return judge
-    share = math.sqrt(1 / len(before) + 1 / len(now))
+    share = _nights_apart(before, now)
     if not spread.is_seen:
         share = carried_movement(metric, before, now)
         if not share or (drop.paired and movement and movement.sd is not None):
@@ -225,7 +227,19 @@ def level_of(
         if drop.paired:
             spread = likely_movement([], drop.error / share, 0.0, max(1.0, abs(drop.before)))
     nights = replace(spread, error=spread.error * share)
-    return nights if judge is None or nights.error > judge.error else judge
+    return nights if nights.error > (judge.error if judge else 0.0) else judge
+
+
+def _nights_apart(before: Sequence[Manifest], now: Sequence[Manifest]) -> float:
+    """Error of the difference of two sides, in standard deviations of a night's level: what both
+    have of one night cancels, as of two builds that served together. A gate's runs have no night of
+    their own, so the day of judging counts too.
+    """
+    parts: dict[tuple[date, date], float] = defaultdict(float)
+    for side, sign in ((before, -1), (now, 1)):
+        for night in side:
+            parts[night.date, night.started_at.date()] += sign / len(side)
+    return math.sqrt(sum(part**2 for part in parts.values()))
 
 
 def correct_drop(
