@@ -475,20 +475,6 @@ def test_texts_that_were_known_are_no_requests_for_embeddings() -> None:
     assert costs(half, name="embeddings") == Usage(requests=1 + 9 * 2)
 
 
-def test_metrics_that_share_requests_go_by_the_one_that_was_sampled_more_sparsely() -> None:
-    """All ten rows with a reference were judged by one metric, ten of 100 by the other: whichever
-    stands first, each row would have sent a request.
-    """
-    recall, relevance = (
-        Group(metrics=(one,), rows=n, judged=10) for one, n in (("a", 10), ("b", 100))
-    )
-    drawn = SamplePlan(groups=(recall, relevance))
-    summaries = {one: summary(one, 0.7) for one in ("a", "b")}
-    for label in ("a + b", "b + a"):
-        whole = whole_cost({label: {"openai": Usage(requests=10)}}, drawn, summaries)
-        assert whole == Usage(requests=100)
-
-
 def test_where_all_answers_were_known_nobody_can_tell() -> None:
     """And a metric of which all rows were judged costs no more."""
     known_already = Usage(answered_from_store=20)

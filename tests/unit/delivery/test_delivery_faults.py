@@ -222,7 +222,7 @@ def test_a_message_that_waited_too_long_is_put_aside_and_named(
     assert f"{outbox.GIVEN_UP}/{FIRST}." in aside
     assert "no_service" in aside
     assert len(errors[15]) == 1
-    assert outbox.given_up(files) == 1
+    assert len(files.below(outbox.GIVEN_UP)) == 1
     (info,) = files.below(outbox.GIVEN_UP)
     (kept_message,) = MessageBatch.model_validate_json(files.read(info.path)).waiting
     assert kept_message.message.text.startswith("🔴")
