@@ -1,13 +1,17 @@
-"""Budget of a run: the limit on its requests to judges, embedders and retrievers.
+"""Budget of a run, and what its requests to judges, embedders and retrievers cost.
 
 It is passed to requests in a context variable, so that requests of different runs can share
 clients and connections.
 
 Each attempt, also a retry, takes one request from the budget before it is sent, so the
 limit on requests holds exactly. Tokens and money are known only afterwards: the expected amount is
-set aside while an attempt is in flight, and replaced by the amount of the reply. An attempt whose
-answer is lost stays charged as expected (see `bills`). A part of the budget
-is reserved for embeddings, which come last, so that no judged question lacks them.
+set aside while an attempt is in flight, and replaced by the amount of the reply. A part of the
+budget is reserved for embeddings, which come last, so that no judged question lacks them.
+
+An attempt whose answer is lost, late or cancelled may be on the endpoint's bill, and so may one of
+which the endpoint does not say the tokens. It stays charged as expected: by the length of its own
+prompt and the usual length of a reply. Reports count it as unknown. An attempt that the endpoint
+answers with an error, or that never reached it, costs nothing.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ragmetrics.records.base import Record
+from ragmetrics.records.base import JudgeName, Record
 from ragmetrics.records.manifest import BrokenFile, JudgeInfo, Usage
 from ragmetrics.records.score import Segment
 
@@ -237,7 +237,7 @@ class Drift(Record):
     version: Literal[2]
     """Version of the drift computation."""
     name: str
-    judge: str
+    judge: JudgeName
     before: datetime
     """Time of the previous calibration of the judge on the set."""
     earlier: datetime

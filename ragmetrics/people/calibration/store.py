@@ -20,7 +20,14 @@ import pyarrow.parquet as pq
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.people.calibration.drift import compare_last
 from ragmetrics.people.calibration.units import Unit
-from ragmetrics.records import Calibration, Drift, JudgeInfo, MetricDrift, Status
+from ragmetrics.records import (
+    Calibration,
+    Drift,
+    JudgeInfo,
+    MetricDrift,
+    Status,
+    current_judge_name,
+)
 from ragmetrics.storage import Files, StoredPart, find_record, note_damage, parse_record
 
 _RECORD = re.compile(r"^calibrations/set=[^/]+/judge=[^/]+/[^/]+\.json$")
@@ -86,7 +93,7 @@ def load_calibrations(
     problem = "not a calibration and is left out"
     parsed = (parse_record(files, path, data, Calibration, problem) for path, data in read)
     found = [one for one in parsed if one]
-    chosen = [one for one in found if judge is None or one.judge.name == judge]
+    chosen = [one for one in found if judge is None or one.judge.name == current_judge_name(judge)]
     return sorted(chosen, key=lambda one: (one.at, one.name, one.judge.name))
 
 

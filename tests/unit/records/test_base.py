@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ragmetrics.config import make_settings
-from ragmetrics.records import JudgeInfo, current_judge_name, former_judge_name
+from ragmetrics.people import History
+from ragmetrics.records import Drift, JudgeInfo, current_judge_name, former_judge_name
 from ragmetrics.records.base import with_current_judges
+from tests.fakes.calibrations import calibration, drift_between
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,15 @@ def test_a_stored_judge_is_the_same_judge() -> None:
     assert stored == JudgeInfo(
         name="mean of lexical, openai:m", fingerprint="f", panel=["lexical", "openai:m"]
     )
+
+
+def test_a_stored_drift_is_of_the_same_judge() -> None:
+    """A calibration finds the drift that an earlier version stored beside it."""
+    later = calibration(week=1, judge="embedded")
+    stored = drift_between(calibration(judge="embedded"), later).model_dump(mode="json")
+    drift = Drift.model_validate(stored | {"judge": "embedded"})
+    assert History([later], [drift]).drift_to(later) == drift
+    assert History([later], [drift]).newest_drifts(later.judge) != []
 
 
 def test_settings_of_a_night_are_not_changed_by_the_name() -> None:

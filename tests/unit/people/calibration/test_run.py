@@ -248,6 +248,8 @@ def test_a_refusing_judge_of_a_panel_leaves_the_others_theirs(
     assert "refused the key" in refused.refused
     assert (refused.judge.name, refused.metrics, refused.skipped) == ("openai:mine", [], {})
     assert [one.judge.name for one in load_calibrations(files)] == ["lexical", recorded]
+    for name in ("lexical", "embedded"):  # its name in earlier versions
+        assert [one.judge.name for one in load_calibrations(files, judge=name)] == ["lexical"]
     with pytest.raises(JudgeRefused, match="refused the key"):
         hold(labelled, refuser)
 
