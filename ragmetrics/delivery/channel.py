@@ -273,7 +273,7 @@ def redact_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def _parts(secret: str) -> set[str]:
-    long = {part for part in re.split(r"[/:@?&=,]+", secret) if len(part) >= _SHORTEST_PART}
+    long = {part for part in re.split(r"[/:@?&=,#]+", secret) if len(part) >= _SHORTEST_PART}
     try:
         address = urlsplit(secret)
         login = {address.username or "", address.password or ""} - {""}

@@ -319,6 +319,7 @@ def test_what_is_raised_in_time_is_raised(error: BaseException) -> None:
         ("mailtos://ada:p%40w@h", "with p@w and adamant", "with *** and adamant"),
         ("xoxb-1-2", "token xoxb-1-2 revoked", "token *** revoked"),
         ("http://[broken", "at http://[broken", "at ***"),
+        ("https://slack-gov.com/api#xoxb-1-2", "no token xoxb-1-2 here", "no token *** here"),
     ],
 )
 def test_no_part_of_an_address_is_shown(secret: str, said: str, shown: str) -> None:
