@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.errors import InputError
@@ -176,14 +176,19 @@ check = Check
 
 
 def _refusal(plugin: Check) -> str:
-    """Why a check of another package cannot be used: it says more than its own alert. A process
-    that has not loaded the package must decide the same about all others.
+    """Why a check of another package cannot be used: it says more than its own alert, or needs what
+    no night has. A process that has not loaded the package must decide the same about all others.
     """
     plain = Check(plugin.name)
     other = [name for name in _OF_OTHERS if getattr(plugin, name) != getattr(plain, name)]
     if not isinstance(plugin.title, str):
         other.append("a function as title")
-    return f"only a bundled check may have {', '.join(other)}" if other else ""
+    if other:
+        return f"only a bundled check may have {', '.join(other)}"
+    known = get_args(Need)
+    if isinstance(plugin.needs, list | tuple) and all(need in known for need in plugin.needs):
+        return ""
+    return f"needs: should be a list of some of: {', '.join(known)}"
 
 
 _OF_OTHERS = (

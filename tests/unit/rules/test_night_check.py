@@ -106,8 +106,10 @@ def test_the_settings_change_its_limit(install: Callable[..., None], evaluate: E
         (HOUSE.replace("yield tonight.finding", "yield "), "something else than findings"),
         (f'{HOUSE}    yield tonight.finding("ok", "", "")', "returned two findings of one key"),
         (HOUSE.replace('"few rows",', "halts=True,"), "only a bundled check may have halts"),
+        (HOUSE.replace('"few rows",', 'needs="rows",'), "needs: should be a list of some of: rows"),
+        (HOUSE.replace('"few rows",', 'needs=["moon"],'), "needs: should be a list of some of"),
     ],
-    ids=["import", "error", "call", "no finding", "twice", "too much"],
+    ids=["import", "error", "call", "no finding", "twice", "too much", "a word", "unknown"],
 )
 def test_a_broken_one_costs_itself_alone(
     install: Callable[..., None], evaluate: Evaluate, source: str, reason: str
