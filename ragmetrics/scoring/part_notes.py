@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ragmetrics.config import Settings
-from ragmetrics.records import UNSETTLED, Score, Status, Summary, Usage
+from ragmetrics.records import (
+    UNSETTLED,
+    Score,
+    Status,
+    Summary,
+    Usage,
+    current_judge_name,
+)
 from ragmetrics.scoring.metric_choice import score_families
 from ragmetrics.storage import Files, RunRef, StoredPart
 from ragmetrics.text import clean
@@ -181,8 +188,9 @@ class UsageReport:
     """Number of parts that were reused from an earlier run of the night."""
 
     def add(self, usage_by_judge: Mapping[str, Mapping[str, Any]]) -> None:
-        """Add the usage of a part, by judge and by metric."""
-        for judge, by_metric in usage_by_judge.items():
+        """Add the usage of a part, by judge and by metric. Its judges get the names of today."""
+        for name, by_metric in usage_by_judge.items():
+            judge = str(current_judge_name(name))
             for metric, counted in by_metric.items():
                 usage = Usage.model_validate(counted)
                 self.usage[judge] = self.usage.get(judge, Usage()) + usage

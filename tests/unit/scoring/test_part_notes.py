@@ -17,8 +17,8 @@ from ragmetrics.dashboard import redacted
 from ragmetrics.delivery import gate_result
 from ragmetrics.pipeline import run_night
 from ragmetrics.pipeline.nightly import CoverageShort
-from ragmetrics.records import IndexBuild, Manifest, Score, Status
-from ragmetrics.scoring.part_notes import UnansweredRows
+from ragmetrics.records import IndexBuild, Manifest, Score, Status, Usage
+from ragmetrics.scoring.part_notes import UnansweredRows, UsageReport
 from ragmetrics.storage import Runs, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.build_logs import gate_settings, golden, write_build
@@ -133,3 +133,12 @@ def test_few_failures_are_no_problem(judge_server: JudgeServer) -> None:
     result = evaluate(rows, metrics=["context_recall"], settings=make_settings({"judge": judge}))
     assert result.manifest.problems == []
     assert list(result.as_json()["metrics"]["context_recall"]["unanswered"].values()) == [1]
+
+
+def test_parts_of_an_earlier_version_name_the_lexical_judge_as_it_is_called_now() -> None:
+    """A night of a panel that is published again counts it as free, as before."""
+    report = UsageReport()
+    for name in ("embedded #2", "lexical #2"):
+        report.add({name: {"recall": Usage(requests=3).model_dump()}})
+    assert report.usage == {"lexical #2": Usage(requests=6)}
+    assert report.by_metric_without({"lexical #2"}) == {}
