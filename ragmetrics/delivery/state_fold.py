@@ -112,6 +112,9 @@ def alert_history(
     nights = with_keys_of_today(settings.rules, nights)
     batches = known_batches(files, folded_from(nights), night)
     before = states_after(files, nights, batches, settings.remind_days, night)
+    last = [finding for one in nights[-1:] for finding in one.findings]
+    known = dict(under_keys_of_today(before.states, last))  # no night was folded under these yet
+    before = before.model_copy(update={"states": known})
     return AlertHistory(files, settings, night, nights, before, batches)
 
 

@@ -10,14 +10,21 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config import Rule, Settings, make_settings
+from ragmetrics.config import AlertSettings, Rule, Settings, make_settings
 from ragmetrics.delivery import load_alerts
-from ragmetrics.delivery.state_fold import fold_states, recorded, with_keys_of_today
+from ragmetrics.delivery.state import AlertStates
+from ragmetrics.delivery.state_fold import (
+    STATE_FILE,
+    alert_history,
+    fold_states,
+    recorded,
+    with_keys_of_today,
+)
 from ragmetrics.errors import SettingsError
 from ragmetrics.pipeline import run_night
-from ragmetrics.records import Finding, Manifest, Silence
+from ragmetrics.records import AlertState, Finding, Manifest, Silence
 from ragmetrics.rules import silence, silences
-from ragmetrics.storage import open_store
+from ragmetrics.storage import Files, open_store
 from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import finding, night
@@ -106,6 +113,21 @@ def test_states_know_what_was_told_under_the_old_key() -> None:
     assert state.told == night(0).date
     moved = with_keys_of_today((Rule.model_validate(DROP),), nights[:1])
     assert fold_states([*moved, nights[1]], told, 7).states == {now.key: state}
+
+
+def test_the_rules_know_states_that_were_stored_under_the_old_key(tmp_path: Path) -> None:
+    """On the first night after `alerts/state.json` too, of which no night is folded anew."""
+    files, rules = Files(str(tmp_path)), (Rule.model_validate(DROP),)
+    was = (
+        night().findings[0].model_copy(update={"metric": RECALL, "key": f"demo/{RECALL}/all/{OLD}"})
+    )
+    firing = AlertState(state="firing", judged="firing", since=night(0).date, finding=was)
+    stored = AlertStates(night=night(0).date, states={was.key: firing})
+    files.write(STATE_FILE, stored.model_dump_json().encode())
+    history = alert_history(
+        files, AlertSettings(rules=rules), night(1).date, [night(0, findings=[was])]
+    )
+    assert history.before.states == {f"demo/{RECALL}/all/{NEW}": firing}
 
 
 def test_settings_that_named_the_default_beside_none_are_still_read() -> None:
