@@ -53,9 +53,12 @@ def whole_cost(
 
     It assumes that rows outside the sample need as many requests as judged rows, at the same cost
     per request. Equal requests of several rows are sent once, so the true cost may be lower.
-    Returns None when a metric sent no request (all replies were cached, or no row was judged).
+    Returns None when a metric sent no request (all replies were cached, or no row was judged), and
+    for parts of a night of `fuse: row`, which was removed: its requests were of several metrics.
     """
     whole = Usage()
+    if not by_metric.keys() <= summaries.keys():
+        return None
     for metric, of in by_metric.items():
         times = _times_as_many(plan, summaries[metric])
         for name, usage in of.items():

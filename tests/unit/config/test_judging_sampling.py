@@ -475,6 +475,13 @@ def test_texts_that_were_known_are_no_requests_for_embeddings() -> None:
     assert costs(half, name="embeddings") == Usage(requests=1 + 9 * 2)
 
 
+def test_requests_of_several_metrics_together_cannot_be_told_apart() -> None:
+    """A night of `fuse: row`, which was removed, is published again all the same."""
+    drawn = SamplePlan(groups=(Group(metrics=("a", "b"), rows=100, judged=10),))
+    summaries = {name: summary(name, 0.7) for name in ("a", "b")}
+    assert whole_cost({"a + b": {"openai": Usage(requests=10)}}, drawn, summaries) is None
+
+
 def test_where_all_answers_were_known_nobody_can_tell() -> None:
     """And a metric of which all rows were judged costs no more."""
     known_already = Usage(answered_from_store=20)
