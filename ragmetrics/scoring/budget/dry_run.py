@@ -137,6 +137,7 @@ class DryRun:
     def spent(self, clients: Clients) -> Spending:
         """What the requests of a part have cost so far: one line of `Costs`."""
         embedded = _spending(clients.embeddings, self.embedder.prices)
+        embedded[0] /= TEXTS_PER_REQUEST  # the client counted texts
         embedded *= self.embedder.cacheable  # otherwise it computes on this machine
         judged = [
             _spending(member.client, judge.chosen)
@@ -210,9 +211,7 @@ class DryRun:
 def _spending(
     client: JudgeClient | EmbeddingClient, prices: JudgeSettings | EmbeddingSettings
 ) -> Spending:
-    """Requests, tokens and US dollars that a client has counted. Each text to embed counts as one
-    request, as it may be sent alone.
-    """
+    """Requests, tokens and US dollars that a client has counted."""
     usage = add_price(prices, client.counters.usage())
     return np.array([usage.requests, usage.tokens, usage.usd or 0.0])
 
