@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ragmetrics.config import Settings
     from ragmetrics.pipeline import NightResult
 
+_ROOM = 20_000
+"""Most characters of what happened in a night: those of 30 lines."""
+
 
 def nightly(
     date: DateFlag = None,
@@ -74,8 +77,9 @@ def print_night(console: Console, settings: Settings, result: NightResult) -> No
     print_summary(console, result.manifest)
     status = find_night_status(result.manifest)
     console.print(clean(status.sentence, 1_000), style=None if status.state == "ok" else "bold")
-    if result.delivery.message is None and status.lines:  # a message says these itself
-        console.print(FORMATS.find("terminal").render(bullets("", status.lines, room=20_000)))
+    if result.delivery.message is None and (lines := status.lines):  # a message says these itself
+        blocks = bullets("", lines, most=len(lines), room=_ROOM)
+        console.print(FORMATS.find("terminal").render(blocks))
     print_messages(console, [result])
     for report in result.write_back:
         console.print(clean(str(report), 2_000))

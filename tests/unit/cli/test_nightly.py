@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
+from rich.console import Console
 
-from ragmetrics.pipeline import unpack_demo
+from ragmetrics.cli.nightly import print_night
+from ragmetrics.config import load_settings
+from ragmetrics.delivery.delivery import Delivery
+from ragmetrics.pipeline import NightResult, unpack_demo
 from tests.builders import save_settings
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.nights import night as make_night
 
 ROOT = Path(__file__).parents[3]
 
@@ -78,6 +84,19 @@ def test_a_night_with_a_failure_is_printed_before_it(run: Run, settings: Path) -
     assert (ended.code, json.loads(ended.out)["date"]) == (1, str(NIGHT))
     ended = run("nightly", "--settings", settings, "--date", "2026-11-20")
     assert (ended.code, "dashboard/2026-11-20" in ended.out) == (1, True)
+
+
+def test_all_that_happened_is_printed_where_no_message_says_it(settings: Path) -> None:
+    """However much: in a terminal there is no page below a list that was cut."""
+    damaged, problems = ([f"{what} {number}" for number in range(8)] for what in "fp")
+    manifest = make_night(recall=0.5, damaged=damaged, problems=problems)
+    console = Console(file=StringIO(), width=200)
+    result = NightResult(manifest, Delivery(None, sent=False))
+    print_night(console, load_settings(settings), result)
+    assert isinstance(console.file, StringIO)
+    printed = console.file.getvalue()
+    assert all(f"Damaged file: {text}." in printed for text in damaged)
+    assert all(f"Not scored: {text}" in printed for text in problems)
 
 
 def test_another_store_may_be_named(run: Run, settings: Path, tmp_path: Path) -> None:
