@@ -187,9 +187,11 @@ def movement_text(movement: JudgeMovement | None) -> str:
     if movement is None:
         return ""
     if movement.sd is None:
+        seen = movement.level if movement.level_seen else None
         return (
             "this judge's movement from night to night is not known yet "
             f"({movement.nights} of {KNOWN_FROM} nights)"
+            f"{f'; the means of nights move by {seen:.3f} (SD)' if seen else ''}"
         )
     if movement.sd < _UNSEEN:
         return ""

@@ -231,6 +231,15 @@ def test_the_page_of_the_night_says_it() -> None:
     assert movement_text(None) == ""
 
 
+def test_movement_of_the_means_is_told_where_it_counts() -> None:
+    """Comparisons and gates count what is seen in them, before the judge's own is known."""
+    unknown = JudgeMovement(sd=None, nights=1, level=0.02, level_freedom=12)
+    text = "this judge's movement from night to night is not known yet (1 of 8 nights)"
+    assert movement_text(unknown) == text
+    seen = unknown.model_copy(update={"level_seen": True})
+    assert movement_text(seen) == f"{text}; the means of nights move by 0.020 (SD)"
+
+
 def test_a_comparison_of_two_nights_allows_for_it_and_says_so(tmp_path: Path) -> None:
     """The interval is wider than by the questions alone, and a note says why."""
     files = Files(str(tmp_path))
