@@ -1,4 +1,5 @@
-"""Conformance tests: what every metric, preset, judge, check, channel, target and page must hold.
+"""Conformance tests: what every metric, preset, judge, check, target, channel, page and format
+must hold.
 
 A plugin's own tests call the check of its kind, as in `check_metric(brevity)`. It raises
 AssertionError with what does not hold. The plugins of this project pass the same checks.
@@ -30,7 +31,17 @@ from ragmetrics.delivery import ChannelKind, EvaluationResult, TargetError, Targ
 from ragmetrics.errors import JudgeError, JudgeRefused, Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus, HashedEmbedder, JudgeParts, LexicalJudge
 from ragmetrics.logs import LogSet, Place, Preset, Skipped, interpret
-from ragmetrics.messages import Message, Note
+from ragmetrics.messages import (
+    Block,
+    Format,
+    Header,
+    Message,
+    Note,
+    Section,
+    bullets,
+    links,
+    table,
+)
 from ragmetrics.metrics import GRADE, Metric
 from ragmetrics.records import (
     FIELDS,
@@ -49,7 +60,7 @@ from ragmetrics.records import (
     Usage,
 )
 from ragmetrics.rules import Check, NightContext, Tonight
-from ragmetrics.scoring import MetricRun
+from ragmetrics.scoring import MetricRun, MetricScores
 from ragmetrics.storage import Files
 from ragmetrics.testing_pages import check_page as check_page
 
@@ -77,6 +88,11 @@ RESULT = EvaluationResult(
     datetime(2026, 11, 19, 8, tzinfo=UTC),
 )
 """A score that is sent to targets."""
+HOSTILE = (
+    "<!channel> @everyone <script>alert(1)</script>\x1b[31m\u202e [a](javascript:1) | *b* `c`\n"
+    "# head\n- item https://evil.example #1 &amp; \x00"
+)
+"""A text that acts in whatever shows it unescaped."""
 _KEY = "secret-of-a-judge"
 _TEXTS = ("", "[]", "{", "\ud800")
 _ODD: tuple[Any, ...] = (*_TEXTS, None, True, 7, -0.5, float("nan"), [], {}, [None], {"a": []})
@@ -154,12 +170,22 @@ def check_check(check: Check) -> None:
         _hold(len({one.key for one in findings}) == len(findings), "each finding has its own key")
 
 
-def findings_of(check: Check, manifest: Manifest, **night: Any) -> list[Finding]:
-    """What a check says of a night without scores; `night` are other fields of `NightContext`."""
-    context = NightContext(manifest, {}, (), _load, **night)
-    if check.skips(context, AlertSettings()):
+def findings_of(
+    check: Check,
+    manifest: Manifest,
+    scores: Iterable[MetricScores] = (),
+    settings: AlertSettings | None = None,
+    **night: Any,
+) -> list[Finding]:
+    """What a check says of a night with some scores, by some `alerts:` or the default ones; `night`
+    are other fields of `NightContext`.
+    """
+    settings = settings or AlertSettings()
+    by_metric = {one.metric: one for one in scores}
+    context = NightContext(manifest, by_metric, (), _load, **night)
+    if check.skips(context, settings):
         return []
-    tonight = Tonight(check, AlertSettings(), context)
+    tonight = Tonight(check, settings, context)
     return [*check.evaluate(tonight), *check.after_rules(tonight)]
 
 
@@ -173,7 +199,6 @@ def check_judge(kind: JudgeKind) -> None:
     _hold(own <= field_docstrings(kind.settings).keys(), "each of its settings has a docstring")
     _hold(not kind.live or kind.remote, "only a remote judge is live")
     _hold(not kind.reads_prompts or kind.writes, "a judge that reads prompts writes replies")
-    _hold(not kind.remote or kind.probe is not None, "a remote judge has a probe for doctor")
     _hold(kind.sample is not None, "it has a sample")
     if not kind.remote:
         asyncio.run(_check_judge(kind, ""))
@@ -246,6 +271,31 @@ def check_channel(kind: ChannelKind, **keys: Any) -> None:
             error = _unconfirmed(kind, settings, url.removeprefix("http://"))
         _hold(error.transient is (status == 503), f"{status} is transient only if it is 503")
     _hold(_unconfirmed(kind, settings, "127.0.0.1:9").transient, "no connection is transient")
+
+
+def check_format(form: Format) -> None:
+    """Raise AssertionError unless a format shows every block, a hostile text in it as one line
+    without control characters, and leaves out what has no room.
+    """
+    fact = HOSTILE[:40]
+    blocks: list[Block] = [
+        Header(HOSTILE),
+        Note(HOSTILE),
+        Section(HOSTILE, HOSTILE, (HOSTILE,), ((fact, fact),)),
+        *bullets(HOSTILE, [HOSTILE]),
+        *table(HOSTILE, (HOSTILE, "n"), [(HOSTILE, HOSTILE)]),
+        *links([(HOSTILE, "s3://bucket/x")]),
+    ]
+    for block in blocks:
+        rendered = form.render([block])
+        text = rendered if isinstance(rendered, str) else json.dumps(rendered, ensure_ascii=False)
+        _hold(not set(text) & set("\x00\x1b\u202e"), f"no control character is in it: {text!r}")
+        _hold("\n- item" not in text and "\n# head" not in text, f"a text is one line: {text!r}")
+        plain = text.replace("\\", "").replace("&#40;", "(").replace("&#41;", ")")
+        _hold("alert(1)" in plain, f"the text of each block is in it: {block.kind}")
+    notes = [Note(f"line {number}") for number in range(60)]
+    whole, cut = form.render(notes), form.render(notes, 40)
+    _hold(len(cut) <= 40 < len(whole), f"`room` is kept to: {cut!r}")
 
 
 def _unconfirmed(kind: ChannelKind, settings: ChannelSettings, host: str) -> Unconfirmed:

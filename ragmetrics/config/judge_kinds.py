@@ -75,7 +75,8 @@ class JudgeKind:
     check: Callable[[Any, Any], None] = _anything_goes
     """Raises SettingsError where other settings conflict with the judge."""
     probe: Callable[..., Awaitable[str]] | None = None
-    """Asks the endpoint of a remote one whether it answers; with `ask=True` for a small reply."""
+    """Asks the endpoint of a remote one whether it answers, for `doctor`; with `ask=True` for a
+    small reply. None: with `ask=True` the judge is asked for the grade of one context."""
     problem: str = ""
     """Why the judge of another package cannot be loaded; then no judge can be made."""
     sample: Mapping[str, Any] | None = None

@@ -20,7 +20,9 @@ HEDGED = "hedged"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A judge's answer: text to be parsed, or, from a built-in judge, a verdict."""
+    """A judge's answer: text in which `prompt.parse` finds the JSON of a verdict, or, from a judge
+    that writes no text, the verdict.
+    """
 
     text: str = ""
     verdict: BaseModel | None = None
@@ -56,7 +58,8 @@ class Judge(Protocol):
     """Answers requests for verdicts.
 
     `reply` raises JudgeError: transient if a later attempt may succeed, JudgeRefused if no request
-    can. The `fingerprint` covers all that may change a reply, except the prompt.
+    can. The `fingerprint` covers all that may change a reply, except the prompt. It covers
+    `begins_with_row` of the settings if the kind writes, as the prompts then depend on it.
     """
 
     name: str

@@ -59,7 +59,8 @@ _FORBIDDEN = 20  # answers 403 in a row that mean that the key is refused
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request: its path, its kind (requests of a kind take about as long), and its body.
+    """One request: its path after the address (`/judge`), its kind (requests of a kind take about
+    as long: the name of the prompt), and its body.
 
     `read` takes the JSON of the answer. It raises one of UNREADABLE if that does not fit.
     """
@@ -71,7 +72,21 @@ class Call(Generic[T]):
 
 
 class Endpoint:
-    """One model of an endpoint, asked within the limits of this process."""
+    r"""One model of an endpoint, asked within the limits of this process.
+
+    The whole `reply` of a judge that sends the text of one prompt in its own protocol:
+
+        messages = request.prompt.messages(request.data)
+        body = json.dumps({"task": "\n\n".join(one["content"] for one in messages)}).encode()
+        call = Call("/judge", request.prompt.name, body, read)  # `read` returns a Reply
+        try:
+            reply, failures = await self._endpoint.ask(call)
+        except RequestRejected as error:  # the endpoint accepts others
+            raise self._endpoint.note_rejected(error) from error
+        return replace(reply, failures=failures)
+
+    `count` of `responses` reads a number of tokens that a server may have made up.
+    """
 
     def __init__(
         self,

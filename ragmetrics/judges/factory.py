@@ -55,8 +55,9 @@ def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | 
     """
     base_url = base_url or url_of_environment()
     if key is None and base_url is None:
+        name = settings.name if settings.remote else "openai"  # of embeddings, beside a local judge
         raise JudgeRefused(
-            f"the judge openai needs a key: set {settings.api_key_env}, or `judge: base_url:` to a "
+            f"the judge {name} needs a key: set {settings.api_key_env}, or `judge: base_url:` to a "
             "server that needs none"
         )
     secret = key.get_secret_value() if key else "none"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from ragmetrics.config import JudgeSettings, api_key
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.batch_api import make_client
-from ragmetrics.judges.factory import Access, find_access
-from ragmetrics.judges.kinds.rerank import RerankSettings
+from ragmetrics.judges.factory import Access, find_access, make_judge
 from ragmetrics.judges.responses import RequestParameters, mapping, refused_parameter
+from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.records import Ask
 from ragmetrics.text import clean
 
@@ -29,9 +29,7 @@ async def probe_judge(judge: JudgeSettings, *, ask: bool) -> str:
 
     Raises JudgeRefused for a wrong key or model, JudgeError where it does not answer.
     """
-    if judge.kind.probe is None:
-        return f"{judge.name} cannot be asked"
-    return await judge.kind.probe(judge, ask=ask)
+    return await (judge.kind.probe or _probe_by_request)(judge, ask=ask)
 
 
 async def probe_chat(judge: JudgeSettings, *, ask: bool) -> str:
@@ -52,21 +50,22 @@ async def probe_chat(judge: JudgeSettings, *, ask: bool) -> str:
         await client.close()
 
 
-async def probe_reranker(judge: RerankSettings, *, ask: bool) -> str:
-    """Servers of rerankers have no list of models in common, so only a request shows anything."""
-    from ragmetrics.judges.rerank import RerankJudge
+async def _probe_by_request(judge: JudgeSettings, *, ask: bool) -> str:
+    """Make the judge, and with `ask` request the grade of one context: an endpoint without a list
+    of models shows nothing else.
+    """
     from ragmetrics.metrics import GRADE
 
-    access = find_access(judge, judge.base_url, api_key(judge.api_key_env, os.environ))
     brief = {"retries": 0, "deadline_seconds": _SECONDS}
-    reranker = RerankJudge(access, judge.model_copy(update=brief))
+    asked = make_judge(judge.model_copy(update=brief), Corpus())
+    place = judge.base_url or judge.name
     try:
         if not ask:
-            return f"{access.address} was not asked (--ask) for a score by {judge.model}"
-        await reranker.reply(Ask(GRADE, {"question": "word", "context": "word"}), 0)
+            return f"{place} was not asked (--ask) for a grade by {judge.model}"
+        await asked.reply(Ask(GRADE, {"question": "word", "context": "word"}), 0)
     finally:
-        await reranker.close()
-    return f"{access.address} gave a score by {judge.model}"
+        await asked.close()
+    return f"{place} gave a grade by {judge.model}"
 
 
 async def _one_token(client: AsyncOpenAI, access: Access, judge: JudgeSettings) -> str:

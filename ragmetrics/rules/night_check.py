@@ -37,7 +37,11 @@ def _nothing(_: Tonight) -> Iterable[Finding]:
 
 @dataclass(frozen=True)
 class Limit:
-    """The limit of a check, from `least` to `most`. `alerts: checks: NAME: LIMIT` changes it."""
+    """The limit of a check, from `least` to `most`. `alerts: checks: NAME: LIMIT` changes it.
+
+    A bundled check of earlier versions has its `default` in the settings (`LIMIT_KEYS`): a new one
+    gives it here.
+    """
 
     default: float = 0.0
     least: float = 0.0
@@ -201,7 +205,11 @@ CHECKS = Kind("ragmetrics.checks", "ragmetrics.rules.checks", Check, "check", _r
 
 @dataclass(frozen=True)
 class Tonight:
-    """What a check is asked about: the night, and after the rules also what they found."""
+    """What a check is asked about: the night, and after the rules also what they found.
+
+    `manifest.source` has the counts of what was read. Tonight's rows are in the table of each of
+    `night.scores`, also those without a value: `MetricScores.table` names its columns.
+    """
 
     check: Check
     settings: AlertSettings

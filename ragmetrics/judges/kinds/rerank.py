@@ -54,12 +54,6 @@ def _model_name(model: str) -> str:
     return model.rpartition("/")[2].casefold()
 
 
-async def _probe(judge: RerankSettings, *, ask: bool) -> str:
-    from ragmetrics.judges.probe import probe_reranker
-
-    return await probe_reranker(judge, ask=ask)
-
-
 rerank = JudgeKind(
     "rerank",
     _make,
@@ -68,6 +62,5 @@ rerank = JudgeKind(
     live=True,
     joins_contexts=True,
     check=_check,
-    probe=_probe,
     sample={"base_url": "{url}", "thresholds": (0.2, 0.6)},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import given, strategies as st
 import ragmetrics
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, JudgeRefused, RagmetricsError, SettingsError
+from ragmetrics.judges import probe_judge
 from ragmetrics.people import calibrate
 from ragmetrics.people.calibration.thresholds import fit_thresholds
 from ragmetrics.people.calibration.units import Unit
@@ -298,6 +300,18 @@ def test_thresholds_lie_between_the_scores_of_the_grades() -> None:
     assert found is not None
     assert 0.3 <= found[0] <= 0.36
     assert 0.6 <= found[1] <= 0.71
+
+
+def test_doctor_asks_for_one_grade(judge_server: JudgeServer) -> None:
+    """A kind that has no probe of its own is asked as a night asks it, and only with `ask`."""
+    settings = make_settings({"judge": judge(judge_server)}).panel[0]
+    told = asyncio.run(probe_judge(settings, ask=False))
+    assert told == f"{settings.base_url} was not asked (--ask) for a grade by bge"
+    assert judge_server.stats()["requests"] == 0
+    assert asyncio.run(probe_judge(settings, ask=True)) == (
+        f"{settings.base_url} gave a grade by bge"
+    )
+    assert judge_server.stats()["requests"] == 1
 
 
 def test_too_few_labels_fit_nothing() -> None:

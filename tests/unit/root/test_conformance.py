@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import pytest
 
-from ragmetrics.config import CHANNELS, JUDGES, PRESETS, TARGETS, ChannelSettings
+from ragmetrics.config import CHANNELS, JUDGES, PRESETS, TARGETS, AlertSettings, ChannelSettings
 from ragmetrics.dashboard import PAGES
 from ragmetrics.delivery import ChannelKind
+from ragmetrics.messages import FORMATS
 from ragmetrics.metrics import METRICS
-from ragmetrics.rules import CHECKS
+from ragmetrics.records import Finding
+from ragmetrics.rules import CHECKS, Limit, Tonight, check
 from ragmetrics.testing import (
     check_channel,
     check_check,
+    check_format,
     check_judge,
     check_metric,
     check_page,
     check_preset,
     check_target,
+    findings_of,
 )
+from tests.fakes.past import a_night, scores
 
 
 @pytest.mark.parametrize("name", METRICS.bundled_names)
@@ -63,10 +69,34 @@ def test_channels(name: str) -> None:
     check_channel(CHANNELS.find(name))
 
 
+@pytest.mark.parametrize("name", FORMATS.bundled_names)
+def test_formats(name: str) -> None:
+    """A format is one file, in which no text of a log acts."""
+    check_format(FORMATS.find(name))
+
+
 @pytest.mark.parametrize("name", PAGES.bundled_names)
 def test_pages(name: str) -> None:
     """A page is one file, in which no text of a log is more than text."""
     check_page(PAGES.find(name))
+
+
+def test_a_check_is_asked_about_scores_and_by_settings() -> None:
+    """What a check says of tonight's rows needs no store to be tested."""
+
+    @check("gaps", "gaps", limit=Limit(0.2))
+    def gaps(tonight: Tonight) -> Iterator[Finding]:
+        """Rows without a value."""
+        table = tonight.night.scores["context_recall"].table
+        share = table["value"].isna().mean()
+        yield tonight.finding("breach" if share > tonight.limit else "ok", "few gaps", "gaps")
+
+    night = a_night(scores([0.5, None])).manifest
+    wide = AlertSettings(checks={"gaps": 0.5})
+    levels = [
+        findings_of(gaps, night, [scores([0.5, None])], alerts)[0].level for alerts in (None, wide)
+    ]
+    assert levels == ["breach", "ok"]
 
 
 def _confirms(*_: object) -> None:
