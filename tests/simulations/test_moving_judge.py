@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ragmetrics.comparison.gate.verdict import measure
+from ragmetrics.comparison.gate.measured_drop import measure
 from ragmetrics.records import JudgeMovement, Manifest
 from ragmetrics.rules import correct_drop, level_by_movement
 from ragmetrics.rules.level_series import movement_of

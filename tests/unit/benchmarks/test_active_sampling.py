@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
-from tests.unit.config.test_sampling import RECALL, RELEVANCE, Record, records
 
 from ragmetrics.config import SampleSettings
 from ragmetrics.records import CheapBin, Segment, question_key
@@ -26,6 +25,7 @@ from ragmetrics.scoring.sampling.uncertainty import (
     fit_uncertainty,
 )
 from ragmetrics.stats import Numbers
+from tests.unit.config.test_judging_sampling import RECALL, RELEVANCE, Record, records
 
 UNIT = st.floats(0, 1)
 
