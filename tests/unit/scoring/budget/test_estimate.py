@@ -12,6 +12,7 @@ import pytest
 from ragmetrics import Estimate, Result, estimate, evaluate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import JudgePending
+from ragmetrics.judges import TEXTS_PER_REQUEST
 from ragmetrics.metrics import definition, metric, select
 from ragmetrics.records import LogRow, Score, Steps, ask
 from ragmetrics.records.manifest import Usage
@@ -169,6 +170,17 @@ def test_prompts_without_a_baseline_say_at_least(monkeypatch: pytest.MonkeyPatch
     expected = estimate(make_rows(4), ["guessing", "context_recall"], "openai")
     assert expected.at_least == ["guessing"]
     assert expected.total.requests == 8
+
+
+def test_few_requests_are_kept_for_texts_that_are_embedded_together() -> None:
+    """Each text costs its share of a request, or a limit on requests would judge fewer rows."""
+    settings = make_settings({"judge": "openai", "budget": {"max_requests": 30}})
+    expected = estimate(make_rows(20), ["response_relevancy"], settings=settings)
+    assert expected.plan
+    assert expected.plan.judged == 20
+    (part,) = expected.plan.parts.values()
+    texts = part.for_embeddings.requests * TEXTS_PER_REQUEST
+    assert texts == pytest.approx(40)
 
 
 def test_the_embedded_judge_costs_nothing() -> None:
