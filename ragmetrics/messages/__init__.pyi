@@ -2,14 +2,17 @@ from .blocks import (
     Block as Block,
     Bullets as Bullets,
     Header as Header,
+    Links as Links,
     Note as Note,
     Place as Place,
     Quote as Quote,
     Section as Section,
+    Table as Table,
     Text as Text,
     bullets as bullets,
     links as links,
     table as table,
+    text_of as text_of,
 )
 from .comparison_result import comparison_report as comparison_report
 from .gate_message import (
@@ -28,4 +31,7 @@ from .registry import (
     FORMATS as FORMATS,
     Format as Format,
 )
-from .text_format import is_web_address as is_web_address
+from .text_format import (
+    TextFormat as TextFormat,
+    is_web_address as is_web_address,
+)
