@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ragmetrics.config import LIMIT_KEYS, settings_schema
+from ragmetrics.config import AlertSettings, settings_schema
 from ragmetrics.rules import Check, used_checks
 from scripts.pages import cell, read_parts, table
 from scripts.pages.kinds import Schema, choices, kind
@@ -88,7 +88,11 @@ def _limit(check: Check) -> tuple[str, str]:
     """The bounds of a check's limit, and its default or the key that has it."""
     if (limit := check.limit) is None:
         return "none", ""
-    default = f"that of `{key}`" if (key := LIMIT_KEYS.get(check.name)) else f"{limit.default:g}"
+    default = (
+        f"that of `{key}`"
+        if (key := AlertSettings.limit_keys.get(check.name))
+        else f"{limit.default:g}"
+    )
     return f"{limit.least:g} to {limit.most:g}", default
 
 

@@ -1,6 +1,5 @@
 from .settings import (
     Aggregate as Aggregate,
-    ReadLimits as ReadLimits,
     MetricChoice as MetricChoice,
     Settings as Settings,
     load_settings as load_settings,
@@ -14,7 +13,6 @@ from .judge_kinds import (
     JUDGES as JUDGES,
     JudgeKind as JudgeKind,
     is_lexical as is_lexical,
-    judge_kind as judge_kind,
 )
 from .sections import (
     PRESETS as PRESETS,
@@ -32,25 +30,18 @@ from .write_back import (
 )
 from .judge import (
     JudgeSettings as JudgeSettings,
-    judge_settings as judge_settings,
     SettingsModel as SettingsModel,
     api_key as api_key,
     file_and_judge as file_and_judge,
 )
 from .alerts import (
-    CHANNELS as CHANNELS,
-    DEFAULT_CHANNEL as DEFAULT_CHANNEL,
-    LIMIT_KEYS as LIMIT_KEYS,
     AlertSettings as AlertSettings,
     ChannelSettings as ChannelSettings,
     Rule as Rule,
     drop_name as drop_name,
-    least_name as least_name,
 )
 from .gate import (
     GateRule as GateRule,
-    GateSettings as GateSettings,
-    BUILD as BUILD,
 )
 from .endpoints import (
     EnvironmentHeaders as EnvironmentHeaders,
@@ -60,9 +51,7 @@ from .endpoints import (
     url_of_environment as url_of_environment,
 )
 from .retriever import (
-    Param as Param,
     RetrieverSettings as RetrieverSettings,
-    PLACEHOLDER as PLACEHOLDER,
 )
 from .nights import (
     check_night as check_night,
@@ -70,9 +59,6 @@ from .nights import (
     log_files_of_day as log_files_of_day,
     night_before as night_before,
     night_span as night_span,
-)
-from .snapshot import (
-    public_settings as public_settings,
 )
 from .schema import (
     field_docstrings as field_docstrings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
@@ -98,7 +98,7 @@ class Rule(SettingsModel):
     @property
     def limits(self) -> list[str]:
         """The names of its limits, as in the keys of its alerts."""
-        least = [] if self.min is None else [least_name(self.min)]
+        least = [] if self.min is None else [f"min {self.min:g}"]
         return least if self.max_drop is None else [*least, drop_name(self.max_drop, self.versus)]
 
     @property
@@ -113,11 +113,6 @@ class Rule(SettingsModel):
 
 def _drop_of(rule: Rule) -> tuple[str, str | None, float | None, str]:
     return rule.metric, rule.by, rule.max_drop, rule.versus
-
-
-def least_name(least: float) -> str:
-    """`min 0.7`."""
-    return f"min {least:g}"
 
 
 def drop_name(max_drop: float, versus: str) -> str:
@@ -146,13 +141,14 @@ class ChannelSettings(SettingsModel):
     """The lowest severity that is sent there."""
 
     @property
+    def channel_kind(self) -> Any:
+        """The channel that its kind names. Raises UnusablePlugin for one that cannot be loaded."""
+        return CHANNELS.find(self.kind)
+
+    @property
     def thread_place(self) -> str:
         """The place whose threads are continued, in services that have threads."""
         return self.url_env
-
-
-DEFAULT_CHANNEL = "slack"
-"""Name in the store of the channel that the keys `slack_...` describe."""
 
 
 def _of_kind(value: object) -> object:
@@ -170,16 +166,6 @@ def _of_kind(value: object) -> object:
         value = {key: value[key] for key in value if key in ChannelSettings.model_fields}
         model = ChannelSettings
     return model.model_validate(value)
-
-
-LIMIT_KEYS = {
-    "quarantine": "max_quarantined",
-    "judge_failures": "max_judge_failures",
-    "stale_log": "max_outside",
-    "stale_labels": "max_stale",
-    "slow_decline": "slow_decline",
-}
-"""The keys of `alerts` that have the limit of a check where `checks` does not."""
 
 
 class AlertSettings(SettingsModel):
@@ -238,6 +224,15 @@ class AlertSettings(SettingsModel):
     channels: tuple[Annotated[SerializeAsAny[ChannelSettings], BeforeValidator(_of_kind)], ...] = ()
     """Other services that get the messages."""
 
+    # The keys that have the limit of a check where `checks` does not.
+    limit_keys: ClassVar[Mapping[str, str]] = {
+        "quarantine": "max_quarantined",
+        "judge_failures": "max_judge_failures",
+        "stale_log": "max_outside",
+        "stale_labels": "max_stale",
+        "slow_decline": "slow_decline",
+    }
+
     @field_validator("false_alarms", mode="before")
     @classmethod
     def _number(cls, value: object) -> object:
@@ -267,7 +262,7 @@ class AlertSettings(SettingsModel):
         watched."""
         if (chosen := self.checks.get(check)) is not None:
             return chosen
-        return getattr(self, LIMIT_KEYS[check]) if check in LIMIT_KEYS else default
+        return getattr(self, self.limit_keys[check]) if check in self.limit_keys else default
 
     @property
     def per_time(self) -> bool:

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from ragmetrics.config.alerts import LEAST_ROWS
 from ragmetrics.config.judge import SettingsModel, repeated
 
-BUILD = "{build}"
+_BUILD = "{build}"
 """Placeholder for the name of a build in `gate: logs:`."""
 
 
@@ -40,13 +40,18 @@ class GateSettings(SettingsModel):
     @property
     def folder(self) -> str:
         """The folder of all builds' logs: `logs` up to the step that names the build."""
-        head = self.logs.partition(BUILD)[0]
+        head = self.logs.partition(_BUILD)[0]
         return head[: head.rfind("/") + 1] or "./"
+
+    def place_of(self, build: str, logs: str | None = None) -> str:
+        """The location of the log of a build: `logs`, or else that of the settings, with its name
+        filled in."""
+        return (logs or self.logs).replace(_BUILD, build)
 
     @field_validator("logs")
     @classmethod
     def _one_log_per_build(cls, logs: str) -> str:
-        if BUILD not in logs:
+        if _BUILD not in logs:
             raise ValueError("should contain {build}: each build has its own log")
         return logs
 

@@ -227,10 +227,15 @@ class JudgeSettings(SettingsModel):
             return None
         return round(cached * (prompt - of_cached) / 1e6, 6)
 
+    @staticmethod
+    def by_kind(value: object) -> object:
+        """The settings of a judge by its kind, as they are validated from what a file says."""
+        return _by_kind(value)
+
     _known = field_validator("name")(known_judge)
 
 
-def judge_settings(value: object) -> object:
+def _by_kind(value: object) -> object:
     """The settings of a judge by its kind, from a name or a mapping with all keys on one level.
 
     Raises ValidationError for a mistake, ValueError for a key of another kind of judge.
@@ -272,7 +277,7 @@ def _from_json(key: str, value: object, model: type[JudgeSettings]) -> object:
         return value
 
 
-JudgeChoice = Annotated[SerializeAsAny[JudgeSettings], BeforeValidator(judge_settings)]
+JudgeChoice = Annotated[SerializeAsAny[JudgeSettings], BeforeValidator(_by_kind)]
 """A judge with the settings of its kind."""
 
 

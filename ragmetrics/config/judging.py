@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from ragmetrics.config.endpoints import BaseUrl
 from ragmetrics.config.judge import JudgeSettings, SettingsModel, not_bool
-from ragmetrics.config.judge_kinds import judge_kind
+from ragmetrics.config.judge_kinds import JudgeKind, judge_kind
 from ragmetrics.records import current_judge_name
 
 
@@ -99,9 +99,14 @@ class SampleSettings(SettingsModel):
     while there are too few of them, or where it is not better, it is the lexical judge."""
 
     @property
+    def cheap_kind(self) -> JudgeKind:
+        """The kind of the cheap judge."""
+        return judge_kind(self.cheap)
+
+    @property
     def learns(self) -> bool:
         """True if the cheap judge is fitted to verdicts in the store."""
-        return judge_kind(self.cheap).fitted
+        return self.cheap_kind.fitted
 
     _numbers = field_validator("rows", "half_width", "seed", mode="before")(not_bool)
 

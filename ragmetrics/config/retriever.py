@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
@@ -13,11 +13,10 @@ from ragmetrics.config.endpoints import EnvironmentHeaders, check_address, check
 from ragmetrics.config.judge import SettingsModel
 from ragmetrics.records import AS_NOW, MAX_CONTEXTS
 
-PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
-"""A placeholder of a template. One with an unknown name is literal text."""
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
 _OF_QUESTIONS = ("user_input", "build", "id", "language")
 
-Param = str | bool | int | float
+_Param = str | bool | int | float
 _DEFAULT_BODY: JsonValue = {"user_input": "{user_input}", "build": "{build}"}
 _SECRET = re.compile(r"authorization|cookie|token|secret|passw|api-?_?key|access-?_?key", re.I)
 _OF_HTTP = ("method", "headers", "headers_env", "body", "params", "max_answer_bytes")
@@ -52,7 +51,7 @@ class RetrieverSettings(SettingsModel):
     in braces, such as `Bearer {SEARCH_TOKEN}`."""
     body: JsonValue = None
     """JSON body of the request. None: question and build; with `params` there is no body."""
-    params: dict[str, Param | list[Param]] = Field(default_factory=dict)
+    params: dict[str, _Param | list[_Param]] = Field(default_factory=dict)
     """Query parameters of the URL."""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     """Parameters of the retriever with the values of production, such as `k: 5`. Their names are
@@ -100,6 +99,9 @@ class RetrieverSettings(SettingsModel):
             return _DEFAULT_BODY
         return self.body
 
+    # A placeholder of a template. One with an unknown name is literal text.
+    placeholder: ClassVar[re.Pattern[str]] = _PLACEHOLDER
+
     @property
     def address(self) -> str:
         """The URL or the function, as shown to people."""
@@ -113,7 +115,7 @@ class RetrieverSettings(SettingsModel):
         example = "https://search.example.com/query"
         secrets = "them into `headers_env` and `params`"
         check_address(url, example, secrets)
-        if set(PLACEHOLDER.findall(url)) & {"user_input", "id", "language"}:
+        if set(_PLACEHOLDER.findall(url)) & {"user_input", "id", "language"}:
             raise ValueError(
                 "{build} is the only placeholder of a URL; put the question into `body` or `params`"
             )
@@ -224,7 +226,7 @@ class RetrieverSettings(SettingsModel):
 def _holes(template: object) -> Iterator[str]:
     """The placeholders in a template."""
     if isinstance(template, str):
-        yield from PLACEHOLDER.findall(template)
+        yield from _PLACEHOLDER.findall(template)
     elif isinstance(template, list):
         for item in template:
             yield from _holes(item)

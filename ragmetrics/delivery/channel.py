@@ -21,12 +21,11 @@ from urllib.parse import unquote, urlsplit
 from pydantic import SecretStr
 
 from ragmetrics.config import (
-    CHANNELS,
-    DEFAULT_CHANNEL,
     AlertSettings,
     ChannelSettings as ChannelSettings,
     api_key,
 )
+from ragmetrics.delivery.outbox import DEFAULT_CHANNEL
 from ragmetrics.delivery.threads import load_threads, save_thread, thread_of
 from ragmetrics.errors import RagmetricsError, StoreError
 from ragmetrics.messages import Message, Tone
@@ -162,7 +161,7 @@ class Channel:
     def _kind(self) -> ChannelKind | None:
         """The kind; None where it cannot be used, which is told when a message is sent."""
         try:
-            kind: ChannelKind = CHANNELS.find(self.settings.kind)
+            kind: ChannelKind = self.settings.channel_kind
         except UnusablePlugin:
             return None
         return kind
@@ -172,7 +171,7 @@ class Channel:
         the address.
         """
         try:
-            return act(CHANNELS.find(self.settings.kind))
+            return act(self.settings.channel_kind)
         except UnusablePlugin as error:
             raise Unconfirmed(f"{self.name}: {error}") from None
         except Unconfirmed:

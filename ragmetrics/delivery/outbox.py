@@ -20,10 +20,12 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from ragmetrics.config import DEFAULT_CHANNEL
 from ragmetrics.messages import Message
 from ragmetrics.records import Record, Told
 from ragmetrics.storage import FileInfo, Files, find_record, save_record, unless_refused
+
+DEFAULT_CHANNEL = "slack"
+"""Name in the store of the channel that the keys `slack_...` describe."""
 
 FOLDER = "alerts/outbox"
 DELIVERED = "alerts/delivered"

@@ -16,7 +16,6 @@ from itertools import islice
 from typing import Any, Literal
 
 from ragmetrics.config import (
-    BUILD,
     JUDGES,
     PRESETS,
     TARGETS,
@@ -302,7 +301,7 @@ def _store(settings: Settings) -> str:
 
 def _gate_logs(settings: Settings, builds: Files) -> str:
     """Look at the folder of `gate: logs:`. A gate with a retriever writes there too."""
-    find_logs(settings.gate.logs.replace(BUILD, "none"), settings.storage_options)
+    find_logs(settings.gate.place_of("none"), settings.storage_options)
     _check_missing(builds)
     if settings.retriever is None:
         return f"{builds.uri()} can be read"

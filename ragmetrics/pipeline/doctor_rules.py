@@ -11,7 +11,7 @@ from datetime import date
 from statistics import fmean
 
 from ragmetrics.comparison import find_serving
-from ragmetrics.config import LIMIT_KEYS, Rule, Settings
+from ragmetrics.config import Rule, Settings
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.records import Manifest
 from ragmetrics.rules import DEFAULT_RULES, Known, blind_texts, why_it_cannot_fire
@@ -55,8 +55,9 @@ def lacking_tags(settings: Settings, tags: Collection[str]) -> list[str]:
 
 def _dead_checks(settings: Settings) -> list[str]:
     """The limits on a share of the rows that no share exceeds."""
-    values = {LIMIT_KEYS[name]: settings.alerts.limit(name) for name in _SHARES}
-    values["max_unseen"] = settings.alerts.max_unseen
+    alerts = settings.alerts
+    values = {alerts.limit_keys[name]: alerts.limit(name) for name in _SHARES}
+    values["max_unseen"] = alerts.max_unseen
     return [f"{name}: {value:g} cannot fire" for name, value in values.items() if value >= 1]
 
 

@@ -14,8 +14,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from ragmetrics.config import PLACEHOLDER, Param
+from ragmetrics.config import RetrieverSettings
 from ragmetrics.retriever.questions import Question
+
+_Param = str | bool | int | float
 
 
 def values_of(
@@ -44,7 +46,7 @@ def fill(template: JsonValue, values: Mapping[str, JsonValue]) -> JsonValue:
 
 
 def _filled(template: str, values: Mapping[str, JsonValue]) -> JsonValue:
-    whole = PLACEHOLDER.fullmatch(template)
+    whole = RetrieverSettings.placeholder.fullmatch(template)
     if whole and whole[1] in values:
         return values[whole[1]]
 
@@ -53,7 +55,7 @@ def _filled(template: str, values: Mapping[str, JsonValue]) -> JsonValue:
             return text_of(values[hole[1]])
         return "" if hole[1].startswith("tags.") else str(hole[0])
 
-    return PLACEHOLDER.sub(value_of, template)
+    return RetrieverSettings.placeholder.sub(value_of, template)
 
 
 def text_of(value: JsonValue) -> str:
@@ -67,7 +69,7 @@ def fill_body(template: JsonValue, values: Mapping[str, JsonValue]) -> bytes | N
 
 
 def fill_params(
-    params: Mapping[str, Param | list[Param]], values: Mapping[str, JsonValue]
+    params: Mapping[str, _Param | list[_Param]], values: Mapping[str, JsonValue]
 ) -> list[tuple[str, str]]:
     """The parameters of a URL, not yet encoded; a list gives one for each item."""
     found = []

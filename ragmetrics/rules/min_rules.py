@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from ragmetrics.config import Rule, least_name
+from ragmetrics.config import Rule
 from ragmetrics.people import moving_share
 from ragmetrics.records import Finding, Level, Segment, Summary
 from ragmetrics.rules.context import NightContext
@@ -46,7 +46,7 @@ def check_min(
 
     A mean has no other side, so its corrections are judge drift and stale labels alone.
     """
-    named = Limit(limit, least_name(limit), f"below {limit:g}")
+    named = Limit(limit, rule.limits[0], f"below {limit:g}")
     finding = start_finding(rule, named, segment, night, now)
     if (short := too_few(rule, finding, night, now)) or now is None or now.mean is None:
         return short or RuleCheck(rule, finding)
@@ -73,7 +73,7 @@ def _level(rule: Rule, limit: float, now: Summary, firing: bool) -> Level:
 def with_min_chance(case: RuleCheck, night: NightContext) -> RuleCheck:
     """The check of a `min` with its p'; any other check, and one without data, as it is."""
     rule, finding = case.rule, case.finding
-    if rule.min is None or not finding.key.endswith(f"/{least_name(rule.min)}"):
+    if rule.min is None or not finding.key.endswith(f"/{rule.limits[0]}"):
         return case
     if finding.level == "no_data" or finding.mean is None:
         return case

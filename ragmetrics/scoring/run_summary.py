@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragmetrics.config import Settings, public_settings
+from ragmetrics.config import Settings
 from ragmetrics.records import (
     EMBEDDINGS,
     TOPIC,
@@ -28,16 +28,13 @@ from ragmetrics.records import (
     Usage,
 )
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan
-from ragmetrics.scoring.metric_choice import (
-    chosen_metrics,
-    judge_info,
-    unpaid,
-)
+from ragmetrics.scoring.metric_choice import chosen_metrics, judge_info, unpaid
 from ragmetrics.scoring.part_notes import read_usage_report
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean
 from ragmetrics.scoring.sampling.plan import load_sample
 from ragmetrics.scoring.sampling.report import sample_report
 from ragmetrics.scoring.scores import _LANGUAGE, _REASON, MetricScores, load_scores, watched_tags
+from ragmetrics.scoring.settings_snapshot import public_settings
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.stats import (
     ALPHA,

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from ragmetrics.config import ReadLimits, SampleSettings, Settings, judge_kind
+from ragmetrics.config import SampleSettings, Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.logs import LogSet, NightInputs, parquet_extent
 from ragmetrics.metrics import metric_families
@@ -121,8 +121,8 @@ def compute_seconds(settings: Settings, size: Extent) -> float:
     if any(metric.prompts for metric in chosen_metrics(settings)):
         # A batch gets as many shards as a local judge.
         kinds = [one.kind for one in settings.panel if not one.live]
-        cheap = settings.sample.cheap if settings.sample and settings.samples else ""
-        kinds += [judge_kind(cheap)] if cheap else []
+        if settings.sample and settings.samples:
+            kinds.append(settings.sample.cheap_kind)
         a_kb += sum(kind.seconds_per_kb for kind in kinds)
     return size.rows * a_row + size.text / 1_000 * a_kb
 
@@ -294,4 +294,4 @@ def _sample_parts(sample: SampleSettings) -> dict[str, Any]:
 def _changed_limits(settings: Settings) -> list[int]:
     """Limits that later versions added. With the defaults the run names do not change."""
     limit = settings.limits.unpacked_bytes
-    return [limit] if limit != ReadLimits().unpacked_bytes else []
+    return [limit] if limit != type(settings.limits)().unpacked_bytes else []

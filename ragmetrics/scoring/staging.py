@@ -19,15 +19,7 @@ from ragmetrics.config import Settings, log_files_of_day, night_span
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import GoldenSet, NightInputs, ReadCounts
-from ragmetrics.records import (
-    BrokenFile,
-    LogRow,
-    Record,
-    Rejected,
-    Source,
-    TopicModel,
-    printable,
-)
+from ragmetrics.records import BrokenFile, LogRow, Record, Rejected, Source, TopicModel, printable
 from ragmetrics.scoring.sharding import shard_of
 from ragmetrics.scoring.topic_assignment import tagger
 from ragmetrics.storage import (

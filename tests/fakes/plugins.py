@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.config import CHANNELS, JUDGES, PRESETS, TARGETS
+from ragmetrics.config import JUDGES, PRESETS, TARGETS
+from ragmetrics.config.alerts import CHANNELS
 from ragmetrics.dashboard import PAGES
 from ragmetrics.metrics import METRICS
 from ragmetrics.rules import CHECKS

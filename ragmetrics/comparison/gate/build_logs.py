@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ragmetrics.comparison.gate.store import load_gate
 from ragmetrics.comparison.replay.run import Progress, run_replay
-from ragmetrics.config import BUILD, Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import LogSet, NightInputs, find_logs, golden_set, in_layout, log_of
 from ragmetrics.records import IndexBuild, LogRow, ReplayReport
@@ -49,7 +49,7 @@ def find_build_log(settings: Settings, build: str, *, announced: bool = False) -
 
 def find_log(settings: Settings, logs: str, build: str) -> BuildLog:
     """Look for a build's log. Raises transient StoreErrors, and errors of the golden set."""
-    place = logs.replace(BUILD, build)
+    place = settings.gate.place_of(build, logs)
     try:
         files, infos = find_logs(place, settings.storage_options)
     except (InputError, StoreError) as error:
@@ -127,8 +127,10 @@ def check_announced(settings: Settings, build: IndexBuild) -> None:
     """Raise InputError where an event names a log outside the folder of `gate: logs:`: questions
     and answers of a log are published, and whoever may post events is not the worker's operator.
     """
-    place = (build.logs or "").replace(BUILD, build.build)
-    if place and _is_elsewhere(settings, place):
+    if not build.logs:
+        return
+    place = settings.gate.place_of(build.build, build.logs)
+    if _is_elsewhere(settings, place):
         raise InputError(
             f"index build {build.build}: logs: {place} is not below {settings.gate.folder}, the "
             "folder of `gate: logs:` in the settings: the log that an event names is read from "
@@ -157,7 +159,7 @@ def replay_missing(
     check_dataset(settings, build)
     if announced:
         check_announced(settings, build)
-    place = (build.logs or settings.gate.logs).replace(BUILD, build.build)
+    place = settings.gate.place_of(build.build, build.logs)
     _, infos = find_logs(place, settings.storage_options)
     if infos:
         return None

@@ -184,7 +184,7 @@ def _compared(
     detailed = _in_detail(settings, run, before, after, metrics, movements)
     gone = lost_from_index(detailed.lost_passages if detailed else None)
     verdict, further = conclude(verdicts, obstacles, gone)
-    why = reasons(verdict, verdicts, obstacles, compared.missing_why, settings.gate, gone)
+    why = reasons(verdict, verdicts, obstacles, compared.missing_why, settings, gone)
     # What decided stands first: unchanged retrieval decides nothing where something was in the way.
     because = [*same, *why] if verdict == "promote" else [*why, *same]
     failed = dict.fromkeys([*problems, *before.problems, *after.problems])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ragmetrics.comparison.gate.verdict import too_much_missing
-from ragmetrics.config import GateSettings
+from ragmetrics.config import Settings
 from ragmetrics.records import (
     LostPassages,
     MetricVerdict,
@@ -24,7 +24,7 @@ def reasons(
     metrics: Sequence[MetricVerdict],
     obstacles: Sequence[str],
     missing_why: Mapping[str, int],
-    settings: GateSettings,
+    settings: Settings,
     gone: Sequence[str] = (),
 ) -> list[str]:
     """The reasons of a verdict: for a hold what was lost, else all that counted."""
@@ -106,18 +106,18 @@ def _passed(one: MetricVerdict) -> str:
     return f"{text}; with 95% confidence any drop is below {one.upper:.3f}, limit {one.max_drop:g}"
 
 
-def _undecided(one: MetricVerdict, why: str, settings: GateSettings) -> str:
+def _undecided(one: MetricVerdict, why: str, settings: Settings) -> str:
     if not one.paired:
         return f"{one.metric}: the builds have less than two scored questions in common"
-    if too_much_missing(one.asked, one.missing, settings.max_missing):
+    if too_much_missing(one.asked, one.missing, settings.gate.max_missing):
         return (
             f"{one.metric}: {one.missing:,} of {one.asked:,} questions of the serving build cannot "
-            f"be compared ({why}), at most {settings.max_missing:.1%} may be"
+            f"be compared ({why}), at most {settings.gate.max_missing:.1%} may be"
         )
-    if one.questions < settings.min_questions:
+    if one.questions < settings.gate.min_questions:
         return (
             f"{one.metric}: {one.questions:,} questions are scored in both builds, "
-            f"{settings.min_questions:,} needed{_further_text(one)}"
+            f"{settings.gate.min_questions:,} needed{_further_text(one)}"
         )
     drop = f"{one.metric}: drop {one.drop:z.3f} over the same {one.questions:,} questions"
     if one.drop is not None and one.drop > one.max_drop:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 
-from ragmetrics.config import JudgeKind, JudgeSettings, judge_settings
+from ragmetrics.config import JudgeKind, JudgeSettings
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Judge, JudgeParts
 
@@ -18,7 +18,7 @@ class LearnedSettings(JudgeSettings):
     """The learned judge."""
 
     learned_from: Annotated[
-        SerializeAsAny[JudgeSettings] | None, BeforeValidator(judge_settings)
+        SerializeAsAny[JudgeSettings] | None, BeforeValidator(JudgeSettings.by_kind)
     ] = Field(None, alias="from")
     """`learned` only: the judge over a network whose verdicts in the store it was fitted on."""
 

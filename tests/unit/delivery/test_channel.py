@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.config import CHANNELS, Settings, make_settings
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.config.alerts import CHANNELS
 from ragmetrics.delivery import Delivery, channels, notify_channels
 from ragmetrics.errors import SettingsError
 from ragmetrics.storage import Files, Runs

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-from ragmetrics.config import PLACEHOLDER, RetrieverSettings
+from ragmetrics.config import RetrieverSettings
 from ragmetrics.records import LogRow, read_row
 from ragmetrics.retriever.questions import NoAnswer, Question, line_of, read_answer
 from ragmetrics.retriever.templates import fill, fill_body, fill_params
@@ -103,7 +103,7 @@ def test_a_question_arrives_as_it_is(question: str) -> None:
 def test_each_hole_is_filled_in_once(template: str, question: str, row_id: str) -> None:
     """From left to right, as if nothing else were there."""
     filled = fill(template, values(question, row_id))
-    pieces = PLACEHOLDER.split(template)
+    pieces = RetrieverSettings.placeholder.split(template)
     pieces[1::2] = [values(question, row_id)[name] for name in pieces[1::2]]
     assert filled == "".join(pieces)
 

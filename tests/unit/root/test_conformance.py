@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ragmetrics.config import CHANNELS, JUDGES, PRESETS, TARGETS, AlertSettings, ChannelSettings
+from ragmetrics.config import JUDGES, PRESETS, TARGETS, AlertSettings, ChannelSettings
+from ragmetrics.config.alerts import CHANNELS
 from ragmetrics.dashboard import PAGES
 from ragmetrics.delivery import ChannelKind
 from ragmetrics.messages import FORMATS

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config import JUDGES, TARGETS, is_lexical, judge_kind, make_settings
+from ragmetrics.config import JUDGES, TARGETS, is_lexical, make_settings
+from ragmetrics.config.judge_kinds import judge_kind
 from ragmetrics.delivery import target_problems
 from ragmetrics.delivery.write_back.target import GuardedTarget, TargetError
 from ragmetrics.errors import InputError, JudgeRefused, SettingsError

@@ -19,11 +19,12 @@ from ragmetrics.comparison.gate.measured_drop import (
 )
 from ragmetrics.comparison.gate.verdict import VerdictEvidence, conclude, weigh
 from ragmetrics.comparison.gate.verdict_words import lost_from_index, reasons
-from ragmetrics.config import GateSettings, Rule
+from ragmetrics.config import Rule, make_settings
 from ragmetrics.records import LostPassage, LostPassages, MetricVerdict, Stage, StageShare
 from ragmetrics.stats.intervals import paired_interval
 
-SETTINGS = GateSettings()
+SETTINGS = make_settings({})
+GATE = SETTINGS.gate
 LIMIT = 0.05
 QUESTIONS = 150
 SEEDS = 300
@@ -47,7 +48,7 @@ def weighed(
 ) -> MetricVerdict:
     """What one metric alone says, by the default settings."""
     one = VerdictEvidence("context_recall", fall(before, after), limit, len(before), missing)
-    few, missed = SETTINGS.min_questions, SETTINGS.max_missing
+    few, missed = GATE.min_questions, GATE.max_missing
     return weigh([one], min_questions=few, max_missing=missed)[0]
 
 
@@ -161,7 +162,7 @@ def test_a_drop_above_the_limit_that_may_be_chance_is_inconclusive() -> None:
 
 def test_too_few_questions_decide_nothing() -> None:
     """Whatever they say; what is lacking is told. A night asks for as many rows."""
-    assert Rule(metric="context_recall", max_drop=LIMIT).min_rows == SETTINGS.min_questions == 20
+    assert Rule(metric="context_recall", max_drop=LIMIT).min_rows == GATE.min_questions == 20
     for after, further in (([1.0] * 12, 58), ([0.0] * 12, 8)):
         found = weighed([1.0] * 12, after)
         assert (found.verdict, found.further) == ("inconclusive", further)

@@ -11,13 +11,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.config import Settings, public_settings
+from ragmetrics.config import Settings
 from ragmetrics.delivery import WriteBackReport, queue_night, send_waiting, waiting
 from ragmetrics.delivery.write_back.targets.langfuse import Langfuse
 from ragmetrics.delivery.write_back.targets.phoenix import missing_spans
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.pipeline import Night, examine, send_scores
 from ragmetrics.records import Manifest, Score, Status
+from ragmetrics.scoring.settings_snapshot import public_settings
 from ragmetrics.storage import RunRef, open_store
 from tests.fakes.nights import night
 from tests.fakes.tracing import (

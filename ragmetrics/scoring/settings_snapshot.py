@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 
 HIDDEN = "(not shown)"
 _WITH_SECRETS = {"storage_options", "headers", "body", "params"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ragmetrics.config import make_settings, public_settings
-from ragmetrics.config.snapshot import HIDDEN
+from ragmetrics.config import make_settings
+from ragmetrics.scoring.settings_snapshot import HIDDEN, public_settings
 
 
 def test_the_chief_settings_stand_even_where_nothing_was_said() -> None:
