@@ -22,12 +22,17 @@ from pydantic import (
 
 from ragmetrics.config.endpoints import (
     BaseUrl,
-    PromptLayout,
-    caches_from_1024_tokens,
-    needs_breakpoints,
     url_of_environment,
 )
-from ragmetrics.config.judge_kinds import JUDGES, JudgeKind, judge_kind, known_judge
+from ragmetrics.config.judge_kinds import (
+    JUDGES,
+    JudgeKind,
+    PromptLayout,
+    caches_from_1024_tokens,
+    judge_kind,
+    known_judge,
+    needs_breakpoints,
+)
 from ragmetrics.errors import SettingsError
 from ragmetrics.plugins import UnknownPlugin
 from ragmetrics.records import explain_validation_error

@@ -1,11 +1,15 @@
-"""Kinds of judges: what one file of `judges/kinds/` declares, and which kind a name means."""
+"""Kinds of judges: what one file of `judges/kinds/` declares, which kind a name means, and whose
+providers cache equal beginnings of prompts.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.plugins import Kind, UnknownPlugin, UnusablePlugin
@@ -157,3 +161,25 @@ def _choices() -> str:
     names = [one.key for one in kinds if not one.argument_only] + JUDGES.foreign_names
     *first, last = [*sorted(names), *(f"{one.key}:{one.argument}" for one in kinds if one.argument)]
     return f"{', '.join(first)} or {last}"
+
+
+PromptLayout = Literal["auto", "task_first", "row_first"]
+_HOSTS = ("openai.com", "openai.azure.com")
+_GPT = re.compile(r"\bgpt-(\d)(?:\.?(\d+))?")  # Azure's names have no dot: gpt-41
+_FIRST_WITH_BREAKPOINTS = (5, 6)
+
+
+def caches_from_1024_tokens(base_url: str | None) -> bool:
+    """True if the provider at an address caches equal beginnings so. None: OpenAI's own API."""
+    host = urlsplit(base_url).hostname or "" if base_url else _HOSTS[0]
+    return any(host == one or host.endswith(f".{one}") for one in _HOSTS)
+
+
+def needs_breakpoints(model: str) -> bool:
+    """True for OpenAI's models from GPT-5.6: their cache finds an equal beginning only where a
+    request marks its end, and ours mark none.
+    """
+    found = _GPT.search(model.casefold())
+    if found is None:
+        return False
+    return (int(found[1]), int(found[2] or 0)) >= _FIRST_WITH_BREAKPOINTS

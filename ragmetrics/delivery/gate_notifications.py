@@ -24,9 +24,7 @@ from ragmetrics.delivery.delivery import page_link
 from ragmetrics.errors import StoreError
 from ragmetrics.messages import Message, compose_failed_gate, compose_gate
 from ragmetrics.records import FailedGate, Gate, Severity, hashed_quote
-from ragmetrics.storage import (
-    open_store,
-)
+from ragmetrics.storage import open_store
 from ragmetrics.text import clean
 
 R = TypeVar("R", Gate, FailedGate)

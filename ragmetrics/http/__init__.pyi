@@ -5,25 +5,21 @@ from .answer import (
     Answer as Answer,
     error_of as error_of,
     retry_after as retry_after,
+    Redactor as Redactor,
+    environment_redactor as environment_redactor,
 )
 from .backoff import (
     Backoff as Backoff,
     RetryableError as RetryableError,
 )
-from .bodies import (
+from .connection import (
     ENCODINGS as ENCODINGS,
     BadBody as BadBody,
     TooLarge as TooLarge,
     Unpacker as Unpacker,
-)
-from .connection import (
     CONNECT_SECONDS as CONNECT_SECONDS,
     Dropped as Dropped,
     Unreachable as Unreachable,
-)
-from .redactor import (
-    Redactor as Redactor,
-    environment_redactor as environment_redactor,
 )
 from .event_loop import (
     LoopThread as LoopThread,

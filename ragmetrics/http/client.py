@@ -13,17 +13,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from ragmetrics.errors import HttpError, InputError
-from ragmetrics.http.answer import Answer, read_answer
-from ragmetrics.http.bodies import ENCODINGS, BodyReader, TooLarge
+from ragmetrics.http.answer import Answer, Redactor, read_answer
 from ragmetrics.http.connection import (
+    ENCODINGS,
+    BodyReader,
     Dropped,
+    TooLarge,
     Unreachable,
     certificates,
     open_session,
     translate_connection_errors,
 )
 from ragmetrics.http.event_loop import run_coroutine
-from ragmetrics.http.redactor import Redactor
 from ragmetrics.text import shorten
 from ragmetrics.version import __version__
 

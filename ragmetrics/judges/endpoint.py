@@ -23,13 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.http import (
-    Answer,
-    HttpClient,
-    RetryableError,
-    TooLarge,
-    error_of,
-)
+from ragmetrics.http import Answer, HttpClient, RetryableError, TooLarge, error_of
 from ragmetrics.judges.attempts import Attempts
 from ragmetrics.judges.base import HEDGED
 from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter

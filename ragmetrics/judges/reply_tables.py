@@ -175,7 +175,7 @@ def read_table(files: Files, path: str, wanted: WantedReply) -> Iterator[pa.Tabl
 
 
 def _open(source: _Source) -> pq.ParquetFile:
-    """An open file, whose data no thread of Arrow reads: see `storage.shards.open_part`."""
+    """An open file, whose data no thread of Arrow reads: see `storage.parts`."""
     return pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False)
 
 

@@ -21,11 +21,33 @@ from .log_files import (
     is_among as is_among,
     log_of as log_of,
 )
-from .night_template import NightPlace as NightPlace, night_place as night_place
-from .preset import Place as Place, Preset as Preset, Skipped as Skipped, Span as Span
-from .preset_rows import interpret as interpret
-from .recognition import RecognisedLayout as RecognisedLayout
-from .field_mapping import find_path as find_path
-from .formats import EVERYTHING as EVERYTHING, FORMATS as FORMATS
-from .parquet_records import parquet_extent as parquet_extent
-from .rows_for_people import write_rows_for_people as write_rows_for_people
+from .night_template import (
+    NightPlace as NightPlace,
+    night_place as night_place,
+)
+from .preset import (
+    Place as Place,
+    Preset as Preset,
+    Skipped as Skipped,
+    Span as Span,
+)
+from .preset_rows import (
+    interpret as interpret,
+)
+from .recognition import (
+    RecognisedLayout as RecognisedLayout,
+)
+from .field_mapping import (
+    find_path as find_path,
+)
+from .formats import (
+    EVERYTHING as EVERYTHING,
+    FORMATS as FORMATS,
+)
+from .parquet_records import (
+    FileTooLarge as FileTooLarge,
+    parquet_extent as parquet_extent,
+)
+from .rows_for_people import (
+    write_rows_for_people as write_rows_for_people,
+)

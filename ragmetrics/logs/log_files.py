@@ -30,6 +30,7 @@ from ragmetrics.logs.formats import (
     not_a_log,
     read_records,
 )
+from ragmetrics.logs.parquet_records import FileTooLarge
 from ragmetrics.logs.preset import Place, Skipped
 from ragmetrics.logs.preset_rows import interpret
 from ragmetrics.logs.recognition import RecognisedLayout, recognise
@@ -43,7 +44,7 @@ from ragmetrics.records import (
     printable,
     read_row,
 )
-from ragmetrics.storage import FileInfo, Files, FileTooLarge, same_file
+from ragmetrics.storage import FileInfo, Files, same_file
 
 _MAGIC = frozenset("*?[")
 

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ragmetrics.records import BadRow, bad_row
-from ragmetrics.storage import FileTooLarge
 
 _BATCH = 256
 _BUFFER = 1 << 20
@@ -48,6 +47,10 @@ _UNREADABLE = (
     NotImplementedError,
     RecursionError,
 )
+
+
+class FileTooLarge(Exception):
+    """A file exceeds the limit when it is unpacked. The content before the limit was read."""
 
 
 def parquet_records(
@@ -193,7 +196,7 @@ def _batches(
             batch_size=max(1, min(_BATCH, budget // max(1, row))),
             row_groups=[group],
             columns=list(dict.fromkeys(leaf.path.partition(".")[0] for leaf in leaves)),
-            use_threads=False,  # as in storage/shards.py
+            use_threads=False,  # as in storage/parts.py
         )
 
 

@@ -35,14 +35,7 @@ from ragmetrics.judges import (
     make_judges,
     probe_judge,
 )
-from ragmetrics.logs import (
-    GoldenSet,
-    LogSet,
-    ReadCounts,
-    find_inputs,
-    find_logs,
-    golden_set,
-)
+from ragmetrics.logs import GoldenSet, LogSet, ReadCounts, find_inputs, find_logs, golden_set
 from ragmetrics.metrics import METRICS
 from ragmetrics.people import read_labels
 from ragmetrics.pipeline.doctor_rules import DoctorWarning, lacking_tags, rules_text

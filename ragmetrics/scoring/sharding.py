@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from ragmetrics.config import SampleSettings, Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.logs import LogSet, NightInputs, parquet_extent
+from ragmetrics.logs import FileTooLarge, LogSet, NightInputs, parquet_extent
 from ragmetrics.metrics import metric_families
 from ragmetrics.records import LogRow, TopicModel, dump_json
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.topic_assignment import model_digest
-from ragmetrics.storage import FileInfo, Files, FileTooLarge, RunRef
+from ragmetrics.storage import FileInfo, Files, RunRef
 from ragmetrics.version import __version__
 
 MOST_TASKS = 400

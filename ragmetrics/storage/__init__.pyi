@@ -43,8 +43,6 @@ from .retry import (
 )
 from .run_index import (
     RunIndex as RunIndex,
-)
-from .shards import (
     RUNS as RUNS,
     RowLocation as RowLocation,
     RunRef as RunRef,
@@ -56,8 +54,4 @@ from .shards import (
 from .turns import (
     lock as lock,
     taking_turns as taking_turns,
-)
-from .unpacking import (
-    FileTooLarge as FileTooLarge,
-    unpacked as unpacked,
 )

@@ -13,8 +13,7 @@ from ragmetrics.records import UNSETTLED, Manifest
 from ragmetrics.storage.file_systems import FileInfo
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.json_records import save_record
-from ragmetrics.storage.run_index import RunIndex, by_date, read_manifests, run_name
-from ragmetrics.storage.shards import RUNS, RunRef
+from ragmetrics.storage.run_index import RUNS, RunIndex, RunRef, by_date, read_manifests, run_name
 
 SKEW = timedelta(minutes=15)
 """Largest difference of clocks. S3 rejects requests beyond it."""

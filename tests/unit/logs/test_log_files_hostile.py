@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.logs import LogSet, find_logs
+from ragmetrics.logs import LogSet, find_logs, formats
 from ragmetrics.records import LogRow, Rejected
-from ragmetrics.storage import unpacking
 
 GOOD = b'{"user_input": "q", "retrieved_contexts": ["x"]}\n'
 HEADER = b"user_input,retrieved_contexts,junk\n"
@@ -103,7 +102,7 @@ def test_a_large_file_that_is_made_of_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Endless blank lines cost minutes of reading: what stands before them is read."""
-    monkeypatch.setattr(unpacking, "FROM_BYTES", 200_000)
+    monkeypatch.setattr(formats, "FROM_BYTES", 200_000)
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(GOOD + b"\n" * 2_000_000 + GOOD))
     rows, (bad,) = read(tmp_path)
     assert len(rows) == 1

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.logs import LogSet, ReadCounts, find_logs, parquet_extent
+from ragmetrics.logs import FileTooLarge, LogSet, ReadCounts, find_logs, parquet_extent
 from ragmetrics.records import LogRow, Rejected
-from ragmetrics.storage import FileTooLarge
 
 GOOD: dict[str, Any] = {
     "id": ["a", "b"],
