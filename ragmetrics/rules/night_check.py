@@ -39,7 +39,7 @@ def _nothing(_: Tonight) -> Iterable[Finding]:
 class Limit:
     """The limit of a check, from `least` to `most`. `alerts: checks: NAME: LIMIT` changes it.
 
-    A bundled check of earlier versions has its `default` in the settings (`LIMIT_KEYS`): a new one
+    A bundled check of earlier versions has its `default` in the settings (`limit_keys`): a new one
     gives it here.
     """
 

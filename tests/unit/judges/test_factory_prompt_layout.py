@@ -20,7 +20,7 @@ from ragmetrics.storage import open_store
 from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, write_jsonl
-from tests.unit.config.test_endpoints_prompt_layout import METRICS, arranged, asks_of, long_rows
+from tests.unit.config.test_judge_kinds_prompt_layout import METRICS, arranged, asks_of, long_rows
 
 LOCAL = "http://127.0.0.1:8000/v1"
 
