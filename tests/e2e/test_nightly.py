@@ -38,7 +38,7 @@ def settings(tmp_path: Path, s3: Bucket, judge_server: JudgeServer) -> Callable[
                     dataset="towers",
                     metrics=METRICS,
                     shards=2,
-                    judge=judge_at(judge_server, retries=2),
+                    judge=judge_at(judge_server, model="fake", retries=2),
                     rules=[{"metric": "context_recall", "max_drop": 0.05}],
                 )
                 | changes,
@@ -78,7 +78,7 @@ def test_a_night_goes_from_bucket_to_scores_and_dashboard(
     assert recall is not None
     assert recall.mean == pytest.approx(0.8)
     assert recall.scored == manifest.source.rows == ROWS
-    assert manifest.judge.name == "openai:gpt-4.1-mini"
+    assert manifest.judge.name == "openai:fake"
     unread = manifest.usage.requests - judge_server.stats()["requests"]
     # On a busy machine a request may be given up before the judge has read it.
     assert 0 <= unread <= manifest.usage.failures.get("timeout", 0)
@@ -93,7 +93,7 @@ def test_a_night_keeps_its_settings_and_where_prefect_shows_it(
     """Both stand in the manifest and on the night's page; the judge's key stands nowhere."""
     put_log(s3, NIGHT, make_rows(ROWS))
     manifest = run(settings()).manifest
-    assert manifest.settings["judge"]["model"] == "gpt-4.1-mini"
+    assert manifest.settings["judge"]["model"] == "fake"
     assert "/flow-run/" in manifest.flow_run
     found = s3.client.get_object(Bucket=s3.name, Key=f"store/dashboard/{NIGHT}/index.html")
     page = found["Body"].read().decode()
