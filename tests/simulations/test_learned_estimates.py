@@ -63,4 +63,5 @@ def test_a_constant_judge_costs_nothing() -> None:
     dear = np.random.default_rng(0).integers(0, 2, 500).astype(float)
     constant = ScoredRows(dear, dict.fromkeys(("lexical", "learned"), np.full(500, 0.5)))
     found = compare_ways("constant", constant, 20, rows=2_000, half_width=0.05)
-    assert len({cell.rows for cell in found.values()}) == 1
+    rows = [cell.rows for cell in found.values()]
+    assert max(rows) - min(rows) <= 1  # each way has draws of its own
