@@ -178,7 +178,7 @@ class Nights(RuleBasedStateMachine):
         self.runs, self.slack = self.runs + 1, slack
         seen = datetime(2026, 12, 1, tzinfo=UTC) + timedelta(minutes=self.runs)
         offset = (day - FIRST).days
-        values: dict[str, Any] = {"run": f"run-{self.runs}", "seen_at": seen}
+        values: dict[str, Any] = {"run": f"run-{self.runs}", "seen_at": seen, "finished_at": seen}
         manifest = night(offset, silent=self.begun and day < self.day, **values)
         states = known(self.files, manifest, 3)
         said = as_rules_say(findings, states.notified)
