@@ -51,8 +51,7 @@ test-fast: $(BIN)/.dev-installed ## run the tests that start no process, server 
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(FAST)
 
 test: $(BIN)/.dev-installed ## run all tests but those of test-system
-	$(BIN)/python -m pytest $(TEST_ARGS) tests/unit packages/pysbd-fast/tests tests/fuzz tests/simulations
-	$(BIN)/python -m pytest $(TEST_ARGS) tests/e2e
+	$(BIN)/python -m pytest $(TEST_ARGS) tests/unit packages/pysbd-fast/tests tests/fuzz tests/simulations tests/e2e
 
 test-system: $(BIN)/.dev-installed ## run the tests with clusters, containers, a year of nights, long waits
 	$(BIN)/python -m pytest $(SYSTEM_ARGS) tests/system

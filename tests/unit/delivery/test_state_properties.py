@@ -138,14 +138,17 @@ class Nights(RuleBasedStateMachine):
         self.patch.setattr(Outbox, "give_up", given_up)
 
     def teardown(self) -> None:
-        """Slack is well at last: then people know how it is."""
-        self.run(self.day + timedelta(400), [])
-        book = load_alerts(self.files, 3)
-        for key in "ab":
-            assert story(self.heard, key) == (book.states.get(key, AlertState()).told is not None)
-        assert load_batches(self.files).waiting == {}
-        self.patch.undo()
-        self.folder.cleanup()
+        """Slack is well at last: then people know how it is. Nothing stays patched if they do not."""
+        try:
+            self.run(self.day + timedelta(400), [])
+            states = load_alerts(self.files, 3).states
+            for key in "ab":
+                told = states.get(key, AlertState()).told
+                assert story(self.heard, key) == (told is not None)
+            assert load_batches(self.files).waiting == {}
+        finally:
+            self.patch.undo()
+            self.folder.cleanup()
 
     def compose(self, manifest: Manifest, findings: Sequence[Finding], **_: Any) -> Message | None:
         """What is told keeps to the silences."""
