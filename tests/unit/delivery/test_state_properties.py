@@ -138,7 +138,7 @@ class Nights(RuleBasedStateMachine):
         self.patch.setattr(Outbox, "give_up", given_up)
 
     def teardown(self) -> None:
-        """Slack is well at last: then people know how it is. Nothing stays patched if they do not."""
+        """Slack is well at last: then people know how it is. Whatever comes, no patch stays."""
         try:
             self.run(self.day + timedelta(400), [])
             states = load_alerts(self.files, 3).states
