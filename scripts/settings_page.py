@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ragmetrics.config import AlertSettings, settings_schema
+from ragmetrics.config import JUDGES, AlertSettings, JudgeKind, settings_schema
 from ragmetrics.rules import Check, used_checks
 from scripts.pages import cell, read_parts, table
 from scripts.pages.kinds import Schema, choices, kind
@@ -31,7 +31,7 @@ def page() -> str:
             )
             parts += [text] if text else []
         parts.append(_table(place.replace(": ", "-"), model))
-        parts += [_checks()] if place == "alerts" else []
+        parts += [_PLUGINS[place]()] if place in _PLUGINS else []
     if lost := [name for name in texts if name[0].islower()]:
         raise KeyError(f"scripts/pages/settings.md: no such section: {lost[0]}")
     parts += [f"## {title}\n\n{text}" for title, text in texts.items()]
@@ -78,6 +78,21 @@ def _table(place: str, model: Schema) -> str:
     )
 
 
+def _judges() -> str:
+    """The bundled judges, by the names that `judge: name` may have."""
+    kinds = sorted(JUDGES.bundled.values(), key=lambda kind: kind.key)
+    rows = [(_judge_name(kind), cell(kind.docs)) for kind in kinds]
+    return "The judges:\n\n" + table(("judge", "what it is"), rows)
+
+
+def _judge_name(kind: JudgeKind) -> str:
+    """Its names in the settings: alone, with an argument, and that of earlier versions."""
+    names = [] if kind.argument_only else [f"`{kind.key}`"]
+    names += [f"`{kind.key}:{kind.argument}`"] if kind.argument else []
+    names += [f"earlier `{kind.former}`"] if kind.former else []
+    return ", ".join(names)
+
+
 def _checks() -> str:
     """The checks of the night, by the names that `alerts: checks` may give a limit."""
     rows = [(f"`{check.name}`", cell(check.definition), *_limit(check)) for check in used_checks()]
@@ -120,6 +135,10 @@ def _default(required: bool, value: Schema) -> str:
     if isinstance(default, int | float):
         return f"{default:,g}" if abs(default) < 1e5 else f"{default:,}"
     return f"`{default}`"
+
+
+_PLUGINS = {"judge": _judges, "alerts": _checks}
+"""What lists the plugins of a section, below its table."""
 
 
 if __name__ == "__main__":

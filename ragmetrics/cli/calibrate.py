@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ragmetrics.cli.options import (
+    JUDGE_NAME,
     BaseUrlFlag,
     JsonFlag,
     MetricsFlag,
@@ -50,8 +51,8 @@ JudgeFlag = Annotated[
     str | None,
     typer.Option(
         "--judge",
-        help="lexical (default), local, openai, rerank, recorded:PATH, or `labels`: "
-        "verdicts in the rows.",
+        help=f"{JUDGE_NAME}, or `labels`: verdicts in the rows; default: that of the settings, "
+        "else lexical.",
     ),
 ]
 LimitFlag = Annotated[

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from ragmetrics.cli.options import (
+    JUDGE_NAME,
     BaseUrlFlag,
     GoldenFlag,
     JsonFlag,
@@ -48,7 +49,7 @@ JudgeFlag = Annotated[
     str | None,
     typer.Option(
         "--judge",
-        help="Judge for logs that are not scored yet: lexical, local, openai or recorded:PATH.",
+        help=f"{JUDGE_NAME}, for logs that are not scored yet.",
     ),
 ]
 RowsFlag = Annotated[

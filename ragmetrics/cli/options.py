@@ -24,6 +24,7 @@ out, err = make_console(), make_console(stderr=True)
 BY_DEFAULT = Path("ragmetrics.yaml")
 INTERRUPTED = 130
 """The exit code that shells use for a command stopped by Ctrl-C."""
+JUDGE_NAME = "Name of a judge (docs/reference/settings.md lists them)"
 
 Logs = Annotated[list[str], typer.Argument(help="Files, folders or globs; local or s3://.")]
 ConfigFlag = Annotated[

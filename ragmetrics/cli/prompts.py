@@ -97,7 +97,9 @@ def adapt(
             "those of the settings.",
         ),
     ] = None,
-    judge: Annotated[str | None, typer.Option(help="The judge that translates: openai.")] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="The judge that translates: a language model.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="The judge's model.")] = None,
     base_url: Annotated[
         str | None,

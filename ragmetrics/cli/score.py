@@ -10,6 +10,7 @@ import typer
 
 from ragmetrics.cli.options import (
     INTERRUPTED,
+    JUDGE_NAME,
     BaseUrlFlag,
     GoldenFlag,
     JsonFlag,
@@ -29,9 +30,7 @@ from ragmetrics.errors import InputError
 
 JudgeFlag = Annotated[
     str | None,
-    typer.Option(
-        "--judge", help="lexical (default), local, openai, openai-batch, rerank, recorded:PATH."
-    ),
+    typer.Option("--judge", help=f"{JUDGE_NAME}; default: that of the settings, else lexical."),
 ]
 OutFlag = Annotated[
     Path | None,

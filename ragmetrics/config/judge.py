@@ -69,9 +69,7 @@ class JudgeSettings(SettingsModel):
     """A judge: `judge: lexical`, or a mapping with more settings."""
 
     name: str = "lexical"
-    """`lexical` (`embedded` in earlier versions), `learned`, `local`, `local:MODEL`, `openai`,
-    `openai-batch`, `rerank`, `recorded:PATH`, or a judge of another package. `local` needs the
-    extra `retrieval-nightly[local]`."""
+    """Name of a judge: a bundled one, with what follows its colon, or one of another package."""
     model: str = "gpt-4.1-mini"
     """The model, by the name that the endpoint uses."""
     base_url: BaseUrl = None

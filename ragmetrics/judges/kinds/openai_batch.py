@@ -1,4 +1,4 @@
-"""A language model that is asked by OpenAI's batches, at half the price: `openai-batch`."""
+"""A language model that is asked by OpenAI's batches, at half the price."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge that replays a recording of replies: `recorded:PATH` or `recorded:PATH#JUDGE`."""
+"""The judge that replays a recording of replies; `PATH#JUDGE` is one judge of a panel."""
 
 from __future__ import annotations
 
