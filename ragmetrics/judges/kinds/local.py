@@ -1,5 +1,6 @@
-"""The judge by sentence vectors that are computed on this machine. Without a MODEL it needs the
-extra `retrieval-nightly[local]`.
+"""The judge by sentence vectors that are computed on this machine.
+
+Without a MODEL it needs the extra `retrieval-nightly[local]`.
 """
 
 from __future__ import annotations
