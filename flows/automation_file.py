@@ -106,20 +106,20 @@ def _unknown(raw: Any, known: Any, place: str = "") -> Iterator[str]:
             else:
                 yield from _unknown(value, known[key], f"{place}{key}.")
     elif isinstance(raw, list) and isinstance(known, list):
-        for one, other in zip(raw, known, strict=False):
-            yield from _unknown(one, other, place)
+        for item, other in zip(raw, known, strict=False):
+            yield from _unknown(item, other, place)
 
 
 def plan(wanted: Sequence[AutomationCore], found: Sequence[Automation]) -> list[AutomationChange]:
     """The changes that turn the server's automations into the wanted ones."""
     left = list(found)
     steps = []
-    for one in wanted:
-        same = next((other for other in left if other.name == one.name), None)
+    for automation in wanted:
+        same = next((other for other in left if other.name == automation.name), None)
         if same is None:
-            steps.append(AutomationChange("create", one.name, one))
+            steps.append(AutomationChange("create", automation.name, automation))
             continue
         left.remove(same)
-        change: Change = "keep" if _whole(same) == one else "update"
-        steps.append(AutomationChange(change, one.name, one, same.id))
+        change: Change = "keep" if _whole(same) == automation else "update"
+        steps.append(AutomationChange(change, automation.name, automation, same.id))
     return [*steps, *(AutomationChange("delete", other.name, id=other.id) for other in left)]

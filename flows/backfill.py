@@ -124,18 +124,26 @@ class _Progress:
         self._key = f"ragmetrics-{artifact_key(dataset)}-backfill"
         self._artifact: UUID | None = None
 
-    def tell(self, one: PastNight, done: int, of: int) -> None:
+    def tell(self, night: PastNight, done: int, of: int) -> None:
         """Report the end of a night."""
         log = get_run_logger()
-        level = logging.WARNING if one.outcome in ("failed", "not begun") else logging.INFO
-        log.log(level, "%s: %s%s", one.date, one.outcome, f": {one.reason}" if one.reason else "")
-        said = f"{done} of {of} nights"
+        level = logging.WARNING if night.outcome in ("failed", "not begun") else logging.INFO
+        log.log(
+            level,
+            "%s: %s%s",
+            night.date,
+            night.outcome,
+            f": {night.reason}" if night.reason else "",
+        )
+        description = f"{done} of {of} nights"
         try:
             if self._artifact is None:
-                made = create_progress_artifact(100 * done / of, key=self._key, description=said)
-                self._artifact = cast("UUID", made)  # a coroutine only where it is awaited
+                artifact = create_progress_artifact(
+                    100 * done / of, key=self._key, description=description
+                )
+                self._artifact = cast("UUID", artifact)  # a coroutine only where it is awaited
             else:
-                update_progress_artifact(self._artifact, 100 * done / of, description=said)
+                update_progress_artifact(self._artifact, 100 * done / of, description=description)
         except Exception as error:  # of the client, the network, the server: none stops a backfill
             log.warning("progress is not shown: %s", error)
 

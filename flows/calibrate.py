@@ -48,8 +48,8 @@ def calibrate(
         raise InputError("no labelled set: name them in the settings under labelled:")
     found = calibrate_judges(chosen, places, metrics, dt.datetime.now(dt.UTC))
     drifts = find_drifts(chosen, found)
-    for one, drift in zip(found, drifts, strict=True):
-        log.info("%s on %s: %d rows", one.judge.name, one.name, one.rows)
+    for calibration, drift in zip(found, drifts, strict=True):
+        log.info("%s on %s: %d rows", calibration.judge.name, calibration.name, calibration.rows)
         if drift and drift.drifted:
             log.warning("%s drifted on %s since %s", drift.judge, drift.name, drift.earlier)
     unshown = failures(publish(chosen, found, drifts, return_state=True))
@@ -61,7 +61,9 @@ def calibrate(
 def shortfalls(found: Sequence[Calibration], most: float) -> list[str]:
     """The gaps of calibrations: broken files, metrics with a larger share of failed verdicts."""
     return [
-        f"{one.judge.name} on {one.name}: {reason}" for one in found for reason in _gaps(one, most)
+        f"{calibration.judge.name} on {calibration.name}: {reason}"
+        for calibration in found
+        for reason in _gaps(calibration, most)
     ]
 
 
@@ -95,8 +97,8 @@ def main() -> int:
     except RagmetricsError as error:
         err.print(str(error), style="red")
         return 2
-    for one, drift in found:
-        print_calibration(out, one, drift)
+    for calibration, drift in found:
+        print_calibration(out, calibration, drift)
     return int(any(drift and drift.drifted for _, drift in found))
 
 

@@ -98,8 +98,8 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
         reports = write_back(chosen, manifest) if chosen.write_back else ()
         if Night(chosen).learns:
             fit_learned(chosen)
-    for one in incidents([one for one in manifest.findings if one.level != "ok"], manifest):
-        log.warning("%s: %s", one.cause.level, one.sentence)
+    for incident in incidents([one for one in manifest.findings if one.level != "ok"], manifest):
+        log.warning("%s: %s", incident.cause.level, incident.sentence)
     if missing := NightResult(manifest, delivery).shortfalls:
         # The message of a night names all firing alerts, and so what is missing.
         notified = notified and delivery.sent

@@ -81,8 +81,8 @@ def leaving(settings: Settings) -> Settings:
     if not deployment.id:
         return settings
     judges = [
-        one if one.wait_seconds else one.model_copy(update={"wait_seconds": WAIT_SECONDS})
-        for one in settings.panel
+        judge if judge.wait_seconds else judge.model_copy(update={"wait_seconds": WAIT_SECONDS})
+        for judge in settings.panel
     ]
     if settings.judges:
         return settings.model_copy(update={"judges": tuple(judges)})

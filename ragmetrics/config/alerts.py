@@ -291,12 +291,12 @@ class AlertSettings(SettingsModel):
         if rules is not None:
             said = {_drop_of(one) for one in rules if one.former_limit is None}
             rules = tuple(
-                one
-                for one in rules
-                if one.min is not None or not one.former_limit or _drop_of(one) not in said
+                rule
+                for rule in rules
+                if rule.min is not None or not rule.former_limit or _drop_of(rule) not in said
             )
         if twice := repeated(
-            (limit, one.metric, one.by) for one in rules or () for limit in one.limits
+            (limit, rule.metric, rule.by) for rule in rules or () for limit in rule.limits
         ):
             limit, metric, by = twice
             what = f"{limit} of {metric} by {by}" if by else f"{limit} of {metric}"

@@ -24,8 +24,8 @@ def explain_settings_error(error: ValidationError, settings: type[BaseModel]) ->
     """
     lines = []
     mistakes = error.errors(include_url=False, include_input=False)
-    for one, text in zip(mistakes, explain_mistakes(mistakes), strict=True):
-        meant = _meant(one["loc"], settings) if one["type"] == "extra_forbidden" else ""
+    for mistake, text in zip(mistakes, explain_mistakes(mistakes), strict=True):
+        meant = _meant(mistake["loc"], settings) if mistake["type"] == "extra_forbidden" else ""
         lines.append(f"{text}; did you mean `{meant}`?" if meant else text)
     return lines[0] if len(lines) == 1 else "\n  ".join([f"{len(lines)} mistakes", *lines])
 

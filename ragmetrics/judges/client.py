@@ -109,8 +109,8 @@ class JudgeClient(ClientBase):
         self._count_shared(wanted)
         later = self._after_head(row_key, wanted) if self._head_first else ()
         begun = {
-            place: self._begin(row_key, one)
-            for place, one in enumerate(wanted)
+            place: self._begin(row_key, metric_request)
+            for place, metric_request in enumerate(wanted)
             if place not in later
         }
         if later:
@@ -126,20 +126,20 @@ class JudgeClient(ClientBase):
         """
         places = [
             place
-            for place, one in enumerate(wanted)
-            if isinstance(one.request, Ask)
-            and is_cacheable(one.request)
-            and not self._is_known(row_key, one.request)
+            for place, metric_request in enumerate(wanted)
+            if isinstance(metric_request.request, Ask)
+            and is_cacheable(metric_request.request)
+            and not self._is_known(row_key, metric_request.request)
         ]
         return places if len(places) > 1 else ()
 
     def _count_shared(self, wanted: Sequence[MetricRequest]) -> None:
         new: set[Hashable] = set()
-        for one in wanted:
-            if isinstance(one.request, Embed):
+        for metric_request in wanted:
+            if isinstance(metric_request.request, Embed):
                 continue
-            key = self._key(one.request)
-            self.counters[one.metric].shared += key in new or self._flights.is_asked(key)
+            key = self._key(metric_request.request)
+            self.counters[metric_request.metric].shared += key in new or self._flights.is_asked(key)
             new.add(key)
 
     def _begin(self, row_key: str, wanted: MetricRequest) -> Answer | PendingAnswer:

@@ -298,9 +298,9 @@ class OpenAIEmbedder:
             _fail(batch, error)
         else:
             embedded[0] = replace(embedded[0], requests=1, failures=dict(failures))
-            for (_, future, _), one in zip(batch, embedded, strict=True):
+            for (_, future, _), answer in zip(batch, embedded, strict=True):
                 if not future.done():
-                    future.set_result(one)
+                    future.set_result(answer)
 
     async def close(self) -> None:
         """Close the connections."""

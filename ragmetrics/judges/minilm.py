@@ -66,9 +66,9 @@ class MiniLM:
     def _run(self, pieces: Sequence[Sequence[int]]) -> Vectors:
         ids = np.zeros((len(pieces), max(map(len, pieces))), dtype=np.int64)
         mask = np.zeros_like(ids)
-        for row, one in enumerate(pieces):
-            ids[row, : len(one)] = one
-            mask[row, : len(one)] = 1
+        for row, piece in enumerate(pieces):
+            ids[row, : len(piece)] = piece
+            mask[row, : len(piece)] = 1
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         (states,) = self._session.run(None, inputs)
         read = mask[..., None].astype(np.float32)

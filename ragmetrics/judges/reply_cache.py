@@ -334,9 +334,9 @@ def _removable_logs(
     if files.local is None:
         yield from logs
         return
-    for one in logs[:_MOST_LOGS]:
-        if one.path in own_logs or locks.enter_context(try_lock(files.local / one.path)):
-            yield one
+    for log_file in logs[:_MOST_LOGS]:
+        if log_file.path in own_logs or locks.enter_context(try_lock(files.local / log_file.path)):
+            yield log_file
 
 
 def _tables_to_merge(

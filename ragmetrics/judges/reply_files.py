@@ -102,11 +102,11 @@ def listed(
 def outdated_replies(files: Files, before: datetime) -> Iterator[FileInfo]:
     """The files in which every reply was given before a moment, by the statistics of Parquet."""
     for info in files.below("judgements"):
-        one = _named(info)
-        if one is None or one.is_log or not info.size:
+        reply_file = _named(info)
+        if reply_file is None or reply_file.is_log or not info.size:
             continue
         try:
-            newest = newest_reply(files, one.path)
+            newest = newest_reply(files, reply_file.path)
         except pa.ArrowException:
             continue  # a damaged file, which the next night reports
         if newest is not None and newest < before:
@@ -126,7 +126,7 @@ def read_all(
     Removed files are skipped, and damaged ones with a warning. Raises StoreError.
     """
     complete = []
-    for one, tables in _open_all(files, reply_files, into.wanted):
+    for reply_file, tables in _open_all(files, reply_files, into.wanted):
         try:
             expired = rows = 0
             for table in tables:
@@ -136,13 +136,13 @@ def read_all(
                 continue
             raise
         except _UNREADABLE as error:
-            report.damaged.add(one.path)
+            report.damaged.add(reply_file.path)
             text = "%s is damaged (%s): it is ignored, and lost replies are requested again"
-            log.warning(text, files.uri(one.path), error)
+            log.warning(text, files.uri(reply_file.path), error)
             continue
-        complete.append(one.path)
+        complete.append(reply_file.path)
         if 2 * expired > rows:
-            report.expired.add(one.path)
+            report.expired.add(reply_file.path)
     return complete
 
 
@@ -162,13 +162,14 @@ def _open_all(
                 some = logs[start : start + 4 * _AT_ONCE]
                 reads = [pool.submit(copy_context().run, files.read, one.path) for one in some]
                 yield from (
-                    (one, _read_object(read)) for one, read in zip(some, reads, strict=True)
+                    (log_file, _read_object(read))
+                    for log_file, read in zip(some, reads, strict=True)
                 )
     yield from ((one, read_table(files, one.path, wanted)) for one in reply_files if not one.is_log)
 
 
-def _read_log(files: Files, one: ReplyFile) -> Iterator[pa.Table]:
-    with files.open(one.path) as file:
+def _read_log(files: Files, log_file: ReplyFile) -> Iterator[pa.Table]:
+    with files.open(log_file.path) as file:
         yield from read_lines(file)
 
 

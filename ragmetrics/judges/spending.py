@@ -151,9 +151,9 @@ class SpendLimiter:
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for one in waiting:
-            if not one.done():
-                one.set_result(None)
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
 
 
 @dataclass

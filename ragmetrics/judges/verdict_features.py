@@ -205,7 +205,7 @@ def _share(found: Sequence[bool]) -> float:
 
 def _longest_run(found: Sequence[bool]) -> int:
     longest = run = 0
-    for one in found:
-        run = run + 1 if one else 0
+    for flag in found:
+        run = run + 1 if flag else 0
         longest = max(longest, run)
     return longest

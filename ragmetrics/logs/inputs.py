@@ -98,7 +98,7 @@ def overwrites(path: Path, settings: Settings, inputs: NightInputs) -> bool:
     recordings = [file_and_judge(judge.argument)[0] for judge in judges]
     sets = [*inputs.logs, *([inputs.golden] if inputs.golden else [])]
     return any(same_file(path, recording) for recording in recordings) or any(
-        is_among(path, one.files, one.infos) for one in sets
+        is_among(path, log_set.files, log_set.infos) for log_set in sets
     )
 
 

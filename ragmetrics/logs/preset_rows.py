@@ -237,5 +237,5 @@ class _Tree:
             name = self._by_id[name].parent
 
 
-def _before(one: Span, other: Span) -> bool:
-    return bool(one.start and other.start and one.start < other.start)
+def _before(span: Span, other: Span) -> bool:
+    return bool(span.start and other.start and span.start < other.start)

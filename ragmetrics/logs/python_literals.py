@@ -53,11 +53,11 @@ def _as_json(text: str) -> str:
     if text[end:].strip():
         raise ValueError(f"neither JSON nor a Python list, at character {end + 1}")
     parts = []
-    for one, after in pairwise([*tokens, ""]):
-        if one == "," and after in ("]", "}"):
+    for symbol, after in pairwise([*tokens, ""]):
+        if symbol == "," and after in ("]", "}"):
             continue  # (1,)
-        parts.append(one)
-        if _ends_value(one) and after and after not in ",:]}":
+        parts.append(symbol)
+        if _ends_value(symbol) and after and after not in ",:]}":
             parts.append(",")
     return "".join(parts)
 

@@ -284,8 +284,8 @@ def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metr
             known = find_metric(name)
             if known is None:
                 raise InputError(f"no metric {name!r}; there are: {', '.join(METRICS.names)}")
-            one = known if known.problem else known.with_parameters(parameters or {})
-            if chosen.setdefault(name, one).parameters != one.parameters:
+            metric = known if known.problem else known.with_parameters(parameters or {})
+            if chosen.setdefault(name, metric).parameters != metric.parameters:
                 raise InputError(f"{name}: named twice, with different parameters")
     if not chosen:
         raise InputError("no metric chosen")
@@ -309,12 +309,12 @@ def metric_families(
     if together and (judged := tuple(one for one in chosen if one.prompts)):
         return [judged, *((one,) for one in chosen if not one.prompts)]
     groups: list[list[Metric]] = []
-    for one in chosen:
-        mine = [g for g in groups if any(set(_names(one)) & set(_names(other)) for other in g)]
-        merged = [*(m for g in mine for m in g), one]
+    for metric in chosen:
+        mine = [g for g in groups if any(set(_names(metric)) & set(_names(other)) for other in g)]
+        merged = [*(m for g in mine for m in g), metric]
         groups = [g for g in groups if g not in mine] + [merged]
     return [tuple(group) for group in groups]
 
 
-def _names(one: Metric) -> list[str]:
-    return [prompt.name for prompt in one.prompts]
+def _names(metric: Metric) -> list[str]:
+    return [prompt.name for prompt in metric.prompts]

@@ -142,27 +142,29 @@ def read_folder(folder: str | Path, prompts: Prompts) -> list[PromptFile]:
     first: dict[tuple[str, str | None], Path] = {}
     found = []
     for file in files:
-        one = _read(file, prompts)
-        earlier = first.setdefault((one.name, one.language), file)
+        prompt_file = _read(file, prompts)
+        earlier = first.setdefault((prompt_file.name, prompt_file.language), file)
         if earlier != file:
-            one = replace(one, prompt=None, problem=f"is for the same rows as {earlier.name}")
-        found.append(one)
+            prompt_file = replace(
+                prompt_file, prompt=None, problem=f"is for the same rows as {earlier.name}"
+            )
+        found.append(prompt_file)
     return found
 
 
 def _read(file: Path, prompts: Prompts) -> PromptFile:
     name, _, tag = file.stem.partition(".")
-    one = PromptFile(file, name, _normal(tag) or None)
+    prompt_file = PromptFile(file, name, _normal(tag) or None)
     try:
         content = _content(file)
-        _agree(content, one)
+        _agree(content, prompt_file)
         if name not in prompts:
             raise SettingsError(f"name: no prompt {name!r}; there are: {', '.join(prompts)}")
         examples = [(example.input, example.output) for example in content.examples]
         prompt = reword(prompts[name], content.instruction, examples)
     except SettingsError as error:
-        return replace(one, problem=str(error))
-    return replace(one, prompt=prompt, based_on=content.based_on)
+        return replace(prompt_file, problem=str(error))
+    return replace(prompt_file, prompt=prompt, based_on=content.based_on)
 
 
 def _content(file: Path) -> _Content:
@@ -182,16 +184,18 @@ def _parsed(text: str) -> _Content:
     return _Content.model_validate(load_yaml(text))
 
 
-def _agree(content: _Content, one: PromptFile) -> None:
+def _agree(content: _Content, prompt_file: PromptFile) -> None:
     """Check that the keys agree with the file's name."""
-    if content.name != one.name:
+    if content.name != prompt_file.name:
         raise SettingsError(f"name: {content.name!r} in a file of this name")
-    if one.language and not is_tag(one.language):
-        raise SettingsError(f"language: {one.language!r} in the file's name is not a language tag")
-    if content.language is not None and _normal(content.language) != one.language:
+    if prompt_file.language and not is_tag(prompt_file.language):
+        raise SettingsError(
+            f"language: {prompt_file.language!r} in the file's name is not a language tag"
+        )
+    if content.language is not None and _normal(content.language) != prompt_file.language:
         raise SettingsError(
             f"language: {content.language!r} in a file of this name; it should be named "
-            f"{one.name}.{content.language}.yaml"
+            f"{prompt_file.name}.{content.language}.yaml"
         )
 
 

@@ -189,10 +189,10 @@ def fill(
     scheduler = _Scheduler(settings, steps, alerts, again)
     ended: list[PastNight] = []
     with taking_turns(open_store(settings), "backfill", f"backfill of {days[0]} to {days[-1]}"):
-        for one in scheduler.run(days, at_once):
-            ended.append(one)
+        for night in scheduler.run(days, at_once):
+            ended.append(night)
             if tell:
-                tell(one, len(ended), len(days))
+                tell(night, len(ended), len(days))
     if all(one.outcome == "no logs" for one in ended):
         raise InputError(
             f"backfill: no night from {days[0]} to {days[-1]} has a log in {settings.logs}"

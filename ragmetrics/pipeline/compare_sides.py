@@ -147,8 +147,8 @@ def _nothing_to_compare(refused: Sequence[MetricChange]) -> str:
     if not refused:
         return "A and B have no metric in common; choose the metrics for logs with --metrics"
     reasons: dict[str, list[str]] = {}
-    for one in refused:
-        reasons.setdefault(one.reason, []).append(one.metric)
+    for change in refused:
+        reasons.setdefault(change.reason, []).append(change.metric)
     details = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
     return f"no metric can be compared. {details}. Score one side again in the way of the other"
 
@@ -224,7 +224,9 @@ def fingerprints(settings: Settings, found: Found) -> Mapping[str, str]:
     if isinstance(found, Logs):
         return metric_fingerprints(settings)
     return {
-        one.metric: one.fingerprint for night in reversed(found.nights) for one in night.metrics
+        summary.metric: summary.fingerprint
+        for night in reversed(found.nights)
+        for summary in night.metrics
     }
 
 
@@ -300,19 +302,21 @@ def load_sides(
     night. Raises InputError for logs without a row, and what scoring raises.
     """
     weighed_by, sides = _weighed_by(settings, found), []
-    for letter, one in zip("AB", found, strict=True):
-        if isinstance(one, Stored):
-            sides.append(_stored(one, metrics, tags))
+    for letter, chosen_side in zip("AB", found, strict=True):
+        if isinstance(chosen_side, Stored):
+            sides.append(_stored(chosen_side, metrics, tags))
             continue
         run = temporary(settings.model_copy(update={"segments": ()}), str(folder / letter))
         cache, report = open_store(settings), _labelled(letter, progress)
         try:
-            staged = score_inputs(run, one.inputs, cache, progress=report, weighed_by=weighed_by)
+            staged = score_inputs(
+                run, chosen_side.inputs, cache, progress=report, weighed_by=weighed_by
+            )
         except InputError as error:
-            raise InputError(f"{letter}, {one.name}: {error}") from None
+            raise InputError(f"{letter}, {chosen_side.name}: {error}") from None
         files = open_store(run)
         manifest, _ = summarise_run(run, files, staged, datetime.now(UTC))
-        side = _stored(Stored(one.name, files, [manifest]), metrics, tags)
+        side = _stored(Stored(chosen_side.name, files, [manifest]), metrics, tags)
         unlike = [_OWN_WEIGHTS] if weighed_by is None and settings.reads_corpus else []
         notices = [*side.notices, *unlike]
         sides.append(replace(side, notices=notices, usage=manifest.usage))
@@ -324,9 +328,9 @@ def _weighed_by(settings: Settings, found: tuple[Found, Found]) -> Corpus | None
     logs = [one for one in found if isinstance(one, Logs)]
     if not settings.reads_corpus or not logs:
         return None
-    for one in found:
-        if isinstance(one, Stored):
-            return corpus_of(one.files, RunRef.of(one.nights[0]))
+    for side in found:
+        if isinstance(side, Stored):
+            return corpus_of(side.files, RunRef.of(side.nights[0]))
     corpus = Corpus()
     for log in sorted(logs, key=Logs.places):  # the order of A and B does not matter
         for item in (item for logset in log.inputs.logs for item in logset.read()):

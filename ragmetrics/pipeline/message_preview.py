@@ -107,8 +107,8 @@ class Previews:
         """Write one self-contained page with all messages. Raises InputError when that fails."""
         html = FORMATS.find("html")
         bodies = [
-            one.message and Markup(html.render(one.message.body))  # noqa: S704 - escaped
-            for one in self.shown
+            preview.message and Markup(html.render(preview.message.body))  # noqa: S704 - escaped
+            for preview in self.shown
         ]
         page = render_page("messages.html", 0, previews=zip(self.shown, bodies, strict=True))
         try:

@@ -211,14 +211,16 @@ def _as_notified(findings: Sequence[Finding], *before: Manifest | None) -> list[
     again, but its manifest shows what was sent.
     """
     notified = {
-        (one.key, one.state): {name: getattr(one, name) for name in _NOTIFIED}
+        (finding.key, finding.state): {name: getattr(finding, name) for name in _NOTIFIED}
         for manifest in before
-        for one in (manifest.findings if manifest else ())
-        if one.transition
+        for finding in (manifest.findings if manifest else ())
+        if finding.transition
     }
     return [
-        one if one.transition else one.model_copy(update=notified.get((one.key, one.state), {}))
-        for one in findings
+        finding
+        if finding.transition
+        else finding.model_copy(update=notified.get((finding.key, finding.state), {}))
+        for finding in findings
     ]
 
 
@@ -229,8 +231,8 @@ def _worst(files: Files, night: NightContext) -> list[WorstRow]:
     ref = RunRef.of(night.manifest)
     lowest = [
         (name, *place)
-        for name, one in night.scores.items()
-        for place in one.worst(WORST, _night_before(night, name))
+        for name, metric_scores in night.scores.items()
+        for place in metric_scores.worst(WORST, _night_before(night, name))
     ]
     wanted: dict[int, set[int]] = {}
     for _, shard, position, _ in lowest:
@@ -251,11 +253,11 @@ def _worst(files: Files, night: NightContext) -> list[WorstRow]:
 
 def _night_before(night: NightContext, metric: str) -> dict[str, list[float]]:
     now = night.manifest.summary(metric)
-    for one in reversed(night.earlier):
-        summary = one.summary(metric)
+    for earlier_night in reversed(night.earlier):
+        summary = earlier_night.summary(metric)
         if summary and now and summary.scored and summary.fingerprint == now.fingerprint:
             try:
-                return night.load(one, metric).by_question()
+                return night.load(earlier_night, metric).by_question()
             except StoreError as error:  # they only order rows with equal scores
                 log.warning("%s: the scores of the night before cannot be read: %s", metric, error)
                 return {}

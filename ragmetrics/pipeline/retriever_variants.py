@@ -171,8 +171,8 @@ def _ask(
         answered = ask_retriever(settings, build, asks, seconds=settings.deadline.total_seconds())
         requests += answered.requests
         rows = [
-            answer if isinstance(answer, str) else _row(one.row, answer)
-            for one, answer in zip(asked, answered.rows, strict=True)
+            answer if isinstance(answer, str) else _row(question.row, answer)
+            for question, answer in zip(asked, answered.rows, strict=True)
         ]
         found.append(VariantAnswers(name, dict(parameters), rows))
     return found, requests
@@ -211,8 +211,8 @@ def _score(
     """The scores of all answers, each with its variant and question as a tag; their manifest."""
     rows = [
         {**row_record(row), "tags": {ASKED: f"{variant}/{number}"}}
-        for variant, one in enumerate(answers)
-        for number, row in enumerate(one.rows)
+        for variant, variant_answers in enumerate(answers)
+        for number, row in enumerate(variant_answers.rows)
         if isinstance(row, LogRow)
     ]
     plain = settings.model_copy(

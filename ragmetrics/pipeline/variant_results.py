@@ -58,20 +58,20 @@ def _by_variant(scores: MetricScores, variants: int, questions: int) -> list[Num
 
 def _result(
     number: int,
-    one: VariantAnswers,
+    variant: VariantAnswers,
     fallen: Sequence[NeedingQuestion],
     others: Sequence[NeedingQuestion],
     values: Sequence[tuple[MetricScores, Sequence[Numbers]]],
 ) -> VariantResult:
     half = len(fallen)
-    fell = _missing(fallen, one.rows[:half])
-    kept = _missing(others, one.rows[half:])
-    mended, reasons = fell.count(0), [row for row in one.rows if isinstance(row, str)]
+    fell = _missing(fallen, variant.rows[:half])
+    kept = _missing(others, variant.rows[half:])
+    mended, reasons = fell.count(0), [row for row in variant.rows if isinstance(row, str)]
     low, high = share_interval(mended, half)
-    sizes = [len(row.retrieved_contexts) for row in one.rows if isinstance(row, LogRow)]
+    sizes = [len(row.retrieved_contexts) for row in variant.rows if isinstance(row, LogRow)]
     return VariantResult(
-        name=one.name,
-        parameters=dict(one.parameters),
+        name=variant.name,
+        parameters=dict(variant.parameters),
         asked=half,
         mended=mended,
         share=mended / half if half else None,

@@ -264,7 +264,10 @@ def calibrations_json(
     """The output of `--json`: every calibration with its drift or null."""
     return {
         "calibrations": [
-            {**one.model_dump(mode="json"), "drift": drift and drift.model_dump(mode="json")}
-            for one, drift in zip(found, drifts, strict=True)
+            {
+                **calibration.model_dump(mode="json"),
+                "drift": drift and drift.model_dump(mode="json"),
+            }
+            for calibration, drift in zip(found, drifts, strict=True)
         ]
     }

@@ -239,8 +239,10 @@ class Comparison(Record):
         import pandas as pd
 
         lines = []
-        for one in (*self.metrics, *self.segments):
-            numbers = one.model_dump(exclude={"metric", "segment"})
-            tag, value = (one.segment.tag, one.segment.value) if one.segment else (None, None)
-            lines.append({"metric": one.metric, "tag": tag, "value": value, **numbers})
+        for change in (*self.metrics, *self.segments):
+            numbers = change.model_dump(exclude={"metric", "segment"})
+            tag, value = (
+                (change.segment.tag, change.segment.value) if change.segment else (None, None)
+            )
+            lines.append({"metric": change.metric, "tag": tag, "value": value, **numbers})
         return pd.DataFrame(lines)

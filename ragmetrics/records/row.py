@@ -226,15 +226,15 @@ def _explained(found: Sequence[ErrorDetails], most: int = 1) -> str:
     return "; ".join(explain_mistakes(found[:most])) + more
 
 
-def _mistake(one: ErrorDetails) -> str:
-    place = ".".join(str(part) for part in one["loc"] if not str(part).startswith("function-"))
+def _mistake(mistake: ErrorDetails) -> str:
+    place = ".".join(str(part) for part in mistake["loc"] if not str(part).startswith("function-"))
     if len(place) > _LONGEST_PLACE:  # users choose keys, which may be long
         place = f"{place[: _LONGEST_PLACE - 1]}…"
-    return f"{place}: {_message(one)}" if place else _message(one)
+    return f"{place}: {_message(mistake)}" if place else _message(mistake)
 
 
-def _message(one: ErrorDetails) -> str:
-    return _PLAIN.get(one["type"]) or re.sub(r"^(Input|Value error,) ", "", one["msg"])
+def _message(mistake: ErrorDetails) -> str:
+    return _PLAIN.get(mistake["type"]) or re.sub(r"^(Input|Value error,) ", "", mistake["msg"])
 
 
 _PLAIN = {

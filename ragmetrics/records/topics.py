@@ -96,9 +96,10 @@ class TopicReport(Record):
     without_golden: list[TopicWithoutGolden] = Field(default_factory=list)
 
 
-def fallen_topic_text(one: FallenTopic) -> str:
+def fallen_topic_text(topic: FallenTopic) -> str:
     """`context_recall of topic payroll, export fell by 0.31 [0.20, 0.42] (38 questions)`."""
     return (
-        f"{one.metric} of topic {one.topic} fell by {one.drop:.2f} [{one.low:.2f}, "
-        f"{one.high:.2f}], from {one.before:.3f} to {one.now:.3f} ({one.questions:,} questions)"
+        f"{topic.metric} of topic {topic.topic} fell by {topic.drop:.2f} [{topic.low:.2f}, "
+        f"{topic.high:.2f}], from {topic.before:.3f} to {topic.now:.3f} "
+        f"({topic.questions:,} questions)"
     )

@@ -115,9 +115,9 @@ def _cost(best: VariantResult) -> str:
     return f", and changes their {worst.metric} by {worst.difference or 0:+.3f} {ends}"
 
 
-def _gain(one: VariantChange) -> float:
+def _gain(change: VariantChange) -> float:
     """How much better the metric is."""
-    return (one.difference or 0.0) * (1 if one.higher_is_better else -1)
+    return (change.difference or 0.0) * (1 if change.higher_is_better else -1)
 
 
 STATE_VERSION = 1

@@ -65,8 +65,8 @@ class CascadedRow:
         left = {place: one for place, one in enumerate(wanted) if place not in found}
         if left:
             answers = await self._send(self._last, list(left.values()))
-            for one, answer in zip(left.values(), answers, strict=True):
-                self._note(one, answer, self._last)
+            for request, answer in zip(left.values(), answers, strict=True):
+                self._note(request, answer, self._last)
             found |= dict(zip(left, answers, strict=True))
         return [found[place] for place in range(len(wanted))]
 
@@ -92,13 +92,13 @@ class CascadedRow:
         repeats = [repeated(one, n) for one in able.values() for n in range(member.repeats)]
         answers = iter(await self._send(member, repeats))
         found = {}
-        for place, one in able.items():
+        for place, request in able.items():
             own = [next(answers) for _ in range(member.repeats)]
-            certain = self._is_certain(member, one, own)
-            self._count(member, one, certain=certain)
+            certain = self._is_certain(member, request, own)
+            self._count(member, request, certain=certain)
             if certain:
                 found[place] = own[0]
-            self._note(one, own[0], member, used=certain)
+            self._note(request, own[0], member, used=certain)
         return found
 
     def _count(self, member: Member, wanted: MetricRequest, *, certain: bool) -> None:

@@ -98,7 +98,9 @@ class CostPlan:
     def knows_cascade(self) -> bool:
         """True when the price of a cascade is known for a metric."""
         return any(
-            way.name == CASCADE and way.usd is not None for one in self.metrics for way in one.ways
+            way.name == CASCADE and way.usd is not None
+            for metric in self.metrics
+            for way in metric.ways
         )
 
     @property
@@ -171,7 +173,8 @@ def plan_costs(
         half_width=half_width,
         usd=newest.usage.usd if newest.usage.tokens else 0.0,
         metrics=tuple(
-            _metric_costs(known_prices, one, half_width, learned.get(one.metric)) for one in paying
+            _metric_costs(known_prices, summary, half_width, learned.get(summary.metric))
+            for summary in paying
         ),
         free=tuple(one.metric for one in newest.metrics if one not in paying),
     )

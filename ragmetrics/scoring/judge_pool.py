@@ -107,8 +107,8 @@ async def acquire_judges(
         )
         names = names_of([one.judge for one in held])
         judges = [
-            PooledJudge(name, chosen, one.judge, one.single_flight)
-            for name, chosen, one in zip(names, settings.panel, held, strict=True)
+            PooledJudge(name, chosen, shared_judge.judge, shared_judge.single_flight)
+            for name, chosen, shared_judge in zip(names, settings.panel, held, strict=True)
         ]
         yield JudgePool(judges, embedder.judge, embedder.single_flight)
 

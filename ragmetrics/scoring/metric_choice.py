@@ -129,16 +129,16 @@ def check_prices(settings: Settings) -> None:
     """Raise SettingsError when a budget in US dollars lacks a price."""
     if settings.budget.max_usd is None:
         return
-    for one in settings.panel:
-        if one.remote and one.usd(0, 0) is None:
+    for judge in settings.panel:
+        if judge.remote and judge.usd(0, 0) is None:
             missing = [
                 f"usd_per_million_{kind}_tokens"
                 for kind in ("prompt", "completion")
-                if getattr(one, f"usd_per_million_{kind}_tokens") is None
-                and (one.reads_prompts or kind == "prompt")
+                if getattr(judge, f"usd_per_million_{kind}_tokens") is None
+                and (judge.reads_prompts or kind == "prompt")
             ]
             raise SettingsError(
-                f"budget: max_usd: the price of {one.name}:{one.model} is not known; set "
+                f"budget: max_usd: the price of {judge.name}:{judge.model} is not known; set "
                 f"{' and '.join(missing)} of the judge"
             )
     embeds = settings.embedder.remote and any(one.embeds for one in chosen_metrics(settings))

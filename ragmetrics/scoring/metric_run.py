@@ -107,11 +107,11 @@ async def run_metric(
     metric: Metric, row: LogRow, answer: Callable[[Request], Awaitable[Answer]]
 ) -> Score:
     """Run one metric on one row; `answer` answers one request."""
-    one = MetricRun(metric, row)
-    await one.advance(None)
-    while one.score is None:
-        await one.advance(await asyncio.gather(*(answer(request) for request in one.asks())))
-    return one.score
+    run = MetricRun(metric, row)
+    await run.advance(None)
+    while run.score is None:
+        await run.advance(await asyncio.gather(*(answer(request) for request in run.asks())))
+    return run.score
 
 
 def repeated(request: MetricRequest, number: int) -> MetricRequest:

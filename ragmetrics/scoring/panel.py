@@ -144,13 +144,13 @@ class Panel:
         """
         heavy = is_heavy(row)
         runs = [MetricRun(metric, row, heavy=heavy) for metric in metrics]
-        for one in runs:
-            await one.advance(None)
+        for run in runs:
+            await run.advance(None)
         while waiting := [run for run in runs if run.score is None]:
             wanted = [MetricRequest(r, one.metric.name) for one in waiting for r in one.asks()]
             found = iter(await answers(wanted))
-            for one in waiting:
-                await one.advance([next(found) for _ in one.requests])
+            for run in waiting:
+                await run.advance([next(found) for _ in run.requests])
         return runs
 
     async def _send(
@@ -192,6 +192,8 @@ async def _arranged(
         found = client.layout.arrange(row, asks)
     arranged = iter(found)
     return [
-        replace(one, request=next(arranged)) if isinstance(one.request, Ask) else one
-        for one in wanted
+        replace(metric_request, request=next(arranged))
+        if isinstance(metric_request.request, Ask)
+        else metric_request
+        for metric_request in wanted
     ]

@@ -140,8 +140,8 @@ class PartScorer:
         """Read the reply caches, and make the clients of the judges and of the embedder."""
         prompts = [prompt.name for metric in self.family for prompt in metric.prompts]
         caches = [
-            await asyncio.to_thread(self._open_cache, one.judge, prompts, one.chosen.ttl_days)
-            for one in judges.judges
+            await asyncio.to_thread(self._open_cache, judge.judge, prompts, judge.chosen.ttl_days)
+            for judge in judges.judges
         ]
         cached_vectors = await asyncio.to_thread(
             self._open_cache, judges.embedder, [EmbeddingClient.prompt]
@@ -152,17 +152,17 @@ class PartScorer:
         members = [
             Member(
                 JudgeClient.of(
-                    one.chosen,
-                    one.judge,
+                    judge.chosen,
+                    judge.judge,
                     embeddings,
-                    name=one.name,
+                    name=judge.name,
                     cache=cache,
-                    single_flight=one.single_flight,
+                    single_flight=judge.single_flight,
                     record=record,
                 ),
-                one.chosen.repeats,
+                judge.chosen.repeats,
             )
-            for one, cache in zip(judges.judges, caches, strict=True)
+            for judge, cache in zip(judges.judges, caches, strict=True)
         ]
         return Clients(members, embeddings, [*caches, cached_vectors])
 
@@ -171,9 +171,9 @@ class PartScorer:
         if self.sample is None:
             return Panel(members, how, self.plan)
         found = {
-            one.name: load_cheap(self.files, self.ref, one.name, self.shard)
-            for one in self.family
-            if one.prompts and self.sample.draw == "active"
+            metric.name: load_cheap(self.files, self.ref, metric.name, self.shard)
+            for metric in self.family
+            if metric.prompts and self.sample.draw == "active"
         }
         known = {name: scores for name, scores in found.items() if scores is not None}
         cheap = make_cheap_judges(corpus, self.files, self.sample.cheap)
@@ -227,9 +227,9 @@ class PartScorer:
             "overdue": next((str(one.overdue) for one in asked if one.overdue), ""),
             "splits": dict(counter.counts().fallback),
             "changed_parameters": {
-                one.name: changes
-                for one in clients.members
-                if (changes := one.client.changed_parameters)
+                member.name: changes
+                for member in clients.members
+                if (changes := member.client.changed_parameters)
             },
         }
 

@@ -89,11 +89,15 @@ class UnansweredRows:
         reasons; then one for each judge of a panel. What `told` says already is left out.
         """
         alike: dict[str, list[Summary]] = {}
-        for one in summaries:
-            failed, asked = one.unanswered_rows
-            if failed > most_failures * asked and one.unanswered and not _is_told(one, told):
+        for summary in summaries:
+            failed, asked = summary.unanswered_rows
+            if (
+                failed > most_failures * asked
+                and summary.unanswered
+                and not _is_told(summary, told)
+            ):
                 # The counts may differ: metrics ask about other rows.
-                alike.setdefault(next(iter(one.unanswered)), []).append(one)
+                alike.setdefault(next(iter(summary.unanswered)), []).append(summary)
         return [_sentence(group) for group in alike.values()] + [
             f"{name}: no usable verdict on {sum(found.values()):,} row scores: {next(iter(found))}"
             for name, reasons in self._judges.items()
@@ -147,9 +151,9 @@ class MetricErrors:
 
     def add(self, notes: Mapping[str, Any]) -> None:
         """Add the counts from the notes of a part."""
-        for metric, one in notes.items():
-            self._rows[metric] += one["rows"]
-            self._first.setdefault(metric, one["first"])
+        for metric, counts in notes.items():
+            self._rows[metric] += counts["rows"]
+            self._first.setdefault(metric, counts["first"])
 
     def notes(self) -> dict[str, Any]:
         """The counts as they are stored in the notes of a part."""

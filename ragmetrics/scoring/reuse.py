@@ -198,11 +198,11 @@ def reuse_part(files: Files, ref: RunRef, names: Sequence[str], shard: int) -> b
 
     Its notes name that run and contain no usage. A damaged part is not reused.
     """
-    for one in load_reuse(files, ref).earlier:
-        if shard in one.shards and set(names) <= set(one.metrics):
+    for reusable in load_reuse(files, ref).earlier:
+        if shard in reusable.shards and set(names) <= set(reusable.metrics):
             try:
-                if all(_is_settled(files, one.ref.scores(name, shard)) for name in names):
-                    _copy_part(files, one.ref, ref, names, shard)
+                if all(_is_settled(files, reusable.ref.scores(name, shard)) for name in names):
+                    _copy_part(files, reusable.ref, ref, names, shard)
                     return True
             except DamagedPart as error:
                 log.warning("%s; the part is not reused", error)

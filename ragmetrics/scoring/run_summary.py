@@ -286,18 +286,18 @@ def worse_segments(manifest: Manifest) -> list[Summary]:
     return [segment for segment in manifest.segments if id(segment) in worse]
 
 
-def _p_value(one: Summary, whole: float | None) -> float | None:
+def _p_value(segment: Summary, whole: float | None) -> float | None:
     """The p-value of a segment that is worse than all rows; 1 for any other segment. None: the
     segment has no interval.
     """
-    if one.mean is None or one.low is None or one.high is None or whole is None:
+    if segment.mean is None or segment.low is None or segment.high is None or whole is None:
         return None
-    loss = one.loss(whole)
+    loss = segment.loss(whole)
     if loss <= 0:
         return 1.0
     from scipy import special  # the import takes a tenth of a second: only segments need it
 
-    end = one.high - one.mean if one.higher_is_better else one.mean - one.low
-    freedom = max(1, one.questions - 1)
+    end = segment.high - segment.mean if segment.higher_is_better else segment.mean - segment.low
+    freedom = max(1, segment.questions - 1)
     quantile = float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
     return 2 * float(special.stdtr(freedom, -loss * quantile / end)) if end > 0 else 0.0

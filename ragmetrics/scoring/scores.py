@@ -191,9 +191,9 @@ def _missing(rows: pa.Table, sample: Group | None) -> pa.Table:
     marks = RowIds()
     statuses = [
         Status.JUDGE_FAILED
-        if sample is None or sample.judges(marks.of(*one))
+        if sample is None or sample.judges(marks.of(*row_key))
         else Status.NOT_SAMPLED
-        for one in zip(keys, rows["id"].to_pylist(), strict=True)
+        for row_key in zip(keys, rows["id"].to_pylist(), strict=True)
     ]
     return pa.table(
         {

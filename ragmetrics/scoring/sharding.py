@@ -133,9 +133,9 @@ def endpoint_seconds(settings: Settings, size: Extent) -> float:
         return 0.0
     return max(
         (
-            size.rows * _CALLS * one.repeats * _LATENCY * _CONCURRENT_PARTS / one.concurrency
-            for one in settings.panel
-            if one.live
+            size.rows * _CALLS * judge.repeats * _LATENCY * _CONCURRENT_PARTS / judge.concurrency
+            for judge in settings.panel
+            if judge.live
         ),
         default=0.0,
     )

@@ -177,55 +177,60 @@ def mean_interval(
     return Mean(mean, low, high, len(x), groups, error, mde)
 
 
-def _on_scale(one: IntervalEstimate, ends: tuple[float, float], t: float) -> tuple[float, float]:
+def _on_scale(
+    estimate: IntervalEstimate, ends: tuple[float, float], t: float
+) -> tuple[float, float]:
     """Wilson's interval of values between two ends."""
     start, end = ends
-    centre, variance = _guarded(one)
-    mean, centre = ((value - start) / (end - start) for value in (one.mean, centre))
-    size = one.size * centre * (1 - centre) * (end - start) ** 2 / variance
+    centre, variance = _guarded(estimate)
+    mean, centre = ((value - start) / (end - start) for value in (estimate.mean, centre))
+    size = estimate.size * centre * (1 - centre) * (end - start) ** 2 / variance
     low, high = (start + bound * (end - start) for bound in _wilson(mean, size, t))
     return low, high
 
 
-def _alike(one: IntervalEstimate) -> bool:
-    return one.rows[1] - one.rows[0] < ALIKE
+def _alike(estimate: IntervalEstimate) -> bool:
+    return estimate.rows[1] - estimate.rows[0] < ALIKE
 
 
-def _scale(one: IntervalEstimate) -> tuple[float, float]:
+def _scale(estimate: IntervalEstimate) -> tuple[float, float]:
     """The range of the values that a question can have, as far as the observed ones tell."""
-    low, high = _ends(one)
+    low, high = _ends(estimate)
     # A prediction-powered mean may lie beyond all judged rows.
-    return (low, high) if one.size >= RANGE_FROM and low < one.mean < high else (0.0, 1.0)
+    return (low, high) if estimate.size >= RANGE_FROM and low < estimate.mean < high else (0.0, 1.0)
 
 
-def _guarded(one: IntervalEstimate) -> tuple[float, float]:
+def _guarded(estimate: IntervalEstimate) -> tuple[float, float]:
     """Mean and variance of the questions with half a question added at either end."""
-    ends = _ends(one)
-    centre = (one.size * one.mean + sum(ends) / 2) / (one.size + 1)
+    ends = _ends(estimate)
+    centre = (estimate.size * estimate.mean + sum(ends) / 2) / (estimate.size + 1)
     squares = (
-        (one.size - 1) * one.size * one.error**2
-        + one.size * (one.mean - centre) ** 2
+        (estimate.size - 1) * estimate.size * estimate.error**2
+        + estimate.size * (estimate.mean - centre) ** 2
         + sum((end - centre) ** 2 for end in ends) / 2
     )
-    return centre, squares / (one.size + 1)
+    return centre, squares / (estimate.size + 1)
 
 
-def _ends(one: IntervalEstimate) -> tuple[float, float]:
+def _ends(estimate: IntervalEstimate) -> tuple[float, float]:
     """Bounds of one more question: those of the scale if all rows are equal.
 
     Else a quarter of the way from the most extreme question to the most extreme row (a question
     may have more such rows). If one end is further from the mean than the other, it is extended by
     (twice its share of both) ^ 3/4, because samples of skewed values lack the extremes.
     """
-    if _alike(one):
-        return one.scale
+    if _alike(estimate):
+        return estimate.scale
     low, high = (
-        (3 * question + row) / 4 for question, row in zip(one.questions, one.rows, strict=True)
+        (3 * question + row) / 4
+        for question, row in zip(estimate.questions, estimate.rows, strict=True)
     )
-    below, above, both = one.mean - low, high - one.mean, high - low
-    low = one.mean - below * max(1.0, 2 * below / both) ** 0.75
-    high = one.mean + above * max(1.0, 2 * above / both) ** 0.75
-    return max(low, min(one.scale[0], one.rows[0])), min(high, max(one.scale[1], one.rows[1]))
+    below, above, both = estimate.mean - low, high - estimate.mean, high - low
+    low = estimate.mean - below * max(1.0, 2 * below / both) ** 0.75
+    high = estimate.mean + above * max(1.0, 2 * above / both) ** 0.75
+    return max(low, min(estimate.scale[0], estimate.rows[0])), min(
+        high, max(estimate.scale[1], estimate.rows[1])
+    )
 
 
 def _wilson(mean: float, n: float, t: float) -> tuple[float, float]:

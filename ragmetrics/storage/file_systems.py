@@ -104,8 +104,8 @@ def matching(fs: fsspec.AbstractFileSystem, base: str, pattern: str, ask: Ask) -
             everything = [ask(partial(all_below, fs, folder)) for folder in folders]
             return {
                 name: info
-                for one in everything
-                for name, info in one.items()
+                for infos in everything
+                for name, info in infos.items()
                 if fits.match(name.removeprefix(f"{base}/"))
             }
         if not _MAGIC.search(step):
@@ -113,7 +113,7 @@ def matching(fs: fsspec.AbstractFileSystem, base: str, pattern: str, ask: Ask) -
             if not rest:
                 known = [ask(partial(all_below, fs, folder)) for folder in folders]
                 return {
-                    name: info for one in known for name, info in one.items() if name in folders
+                    name: info for infos in known for name, info in infos.items() if name in folders
                 }
             continue
         fits = re.compile(glob_translate(step))
@@ -159,11 +159,11 @@ def _moment(info: Mapping[str, Any]) -> float | None:
     return None
 
 
-def same_file(one: Path, other: Path) -> bool:
+def same_file(path: Path, other: Path) -> bool:
     """True when two local paths are the same file, existing or not."""
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return one.resolve() == other.resolve()
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
 
 
 @contextmanager

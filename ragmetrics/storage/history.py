@@ -180,9 +180,9 @@ def _rank_above(manifest: Manifest, others: Sequence[Manifest]) -> Manifest:
             said_seen(other).isoformat(),
         )
     replaced = [
-        one.ranked_at or said_seen(one)
-        for one in others
-        if is_ahead(one) or (one.ranked_at and said_seen(one) < said_seen(manifest))
+        run.ranked_at or said_seen(run)
+        for run in others
+        if is_ahead(run) or (run.ranked_at and said_seen(run) < said_seen(manifest))
     ]
     if not replaced:
         return manifest
@@ -207,10 +207,10 @@ def differing(manifest: Manifest, other: Manifest) -> str:
 def _missing(manifest: Manifest, other: Manifest) -> int:
     """Number of missing verdicts, for the metrics that another run has too."""
     return sum(
-        one.status.get(status, 0)
-        for one in manifest.metrics
+        summary.status.get(status, 0)
+        for summary in manifest.metrics
         for status in UNSETTLED
-        if other.summary(one.metric)
+        if other.summary(summary.metric)
     )
 
 

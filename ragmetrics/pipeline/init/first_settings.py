@@ -178,7 +178,7 @@ def _dataset(path: Path) -> str:
     """A name for what is evaluated: the folder's, without signs that a name may not have."""
     name = path.absolute().parent.name
     kept = "".join(
-        one if one.isascii() and (one.isalnum() or one in "-_.") else "-" for one in name
+        sign if sign.isascii() and (sign.isalnum() or sign in "-_.") else "-" for sign in name
     )
     return kept.strip("-_.") or "default"
 

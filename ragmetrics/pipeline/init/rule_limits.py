@@ -138,10 +138,10 @@ def _mean(nights: Sequence[Summary]) -> float:
     return sum((night.mean or 0.0) * night.scored for night in nights) / rows
 
 
-def _error(one: Summary, rows_a_night: float) -> float:
+def _error(summary: Summary, rows_a_night: float) -> float:
     """The standard error of the mean of a night with so many rows."""
-    spread = error_of(one.mde or 0.0, one.questions - 1)
-    return spread * math.sqrt(one.scored / max(rows_a_night, 1.0))
+    spread = error_of(summary.mde or 0.0, summary.questions - 1)
+    return spread * math.sqrt(summary.scored / max(rows_a_night, 1.0))
 
 
 def rule_limits(

@@ -104,23 +104,23 @@ def _alerts(first: FirstSettings) -> list[str]:
         "  rules:",
     ]
     able = [limit.metric for limit in first.limits if limit.sees]
-    for one in first.limits:
-        lines += _rule(one, is_lexical(first.judge), able)
+    for limit in first.limits:
+        lines += _rule(limit, is_lexical(first.judge), able)
     return lines
 
 
-def _rule(one: RuleLimit, lexical: bool, able: Sequence[str]) -> list[str]:
+def _rule(limit: RuleLimit, lexical: bool, able: Sequence[str]) -> list[str]:
     """One rule. Levels differ between judges, so `min` stands only for the judge that scored."""
-    limits = f"max_drop: {one.max_drop:g}, max_share: {one.max_share:g}"
-    least = f"min: {one.least:g}, " if one.least and lexical else ""
-    severity = "" if one.severity == "critical" else f", severity: {one.severity}"
+    limits = f"max_drop: {limit.max_drop:g}, max_share: {limit.max_share:g}"
+    least = f"min: {limit.least:g}, " if limit.least and lexical else ""
+    severity = "" if limit.severity == "critical" else f", severity: {limit.severity}"
     sees = (
-        f"Mean now {one.mean:.2g}. A drop of {one.detects:.2g} is found on the first night in 80% "
-        f"of cases; {one.false_alarms_text}."
-        if one.sees
-        else f"{blind_text(one.metric, one.mean, one.detects, able)}."
+        f"Mean now {limit.mean:.2g}. A drop of {limit.detects:.2g} is found on the first night in "
+        f"80% of cases; {limit.false_alarms_text}."
+        if limit.sees
+        else f"{blind_text(limit.metric, limit.mean, limit.detects, able)}."
     )
     return [
         *(f"    # {line}" for line in wrap(sees, _WIDTH)),
-        f"    - {{metric: {one.metric}, {least}{limits}{severity}}}",
+        f"    - {{metric: {limit.metric}, {least}{limits}{severity}}}",
     ]

@@ -122,8 +122,8 @@ class DryRun:
         )
         self._by_name = dict(zip(names_of(self.judges), self.judges, strict=True))
         judges = [
-            PooledJudge(name, one.chosen, one, SingleFlight())
-            for name, one in self._by_name.items()
+            PooledJudge(name, counting_judge.chosen, counting_judge, SingleFlight())
+            for name, counting_judge in self._by_name.items()
         ]
         self.pool = JudgePool(judges, self.embedder, SingleFlight())
         self.free = unpaid(settings, list(self._by_name))

@@ -56,8 +56,8 @@ class CheapJudges:
 
     async def stop(self) -> None:
         """Cancel the requests in flight."""
-        for one in (self.lexical, *self.learned):
-            await one.client.stop()
+        for judge in (self.lexical, *self.learned):
+            await judge.client.stop()
 
 
 def choose_learned(settings: Settings, files: Files) -> tuple[str, str]:

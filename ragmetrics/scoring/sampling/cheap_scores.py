@@ -50,11 +50,11 @@ class CheapScorer:
         """The cheap scores. A metric without a baseline is started and not finished."""
         able = [metric for metric in metrics if all(prompt.baseline for prompt in metric.prompts)]
         found = {}
-        for one in metrics:
-            if one not in able:
-                run = MetricRun(one, row, heavy=is_heavy(row))
+        for metric in metrics:
+            if metric not in able:
+                run = MetricRun(metric, row, heavy=is_heavy(row))
                 await run.advance(None)
-                found[one.name] = Guess([run])
+                found[metric.name] = Guess([run])
         for judges, own in self._judges.groups(able):
             turns = [await self._panel.run_metrics(judge, own, row) for judge in judges]
             for runs in zip(*turns, strict=True):

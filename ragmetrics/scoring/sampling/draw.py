@@ -156,10 +156,14 @@ def plan_sample(
     plan = draw_all(sample, frame, past, prints, uncertain)
     plan = plan.model_copy(update={"cheap": cheap, "cheap_note": note})
     save_sample(files, ref, plan)
-    for one in plan.groups:
-        how = f" with equal chances: {one.uniform}" if one.uniform else ""
+    for group in plan.groups:
+        how = f" with equal chances: {group.uniform}" if group.uniform else ""
         log.info(
-            "%s: %d of %d rows to be judged%s", ", ".join(one.metrics), one.judged, one.rows, how
+            "%s: %d of %d rows to be judged%s",
+            ", ".join(group.metrics),
+            group.judged,
+            group.rows,
+            how,
         )
     return plan
 

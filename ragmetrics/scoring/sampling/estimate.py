@@ -138,7 +138,8 @@ def _scorable_share(
     total = np.where(none, 0.0, y)
     nothing = np.zeros(len(y))
     share, mean = (
-        prediction_powered(nothing, one, question, strata, chances) for one in (indicator, total)
+        prediction_powered(nothing, values, question, strata, chances)
+        for values in (indicator, total)
     )
     if share is None or mean is None or not share.plain.mean:
         return None
@@ -162,8 +163,8 @@ def _correlation(
     code = np.unique(strata, return_inverse=True)[1]
     counts = np.bincount(code, weights)
     f, y = (
-        (one - (np.bincount(code, weights * one) / counts)[code]) * np.sqrt(weights)
-        for one in (cheap, expensive)
+        (values - (np.bincount(code, weights * values) / counts)[code]) * np.sqrt(weights)
+        for values in (cheap, expensive)
     )
     squares = float((f @ f) * (y @ y))
     if len(f) < _FEWEST_CORRELATED or squares <= 1e-18:

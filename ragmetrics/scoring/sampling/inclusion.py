@@ -73,7 +73,8 @@ def choose_design(uncertain: Sequence[Numbers | None], rows: int) -> Design:
     if not known or not rows:
         return Design(uncertain=uncertain, uniform=_NO_PAIRS)
     squares = [
-        np.ones(rows) if one is None else np.square(one / np.sort(one).mean()) for one in uncertain
+        np.ones(rows) if values is None else np.square(values / np.sort(values).mean())
+        for values in uncertain
     ]
     relative = relative_probabilities(np.sqrt(np.mean(squares, axis=0)))
     found = Design(relative, uncertain)

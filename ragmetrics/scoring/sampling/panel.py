@@ -71,12 +71,14 @@ class SampledPanel(Panel):
                 guesses = await self._cheap.guesses(wanted, row)
                 await asyncio.sleep(0)  # replies have their turn before the next row is computed
         return {
-            one.name: self._drawn(
-                one.name,
+            metric.name: self._drawn(
+                metric.name,
                 mark,
-                _with_cheap_score(scores.get(one.name), guesses.get(one.name), known.get(one.name)),
+                _with_cheap_score(
+                    scores.get(metric.name), guesses.get(metric.name), known.get(metric.name)
+                ),
             )
-            for one in metrics
+            for metric in metrics
         }
 
     async def stop(self) -> None:

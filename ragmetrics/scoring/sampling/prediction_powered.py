@@ -126,9 +126,9 @@ def _mean(found: _Powering, weight: float, judged: Numbers, question: Codes) -> 
     if freedom < 1 or not math.isfinite(error):
         known = error if math.isfinite(error) else None
         return Mean(mean, None, None, count, found.questions, known)
-    one = IntervalEstimate.of(mean, error, found.size, judged, question)
-    mde = detectable(one.guarded_error, freedom)
-    return Mean(mean, *one.interval(freedom), count, found.questions, error, mde)
+    estimate = IntervalEstimate.of(mean, error, found.size, judged, question)
+    mde = detectable(estimate.guarded_error, freedom)
+    return Mean(mean, *estimate.interval(freedom), count, found.questions, error, mde)
 
 
 def row_spread(
