@@ -82,14 +82,14 @@ def _automation(path: Path, raw: Mapping[str, Any]) -> AutomationCore:
     if not str(name).startswith(PREFIX):
         raise InputError(f"{path}: {name!r}: the name should begin with {PREFIX!r}")
     try:
-        found = _whole(AutomationCore.model_validate(raw))
+        automation = _whole(AutomationCore.model_validate(raw))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise InputError(f"{path}: {name!r}: {place}: {first['msg']}") from error
-    if unknown := next(_unknown(raw, found.model_dump(mode="json")), None):
+    if unknown := next(_unknown(raw, automation.model_dump(mode="json")), None):
         raise InputError(f"{path}: {name!r}: Prefect knows no {unknown!r} and would ignore it")
-    return found
+    return automation
 
 
 def _whole(automation: AutomationCore) -> AutomationCore:
@@ -110,9 +110,9 @@ def _unknown(raw: Any, known: Any, place: str = "") -> Iterator[str]:
             yield from _unknown(item, other, place)
 
 
-def plan(wanted: Sequence[AutomationCore], found: Sequence[Automation]) -> list[AutomationChange]:
+def plan(wanted: Sequence[AutomationCore], known: Sequence[Automation]) -> list[AutomationChange]:
     """The changes that turn the server's automations into the wanted ones."""
-    left = list(found)
+    left = list(known)
     steps = []
     for automation in wanted:
         same = next((other for other in left if other.name == automation.name), None)

@@ -71,10 +71,10 @@ FOUND: Mapping[Change, str] = {
 
 
 def _ours(client: SyncPrefectClient) -> list[Automation]:
-    found: list[Automation] = []
-    while page := client.read_automations(limit=_PAGE, offset=len(found)):
-        found += page
-    return [one for one in found if one.name.startswith(PREFIX)]
+    automations: list[Automation] = []
+    while page := client.read_automations(limit=_PAGE, offset=len(automations)):
+        automations += page
+    return [one for one in automations if one.name.startswith(PREFIX)]
 
 
 def _carry_out(client: SyncPrefectClient, steps: Sequence[AutomationChange]) -> None:
@@ -236,10 +236,10 @@ def _print(
 
 def seconds(text: str) -> float:
     """A duration such as `26h`, `10m` or `45s`, in seconds; argparse's error for anything else."""
-    found = _DURATION.fullmatch(text)
-    if not found:
+    match = _DURATION.fullmatch(text)
+    if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is no duration: write 26h, 10m or 45s")
-    return float(found[1]) * _SECONDS[found[2]]
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def main() -> int:

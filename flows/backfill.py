@@ -128,22 +128,17 @@ class _Progress:
         """Report the end of a night."""
         log = get_run_logger()
         level = logging.WARNING if night.outcome in ("failed", "not begun") else logging.INFO
-        log.log(
-            level,
-            "%s: %s%s",
-            night.date,
-            night.outcome,
-            f": {night.reason}" if night.reason else "",
-        )
-        description = f"{done} of {of} nights"
+        reason = f": {night.reason}" if night.reason else ""
+        log.log(level, "%s: %s%s", night.date, night.outcome, reason)
+        text = f"{done} of {of} nights"
         try:
             if self._artifact is None:
                 artifact = create_progress_artifact(
-                    100 * done / of, key=self._key, description=description
+                    100 * done / of, key=self._key, description=text
                 )
                 self._artifact = cast("UUID", artifact)  # a coroutine only where it is awaited
             else:
-                update_progress_artifact(self._artifact, 100 * done / of, description=description)
+                update_progress_artifact(self._artifact, 100 * done / of, description=text)
         except Exception as error:  # of the client, the network, the server: none stops a backfill
             log.warning("progress is not shown: %s", error)
 

@@ -46,23 +46,23 @@ def calibrate(
     places = labelled or list(chosen.labelled)
     if not places:
         raise InputError("no labelled set: name them in the settings under labelled:")
-    found = calibrate_judges(chosen, places, metrics, dt.datetime.now(dt.UTC))
-    drifts = find_drifts(chosen, found)
-    for calibration, drift in zip(found, drifts, strict=True):
+    calibrations = calibrate_judges(chosen, places, metrics, dt.datetime.now(dt.UTC))
+    drifts = find_drifts(chosen, calibrations)
+    for calibration, drift in zip(calibrations, drifts, strict=True):
         log.info("%s on %s: %d rows", calibration.judge.name, calibration.name, calibration.rows)
         if drift and drift.drifted:
             log.warning("%s drifted on %s since %s", drift.judge, drift.name, drift.earlier)
-    unshown = failures(publish(chosen, found, drifts, return_state=True))
-    if missing := [*shortfalls(found, chosen.alerts.limit("judge_failures")), *unshown]:
+    unshown = failures(publish(chosen, calibrations, drifts, return_state=True))
+    if missing := [*shortfalls(calibrations, chosen.alerts.limit("judge_failures")), *unshown]:
         raise CalibrationShort("; ".join(missing))
-    return list(zip(found, drifts, strict=True))
+    return list(zip(calibrations, drifts, strict=True))
 
 
-def shortfalls(found: Sequence[Calibration], most: float) -> list[str]:
+def shortfalls(calibrations: Sequence[Calibration], most: float) -> list[str]:
     """The gaps of calibrations: broken files, metrics with a larger share of failed verdicts."""
     return [
         f"{calibration.judge.name} on {calibration.name}: {reason}"
-        for calibration in found
+        for calibration in calibrations
         for reason in _gaps(calibration, most)
     ]
 
@@ -90,16 +90,16 @@ def main() -> int:
     args = parser.parse_args()
     try:
         load_settings(args.settings)  # before Prefect's server starts, which takes seconds
-        found = calibrate(args.settings, args.labelled or None)
+        calibrated = calibrate(args.settings, args.labelled or None)
     except CalibrationShort as error:
         err.print(str(error), style="red")
         return 1
     except RagmetricsError as error:
         err.print(str(error), style="red")
         return 2
-    for calibration, drift in found:
+    for calibration, drift in calibrated:
         print_calibration(out, calibration, drift)
-    return int(any(drift and drift.drifted for _, drift in found))
+    return int(any(drift and drift.drifted for _, drift in calibrated))
 
 
 if __name__ == "__main__":

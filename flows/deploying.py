@@ -55,9 +55,9 @@ def _limit(client: SyncPrefectClient, pool: str | None, queue: str) -> None:
     concurrency limit of a deployment do not.
     """
     try:
-        found = client.read_work_queue_by_name(queue, work_pool_name=pool)
+        work_queue = client.read_work_queue_by_name(queue, work_pool_name=pool)
     except ObjectNotFound:
         client.create_work_queue(queue, concurrency_limit=1, work_pool_name=pool)
         return
-    if found.concurrency_limit is None:
-        client.update_work_queue(found.id, concurrency_limit=1)
+    if work_queue.concurrency_limit is None:
+        client.update_work_queue(work_queue.id, concurrency_limit=1)

@@ -132,17 +132,17 @@ def _without_verdict(
 ) -> Any:
     """Notify people why there is no verdict, show it on the dashboard, and fail the run."""
     carried = build if isinstance(build, str) else json.dumps(build, ensure_ascii=False)
-    reason = said = clean(str(error), 1_000)
+    reason = text = clean(str(error), 1_000)
     notified = False
     try:
         notified = gate_tasks.tell_undecided(settings, reason, carried, event_id).told
     except RagmetricsError as failed:
-        said += f"; and not everybody was notified: {failed}"
+        text += f"; and not everybody was notified: {failed}"
     try:
         gate_tasks.publish_undecided(settings)
     except RagmetricsError as unshown:
-        said += f"; and the dashboard does not show it: {unshown}"
-    return failed_state(NoVerdict(said), notified=notified)
+        text += f"; and the dashboard does not show it: {unshown}"
+    return failed_state(NoVerdict(text), notified=notified)
 
 
 def _wanted(payload: Payload, occurred: dt.datetime | None) -> IndexBuild:
@@ -166,7 +166,7 @@ def _read(payload: Payload) -> Any:
 
 def _mapping(payload: Any) -> dict[str, Any]:
     try:
-        found = _read(payload)
+        content = _read(payload)
     except InputError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

@@ -53,8 +53,8 @@ def schedule_zone(schedules: Sequence[DeploymentSchedule], made_by: UUID | None)
     `made_by` is the ID of the schedule; it is None where people or events started the run, and
     unknown where the deployment was deployed again since.
     """
-    own = [schedule for schedule in schedules if schedule.id == made_by]
-    zones = {getattr(one.schedule, "timezone", None) or "UTC" for one in own or schedules}
+    of_deployment = [schedule for schedule in schedules if schedule.id == made_by]
+    zones = {getattr(one.schedule, "timezone", None) or "UTC" for one in of_deployment or schedules}
     return ZoneInfo(zones.pop()) if len(zones) == 1 else dt.UTC
 
 

@@ -103,15 +103,15 @@ class Watch:
             return
         family.updated_at = time.monotonic()
         percent = 100.0 * family.ended / family.parts
-        said = f"{family}: {family.ended} of {family.parts} shards of {self._label.name}"
-        said += f", {family.failed} of them not scored" if family.failed else ""
+        description = f"{family}: {family.ended} of {family.parts} shards of {self._label.name}"
+        description += f", {family.failed} of them not scored" if family.failed else ""
         try:
             if family.artifact is None:
                 key = self._label.key(family.names)
-                made = create_progress_artifact(percent, key=key, description=said)
-                family.artifact = cast("UUID", made)  # it is a coroutine in async flows alone
+                artifact = create_progress_artifact(percent, key=key, description=description)
+                family.artifact = cast("UUID", artifact)  # it is a coroutine in async flows alone
             else:
-                update_progress_artifact(family.artifact, percent, description=said)
+                update_progress_artifact(family.artifact, percent, description=description)
         except Exception as error:  # of the client, the network, the server: none stops a night
             self._silent_until = time.monotonic() + AGAIN
             get_run_logger().warning("progress is not shown for %.0f s: %s", AGAIN, error)

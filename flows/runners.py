@@ -204,11 +204,11 @@ def _check_workers(client: Any, chosen: RunnerSettings) -> None:
         except ImportError as error:
             return f"cannot import {error.name}"
 
-    found: Mapping[str, str] = client.run(look) or _first_worker(client, chosen, look)
-    for address, said in found.items():
-        if said != f"has ragmetrics {__version__}":
+    replies: Mapping[str, str] = client.run(look) or _first_worker(client, chosen, look)
+    for address, reply in replies.items():
+        if reply != f"has ragmetrics {__version__}":
             raise RunnerFailed(
-                f"runner: the Dask worker {address} {said}; give it the environment of this "
+                f"runner: the Dask worker {address} {reply}; give it the environment of this "
                 f"process (ragmetrics {__version__}): {install_extra('dask')}"
             )
 

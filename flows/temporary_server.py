@@ -87,8 +87,8 @@ def may_be_set(environment: Mapping[str, str], folder: Path) -> bool:
 
 def _active_profile(file: Path) -> dict[str, Any]:
     """The settings of the active profile; Prefect writes a file without any."""
-    found = _table(file)
-    profile = found.get("profiles", {}).get(found.get("active"), {})
+    table = _table(file)
+    profile = table.get("profiles", {}).get(table.get("active"), {})
     return profile if isinstance(profile, dict) else {}
 
 

@@ -41,20 +41,20 @@ def judge_labelled(settings: Settings, until: datetime | None = None) -> list[st
 
 
 @task(name="find drift", task_run_name="find drift · {settings.dataset}", **RETRIES)
-def find_drifts(settings: Settings, found: Sequence[Calibration]) -> list[Drift | None]:
+def find_drifts(settings: Settings, calibrations: Sequence[Calibration]) -> list[Drift | None]:
     """The changes since the calibrations before."""
     history = load_history(open_store(settings))
-    return [history.drift_to(one) for one in found]
+    return [history.drift_to(one) for one in calibrations]
 
 
 @task(name="publish calibrations", task_run_name="publish · {settings.dataset}", **RETRIES)
 def publish(
-    settings: Settings, found: Sequence[Calibration], drifts: Sequence[Drift | None]
+    settings: Settings, calibrations: Sequence[Calibration], drifts: Sequence[Drift | None]
 ) -> None:
     """Add the figures as an artifact, and refresh the dashboard."""
     files = open_store(settings)
     leave_artifact(
-        calibration_markdown(found, drifts, page_link(settings, files, CALIBRATION_PAGE)),
+        calibration_markdown(calibrations, drifts, page_link(settings, files, CALIBRATION_PAGE)),
         key=f"ragmetrics-{artifact_key(settings.dataset)}-calibration",
         description=f"Judges of {settings.dataset} against labelled rows",
     )

@@ -289,11 +289,11 @@ class AlertSettings(SettingsModel):
         versions told them apart.
         """
         if rules is not None:
-            said = {_drop_of(one) for one in rules if one.former_limit is None}
+            explicit = {_drop_of(one) for one in rules if one.former_limit is None}
             rules = tuple(
                 rule
                 for rule in rules
-                if rule.min is not None or not rule.former_limit or _drop_of(rule) not in said
+                if rule.min is not None or not rule.former_limit or _drop_of(rule) not in explicit
             )
         if twice := repeated(
             (limit, rule.metric, rule.by) for rule in rules or () for limit in rule.limits
@@ -315,6 +315,6 @@ def _share_of_nights(rate: float | str) -> float:
     """`1 per year` as a share of nights; a number is one already."""
     if not isinstance(rate, str):
         return rate
-    if found := _RATE.fullmatch(rate):
-        return float(found[1]) / _NIGHTS[found[2]]
+    if match := _RATE.fullmatch(rate):
+        return float(match[1]) / _NIGHTS[match[2]]
     raise ValueError("should be a number, or a rate such as 1 per year, 2 per month, 1 per week")

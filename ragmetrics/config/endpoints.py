@@ -124,12 +124,12 @@ def fill_headers(
         secrets.add(value)
         return value
 
-    found = {}
+    values = {}
     for header, text in headers.items():
         if VARIABLE.fullmatch(text):
-            found[header] = value_of(header, text)
+            values[header] = value_of(header, text)
         else:
             pieces = VARIABLES.split(text)  # every second piece is the name of a variable
             pieces[1::2] = [value_of(header, name) for name in pieces[1::2]]
-            found[header] = "".join(pieces)
-    return found, secrets
+            values[header] = "".join(pieces)
+    return values, secrets

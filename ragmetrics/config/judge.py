@@ -252,14 +252,14 @@ def _by_kind(value: object) -> object:
     except UnknownPlugin:
         kind = None
     model = kind.settings if kind else JudgeSettings
-    own = {one.alias or key for key, one in model.model_fields.items()} | {*model.model_fields}
-    others = JudgeSettings.plugin_keys().items() if value.keys() - own else ()
+    keys = {one.alias or key for key, one in model.model_fields.items()} | {*model.model_fields}
+    others = JudgeSettings.plugin_keys().items() if value.keys() - keys else ()
     for key, owner in others:
-        if key not in own and value.get(key) is not None:
+        if key not in keys and value.get(key) is not None:
             raise ValueError(f"{key}: has an effect on the judge {owner} only")
-    unused = {key for key, _ in others if key not in own}
+    unused = {key for key, _ in others if key not in keys}
     if kind and kind.problem:  # the keys of its own are not known
-        unused |= value.keys() - own
+        unused |= value.keys() - keys
     return model.model_validate(
         {key: _from_json(key, value[key], model) for key in value if key not in unused}
     )
@@ -269,10 +269,11 @@ def _from_json(key: str, value: object, model: type[JudgeSettings]) -> object:
     """The value of a key; that of an environment variable is JSON where the kind has the key alone,
     and it is no text.
     """
-    own = {one.alias or name: one for name, one in model.model_fields.items()}
-    if key in JudgeSettings.model_fields or not (isinstance(value, str) and key in own):
+    fields = {one.alias or name: one for name, one in model.model_fields.items()}
+    if key in JudgeSettings.model_fields or not (isinstance(value, str) and key in fields):
         return value
-    if value[:1] not in ("[", "{") or str in (own[key].annotation, *get_args(own[key].annotation)):
+    annotation = fields[key].annotation
+    if value[:1] not in ("[", "{") or str in (annotation, *get_args(annotation)):
         return value
     try:
         return json.loads(value)

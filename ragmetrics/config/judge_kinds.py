@@ -179,7 +179,7 @@ def needs_breakpoints(model: str) -> bool:
     """True for OpenAI's models from GPT-5.6: their cache finds an equal beginning only where a
     request marks its end, and ours mark none.
     """
-    found = _GPT.search(model.casefold())
-    if found is None:
+    match = _GPT.search(model.casefold())
+    if match is None:
         return False
-    return (int(found[1]), int(found[2] or 0)) >= _FIRST_WITH_BREAKPOINTS
+    return (int(match[1]), int(match[2] or 0)) >= _FIRST_WITH_BREAKPOINTS

@@ -33,13 +33,13 @@ def explain_settings_error(error: ValidationError, settings: type[BaseModel]) ->
 def _meant(place: Sequence[int | str], model: type[BaseModel]) -> str:
     """The known key that is most like the unknown one at a place; empty without one."""
     *path, key = place
-    found: type[BaseModel] | None = model
+    section: type[BaseModel] | None = model
     for part in path:
-        if isinstance(part, str) and found:
-            field = found.model_fields.get(part)
+        if isinstance(part, str) and section:
+            field = section.model_fields.get(part)
             inside = next(models_in(field.annotation), None) if field else None
-            found = inside or _plugins(found).get(part)
-    known = [*found.model_fields, *_plugins(found)] if found else []
+            section = inside or _plugins(section).get(part)
+    known = [*section.model_fields, *_plugins(section)] if section else []
     return next(iter(get_close_matches(str(key), known, n=1, cutoff=0.6)), "")
 
 

@@ -72,18 +72,18 @@ def _judged_by(
 def _judge_like(
     base: JudgeSettings, judge: str | Mapping[str, Any] | None, more: Mapping[str, str]
 ) -> JudgeSettings:
-    own = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
+    overrides = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
     known: dict[str, Any] = {name: value for name, value in base}
-    if own.get("name", base.name) != base.name:
-        known = {name: known[name] for name in JudgeSettings.model_fields} | _taken(base, own)
-    if "from" in own:
+    if overrides.get("name", base.name) != base.name:
+        known = {name: known[name] for name in JudgeSettings.model_fields} | _taken(base, overrides)
+    if "from" in overrides:
         known.pop("learned_from", None)
-    found = make_judge_section({**known, **own, **more})
-    if more and not found.remote:
+    merged = make_judge_section({**known, **overrides, **more})
+    if more and not merged.remote:
         raise SettingsError(
-            f"{next(iter(more))}: has no effect on the judge {found.name}; choose the judge openai"
+            f"{next(iter(more))}: has no effect on the judge {merged.name}; choose the judge openai"
         )
-    return found
+    return merged
 
 
 def _taken(base: JudgeSettings, judge: Mapping[str, Any]) -> dict[str, Any]:

@@ -170,8 +170,8 @@ class RetrieverSettings(SettingsModel):
             if not name.isidentifier() or name in _OF_QUESTIONS:
                 raise ValueError(f"parameters: {name}: should be a name of its own, such as k")
         sets = {f"variants: {name}": own for name, own in self.variants.items()}
-        for place, own in {**sets, "probe: unfiltered": self.probe.unfiltered}.items():
-            for name in own:
+        for place, parameters in {**sets, "probe: unfiltered": self.probe.unfiltered}.items():
+            for name in parameters:
                 if name not in self.parameters:
                     known = ", ".join(self.parameters) or "none"
                     raise ValueError(

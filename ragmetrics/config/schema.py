@@ -83,7 +83,7 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
     """The docstrings that stand below the fields of a model."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for base in reversed(model.__mro__[:-1]):
         if not issubclass(base, BaseModel) or base.__module__.startswith("pydantic"):
             continue
@@ -92,9 +92,9 @@ def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
         for statement in body.body if isinstance(body, ast.ClassDef) else ():
             text = _text(statement)
             if text and isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
-                found[_key(model, before.target.id)] = " ".join(text.split())
+                texts[_key(model, before.target.id)] = " ".join(text.split())
             before = statement
-    return found
+    return texts
 
 
 def _key(model: type[BaseModel], name: str) -> str:

@@ -52,9 +52,9 @@ class WriteBackSettings(SettingsModel):
     def _read_targets(cls, value: object) -> object:
         if not isinstance(value, Mapping):
             return value
-        own = {key: value[key] for key in value if key in cls.model_fields}
-        others = {key: value[key] for key in value if key not in own and value[key] is not None}
-        return own | {key: _target_settings(key, others[key]) for key in others}
+        fields = {key: value[key] for key in value if key in cls.model_fields}
+        others = {key: value[key] for key in value if key not in fields and value[key] is not None}
+        return fields | {key: _target_settings(key, others[key]) for key in others}
 
     @model_validator(mode="after")
     def _has_target(self) -> WriteBackSettings:

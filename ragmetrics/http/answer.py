@@ -163,10 +163,10 @@ async def read_answer(response: ClientResponse, bodies: BodyReader) -> Answer:
 def _message(body: bytes) -> str:
     """The message of an error, in the forms that APIs have for it; empty if there is none."""
     try:
-        said = json.loads(body)
+        content = json.loads(body)
     except (ValueError, RecursionError):
         return ""
-    known = said if isinstance(said, dict) else {}
+    known = content if isinstance(content, dict) else {}
     texts = (error_of(body).get("message"), known.get("message"), known.get("detail"))
     return next((text for text in texts if isinstance(text, str) and text), "")
 
@@ -174,12 +174,12 @@ def _message(body: bytes) -> str:
 def error_of(body: bytes) -> dict[str, Any]:
     """The error object of an answer, with its `message`; empty if there is none."""
     try:
-        said = json.loads(body)
+        content = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(said, dict):
+    if not isinstance(content, dict):
         return {}
-    error = said.get("error", said if said.get("object") == "error" else None)
+    error = content.get("error", content if content.get("object") == "error" else None)
     if isinstance(error, dict):
         return {"message": "", **error}
     return {"message": error} if isinstance(error, str) else {}
@@ -188,13 +188,13 @@ def error_of(body: bytes) -> dict[str, Any]:
 def retry_after(headers: Headers, now: datetime) -> float:
     """Seconds that the server asks to wait before the next attempt; 0 by default."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        said = headers.get(name)
-        if said is None:
+        value = headers.get(name)
+        if value is None:
             continue
         try:
-            seconds = float(said) * unit
+            seconds = float(value) * unit
         except ValueError:
-            seconds = _until(said, now)
+            seconds = _until(value, now)
         if math.isfinite(seconds):
             return max(seconds, 0.0)
     return 0.0

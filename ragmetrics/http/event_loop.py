@@ -159,8 +159,8 @@ class PerLoop(Generic[T]):
         held = self._held.get(name)
         if held is None:
             # In a thread: importing a library or reading model weights takes seconds.
-            made = asyncio.ensure_future(asyncio.to_thread(self._make, make))
-            held = self._held[name] = _Held(made)
+            future = asyncio.ensure_future(asyncio.to_thread(self._make, make))
+            held = self._held[name] = _Held(future)
         held.holders += 1
         try:
             yield await asyncio.shield(held.made)
@@ -186,25 +186,25 @@ class PerLoop(Generic[T]):
                 # Removed first, so that none is used while another is being closed.
                 left = [self._held.pop(name).made for name in idle]
                 async with AsyncExitStack() as stack:
-                    for made in left:
-                        stack.push_async_callback(self._let_go, made)
+                    for future in left:
+                        stack.push_async_callback(self._let_go, future)
 
     def _make(self, make: Callable[[], T]) -> T:
         with self._making:
             return make()
 
-    async def _let_go(self, made: asyncio.Future[T]) -> None:
-        await asyncio.wait([made])  # the user may have been cancelled meanwhile
-        if not made.exception():
-            await self._close(made.result())
+    async def _let_go(self, future: asyncio.Future[T]) -> None:
+        await asyncio.wait([future])  # the user may have been cancelled meanwhile
+        if not future.exception():
+            await self._close(future.result())
 
     def forget(self) -> None:
         """Drop all objects without closing them: they belong to the parent process."""
         self._held, self._keepers, self._making = {}, 0, threading.Lock()
 
 
-def _is_made(made: asyncio.Future[Any]) -> bool:
-    return made.done() and not made.cancelled() and made.exception() is None
+def _is_made(future: asyncio.Future[Any]) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None
 
 
 _all_shared: WeakSet[PerLoop[Any]] = WeakSet()

@@ -136,9 +136,9 @@ class AdaptiveConcurrency:
 
     def successor(self) -> AdaptiveConcurrency:
         """A copy with the learned state, for the next limiter of the same endpoint."""
-        made = copy(self)
-        made._in_flight, made._window, made._trial, made._before = 0, None, None, None
-        return made
+        limiter = copy(self)
+        limiter._in_flight, limiter._window, limiter._trial, limiter._before = 0, None, None, None
+        return limiter
 
     def of(self, kind: str) -> Latencies:
         """The latencies of one kind of request."""

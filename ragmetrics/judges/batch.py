@@ -331,8 +331,8 @@ class BatchJudge:
             self._items.pop(item.name, None)
             if not item.answer.done():
                 # One error object per waiter: the traceback of a shared one grows with each.
-                own = copy.copy(error) if isinstance(error, RagmetricsError) else error
-                item.answer.set_exception(own)
+                fault = copy.copy(error) if isinstance(error, RagmetricsError) else error
+                item.answer.set_exception(fault)
 
     async def _remove_record(self, job: Job) -> None:
         """Remove the record of a batch."""

@@ -119,12 +119,12 @@ class BatchApi:
 
     async def outcomes(self, batch: Batch) -> dict[str, Reply | Fault]:
         """Outcomes of the requests that an ended batch has processed."""
-        found: dict[str, Reply | Fault] = {}
+        outcomes: dict[str, Reply | Fault] = {}
         for name in (batch.error_file_id, batch.output_file_id):
             if name:
                 for request, outcome in (await self._lines(name)).items():
-                    add_outcome(found, request, outcome)
-        return found
+                    add_outcome(outcomes, request, outcome)
+        return outcomes
 
     async def _lines(self, name: str) -> dict[str, Reply | Fault]:
         """Outcomes in a file; none if it is deleted, as after 30 days."""
@@ -194,8 +194,8 @@ class BatchApi:
                 raise JudgeError(message, transient=isinstance(body_error, BadBody)) from error
             if isinstance(error, openai.APITimeoutError) and not _is_no_connection(error):
                 raise JudgeError("the judge did not answer in time", transient=True) from error
-            said = str(error.__cause__ or "") or type(error.__cause__).__name__
-            raise self._connection_error(f"no connection to {self._address}: {said}") from error
+            cause = str(error.__cause__ or "") or type(error.__cause__).__name__
+            raise self._connection_error(f"no connection to {self._address}: {cause}") from error
         except openai.APIStatusError as error:
             raise _refused(error, self._said(error)) from error
         except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
@@ -221,20 +221,20 @@ class BatchApi:
         return JudgeError(message, transient=True) if self._reached else JudgeRefused(message)
 
 
-def _id(made: Any) -> str:
+def _id(response: Any) -> str:
     """The id of a new object. The SDK passes on any answer, even a page of HTML."""
-    name = None if isinstance(made, str) else made.id
+    name = None if isinstance(response, str) else response.id
     if not name or not isinstance(name, str):
-        raise ValueError(made)
+        raise ValueError(response)
     return name
 
 
-def _batch(said: Batch) -> Batch:
+def _batch(batch: Batch) -> Batch:
     """The batch, if its fields are valid. Raises ValueError."""
-    moments = (said.created_at, said.expires_at or 0) if _id(said) else ()
-    if not isinstance(said.status, str) or not all(0 <= moment < _NO_MOMENT for moment in moments):
-        raise ValueError(said)
-    return said
+    moments = (batch.created_at, batch.expires_at or 0) if _id(batch) else ()
+    if not isinstance(batch.status, str) or not all(0 <= moment < _NO_MOMENT for moment in moments):
+        raise ValueError(batch)
+    return batch
 
 
 def _body_error(error: Exception) -> TooLarge | BadBody | None:
@@ -243,11 +243,11 @@ def _body_error(error: Exception) -> TooLarge | BadBody | None:
     return cause if isinstance(cause, TooLarge | BadBody) else None
 
 
-def _refused(error: APIStatusError, said: str) -> JudgeError:
+def _refused(error: APIStatusError, message: str) -> JudgeError:
     status = error.status_code
     if status == 402 or is_refusing(error.code or ""):
-        return JudgeRefused(f"the judge answered {status}: {said}")
-    return JudgeError(f"the judge answered {status}: {said}", transient=_may_pass(status))
+        return JudgeRefused(f"the judge answered {status}: {message}")
+    return JudgeError(f"the judge answered {status}: {message}", transient=_may_pass(status))
 
 
 def _may_pass(status: int) -> bool:

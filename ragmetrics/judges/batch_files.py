@@ -125,7 +125,7 @@ def read_outputs(
     A line that cannot be read, or that is longer than a reply may be, is skipped: its request
     counts as missing.
     """
-    found: dict[str, Reply | Fault] = {}
+    outcomes: dict[str, Reply | Fault] = {}
     redactor = Redactor(secrets)
     with path.open("rb") as file:
         for line in _lines(file, most_bytes):
@@ -135,8 +135,8 @@ def read_outputs(
                 name, outcome = _outcome(json.loads(redactor.body(line)))
             except UNREADABLE:
                 continue
-            add_outcome(found, name, outcome)
-    return found
+            add_outcome(outcomes, name, outcome)
+    return outcomes
 
 
 def _lines(file: BinaryIO, most_bytes: int) -> Iterator[bytes]:
@@ -149,10 +149,10 @@ def _lines(file: BinaryIO, most_bytes: int) -> Iterator[bytes]:
         too_long = not ended
 
 
-def add_outcome(found: dict[str, Reply | Fault], name: str, outcome: Reply | Fault) -> None:
+def add_outcome(outcomes: dict[str, Reply | Fault], name: str, outcome: Reply | Fault) -> None:
     """Record the outcome of a request; an error does not replace a reply."""
-    if isinstance(outcome, Reply) or not isinstance(found.get(name), Reply):
-        found[name] = outcome
+    if isinstance(outcome, Reply) or not isinstance(outcomes.get(name), Reply):
+        outcomes[name] = outcome
 
 
 def _outcome(line: Mapping[str, Any]) -> tuple[str, Reply | Fault]:
@@ -170,42 +170,42 @@ def fault(status: int, error: Mapping[str, Any]) -> Fault:
     """The fault for an error of a line; status 0: the request was never sent."""
     code = str(error.get("code") or error.get("type") or "")
     message = shorten(f"{error.get('message') or code or 'no reason given'}")
-    said = f"the judge answered {status}: {message}" if status else f"batch: {message}"
+    text = f"the judge answered {status}: {message}" if status else f"batch: {message}"
     if is_filter(error):
-        return Fault("refusal", said, FaultAction.DECLINED)
+        return Fault("refusal", text, FaultAction.DECLINED)
     if code == "batch_expired":
-        return Fault("expired", said, FaultAction.ASK_AGAIN)
+        return Fault("expired", text, FaultAction.ASK_AGAIN)
     if code == "batch_cancelled":
-        return Fault("cancelled", said, FaultAction.ASK_AGAIN)
+        return Fault("cancelled", text, FaultAction.ASK_AGAIN)
     if status in (401, 403, 404) or is_refusing(code):
-        return Fault("refused", said, FaultAction.REFUSE, code.startswith(_OF_MODEL))
+        return Fault("refused", text, FaultAction.REFUSE, code.startswith(_OF_MODEL))
     if status == 429:
-        return Fault("rate_limited", said, FaultAction.ASK_AGAIN)
+        return Fault("rate_limited", text, FaultAction.ASK_AGAIN)
     if status in (0, 408, 409) or status >= 500:
         kind = "timeout" if status == 408 or code == "request_timeout" else "server_error"
-        return Fault(kind, said, FaultAction.ASK_AGAIN)
-    return _rejected(said, [error])
+        return Fault(kind, text, FaultAction.ASK_AGAIN)
+    return _rejected(text, [error])
 
 
-def _rejected(said: str, errors: Iterable[Mapping[str, Any]]) -> Fault:
+def _rejected(message: str, errors: Iterable[Mapping[str, Any]]) -> Fault:
     """The fault of a rejected request: it may be sent in another form, or by other parameters."""
     parameter = next(filter(None, map(refused_parameter, errors)), "")
-    otherwise = parameter in REPLACEMENTS or "response_format" in said
+    otherwise = parameter in REPLACEMENTS or "response_format" in message
     then = FaultAction.ASK_OTHERWISE if otherwise else FaultAction.GIVE_UP
-    return Fault("refused", said, then, parameter=parameter)
+    return Fault("refused", message, then, parameter=parameter)
 
 
 def failed(errors: Iterable[tuple[str | None, str | None]]) -> Fault:
     """The fault for a batch that failed validation with these codes and messages."""
-    found = [(code or "", message or "") for code, message in errors]
-    reasons = shorten("; ".join(message or code for code, message in found) or "no reason given")
-    said = f"the batch failed: {reasons}"
-    if any(code == "token_limit_exceeded" for code, _ in found):
-        return Fault("rate_limited", said, FaultAction.ASK_AGAIN)
-    if any(is_refusing(code) for code, _ in found):
-        of_model = any(code.startswith(_OF_MODEL) for code, _ in found)
-        return Fault("refused", said, FaultAction.REFUSE, of_model)
-    return _rejected(said, [{"code": code, "message": message} for code, message in found])
+    pairs = [(code or "", message or "") for code, message in errors]
+    reasons = shorten("; ".join(message or code for code, message in pairs) or "no reason given")
+    text = f"the batch failed: {reasons}"
+    if any(code == "token_limit_exceeded" for code, _ in pairs):
+        return Fault("rate_limited", text, FaultAction.ASK_AGAIN)
+    if any(is_refusing(code) for code, _ in pairs):
+        of_model = any(code.startswith(_OF_MODEL) for code, _ in pairs)
+        return Fault("refused", text, FaultAction.REFUSE, of_model)
+    return _rejected(text, [{"code": code, "message": message} for code, message in pairs])
 
 
 def is_refusing(code: str) -> bool:

@@ -163,12 +163,12 @@ class BatchRun:
             errors = (batch.errors.data if batch.errors else None) or []
             self.failure = failed((error.code, error.message) for error in errors)
             return dict.fromkeys(self.record.requests, self.failure)
-        found = await self._with_retries(lambda: self._api.outcomes(batch))
+        outcomes = await self._with_retries(lambda: self._api.outcomes(batch))
         kind = batch.status if batch.status in ("expired", "cancelled") else "server_error"
         message = f"batch {batch.id} is {batch.status} and has no answer to it"
         missing = Fault(kind, message, FaultAction.ASK_AGAIN)
         return {
-            name: self._final_outcome(found.get(name, missing)) for name in self.record.requests
+            name: self._final_outcome(outcomes.get(name, missing)) for name in self.record.requests
         }
 
     def _final_outcome(self, outcome: Reply | Fault) -> Reply | Fault:
@@ -181,11 +181,11 @@ class BatchRun:
     async def _wait_for_others(self) -> None:
         while self.record.is_being_submitted:
             await asyncio.sleep(min(1.0, self._settings.poll_seconds))
-            found = await asyncio.to_thread(self._records.find, self.record.nonce)
-            if found is None:
+            record = await asyncio.to_thread(self._records.find, self.record.nonce)
+            if record is None:
                 raise BatchGone
             # The output also has the requests that others have since removed from the record.
-            self.record = found.model_copy(update={"requests": self.record.requests})
+            self.record = record.model_copy(update={"requests": self.record.requests})
 
     async def _upload(self, file: Path) -> None:
         name = await self._api.upload(file)

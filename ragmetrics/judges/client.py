@@ -101,8 +101,8 @@ class JudgeClient(ClientBase):
 
     async def answer(self, row_key: str, request: Request, metric: str = "") -> Answer:
         """The answer to a request; equal requests of all rows share one answer."""
-        (found,) = await self.answer_all(row_key, [MetricRequest(request, metric)])
-        return found
+        (answer,) = await self.answer_all(row_key, [MetricRequest(request, metric)])
+        return answer
 
     async def answer_all(self, row_key: str, wanted: Sequence[MetricRequest]) -> list[Answer]:
         """The answers to the requests that a row makes at one time, in order."""
@@ -290,8 +290,8 @@ def _is_refused(reply: Reply) -> bool:
 
 
 def _refusal(reply: Reply) -> str:
-    said = shorten(reply.text)
-    return f"the judge refused to answer: {said}" if said else "the judge's content filter refused"
+    text = shorten(reply.text)
+    return f"the judge refused to answer: {text}" if text else "the judge's content filter refused"
 
 
 def _unreadable(reply: Reply, error: UnreadableReply, counter: UsageCounter) -> str:

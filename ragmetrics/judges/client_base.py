@@ -228,14 +228,14 @@ class UsageCounter:
 
     def add(self, reply: Reply) -> int:
         """Count a reply, and the failed attempts before it; return the number of requests."""
-        own = int(not (reply.known or reply.shares_request))
-        self.requests += own
+        requests = int(not (reply.known or reply.shares_request))
+        self.requests += requests
         self.shared += reply.shares_request
         self.answered_from_store += reply.known
         self.prompt_tokens += reply.prompt_tokens
         self.cached_tokens += reply.cached_tokens
         self.completion_tokens += reply.completion_tokens
-        return own + self.fail(reply.failures)
+        return requests + self.fail(reply.failures)
 
     def add_sent(self, bill: Bill, counted: int) -> None:
         """Count the attempts that a closed bill has beyond the `counted` ones, such as those that a

@@ -155,10 +155,10 @@ class EmbeddingClient(ClientBase):
         """Request the vector and cache it; or why no usable vector came."""
         problem = ""
         for attempt in range(_ATTEMPTS):
-            found = await self._embed(text, counter)
+            embedded = await self._embed(text, counter)
             # As it is stored: a later run scores with the same numbers.
-            vector: Vector = np.asarray(found.vector, dtype=np.float32)
-            problem = found.problem or self._checks.problem(vector, counted=attempt > 0)
+            vector: Vector = np.asarray(embedded.vector, dtype=np.float32)
+            problem = embedded.problem or self._checks.problem(vector, counted=attempt > 0)
             if not problem:
                 if self._cache:
                     await self._cache.add(CachedReply(key, EMBEDDING, vector))
@@ -172,21 +172,21 @@ class EmbeddingClient(ClientBase):
         if not isinstance(self._embedder, Metered):
             return Embedded(await self._embedder.embed(text))
         bill, counted = Bill(Forecast(_EMBEDDED, len(text))), 0
-        found = Embedded(_NONE)
+        embedded = Embedded(_NONE)
         try:
             with bill.in_use():
-                found = await self._embedder.embed_metered(text)
-                if found.tokens or not bill.sent:
-                    bill.pay(found.tokens, 0)
-            counted = counter.add_embedded(found)
+                embedded = await self._embedder.embed_metered(text)
+                if embedded.tokens or not bill.sent:
+                    bill.pay(embedded.tokens, 0)
+            counted = counter.add_embedded(embedded)
         except JudgeError as error:
             counted = counter.fail(error.failures)
             error.failures = {}
             raise
         finally:
             counter.add_sent(bill, counted)
-            self._charge(text, found.tokens + bill.unknown.prompt_tokens, vector=found.vector)
-        return found
+            self._charge(text, embedded.tokens + bill.unknown.prompt_tokens, vector=embedded.vector)
+        return embedded
 
     def _charge(self, text: str, tokens: float, *, vector: Vector) -> None:
         if budget := budget_in_use():
@@ -355,10 +355,10 @@ def _shares(tokens: int, lengths: Sequence[int]) -> list[int]:
     return [end - start for start, end in pairwise([0, *ends])]
 
 
-def _vector(said: Any) -> Vector:
+def _vector(encoded: Any) -> Vector:
     """A vector as numbers or as base64, which is requested but not supported everywhere."""
-    if isinstance(said, str):
-        return np.frombuffer(base64.b64decode(said), dtype="<f4")
+    if isinstance(encoded, str):
+        return np.frombuffer(base64.b64decode(encoded), dtype="<f4")
     with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite, which is rejected
-        vector: Vector = np.asarray(said, dtype=np.float32)
+        vector: Vector = np.asarray(encoded, dtype=np.float32)
     return vector

@@ -194,9 +194,9 @@ class Endpoint:
             result = call.read(payload)
         except UNREADABLE as error:
             # A login page or a proxy answers 200 too. Some servers send errors with status 200.
-            if said := error_of(answer.body):
+            if refusal := error_of(answer.body):
                 bill_in_use().free()
-                message = f"the judge answered 200 with an error: {shorten(said['message'])}"
+                message = f"the judge answered 200 with an error: {shorten(refusal['message'])}"
                 raise RetryableError("server_error", message) from error
             bill_in_use().lose()
             message = incompatible(self.address, 200, answer.body.decode("utf-8", "replace"))
@@ -227,10 +227,10 @@ class Endpoint:
     def _correct_tokens(
         self, limiter: RateLimiter, payload: Mapping[str, Any], call: Call[Any], estimated: float
     ) -> None:
-        said = tokens_of(payload)
+        usage = tokens_of(payload)
         # A token has at least one byte. A larger count by the server must not delay other requests.
-        prompt = min(said.prompt, len(call.body))
-        completion = min(said.completion, self._settings.max_tokens)
+        prompt = min(usage.prompt, len(call.body))
+        completion = min(usage.completion, self._settings.max_tokens)
         limiter.correct_tokens(estimated, prompt + completion)
         self._completion += (completion - self._completion) / 16
 
@@ -240,8 +240,8 @@ class Endpoint:
         """Seconds before the next attempt; the request holds no slot meanwhile."""
         tries = min(failures[failure.kind] - 1, 16)
         if failure.kind != "rate_limited":
-            own = min(_FIRST_PAUSE * 2.0**tries, _LONGEST_PAUSE)
-            return max(_between(0, own), failure.wait)
+            pause = min(_FIRST_PAUSE * 2.0**tries, _LONGEST_PAUSE)
+            return max(_between(0, pause), failure.wait)
         if failure.wait:
             return failure.wait + _between(0, limiter.latency)
         return min(limiter.latency * 2.0**tries, _LONGEST_PAUSE) * _between(0.5, 1.5)

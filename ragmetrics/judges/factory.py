@@ -69,9 +69,9 @@ def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | 
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
     """The judges of the settings. Raises JudgeRefused if none of them has its key."""
     check_judges(settings)
-    made = [make_member(one, corpus, files, settings) for one in settings.panel]
-    expect_some(made)
-    return made
+    judges = [make_member(one, corpus, files, settings) for one in settings.panel]
+    expect_some(judges)
+    return judges
 
 
 def check_judges(settings: Settings) -> None:
@@ -129,8 +129,8 @@ def make_judge(judge: JudgeSettings, corpus: Corpus, files: Files | None = None)
 def _made(judge: JudgeSettings, parts: JudgeParts) -> Judge:
     if _is_foreign(judge):
         return make_foreign(judge, parts)
-    made: Judge = judge.kind.make(judge, parts)
-    return made
+    created: Judge = judge.kind.make(judge, parts)
+    return created
 
 
 def _never_asked(judge: JudgeSettings, files: Files | None = None) -> Judge:
@@ -151,9 +151,9 @@ def _is_foreign(judge: JudgeSettings) -> bool:
 
 def find_learned(judge: JudgeSettings, files: Files) -> LearnedModel | None:
     """The newest learned judge that predicts a judge; None without one of today's features."""
-    found = LearnedJudges(files).newest(_never_asked(judge).fingerprint)
-    made_alike = found and found.code_version == LearnedJudge.code_version and found.features
-    return found if made_alike else None
+    model = LearnedJudges(files).newest(_never_asked(judge).fingerprint)
+    made_alike = model and model.code_version == LearnedJudge.code_version and model.features
+    return model if made_alike else None
 
 
 def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:

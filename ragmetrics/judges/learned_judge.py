@@ -54,14 +54,14 @@ class Predictor:
             return None
         if not self._made_alike:
             raise JudgeRefused(_MADE_OTHERWISE)
-        found = self._recent.get(request.identity)
-        if found is None:
+        chances = self._recent.get(request.identity)
+        if chances is None:
             features = self._features.of(request)
-            found = model.predicted(request.data["question"], features)
-            self._recent[request.identity] = found
+            chances = model.predicted(request.data["question"], features)
+            self._recent[request.identity] = chances
             if len(self._recent) > _KEPT:
                 self._recent.popitem(last=False)
-        return found if len(found) else None
+        return chances if len(chances) else None
 
 
 class LearnedJudge(BaselineJudge):
@@ -120,5 +120,5 @@ class LearnedJudge(BaselineJudge):
         chances = self._predictor.chances(request)
         if chances is None:
             return super().evidence(request)
-        found: list[float] = chances.mean(axis=1).tolist()
-        return found
+        means: list[float] = chances.mean(axis=1).tolist()
+        return means

@@ -98,12 +98,12 @@ class HashedEmbedder:
     def embed_at_once(self, text: str) -> Vector:
         """The same without an event loop."""
         vector = np.zeros(_DIMENSIONS, dtype=np.float32)
-        found = words(text)
-        if found:
-            features = [_features(word) for word in found]
+        tokens = words(text)
+        if tokens:
+            features = [_features(word) for word in tokens]
             slots = np.concatenate([places for places, _ in features])
             lengths = [len(places) for places, _ in features]
-            weights = np.repeat([self._weight(word) for word in found], lengths)
+            weights = np.repeat([self._weight(word) for word in tokens], lengths)
             shares = weights / np.concatenate([divisors for _, divisors in features])
             # One after the other: the order of a sum of floats changes its last bit.
             np.add.at(vector, slots, shares.astype(np.float32))

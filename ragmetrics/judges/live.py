@@ -154,11 +154,11 @@ class Envelope:
             return _bytes(self._known.fit(body))
         return self._start + _bytes(request.text) + b"}]}"
 
-    def turn(self, form: int, said: str) -> bool:
+    def turn(self, form: int, message: str) -> bool:
         """Switch to the next format after a rejection; whether to send the request again."""
         if form != self.form:
             return True  # another request has switched meanwhile
-        named = "response_format" in said or FORMATS[form] in said
+        named = "response_format" in message or FORMATS[form] in message
         if self.settled or self._prompt.verbatim or not named or form + 1 == len(FORMATS):
             return False
         self.form = form + 1

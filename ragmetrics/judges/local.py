@@ -92,10 +92,10 @@ class _SentenceEncoder:
         self.digest = digest.hexdigest()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        found = self._model.encode(
+        vectors = self._model.encode(
             list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
         )
-        return np.asarray(found, dtype=np.float32)
+        return np.asarray(vectors, dtype=np.float32)
 
 
 class LocalEmbedder:
@@ -171,21 +171,21 @@ class EmbeddingLexicon:
         parts = windows(passage)
         if not parts or not _has_words(question):
             return 0.0
-        asked, *said = self._embed([question, *parts])
-        nearest = max(float(asked @ one) for one in said)
+        asked, *others = self._embed([question, *parts])
+        nearest = max(float(asked @ one) for one in others)
         overlap = self._overlap.relevance(question, passage)
         return min(max(overlap + _MEANING * (nearest - _NEAR), 0.0), 1.0)
 
     def _embed(self, texts: Sequence[str]) -> list[Vector]:
         # Only `get`, because `evidence` may run concurrently with a reply in a thread.
         known = {text: self._vectors.get(text) for text in texts}
-        found = {text: vector for text, vector in known.items() if vector is not None}
-        if lacking := [text for text in known if text not in found]:
-            found |= zip(lacking, self._encoder.encode(lacking), strict=True)
+        vectors = {text: vector for text, vector in known.items() if vector is not None}
+        if lacking := [text for text in known if text not in vectors]:
+            vectors |= zip(lacking, self._encoder.encode(lacking), strict=True)
             if len(self._vectors) + len(lacking) > _KEPT:
                 self._vectors.clear()
-            self._vectors |= found
-        return [found[text] for text in texts]
+            self._vectors |= vectors
+        return [vectors[text] for text in texts]
 
 
 def windows(text: str) -> list[str]:
@@ -193,14 +193,14 @@ def windows(text: str) -> list[str]:
 
     Pieces without a letter or digit are dropped.
     """
-    found = [""]
+    parts = [""]
     for part in _ENDS.split(text):
         for start in range(0, len(part), _WINDOW):
             piece = part[start : start + _WINDOW]
-            if len(found[-1]) + len(piece) >= _WINDOW:
-                found.append("")
-            found[-1] = f"{found[-1]} {piece}".strip()
-    return [window for window in found if _has_words(window)]
+            if len(parts[-1]) + len(piece) >= _WINDOW:
+                parts.append("")
+            parts[-1] = f"{parts[-1]} {piece}".strip()
+    return [window for window in parts if _has_words(window)]
 
 
 def _has_words(text: str) -> bool:

@@ -145,15 +145,15 @@ def _kept_words(prompt: Prompt[Any]) -> list[str]:
 
 def _texts(prompt: Prompt[Any]) -> list[str]:
     """The distinct texts to translate, the instructions first."""
-    found = {prompt.instruction.strip(): None}
+    texts = {prompt.instruction.strip(): None}
 
     def note(text: str) -> str:
         if any(map(str.isalpha, text)):
-            found[text] = None
+            texts[text] = None
         return text
 
     _changed(prompt, "", note)
-    return list(found)
+    return list(texts)
 
 
 def _translated(prompt: Prompt[Any], language: str, texts: Sequence[str]) -> Prompt[Any]:

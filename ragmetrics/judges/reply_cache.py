@@ -189,8 +189,8 @@ class ReplyCache:
         """
         prompts = list(self._logs)
         self._close_logs()
-        found = self._listed(prompts)
-        for _, group in groupby(found, key=lambda one: one.folder):
+        listing = self._listed(prompts)
+        for _, group in groupby(listing, key=lambda one: one.folder):
             compact(self._files, list(group), self._written, self._wanted, self._report)
         self._written = set()
 
@@ -256,8 +256,8 @@ class ReplyIndex:
 
     def find(self, key: bytes) -> bytes | None:
         """The reply to a key of 16 bytes."""
-        found = self._database.execute("SELECT reply FROM replies WHERE key = ?", (key,))
-        row = found.fetchone()
+        cursor = self._database.execute("SELECT reply FROM replies WHERE key = ?", (key,))
+        row = cursor.fetchone()
         return row[0] if row else None
 
     def lengths(self) -> dict[int, int]:

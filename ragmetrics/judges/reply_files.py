@@ -86,17 +86,17 @@ def listed(
     files: Files, folders: Sequence[str], low: str, high: str, report: ScanReport
 ) -> list[ReplyFile]:
     """The files whose range overlaps this one; other files are ignored with a warning."""
-    found = []
+    listing = []
     for info in (info for folder in folders for info in files.below(folder)):
         if not info.size and not files.local:  # an empty object is a removed one
             continue
         if reply_files := _named(info):
             if reply_files.low <= high and low <= reply_files.high:
-                found.append(reply_files)
+                listing.append(reply_files)
         elif info.path not in report.foreign:
             report.foreign.add(info.path)
             log.warning("%s is ignored: it is not a file of replies", files.uri(info.path))
-    return found
+    return listing
 
 
 def outdated_replies(files: Files, before: datetime) -> Iterator[FileInfo]:

@@ -245,14 +245,14 @@ def write(files: Files, folder: str, index: ReplyIndex, low: str, high: str) -> 
     below, above = int(low, 16) - 1, int(high, 16) + 1
     ranges = (0, below), (below + 1, above - 1), (above, 0xFFFFFFFF)
     with temporary_file(), tempfile.TemporaryDirectory(prefix="ragmetrics-") as local:
-        made = Path(local) / "made.parquet"
+        target = Path(local) / "made.parquet"
         for first, last in ranges:
             if first > last:
                 continue
             tables = index.tables(f"{first:08x}", f"{last:08x}")
-            while keys := _write_file(made, tables):
+            while keys := _write_file(target, tables):
                 # Named by its keys: a killed run may have had another range.
-                files.put(made, new_name(folder, *keys, "parquet"))
+                files.put(target, new_name(folder, *keys, "parquet"))
 
 
 def _write_file(path: Path, tables: Iterator[pa.Table]) -> tuple[str, str] | None:

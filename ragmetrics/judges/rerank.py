@@ -157,7 +157,7 @@ class RerankJudge:
         )
         try:
             with shared_bill([bill for _, _, bill in waiting]):
-                found, failures = await self._endpoint.ask(call)
+                scores, failures = await self._endpoint.ask(call)
         except RequestRejected as error:
             if self._turn(form, error):
                 await self._send(question, waiting)
@@ -173,15 +173,15 @@ class RerankJudge:
             _fail(waiting, error)
         else:
             self._settled = True
-            self._grade(waiting, found, failures)
+            self._grade(waiting, scores, failures)
 
-    def _grade(self, waiting: list[_Waiting], found: _Scores, failures: Mapping[str, int]) -> None:
+    def _grade(self, waiting: list[_Waiting], scores: _Scores, failures: Mapping[str, int]) -> None:
         """Give each context its grade. The first one carries the cost of the request."""
-        for number, ((_, future, _), score) in enumerate(zip(waiting, found.values, strict=True)):
+        for number, ((_, future, _), score) in enumerate(zip(waiting, scores.values, strict=True)):
             grade = sum(score >= least for least in self._thresholds)
             reply = Reply(dump_json({"grade": grade, "score": score}), shares_request=number > 0)
             if not number:
-                reply = replace(reply, prompt_tokens=found.tokens, failures=dict(failures))
+                reply = replace(reply, prompt_tokens=scores.tokens, failures=dict(failures))
             if not future.done():
                 future.set_result(reply)
 
@@ -222,24 +222,24 @@ def _read(documents: int, answer: Any) -> _Scores:
     have one finite score for each document.
     """
     items = answer if isinstance(answer, list) else answer.get("results", answer.get("data"))
-    found: dict[int, float] = {}
+    scores: dict[int, float] = {}
     for item in items:
         place = item["index"]
         score = item["relevance_score"] if "relevance_score" in item else item["score"]
-        if isinstance(place, bool) or isinstance(score, bool) or place in found:
+        if isinstance(place, bool) or isinstance(score, bool) or place in scores:
             raise ValueError("an index comes twice, or is no number")
-        found[place] = float(score)
-    if sorted(found) != list(range(documents)):
-        raise ValueError(f"{len(found)} scores for {documents} documents")
-    if not all(map(math.isfinite, found.values())):
+        scores[place] = float(score)
+    if sorted(scores) != list(range(documents)):
+        raise ValueError(f"{len(scores)} scores for {documents} documents")
+    if not all(map(math.isfinite, scores.values())):
         raise ValueError("a score is not finite")
-    return _Scores([found[place] for place in range(documents)], _tokens(answer))
+    return _Scores([scores[place] for place in range(documents)], _tokens(answer))
 
 
 def _tokens(answer: Any) -> int:
     """Number of tokens that the server reports as read; 0 if it reports none."""
-    said = mapping(answer)
-    usage, billed = mapping(said.get("usage")), mapping(mapping(said.get("meta")).get("tokens"))
+    fields = mapping(answer)
+    usage, billed = mapping(fields.get("usage")), mapping(mapping(fields.get("meta")).get("tokens"))
     numbers = (usage.get("prompt_tokens"), usage.get("total_tokens"), billed.get("input_tokens"))
     return next((number for one in numbers if (number := count(one))), 0)
 

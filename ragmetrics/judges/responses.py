@@ -46,37 +46,37 @@ def error_from_response(
     if is_filter(error):
         return Declined(f"the judge's content filter declined the request: {_words(error)}")
     body = shorten(answer.body.decode("utf-8", "replace"))
-    said = shorten(error.get("message") or "") or body or f"{address} gives no reason"
+    text = shorten(error.get("message") or "") or body or f"{address} gives no reason"
     if status == 402 or (status == 429 and _is_quota(error)):
-        return JudgeRefused(f"the judge's quota is used up: {said}")
+        return JudgeRefused(f"the judge's quota is used up: {text}")
     wait = retry_after(answer.headers, now)
     if status == 429:
-        return RetryableError("rate_limited", f"the judge answered 429: {said}", wait=wait)
+        return RetryableError("rate_limited", f"the judge answered 429: {text}", wait=wait)
     if status == 401 or (status == 403 and not proven):
-        return JudgeRefused(f"the judge refused the key: {said}")
+        return JudgeRefused(f"the judge refused the key: {text}")
     if 300 <= status < 400 and not proven:
         where = answer.headers.get("Location", "an unknown address")
         return JudgeRefused(f"{address} redirects to {shorten(where)}: is base_url right?")
     if status in (404, 405) and not proven:
         return JudgeRefused(
-            no_model(model, f"{address}: {said}") if error else incompatible(address, status, body)
+            no_model(model, f"{address}: {text}") if error else incompatible(address, status, body)
         )
     if status in (404, 408, 409) or 300 <= status < 400 or status >= 500:
-        return RetryableError("server_error", f"the judge answered {status}: {said}", wait=wait)
-    rejected = RequestRejected(f"the judge answered {status}: {said}")
+        return RetryableError("server_error", f"the judge answered {status}: {text}", wait=wait)
+    rejected = RequestRejected(f"the judge answered {status}: {text}")
     rejected.parameter = refused_parameter(error)
     return rejected
 
 
-def no_model(model: str, said: str) -> str:
+def no_model(model: str, text: str) -> str:
     """The message for a model that the endpoint does not have."""
-    return f"the judge has no model {model!r} (`judge: model:`): {said}"
+    return f"the judge has no model {model!r} (`judge: model:`): {text}"
 
 
-def incompatible(address: str, status: int | None, said: object) -> str:
+def incompatible(address: str, status: int | None, message: object) -> str:
     """The message for an answer that is not of an OpenAI-compatible server."""
     answered = f"{address} answered" if status is None else f"{address} answered {status}"
-    text = shorten(said).removeprefix(f"{status}: ")
+    text = shorten(message).removeprefix(f"{status}: ")
     return (
         "the judge's answer is not that of an OpenAI-compatible server, is base_url right? "
         f"({answered}{f': {text}' if text else ' without a message'})"
@@ -116,8 +116,8 @@ def _words(error: Mapping[str, Any]) -> str:
 
 
 def _is_quota(error: Mapping[str, Any]) -> bool:
-    said = [error.get("code"), error.get("type")]
-    return any(isinstance(one, str) and one in _QUOTA for one in said)
+    codes = [error.get("code"), error.get("type")]
+    return any(isinstance(one, str) and one in _QUOTA for one in codes)
 
 
 class Tokens(NamedTuple):
@@ -137,16 +137,16 @@ def tokens_of(payload: Any) -> Tokens:
     return Tokens(prompt, min(cached, prompt), count(usage.get("completion_tokens")))
 
 
-def count(said: Any) -> int:
+def count(value: Any) -> int:
     """A number of tokens; 0 if it is not a number, below 0 or above `MOST_TOKENS`."""
-    if isinstance(said, bool) or not isinstance(said, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    return int(said) if 0 <= said <= MOST_TOKENS else 0  # false for NaN
+    return int(value) if 0 <= value <= MOST_TOKENS else 0  # false for NaN
 
 
-def mapping(said: Any) -> Mapping[str, Any]:
+def mapping(value: Any) -> Mapping[str, Any]:
     """A JSON object; empty for anything else."""
-    return said if isinstance(said, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 REPLACEMENTS: Mapping[str, str | None] = {
@@ -177,8 +177,8 @@ def refused_parameter(error: Mapping[str, Any]) -> str:
     first = re.split(r"\. |\n", str(message or "")[:_MOST_READ], maxsplit=1)[0]
     if error.get("code") not in _CODES and not _REFUSAL.search(first):
         return ""
-    if isinstance(said := error.get("param"), str) and said:
-        return said[:_LONGEST_NAME]
+    if isinstance(name := error.get("param"), str) and name:
+        return name[:_LONGEST_NAME]
     named = _NAMES.search(first)
     return named.group() if named else ""
 

@@ -136,9 +136,9 @@ def number_sentences(row: LogRow) -> list[Mapping[str, str]]:
     numbered: list[Mapping[str, str]] = []
     start = 0
     for context in row.retrieved_contexts:
-        found = sentences(context, row.language)
-        numbered.append({str(start + i): text for i, text in enumerate(found, 1)})
-        start += len(found)
+        parts = sentences(context, row.language)
+        numbered.append({str(start + i): text for i, text in enumerate(parts, 1)})
+        start += len(parts)
     return numbered
 
 

@@ -373,9 +373,9 @@ class MeteredJudge:
     settings: JudgeSettings | None = None
 
     def __post_init__(self) -> None:
-        own: defaultdict[Hashable, Expectation] = defaultdict(Expectation)
+        expectations: defaultdict[Hashable, Expectation] = defaultdict(Expectation)
         # Parts with one budget learn from each other, as they spend from it together.
-        self._expected = self.budget.expectations if self.budget else own
+        self._expected = self.budget.expectations if self.budget else expectations
 
     def bill(self, request: Ask) -> Bill:
         """The bill of a request that is about to be sent."""

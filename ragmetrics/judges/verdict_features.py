@@ -98,7 +98,7 @@ class Features:
         evidence = self.evidence(request, items)
         best, mean = max(evidence), sum(evidence) / len(evidence)
         lines = [
-            self._line(item, own, best, mean) for item, own in zip(items, evidence, strict=True)
+            self._line(item, share, best, mean) for item, share in zip(items, evidence, strict=True)
         ]
         return np.array(lines, dtype=np.float64)
 
@@ -106,9 +106,9 @@ class Features:
         """The lexical judge's evidence on each item; without it the coverage."""
         evidence = request.prompt.evidence
         if evidence is not None:
-            found = evidence(request.data, self._overlap)
-            if len(found) == len(items):
-                return found
+            shares = evidence(request.data, self._overlap)
+            if len(shares) == len(items):
+                return shares
         return [self._overlap.coverage(item.sought, *item.passages) for item in items]
 
     def _line(self, item: Item, evidence: float, best: float, mean: float) -> list[float]:
@@ -180,18 +180,18 @@ def _shape(item: Item) -> list[float]:
 @lru_cache(maxsize=1_024)
 def _read(text: str) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
     """The words of a text, and its pairs of adjacent words."""
-    found = words(text)
-    return frozenset(found), frozenset(pairwise(found))
+    tokens = words(text)
+    return frozenset(tokens), frozenset(pairwise(tokens))
 
 
 def _sentences_of(passages: Sequence[str]) -> list[str]:
     """The first sentences of the passages, split at signs alone, which is fast."""
-    found: list[str] = []
+    texts: list[str] = []
     for passage in passages:
-        found += [one for one in _split(passage) if one]
-        if len(found) >= _MOST_SENTENCES:
+        texts += [one for one in _split(passage) if one]
+        if len(texts) >= _MOST_SENTENCES:
             break
-    return found[:_MOST_SENTENCES]
+    return texts[:_MOST_SENTENCES]
 
 
 @lru_cache(maxsize=512)
@@ -199,13 +199,13 @@ def _split(text: str) -> tuple[str, ...]:
     return tuple(_ENDS.split(text[: 10 * _LONGEST]))
 
 
-def _share(found: Sequence[bool]) -> float:
-    return sum(found) / len(found) if found else 0.0
+def _share(flags: Sequence[bool]) -> float:
+    return sum(flags) / len(flags) if flags else 0.0
 
 
-def _longest_run(found: Sequence[bool]) -> int:
+def _longest_run(flags: Sequence[bool]) -> int:
     longest = run = 0
-    for flag in found:
+    for flag in flags:
         run = run + 1 if flag else 0
         longest = max(longest, run)
     return longest

@@ -78,12 +78,12 @@ def items_of(request: Ask) -> list[Item]:
 
 
 def _sentences(question: str, contexts: Sequence[Mapping[str, str]]) -> list[Item]:
-    found = []
+    items = []
     for rank, numbered in enumerate(contexts):
         texts = list(numbered.values())
         whole = " ".join(texts)
         for number, text in enumerate(texts):
-            found.append(
+            items.append(
                 Item(
                     question,
                     (text,),
@@ -95,7 +95,7 @@ def _sentences(question: str, contexts: Sequence[Mapping[str, str]]) -> list[Ite
                     place=number / max(1, len(texts) - 1),
                 )
             )
-    return found
+    return items
 
 
 def levels_of(request: Ask, verdict: BaseModel) -> list[int]:

@@ -52,13 +52,13 @@ def words(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKC", text).casefold().replace("_", " ")
     if not is_unspaced(folded):
         return _WORD.findall(folded)
-    found: list[str] = []
+    tokens: list[str] = []
     for word in _WORD.findall(folded):
         if word.isascii() or not is_unspaced(word):
-            found.append(word)
+            tokens.append(word)
         else:
-            found.extend(word[i : i + 2] for i in range(max(1, len(word) - 1)))
-    return found
+            tokens.extend(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+    return tokens
 
 
 def is_unspaced(word: str) -> bool:
@@ -75,8 +75,8 @@ def slot(word: str) -> int:
 @lru_cache(maxsize=1_024)
 def _slots(text: str) -> NDArray[np.int64]:
     """The slots of the distinct words of a text; cached, because chunks recur."""
-    found = set(map(slot, words(text)))
-    return np.fromiter(found, dtype=np.int64, count=len(found))
+    slots = set(map(slot, words(text)))
+    return np.fromiter(slots, dtype=np.int64, count=len(slots))
 
 
 class Frequencies:

@@ -86,8 +86,8 @@ class Overlap:
         there = [self._read(passage) for passage in passages]
         distinct = there[0].words if len(there) == 1 else _all_words(there)
         if distinct.issuperset(asked.text):
-            said = [word for one in there for word in one.text]
-            if (left := without_question(asked.text, said)) is not None:
+            spoken = [word for one in there for word in one.text]
+            if (left := without_question(asked.text, spoken)) is not None:
                 there = [self._read(left)]
                 distinct = there[0].words
         length = len(distinct) / self._typical_length
@@ -144,10 +144,10 @@ class Query:
         to a power. Numbers, and words too short for two n-grams, match completely or not at all.
         """
         code = reduce(or_, map(self._code, passages), 0)
-        found = self._held.get(code)
-        if found is None:
-            found = self._held[code] = self._sum(code)
-        return found
+        weight = self._held.get(code)
+        if weight is None:
+            weight = self._held[code] = self._sum(code)
+        return weight
 
     def _code(self, passage: Passage) -> int:
         code = self._codes.get(passage)
@@ -215,9 +215,9 @@ def _queries(
 
     @lru_cache(maxsize=_KEPT)
     def query(text: str) -> Query | LongQuery:
-        found = words(text)
-        kind = Query if len(found) <= longest else LongQuery
-        return kind(found, weigh, tuning)
+        tokens = words(text)
+        kind = Query if len(tokens) <= longest else LongQuery
+        return kind(tokens, weigh, tuning)
 
     return query
 
@@ -233,17 +233,17 @@ class Passage:
 
 def read(text: str, size: int) -> Passage:
     """The words and n-grams of a text; the start of a word counts as a letter."""
-    found = words(text)
-    distinct = frozenset(found)
+    tokens = words(text)
+    distinct = frozenset(tokens)
     grams = frozenset().union(*map(_grams_of(size).__getitem__, distinct))
-    return Passage(found, distinct, grams)
+    return Passage(tokens, distinct, grams)
 
 
 def _all_words(passages: Iterable[Passage]) -> frozenset[str]:
     return frozenset().union(*[passage.words for passage in passages])
 
 
-def without_question(asked: Sequence[str], said: Sequence[str]) -> str | None:
+def without_question(asked: Sequence[str], passage: Sequence[str]) -> str | None:
     """The words of a passage without a verbatim repetition of the question; None if it has none.
 
     A short question may occur in any passage on its subject: it counts as repeated only if the
@@ -252,7 +252,7 @@ def without_question(asked: Sequence[str], said: Sequence[str]) -> str | None:
     if not asked:
         return None
     marked = f"{_START}{_START.join(asked)}{_START}"
-    rest = f"{_START}{_START.join(said)}{_START}"
+    rest = f"{_START}{_START.join(passage)}{_START}"
     if marked not in rest:
         return None
     while marked in rest:
@@ -278,9 +278,9 @@ class _Grams(dict[str, tuple[str, ...]]):
         if len(self) >= _MOST_WORDS:
             self.clear()
         marked, size = _START + word, self._size
-        found = tuple([marked[i : i + size] for i in range(len(marked) - size + 1)])
-        self[word] = found
-        return found
+        grams = tuple([marked[i : i + size] for i in range(len(marked) - size + 1)])
+        self[word] = grams
+        return grams
 
 
 _grams_of = cache(_Grams)

@@ -150,11 +150,11 @@ def structured(value: Any, mime: Any = None) -> Any:
 
 def question_in(value: Any) -> str | None:
     """The question in an input: the text itself, or the last user message, or a named field."""
-    found = _text(value, _QUESTION, _USER, _DEPTH)
-    if not found and isinstance(value, Mapping) and len(value) == 1:
+    text = _text(value, _QUESTION, _USER, _DEPTH)
+    if not text and isinstance(value, Mapping) and len(value) == 1:
         (only,) = value.values()
         return only if isinstance(only, str) else None
-    return found
+    return text
 
 
 def answer_in(value: Any) -> str | None:
@@ -172,16 +172,16 @@ def _text(
     if isinstance(value, Mapping):
         if _speaker(value) in _SPEAKERS - speakers:
             return None
-        found = (_text(value[key], keys, speakers, depth - 1, key) for key in keys if key in value)
+        texts = (_text(value[key], keys, speakers, depth - 1, key) for key in keys if key in value)
     elif isinstance(value, list):
         parts = [item for item in value if isinstance(item, Mapping) and item.get("type") == "text"]
         if parts and not any("role" in part for part in parts):
             return "".join(text for part in parts if (text := _text(part, keys, speakers, 1)))
-        said = [item for item in value if key in _SPOKEN or _speaker(item) in speakers]
-        found = (_text(one, keys, speakers, depth - 1, key) for one in reversed(said))
+        turns = [item for item in value if key in _SPOKEN or _speaker(item) in speakers]
+        texts = (_text(one, keys, speakers, depth - 1, key) for one in reversed(turns))
     else:
         return None
-    return next((text for text in found if text), None)
+    return next((text for text in texts if text), None)
 
 
 def _speaker(value: Any) -> str:
@@ -221,8 +221,8 @@ def contexts(documents: list[Any]) -> dict[str, Any]:
 def _text_of(document: Any) -> str | None:
     if isinstance(document, str):
         return document
-    found = (at(document, path) for path in _TEXTS) if isinstance(document, Mapping) else ()
-    return next((text for text in found if isinstance(text, str)), None)
+    texts = (at(document, path) for path in _TEXTS) if isinstance(document, Mapping) else ()
+    return next((text for text in texts if isinstance(text, str)), None)
 
 
 def plain_fields(record: Mapping[str, Any], separator: str | None = None) -> dict[str, Any]:
@@ -243,8 +243,8 @@ def plain_fields(record: Mapping[str, Any], separator: str | None = None) -> dic
             row[name] = texts_of(value)
     if _has_documents(row.get("reference_contexts")):
         row["reference_contexts"] = [_text_of(context) for context in row["reference_contexts"]]
-    if _has_documents(found := row.get("retrieved_contexts")):
-        row |= tried("retrieved_contexts", lambda: {**contexts(found), **_known(row)})
+    if _has_documents(retrieved := row.get("retrieved_contexts")):
+        row |= tried("retrieved_contexts", lambda: {**contexts(retrieved), **_known(row)})
     return row
 
 

@@ -34,9 +34,9 @@ def find_path(record: Any, path: str, *, decode: bool = False) -> Any:
     end = path.find(".")
     while end >= 0:
         if path[:end] in record:
-            found = find_path(record[path[:end]], path[end + 1 :], decode=decode)
-            if found is not None:
-                return found
+            value = find_path(record[path[:end]], path[end + 1 :], decode=decode)
+            if value is not None:
+                return value
         end = path.find(".", end + 1)
     return None
 

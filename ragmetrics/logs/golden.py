@@ -130,15 +130,15 @@ class GoldenSet:
         other questions.
         """
         same = self._by_question.get(normalise(row.user_input))
-        found = same or self._by_id.get(row.id)
-        if found is None:
+        golden = same or self._by_id.get(row.id)
+        if golden is None:
             return row, False
-        self.joined.add(found.question_key)
+        self.joined.add(golden.question_key)
         overrules = self._first and same is not None
         references = {
             name: value
             for name in ("reference", "reference_contexts", "reference_context_ids")
-            if (value := getattr(found, name)) is not None
+            if (value := getattr(golden, name)) is not None
             and (overrules or getattr(row, name) is None)
         }
         return replace(row, **references), True

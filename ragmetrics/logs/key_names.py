@@ -57,7 +57,7 @@ def candidates(paths: Mapping[str, Sequence[Any]], *, golden: bool = False) -> d
     """For each field of a row, the paths that have a name and values of the field, the likeliest
     first. Paths with equal values are one. `paths` has the values at each dotted path of records.
     """
-    found: dict[str, list[str]] = {}
+    named: dict[str, list[str]] = {}
     for name, lists in (_NAMES | _OF_GOLDEN if golden else _NAMES).items():
         for known in lists:
             some: list[str] = []
@@ -71,11 +71,11 @@ def candidates(paths: Mapping[str, Sequence[Any]], *, golden: bool = False) -> d
                     and not any(paths[path] == paths[other] for other in some)
                 ]
             if some:
-                found[name] = some
+                named[name] = some
                 break
-    if "response" in found and "reference" in found:
-        found["response"] = [one for one in found["response"] if one not in found["reference"]]
-    return {name: some for name, some in found.items() if some}
+    if "response" in named and "reference" in named:
+        named["response"] = [one for one in named["response"] if one not in named["reference"]]
+    return {name: some for name, some in named.items() if some}
 
 
 def other_contexts(paths: Mapping[str, Sequence[Any]], chosen: str) -> list[str]:
@@ -99,7 +99,7 @@ def other_contexts(paths: Mapping[str, Sequence[Any]], chosen: str) -> list[str]
 def tag_paths(paths: Mapping[str, Sequence[Any]], used: Collection[str]) -> dict[str, str]:
     """The paths of short texts of which few repeat in all records, by the last key of the path."""
     records = max(map(len, paths.values()), default=0)
-    found: dict[str, str] = {}
+    tags: dict[str, str] = {}
     for path, values in paths.items():
         several = {str(value) for value in values if isinstance(value, str | bool)}
         if (
@@ -109,8 +109,8 @@ def tag_paths(paths: Mapping[str, Sequence[Any]], used: Collection[str]) -> dict
             and len(several) > 1
             and _TAG_NAME.fullmatch(name := path.rpartition(".")[2])
         ):
-            found.setdefault(name, path)
-    return found
+            tags.setdefault(name, path)
+    return tags
 
 
 def _bare(path: str) -> str:
@@ -136,8 +136,8 @@ def fits(name: str, values: Sequence[Any]) -> bool:
 def is_question(value: Any) -> bool:
     """Whether a value is a question: a text, or messages with one."""
     if isinstance(value, list):
-        found = plain_fields({"user_input": value})["user_input"]
-        return isinstance(found, str)
+        question = plain_fields({"user_input": value})["user_input"]
+        return isinstance(question, str)
     return isinstance(value, str) and bool(value.strip())
 
 

@@ -220,19 +220,19 @@ def find_logs(
     fixed, pattern = _split_glob(place)
     if pattern:
         files = Files(fixed, options)
-        found = _own_files(files, files.glob(pattern))
+        infos = _own_files(files, files.glob(pattern))
     elif FORMATS.search(place):
         head, _, name = place.rpartition("/")
         files = Files(head or ("/" if place.startswith("/") else "."), options)
-        found = files.below(name)
-        if any(info.path == name for info in found):
-            return files, tuple(info for info in found if info.path == name)
+        infos = files.below(name)
+        if any(info.path == name for info in infos):
+            return files, tuple(info for info in infos if info.path == name)
     else:
         files = Files(place, options)
-        found = _own_files(files, files.below())
-        if len(found) == 1 and found[0].path in ("", "."):
+        infos = _own_files(files, files.below())
+        if len(infos) == 1 and infos[0].path in ("", "."):
             raise InputError(not_a_log(place))
-    return files, tuple(info for info in found if _is_log(info.path))
+    return files, tuple(info for info in infos if _is_log(info.path))
 
 
 def _split_glob(place: str) -> tuple[str, str]:

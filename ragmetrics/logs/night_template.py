@@ -69,11 +69,11 @@ def _template(pattern: re.Pattern[str], form: str, path: str, same: Sequence[str
     """A path with its dates replaced, up to the end of the part that has the last one."""
     code = "{date}" if form == "%Y-%m-%d" else f"{{date:{form}}}"
     day = _day(pattern, form, path)
-    found = [match for match in pattern.finditer(path) if _day(pattern, form, match[0]) == day]
-    rest = path[found[-1].end() :]
+    dates = [match for match in pattern.finditer(path) if _day(pattern, form, match[0]) == day]
+    rest = path[dates[-1].end() :]
     before = pattern.sub(
         lambda one: code if _day(pattern, form, one[0]) == day else one[0],
-        path[: found[-1].end()],
+        path[: dates[-1].end()],
     )
     part, folder, _ = rest.partition("/")
     if folder:

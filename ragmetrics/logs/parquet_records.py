@@ -106,10 +106,10 @@ class _Columns(pq.ParquetFile):  # type: ignore[misc] # Arrow has no types
 
     def _build_nested_paths(self) -> Mapping[str, list[int]]:
         """Indexes of leaf columns by the name of their top-level column."""
-        found = defaultdict(list)
+        nested = defaultdict(list)
         for index, path in self.leaves():
-            found[path.partition(".")[0]].append(index)
-        return found
+            nested[path.partition(".")[0]].append(index)
+        return nested
 
     def leaves(self) -> Iterator[tuple[int, str]]:
         """Index and path of each leaf column. Names that are not UTF-8 are left out."""
@@ -316,8 +316,8 @@ def _cell_by_cell(batch: pa.RecordBatch, error: BaseException) -> dict[str, Any]
     for index, name in enumerate(batch.schema.names):
         try:
             record[name] = _plain(batch.select([index])).to_pylist()[0][name]
-        except _UNREADABLE as found:
-            why = "not UTF-8" if isinstance(found, UnicodeDecodeError) else str(found)
+        except _UNREADABLE as failure:
+            why = "not UTF-8" if isinstance(failure, UnicodeDecodeError) else str(failure)
             record[name] = bad_row(" ".join(f"{name}: {why}".split()))
     if any(isinstance(value, BadRow) for value in record.values()):
         return _row(record)

@@ -119,8 +119,8 @@ class Layout:
     @property
     def columns(self) -> frozenset[str]:
         """The top-level keys of a record that have these values."""
-        own = (self.id, self.trace, self.parent, self.start, self.name, self.input, self.output)
-        paths = chain(*own, *self.tags.values(), *self.row_tags.values())
+        fields = (self.id, self.trace, self.parent, self.start, self.name, self.input, self.output)
+        paths = chain(*fields, *self.tags.values(), *self.row_tags.values())
         return frozenset(path.partition(".")[0] for path in paths)
 
     def span(

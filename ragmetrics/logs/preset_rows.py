@@ -200,14 +200,14 @@ class _Tree:
     def inside(self, span: Span) -> bool:
         """True when a span is inside a retrieval."""
         path: list[str] = []
-        found = False
+        is_inside = False
         for name in self._above(span):
-            found = self._by_id[name].retrieval or self._inside.get(name, False)
-            if found or name in self._inside:
+            is_inside = self._by_id[name].retrieval or self._inside.get(name, False)
+            if is_inside or name in self._inside:
                 break
             path.append(name)
-        self._inside.update(dict.fromkeys(path, found))
-        return found
+        self._inside.update(dict.fromkeys(path, is_inside))
+        return is_inside
 
     def answered_root(self) -> Span | None:
         """The root span, if it has a response."""

@@ -144,10 +144,10 @@ def _by_columns(
         return RecognisedLayout(
             note=f"{seen} The rows are inside one object. Write them as lines:\n{command}"
         )
-    found = candidates(paths, golden=golden)
+    given = candidates(paths, golden=golden)
     needed = ["user_input"] if golden else list(REQUIRED)
-    doubtful = {name: found[name] for name in needed if len(found.get(name, ())) > 1}
-    columns = {name: some[0] for name, some in found.items() if len(some) == 1 or name in doubtful}
+    doubtful = {name: given[name] for name in needed if len(given.get(name, ())) > 1}
+    columns = {name: some[0] for name, some in given.items() if len(some) == 1 or name in doubtful}
     rows = sum(row_of(map_columns(record, columns)) is not None for record in records)
     tags = tag_paths(paths, columns.values())
     between = _separator(paths.get(columns.get("retrieved_contexts", ""), ()))
@@ -184,16 +184,16 @@ def _seen(records: Sequence[Mapping[str, Any]]) -> str:
 
 def _paths(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """The values at each dotted path of the records."""
-    found: dict[str, list[Any]] = {}
+    values: dict[str, list[Any]] = {}
     for record in records:
         for path, value in islice(_values(record, "", _DEPTH), _PATHS):
-            found.setdefault(path, []).append(value)
-    return found
+            values.setdefault(path, []).append(value)
+    return values
 
 
 def _values(record: Mapping[str, Any], before: str, depth: int) -> Iterator[tuple[str, Any]]:
-    for key, found in list(record.items())[:_KEYS]:
-        path, value = f"{before}{key}", decoded(found)
+    for key, raw in list(record.items())[:_KEYS]:
+        path, value = f"{before}{key}", decoded(raw)
         if isinstance(value, Mapping) and depth > 1:
             yield from _values(value, f"{path}.", depth - 1)
         elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
@@ -256,8 +256,8 @@ def _is_record(value: Any) -> bool:
 
 def _columns(columns: Mapping[str, str]) -> str:
     """Columns as a line of YAML, with the end of the line; empty where all names are ours."""
-    own = {name: _scalar(path) for name, path in columns.items() if name != path}
-    return f"columns: {{{', '.join(map(': '.join, own.items()))}}}\n" if own else ""
+    renamed = {name: _scalar(path) for name, path in columns.items() if name != path}
+    return f"columns: {{{', '.join(map(': '.join, renamed.items()))}}}\n" if renamed else ""
 
 
 def _scalar(key: str) -> str:

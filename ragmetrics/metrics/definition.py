@@ -294,8 +294,8 @@ def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metr
 
 def prompts_of(chosen: Iterable[Metric]) -> dict[str, Prompt[Any]]:
     """The built-in prompts of metrics, by name, in alphabetical order."""
-    found = {prompt.name: prompt for one in chosen for prompt in one.prompts}
-    return dict(sorted(found.items()))
+    prompts = {prompt.name: prompt for one in chosen for prompt in one.prompts}
+    return dict(sorted(prompts.items()))
 
 
 def metric_families(

@@ -89,9 +89,9 @@ class PromptOverrides:
     def of(self, prompt: Prompt[Any], language: str | None) -> Prompt[Any]:
         """The prompt for a language; the same object if there is no override."""
         for tag in _ranges(language):
-            found = self._prompts.get((prompt.name, tag))
-            if found is not None:
-                return found
+            override = self._prompts.get((prompt.name, tag))
+            if override is not None:
+                return override
         return prompt
 
     def digest(self, prompts: Sequence[Prompt[Any]]) -> list[Any]:
@@ -99,12 +99,12 @@ class PromptOverrides:
 
         For a prompt with files for languages it has the digests of all of them.
         """
-        found: list[Any] = []
+        digests: list[Any] = []
         for prompt in prompts:
             default = self.of(prompt, None).digest
             tagged = {tag: self._prompts[prompt.name, tag].digest for tag in self.tags(prompt.name)}
-            found.append([default, tagged] if tagged else default)
-        return found
+            digests.append([default, tagged] if tagged else default)
+        return digests
 
     def tags(self, name: str) -> list[str]:
         """The languages that a prompt has files for, in alphabetical order."""
@@ -140,31 +140,29 @@ def read_folder(folder: str | Path, prompts: Prompts) -> list[PromptFile]:
     if not files:
         raise SettingsError(f"prompts: {folder}: holds no .yaml file")
     first: dict[tuple[str, str | None], Path] = {}
-    found = []
+    prompt_files = []
     for file in files:
-        prompt_file = _read(file, prompts)
-        earlier = first.setdefault((prompt_file.name, prompt_file.language), file)
+        entry = _read(file, prompts)
+        earlier = first.setdefault((entry.name, entry.language), file)
         if earlier != file:
-            prompt_file = replace(
-                prompt_file, prompt=None, problem=f"is for the same rows as {earlier.name}"
-            )
-        found.append(prompt_file)
-    return found
+            entry = replace(entry, prompt=None, problem=f"is for the same rows as {earlier.name}")
+        prompt_files.append(entry)
+    return prompt_files
 
 
 def _read(file: Path, prompts: Prompts) -> PromptFile:
     name, _, tag = file.stem.partition(".")
-    prompt_file = PromptFile(file, name, _normal(tag) or None)
+    entry = PromptFile(file, name, _normal(tag) or None)
     try:
         content = _content(file)
-        _agree(content, prompt_file)
+        _agree(content, entry)
         if name not in prompts:
             raise SettingsError(f"name: no prompt {name!r}; there are: {', '.join(prompts)}")
         examples = [(example.input, example.output) for example in content.examples]
         prompt = reword(prompts[name], content.instruction, examples)
     except SettingsError as error:
-        return replace(prompt_file, problem=str(error))
-    return replace(prompt_file, prompt=prompt, based_on=content.based_on)
+        return replace(entry, problem=str(error))
+    return replace(entry, prompt=prompt, based_on=content.based_on)
 
 
 def _content(file: Path) -> _Content:
@@ -184,18 +182,18 @@ def _parsed(text: str) -> _Content:
     return _Content.model_validate(load_yaml(text))
 
 
-def _agree(content: _Content, prompt_file: PromptFile) -> None:
+def _agree(content: _Content, entry: PromptFile) -> None:
     """Check that the keys agree with the file's name."""
-    if content.name != prompt_file.name:
+    if content.name != entry.name:
         raise SettingsError(f"name: {content.name!r} in a file of this name")
-    if prompt_file.language and not is_tag(prompt_file.language):
+    if entry.language and not is_tag(entry.language):
         raise SettingsError(
-            f"language: {prompt_file.language!r} in the file's name is not a language tag"
+            f"language: {entry.language!r} in the file's name is not a language tag"
         )
-    if content.language is not None and _normal(content.language) != prompt_file.language:
+    if content.language is not None and _normal(content.language) != entry.language:
         raise SettingsError(
             f"language: {content.language!r} in a file of this name; it should be named "
-            f"{prompt_file.name}.{content.language}.yaml"
+            f"{entry.name}.{content.language}.yaml"
         )
 
 

@@ -87,32 +87,32 @@ def compare(
     chosen = chosen.model_copy(update={"store": store}) if store else chosen
     tags = [by] if isinstance(by, str) else list(dict.fromkeys(by or ()))
     requested = None if metrics is None else [metric.name for metric in chosen_metrics(chosen)]
-    with tempfile.TemporaryDirectory(prefix="ragmetrics-") as made:
-        folder = Path(made)
-        found = find_side(chosen, a, folder / "A"), find_side(chosen, b, folder / "B")
-        names, refused = _comparable(chosen, found, requested)
+    with tempfile.TemporaryDirectory(prefix="ragmetrics-") as temporary:
+        folder = Path(temporary)
+        pair = find_side(chosen, a, folder / "A"), find_side(chosen, b, folder / "B")
+        names, refused = _comparable(chosen, pair, requested)
         if not names:
             raise InputError(_nothing_to_compare(refused))
         scored = scoring_only(chosen, set(names))
-        sides = load_sides(scored, found, names, tags, folder, progress)
+        sides = load_sides(scored, pair, names, tags, folder, progress)
         comparison = make_comparison(*sides, names, tags, rows=rows, refused=refused)
         worse = bool(comparison.significantly_worse())
         lost = lost_between(chosen, *sides, worse=worse, build=sides[1].build)
-        notices = [*_identical(*found), *comparison.notices]
+        notices = [*_identical(*pair), *comparison.notices]
         return comparison.model_copy(update={"notices": notices, "lost_passages": lost})
 
 
 def _comparable(
-    settings: Settings, found: tuple[Found, Found], requested: Sequence[str] | None
+    settings: Settings, sides: tuple[Found, Found], requested: Sequence[str] | None
 ) -> tuple[list[str], list[MetricChange]]:
     """The metrics that were scored in the same way on both sides; the others with the reason.
 
     Without requested metrics, a metric that a night lacks is not reported if the other side are
     logs: logs can be scored by any metric.
     """
-    old, new = (fingerprints(settings, one) for one in found)
+    old, new = (fingerprints(settings, one) for one in sides)
     wanted = list(dict.fromkeys([*old, *new])) if requested is None else requested
-    any_logs = any(isinstance(one, Logs) for one in found)
+    any_logs = any(isinstance(one, Logs) for one in sides)
     names, refused = [], []
     for metric in wanted:
         lacking = [side for side, prints in (("A", old), ("B", new)) if metric not in prints]
@@ -125,13 +125,13 @@ def _comparable(
         elif not lacking and old[metric] == new[metric]:
             names.append(metric)
         elif not lacking:
-            refused.append(MetricChange(metric=metric, reason=_difference(settings, found)))
+            refused.append(MetricChange(metric=metric, reason=_difference(settings, sides)))
     return names, refused
 
 
-def _difference(settings: Settings, found: tuple[Found, Found]) -> str:
+def _difference(settings: Settings, sides: tuple[Found, Found]) -> str:
     """Why the scores of a metric on both sides are not comparable."""
-    a, b = (judge_of(settings, one) for one in found)
+    a, b = (judge_of(settings, one) for one in sides)
     if a.fingerprint == b.fingerprint:
         return (
             "A and B were scored with different prompts, parameters, embeddings or versions of it"
@@ -219,20 +219,20 @@ def find_side(settings: Settings, side: Any, folder: Path) -> Found:
     return _logs(settings, side, folder)
 
 
-def fingerprints(settings: Settings, found: Found) -> Mapping[str, str]:
+def fingerprints(settings: Settings, side: Found) -> Mapping[str, str]:
     """The fingerprint of each metric of a side; for logs, of each chosen metric."""
-    if isinstance(found, Logs):
+    if isinstance(side, Logs):
         return metric_fingerprints(settings)
     return {
         summary.metric: summary.fingerprint
-        for night in reversed(found.nights)
+        for night in reversed(side.nights)
         for summary in night.metrics
     }
 
 
-def judge_of(settings: Settings, found: Found) -> JudgeInfo:
+def judge_of(settings: Settings, side: Found) -> JudgeInfo:
     """The judge of a side; for logs, the chosen judge."""
-    return judge_info(settings)[0] if isinstance(found, Logs) else found.nights[0].judge
+    return judge_info(settings)[0] if isinstance(side, Logs) else side.nights[0].judge
 
 
 def _logs(settings: Settings, rows: Any, folder: Path) -> Logs:
@@ -277,8 +277,8 @@ def _build(settings: Settings, build: str) -> Found:
     if log.inputs:
         return Logs(f"build {build} ({log.place})", log.inputs)
     files, side = open_store(settings), find_build_nights(settings, settings, build)
-    found = (Runs(files).find(ref) for ref in side.nights) if side else ()
-    nights = [night for night in found if night]
+    manifests = (Runs(files).find(ref) for ref in side.nights) if side else ()
+    nights = [night for night in manifests if night]
     if side is None or not nights:
         raise InputError(
             f"build {build}: {log.problem}, and no night in {files.uri()} has rows of it that were "
@@ -289,7 +289,7 @@ def _build(settings: Settings, build: str) -> Found:
 
 def load_sides(
     settings: Settings,
-    found: tuple[Found, Found],
+    chosen: tuple[Found, Found],
     metrics: Sequence[str],
     tags: Sequence[str],
     folder: Path,
@@ -301,8 +301,8 @@ def load_sides(
     rows get equal scores. Two logs use the counts of both; a log and a night use those of the
     night. Raises InputError for logs without a row, and what scoring raises.
     """
-    weighed_by, sides = _weighed_by(settings, found), []
-    for letter, chosen_side in zip("AB", found, strict=True):
+    weighed_by, sides = _weighed_by(settings, chosen), []
+    for letter, chosen_side in zip("AB", chosen, strict=True):
         if isinstance(chosen_side, Stored):
             sides.append(_stored(chosen_side, metrics, tags))
             continue
@@ -323,12 +323,12 @@ def load_sides(
     return sides[0], sides[1]
 
 
-def _weighed_by(settings: Settings, found: tuple[Found, Found]) -> Corpus | None:
+def _weighed_by(settings: Settings, sides: tuple[Found, Found]) -> Corpus | None:
     """The word counts for logs; None when no judge needs them, or a night's counts are gone."""
-    logs = [one for one in found if isinstance(one, Logs)]
+    logs = [one for one in sides if isinstance(one, Logs)]
     if not settings.reads_corpus or not logs:
         return None
-    for side in found:
+    for side in sides:
         if isinstance(side, Stored):
             return corpus_of(side.files, RunRef.of(side.nights[0]))
     corpus = Corpus()
@@ -345,9 +345,8 @@ def _labelled(letter: str, progress: Progress | None) -> Progress | None:
     return lambda name, done, total: progress(f"{letter}: {name}", done, total)
 
 
-def _stored(found: Stored, metrics: Sequence[str], tags: Sequence[str]) -> ScoredSide:
+def _stored(side: Stored, metrics: Sequence[str], tags: Sequence[str]) -> ScoredSide:
     scores = {
-        metric: read_nights(found.files, found.nights, metric, tags, found.build)
-        for metric in metrics
+        metric: read_nights(side.files, side.nights, metric, tags, side.build) for metric in metrics
     }
-    return scored_side(found.name, found.files, found.nights, scores, found.build)
+    return scored_side(side.name, side.files, side.nights, scores, side.build)

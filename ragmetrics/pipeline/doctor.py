@@ -120,8 +120,8 @@ def _installation(settings: Settings) -> Iterator[Check]:
     """That another project has replaced files of ours, or that a check of another package cannot be
     used, where it is so.
     """
-    if said := replaced():
-        yield Check("installation", "failed", said)
+    if warning := replaced():
+        yield Check("installation", "failed", warning)
     for problem in CHECKS.problems(settings.alerts.checks):
         yield Check("checks of other packages", "warning", problem)
 
@@ -190,8 +190,8 @@ def _logs(settings: Settings, day: date) -> str:
     where = f"{many} with {size / 1e6:,.1f} MB at {logs.files.uri()}"
     try:
         return f"{where}; {_first_rows(settings, logs, counts)}"
-    except (InputError, DoctorWarning) as found:
-        raise type(found)(f"{where}; {found}") from None
+    except (InputError, DoctorWarning) as error:
+        raise type(error)(f"{where}; {error}") from None
 
 
 def _newest_day(settings: Settings, day: date) -> str:
@@ -257,13 +257,13 @@ def _golden(settings: Settings) -> str:
 def _labels(settings: Settings) -> str:
     """How many labels can be read. A night works without them."""
     try:
-        found = read_labels(settings)
+        labels = read_labels(settings)
     except InputError as error:
         raise DoctorWarning(f"{error}; a night works without labels") from None
-    text = f"{plural(len(found.labels), 'label')} at {found.place}"
-    if found.rejected or found.problem or not found.labels:
-        reasons = [one for one in (found.problem, *found.rejected) if one]
-        lost = f"{found.rejected.total():,} cannot be read"
+    text = f"{plural(len(labels.labels), 'label')} at {labels.place}"
+    if labels.rejected or labels.problem or not labels.labels:
+        reasons = [one for one in (labels.problem, *labels.rejected) if one]
+        lost = f"{labels.rejected.total():,} cannot be read"
         raise DoctorWarning("; ".join([text, lost, *reasons[:3]]))
     return text
 
@@ -320,11 +320,11 @@ def _check_missing(files: Files) -> None:
 
 def _judge(settings: Settings, judge: JudgeSettings, ask: bool) -> str:
     if judge.remote:
-        found = run_coroutine(probe_judge(judge, ask=ask))
+        text = run_coroutine(probe_judge(judge, ask=ask))
         row_first = judge.begins_with_row
-        return f"{found}; prompts begin with the row (prompt_layout)" if row_first else found
-    (made,) = make_judges(settings.model_copy(update={"judges": (judge,)}), Corpus())
-    return f"{made.name} runs on this machine"
+        return f"{text}; prompts begin with the row (prompt_layout)" if row_first else text
+    (local,) = make_judges(settings.model_copy(update={"judges": (judge,)}), Corpus())
+    return f"{local.name} runs on this machine"
 
 
 def _embeds(settings: Settings) -> bool:
@@ -337,10 +337,10 @@ def _embeds(settings: Settings) -> bool:
 def _embeddings(settings: Settings, ask: bool) -> str:
     brief = {"retries": 0, "deadline_seconds": _SECONDS}
     judges = tuple(one.model_copy(update=brief) for one in settings.panel)
-    made = make_embedder(settings.model_copy(update={"judges": judges}), Corpus())
-    if made.cacheable and not ask:  # only vectors of a network are cached
-        return f"{made.name}; it was not asked (--ask)"
-    return f"{made.name} gave a vector of {run_coroutine(_embed(made)):,} numbers"
+    embedder = make_embedder(settings.model_copy(update={"judges": judges}), Corpus())
+    if embedder.cacheable and not ask:  # only vectors of a network are cached
+        return f"{embedder.name}; it was not asked (--ask)"
+    return f"{embedder.name} gave a vector of {run_coroutine(_embed(embedder)):,} numbers"
 
 
 async def _embed(embedder: Embedder) -> int:

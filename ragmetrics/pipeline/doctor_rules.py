@@ -82,12 +82,12 @@ class _Rules:
 
     def _known(self, rule: Rule) -> Known:
         """What the nights say. The means of a tag's values are not in them."""
-        found = [one for night in self.nights if (one := night.summary(rule.metric)) and one.scored]
-        newest = [one for one in found if one.fingerprint == found[-1].fingerprint]
+        known = [one for night in self.nights if (one := night.summary(rule.metric)) and one.scored]
+        newest = [one for one in known if one.fingerprint == known[-1].fingerprint]
         means = [one.mean for one in newest if one.mean is not None]
         return Known(
             mean=fmean(means) if means and rule.by is None else None,
-            rows=max((one.scored for one in found), default=None),
+            rows=max((one.scored for one in known), default=None),
             missing=self._missing(rule),
         )
 

@@ -48,13 +48,13 @@ class CheckReport:
 
     def not_applicable(self) -> dict[str, list[str]]:
         """The metrics that no row has the fields for, by the fields that no row has."""
-        found: dict[str, list[str]] = {}
+        by_reason: dict[str, list[str]] = {}
         for name, rows in self.runnable.items():
             metric = find_metric(name)
             if metric and not rows:
                 lacking = metric.lacks(self.filled) or metric.needs
-                found.setdefault(" and ".join(lacking), []).append(name)
-        return found
+                by_reason.setdefault(" and ".join(lacking), []).append(name)
+        return by_reason
 
     def as_json(self) -> dict[str, Any]:
         """The output of `ragmetrics check --json`."""

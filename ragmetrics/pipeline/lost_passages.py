@@ -57,8 +57,8 @@ def losing_nights(earlier: Sequence[Manifest]) -> list[Manifest]:
 
 
 def _loses(night: Manifest) -> bool:
-    found = night.lost_passages
-    return found is not None and (found.significant or found.significant_by_logs)
+    lost = night.lost_passages
+    return lost is not None and (lost.significant or lost.significant_by_logs)
 
 
 def run_of_night(files: Files, manifest: Manifest) -> Run:

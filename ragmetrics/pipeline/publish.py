@@ -169,12 +169,12 @@ def _night(
 
 def _compared(settings: Settings, alerts: AlertHistory, day: date) -> list[Manifest]:
     """Outlines of the compared nights; the last ones in full if a rule needs their segments."""
-    found = [*alerts.nights[-COMPARED_NIGHTS:]]
+    compared = [*alerts.nights[-COMPARED_NIGHTS:]]
     if not any(rule.by for rule in settings.alerts.rules or ()):
-        return found
-    recent = trailing_nights(found, day, SEGMENT_DAYS)
+        return compared
+    recent = trailing_nights(compared, day, SEGMENT_DAYS)
     whole = alerts.renamed(Runs(alerts.files).in_full(recent))
-    return [*found[: len(found) - len(recent)], *whole]
+    return [*compared[: len(compared) - len(recent)], *whole]
 
 
 def _told_or_silent(

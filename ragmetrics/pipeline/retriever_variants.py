@@ -76,7 +76,7 @@ def whatif(
     answers, requests = _ask(chosen, build, named, [*fallen, *others], progress)
     _refuse_silence(answers)
     scores, scored = _score(chosen, files, manifest, answers, progress)
-    found = WhatIf(
+    whatif = WhatIf(
         dataset=manifest.dataset,
         night=night,
         run=manifest.run,
@@ -89,9 +89,9 @@ def whatif(
         at=datetime.now(UTC),
         problems=scored.problems,
     )
-    save_whatif(files, found)
+    save_whatif(files, whatif)
     refresh_dashboard(files, nights=[night])
-    return found
+    return whatif
 
 
 def _retriever_of(settings: Settings) -> RetrieverSettings:
@@ -118,18 +118,18 @@ def _variants(
     wanted = list(retriever.variants) if names is None else names
     if parameters and names is None:
         wanted = []
-    found: dict[str, Mapping[str, JsonValue]] = {AS_NOW: {}}
-    found |= {name: retriever.variants[name] for name in wanted}
+    variants: dict[str, Mapping[str, JsonValue]] = {AS_NOW: {}}
+    variants |= {name: retriever.variants[name] for name in wanted}
     if parameters:
-        found[", ".join(f"{name}={_text(value)}" for name, value in parameters.items())] = dict(
+        variants[", ".join(f"{name}={_text(value)}" for name, value in parameters.items())] = dict(
             parameters
         )
-    if len(found) == 1:
+    if len(variants) == 1:
         raise InputError(
             "there is no variant: name some under `retriever: variants:`, or set a parameter, as "
             "in --set k=10"
         )
-    return found
+    return variants
 
 
 def _check_json(name: str, value: object) -> None:
@@ -163,7 +163,7 @@ def _ask(
     progress: Progress | None,
 ) -> tuple[list[VariantAnswers], int]:
     """The answers of each variant to all questions, as rows with the references of the night."""
-    found, requests = [], 0
+    answers, requests = [], 0
     for number, (name, parameters) in enumerate(variants.items()):
         if progress:
             progress(f"asking {name}", number, len(variants))
@@ -174,8 +174,8 @@ def _ask(
             answer if isinstance(answer, str) else _row(question.row, answer)
             for question, answer in zip(asked, answered.rows, strict=True)
         ]
-        found.append(VariantAnswers(name, dict(parameters), rows))
-    return found, requests
+        answers.append(VariantAnswers(name, dict(parameters), rows))
+    return answers, requests
 
 
 def _refuse_silence(answers: Sequence[VariantAnswers]) -> None:
@@ -224,11 +224,11 @@ def _score(
         corpus = corpus_of(files, ref) if settings.reads_corpus else None
         inputs = inputs_of(run, rows, Path(folder), None)
         staged = score_inputs(run, inputs, files, progress=progress, weighed_by=corpus)
-        made = open_store(run)
-        scored, _ = summarise_run(run, made, staged, datetime.now(UTC))
+        store = open_store(run)
+        scored, _ = summarise_run(run, store, staged, datetime.now(UTC))
         tables = [
             load_scores(
-                made, staged.ref, metric.metric, [ASKED], higher_is_better=metric.higher_is_better
+                store, staged.ref, metric.metric, [ASKED], higher_is_better=metric.higher_is_better
             )
             for metric in scored.metrics
         ]

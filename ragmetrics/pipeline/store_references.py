@@ -94,37 +94,39 @@ def find_references(
     Raises InputError where the labels cannot be read, StoreError where the store cannot be read: it
     is then unknown what may be removed.
     """
-    found, known = References(), Runs(files).outlines()
+    references, known = References(), Runs(files).outlines()
     newest = Runs(files).in_full(known[-1:])
     dataset = known[-1].dataset if known else settings.dataset  # the settings may be the defaults
     runs: dict[RunKey, list[FileInfo]] = {}
     for info in listed:
         if key := run_key(info.path):
             runs.setdefault(key, []).append(info)
-    found.add(_in_progress(files, runs, now), "it changed in the last day, or such a run uses it")
+    references.add(
+        _in_progress(files, runs, now), "it changed in the last day, or such a run uses it"
+    )
     pinned = _pinned(settings, newest)
-    found.add((run for run in runs if run.run in pinned), "a rule pins it")
-    found.add(_labelled(settings, known), "labels are of its rows")
+    references.add((run for run in runs if run.run in pinned), "a rule pins it")
+    references.add(_labelled(settings, known), "labels are of its rows")
     for model in LearnedJudges(files).all():
-        found.add(
+        references.add(
             (run for run in runs if run.run in model.runs and not run.gate),
             f"the learned judge of {model.judge} was fitted on it",
         )
-    found.add((_key(one.night, one.run) for one in waiting(files)), "it waits for write-back")
-    found.add(map(_key_of, _rows_of_nights(dataset, files, known)), "nights and gates read it")
+    references.add((_key(one.night, one.run) for one in waiting(files)), "it waits for write-back")
+    references.add(map(_key_of, _rows_of_nights(dataset, files, known)), "nights and gates read it")
     if settings.golden or any(night.settings.get("golden") for night in newest):
         read = known[-COMPARED_NIGHTS - 1 :]
-        found.add(map(_key_of, read), "`golden check` reads its rows")
-    found.add(map(_key_of, known[-NEEDED_NIGHTS:]), "rules compare with it", rows=False)
+        references.add(map(_key_of, read), "`golden check` reads its rows")
+    references.add(map(_key_of, known[-NEEDED_NIGHTS:]), "rules compare with it", rows=False)
     told = [
         state.notified
         for state in load_alerts(files, settings.alerts.remind_days).states.values()
         if state.notified and state.notified.level != "no_data"
     ]
-    found.add((_key(one.night, one.run) for one in told), "an alert refers to it", rows=False)
-    found.add(_of_gates(dataset, files, runs), "it is of a build that gates compare with")
-    _with_current_runs(found, known)
-    return found
+    references.add((_key(one.night, one.run) for one in told), "an alert refers to it", rows=False)
+    references.add(_of_gates(dataset, files, runs), "it is of a build that gates compare with")
+    _with_current_runs(references, known)
+    return references
 
 
 def _key(night: date, run: str) -> RunKey:
@@ -209,10 +211,10 @@ def _of_gates(
             yield key
 
 
-def _with_current_runs(found: References, known: Sequence[Manifest]) -> None:
+def _with_current_runs(references: References, known: Sequence[Manifest]) -> None:
     """Add the current run of each night that keeps another run: without it, the other one would
     become the current one.
     """
-    nights = {key.night for key in (*found.whole, *found.scores) if not key.gate}
+    nights = {key.night for key in (*references.whole, *references.scores) if not key.gate}
     current = (_key_of(one) for one in known if one.date in nights)
-    found.add(current, "another run of its night is needed", rows=False)
+    references.add(current, "another run of its night is needed", rows=False)

@@ -259,7 +259,7 @@ class Drift(Record):
 
 
 def calibrations_json(
-    found: Sequence[Calibration], drifts: Sequence[Drift | None]
+    calibrations: Sequence[Calibration], drifts: Sequence[Drift | None]
 ) -> dict[str, Any]:
     """The output of `--json`: every calibration with its drift or null."""
     return {
@@ -268,6 +268,6 @@ def calibrations_json(
                 **calibration.model_dump(mode="json"),
                 "drift": drift and drift.model_dump(mode="json"),
             }
-            for calibration, drift in zip(found, drifts, strict=True)
+            for calibration, drift in zip(calibrations, drifts, strict=True)
         ]
     }

@@ -241,8 +241,7 @@ class Comparison(Record):
         lines = []
         for change in (*self.metrics, *self.segments):
             numbers = change.model_dump(exclude={"metric", "segment"})
-            tag, value = (
-                (change.segment.tag, change.segment.value) if change.segment else (None, None)
-            )
+            segment = change.segment
+            tag, value = (segment.tag, segment.value) if segment else (None, None)
             lines.append({"metric": change.metric, "tag": tag, "value": value, **numbers})
         return pd.DataFrame(lines)

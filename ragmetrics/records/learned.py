@@ -26,8 +26,8 @@ def fold_of(question: str) -> int:
 
 def standardised(features: Floats, mean: Sequence[float], scale: Sequence[float]) -> Floats:
     """Features in standard deviations from the mean, cut to +-5."""
-    found: Floats = np.clip((features - np.asarray(mean)) / np.asarray(scale), -LIMIT, LIMIT)
-    return found
+    values: Floats = np.clip((features - np.asarray(mean)) / np.asarray(scale), -LIMIT, LIMIT)
+    return values
 
 
 def level_chances(x: Floats, coefficients: Sequence[ArrayLike]) -> Floats:

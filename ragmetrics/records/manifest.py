@@ -322,9 +322,9 @@ class Manifest(Record):
     @property
     def quoting(self) -> list[str]:
         """Sentences that may quote a logged text or a label, and that findings may repeat."""
-        found = [*self.problems, self.labels.problem if self.labels else ""]
-        found += [reason for summary in self.metrics for reason in summary.unanswered]
-        return [one for one in found if one]
+        texts = [*self.problems, self.labels.problem if self.labels else ""]
+        texts += [reason for summary in self.metrics for reason in summary.unanswered]
+        return [one for one in texts if one]
 
     def summary(self, metric: str) -> Summary | None:
         """The summary of the metric over all rows, if this run scored it."""

@@ -62,8 +62,8 @@ def redactions(source: Source | None, problems: Iterable[str]) -> dict[str, str]
     """Quotes of a log and its problems, each with its redacted form."""
     broken = [one.reason for one in source.broken] if source else []
     places = {reason: hashed_place(reason) for reason in source.reasons} if source else {}
-    found = {problem: hashed_quote(problem) for problem in (*problems, *broken)} | places
-    return {quote: shown for quote, shown in found.items() if quote and quote != shown}
+    replacements = {problem: hashed_quote(problem) for problem in (*problems, *broken)} | places
+    return {quote: shown for quote, shown in replacements.items() if quote and quote != shown}
 
 
 def redact_quotes(text: str, hidden: Mapping[str, str]) -> str:

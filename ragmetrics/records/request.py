@@ -146,10 +146,10 @@ class Prompt(Generic[V]):
             candidates: list[Callable[[], V]] = [partial(self.verdict, text=text)]
         else:
             try:
-                found = json_objects(text) or [text]
+                texts = json_objects(text) or [text]
             except UnreadableReply as error:
                 raise UnreadableReply(f"{self.name}: {error}") from None
-            candidates = [partial(self.verdict.model_validate_json, one) for one in found]
+            candidates = [partial(self.verdict.model_validate_json, one) for one in texts]
         problems = []
         for read in candidates:
             try:
@@ -242,19 +242,19 @@ def _expect(kind: type[T], answer: Answer) -> T:
 
 def _strict_schema(schema: Schema) -> dict[str, Any]:
     """The schema with all keys required and no other keys, in every object with named keys."""
-    found = {key: value for key, value in schema.items() if key not in ("default", "discriminator")}
+    exact = {key: value for key, value in schema.items() if key not in ("default", "discriminator")}
     for key in _OF_NAMES:
-        if key in found:
-            found[key] = {name: _strict_schema(inner) for name, inner in found[key].items()}
+        if key in exact:
+            exact[key] = {name: _strict_schema(inner) for name, inner in exact[key].items()}
     for key in _OF_LISTS:
-        if key in found:
-            found[key] = [_strict_schema(inner) for inner in found[key]]
+        if key in exact:
+            exact[key] = [_strict_schema(inner) for inner in exact[key]]
     for key in _OF_ONE:
-        if isinstance(found.get(key), Mapping):
-            found[key] = _strict_schema(found[key])
-    if "properties" in found:
-        found |= {"additionalProperties": False, "required": list(found["properties"])}
-    return found
+        if isinstance(exact.get(key), Mapping):
+            exact[key] = _strict_schema(exact[key])
+    if "properties" in exact:
+        exact |= {"additionalProperties": False, "required": list(exact["properties"])}
+    return exact
 
 
 class Text(BaseModel):

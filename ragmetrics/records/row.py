@@ -216,14 +216,14 @@ def explain_validation_error(error: ValidationError, most: int = 1) -> str:
     return _explained(error.errors(include_url=False, include_input=False), most)
 
 
-def explain_mistakes(found: Sequence[ErrorDetails]) -> list[str]:
+def explain_mistakes(mistakes: Sequence[ErrorDetails]) -> list[str]:
     """Each mistake of a validation error in one line, with its place."""
-    return [_mistake(one) for one in found]
+    return [_mistake(one) for one in mistakes]
 
 
-def _explained(found: Sequence[ErrorDetails], most: int = 1) -> str:
-    more = f" (and {len(found) - most} more)" if len(found) > most else ""
-    return "; ".join(explain_mistakes(found[:most])) + more
+def _explained(mistakes: Sequence[ErrorDetails], most: int = 1) -> str:
+    more = f" (and {len(mistakes) - most} more)" if len(mistakes) > most else ""
+    return "; ".join(explain_mistakes(mistakes[:most])) + more
 
 
 def _mistake(mistake: ErrorDetails) -> str:

@@ -247,8 +247,8 @@ class Summary(Record):
         do: `the judge answered 400: ... (300); raise ...`. Empty if there is no such row.
         """
         counted = [f"{why} ({rows:,})" for why, rows in self.unanswered.items()]
-        said = " ".join(self.unanswered)
-        todo = next((advice for sign, advice in _ADVICE.items() if sign in said), "")
+        reasons = " ".join(self.unanswered)
+        todo = next((advice for sign, advice in _ADVICE.items() if sign in reasons), "")
         return "; ".join(filter(None, (*counted, todo)))
 
     def status_text(self, status: str, words: str) -> str:

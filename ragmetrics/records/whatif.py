@@ -91,9 +91,9 @@ class WhatIf(Record):
         return self.model_dump(mode="json")
 
 
-def whatif_sentence(found: WhatIf) -> str:
+def whatif_sentence(whatif: WhatIf) -> str:
     """`k=10 mends 9 of 11 questions that fell (82% [52%, 95%]); of 11 others it breaks 0`."""
-    best, now = found.best, found.variants[0]
+    best, now = whatif.best, whatif.variants[0]
     if best is None:
         return (
             f"no variant mends more of the {now.asked:,} questions that fell than `{AS_NOW}`, "

@@ -60,8 +60,8 @@ def ask_retriever(
         nonlocal begun
         begun += 1
         try:
-            found = await client.ask(ask.question, ask.parameters)
-            return read_answer(retriever, ask.question, build, found, datetime.now(UTC))
+            returned = await client.ask(ask.question, ask.parameters)
+            return read_answer(retriever, ask.question, build, returned, datetime.now(UTC))
         except NoAnswer as error:
             return shorten(error)
         except RagmetricsError:
@@ -93,8 +93,8 @@ def look_up(
             return f"no answer within {retriever.timeout_seconds:g} s"
 
     work = _all(find, ids, retriever.concurrency, seconds, lookup.close)
-    found: list[bool | str | None] = run_coroutine(work)
-    return [_NO_TIME if one is None else one for one in found]
+    results: list[bool | str | None] = run_coroutine(work)
+    return [_NO_TIME if one is None else one for one in results]
 
 
 def open_retriever(settings: RetrieverSettings, build: str) -> Retriever:
@@ -121,12 +121,12 @@ async def _all(
     close: Callable[[], Awaitable[None]],
 ) -> list[Found | None]:
     """The results of all items, the first alone; None for those that had no time."""
-    found: list[Found | None] = [None] * len(items)
+    results: list[Found | None] = [None] * len(items)
     places = iter(range(len(items)))
 
     async def one_by_one(most: int | None = None) -> None:
         for done, place in enumerate(places, 1):
-            found[place] = await work(items[place])
+            results[place] = await work(items[place])
             if done == most:
                 return
 
@@ -139,4 +139,4 @@ async def _all(
         pass  # the items without a result say so
     finally:
         await close()
-    return found
+    return results

@@ -102,21 +102,21 @@ class HttpRetriever:
 
     def _problem(self, answer: Answer) -> Exception:
         """The error of a status other than 2xx."""
-        status, said = answer.status, self._said(answer)
+        status, text = answer.status, self._said(answer)
         if 300 <= status < 400:
             where = self._shown(answer.headers.get("Location", "an unnamed address"))
             return RetrieverRefused(f"{self._url} redirects to {where}: is `url` right?")
         if status in (401, 407) or (status == 403 and not self._proven):
             return RetrieverRefused(
                 f"the retriever refused the access with {status}: are `headers_env` and its "
-                f"variables right? {said}"
+                f"variables right? {text}"
             )
         if status in _ELSEWHERE and not self._proven:
             return RetrieverRefused(
                 f"{self._url} answered {status}: are `url` and `method` right, and is there a "
-                f"build {self._build}? {said}"
+                f"build {self._build}? {text}"
             )
-        message = f"the retriever answered {status}: {said}"
+        message = f"the retriever answered {status}: {text}"
         if status not in _PASSING and status < 500:
             return NoAnswer("rejected", message)
         kind = {429: "rate_limited", 408: "timeout"}.get(status, "server_error")

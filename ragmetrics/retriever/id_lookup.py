@@ -86,10 +86,10 @@ class PythonLookUp:
     async def find(self, name: str) -> bool | str:
         """Whether the function finds the document."""
         try:
-            found, error = await self._threads.run(partial(self._function, name, self._build))
+            result, error = await self._threads.run(partial(self._function, name, self._build))
             if error is not None:
                 return self._raised(error)
-            return bool(await found if inspect.isawaitable(found) else found)
+            return bool(await result if inspect.isawaitable(result) else result)
         except RetrieverRefused as error:
             return shorten(error)
         except Exception as error:

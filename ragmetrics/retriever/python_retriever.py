@@ -57,11 +57,11 @@ class PythonRetriever:
             self._build,
             **{name: values[name] for name in named},
         )
-        found = await self._in_thread(call) if not self._in_loop else None
+        result = await self._in_thread(call) if not self._in_loop else None
         try:
             if self._in_loop:
                 return await call()
-            return await found if inspect.isawaitable(found) else found
+            return await result if inspect.isawaitable(result) else result
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -74,10 +74,10 @@ class PythonRetriever:
         """Do nothing: the function manages its own resources."""
 
     async def _in_thread(self, call: Callable[[], Any]) -> Any:
-        found, error = await self._threads.run(call)
+        result, error = await self._threads.run(call)
         if error is not None:
             raise self._outcome(error) from error
-        return found
+        return result
 
     def _outcome(self, error: BaseException) -> Exception:
         kind = type(error).__name__
@@ -152,9 +152,9 @@ def load_function(
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)  # last: it hides nothing that is installed
     try:
-        found: Any = importlib.import_module(module_name)
+        function: Any = importlib.import_module(module_name)
         for part in name.split("."):
-            found = getattr(found, part)
+            function = getattr(function, part)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise InputError(
@@ -169,15 +169,15 @@ def load_function(
         raise InputError(
             f"retriever: entrypoint: importing {module_name} raised {kind}: {said_by(error)}"
         ) from error
-    _check(entrypoint, found, first, parameters)
-    return found  # type: ignore[no-any-return]
+    _check(entrypoint, function, first, parameters)
+    return function  # type: ignore[no-any-return]
 
 
-def _check(entrypoint: str, found: Any, first: str, parameters: Collection[str]) -> None:
-    if not callable(found):
+def _check(entrypoint: str, function: Any, first: str, parameters: Collection[str]) -> None:
+    if not callable(function):
         raise InputError(f"retriever: entrypoint: {entrypoint} is not a function")
     try:
-        inspect.signature(found).bind(first, "build", **dict.fromkeys(parameters))
+        inspect.signature(function).bind(first, "build", **dict.fromkeys(parameters))
     except TypeError as error:
         called = ", ".join([first, "build", *parameters])
         raise InputError(

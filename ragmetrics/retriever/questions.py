@@ -94,7 +94,7 @@ def golden_questions(settings: Settings, limit: int | None = None) -> QuestionSe
         raise InputError(
             "a replay asks the golden questions: name them by `golden:` in the settings or --golden"
         )
-    found: dict[str, Question] = {}
+    questions: dict[str, Question] = {}
     unreadable = 0
     today = datetime.now(UTC).date()
     for item in read_golden(golden):
@@ -106,10 +106,10 @@ def golden_questions(settings: Settings, limit: int | None = None) -> QuestionSe
         if not item.is_used_on(today):
             continue
         question = question_of(item.row, settings.language)
-        found.setdefault(question.key, question)
-    if not found:
+        questions.setdefault(question.key, question)
+    if not questions:
         raise InputError(f"golden set {settings.golden}: there is no question in it")
-    return QuestionSet(tuple(found.values())[:limit], unreadable)
+    return QuestionSet(tuple(questions.values())[:limit], unreadable)
 
 
 def question_of(row: LogRow, language: str = "") -> Question:
@@ -171,16 +171,16 @@ def _plain(value: object) -> object:
 
 def _fields(settings: RetrieverSettings, answer: Any) -> dict[str, Any]:
     answer = list(answer) if isinstance(answer, tuple) else _plain_list(answer)
-    found = _unnamed(answer, named=settings.contexts is not None)
+    fields = _unnamed(answer, named=settings.contexts is not None)
     for key, name in _NAMES.items():
         path = getattr(settings, key)
         if path is not None:
-            found[name] = _at(answer, path, key)
-    if found.get("retrieved_contexts") is None:
+            fields[name] = _at(answer, path, key)
+    if fields.get("retrieved_contexts") is None:
         if settings.contexts is None:
             raise NoAnswer(UNREADABLE, f"{_kind(answer)}: say where under `retriever: contexts:`")
-        found["retrieved_contexts"] = []
-    return {name: _plain_list(value) for name, value in found.items()}
+        fields["retrieved_contexts"] = []
+    return {name: _plain_list(value) for name, value in fields.items()}
 
 
 def _plain_list(value: Any) -> Any:
@@ -205,12 +205,12 @@ def _unnamed(answer: Any, *, named: bool) -> dict[str, Any]:
 
 
 def _at(answer: Any, path: str, key: str) -> Any:
-    found = answer if path == "." else find_path(answer, path)
-    if found is None and not _is_null(answer, path):
+    value = answer if path == "." else find_path(answer, path)
+    if value is None and not _is_null(answer, path):
         raise NoAnswer(
             UNREADABLE, f"nothing at {path} (`retriever: {key}:`) in the answer, {_kind(answer)}"
         )
-    return found
+    return value
 
 
 def _is_null(record: Any, path: str) -> bool:

@@ -24,14 +24,14 @@ def values_of(
     question: Question, build: str, parameters: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
     """What placeholders stand for: the fields of a question, its tags, and parameters."""
-    own: dict[str, JsonValue] = {
+    values: dict[str, JsonValue] = {
         "user_input": question.user_input,
         "build": build,
         "id": question.id,
         "language": question.language,
         **{f"tags.{name}": value for name, value in question.tags.items()},
     }
-    return {**{name: fill(value, own) for name, value in parameters.items()}, **own}
+    return {**{name: fill(value, values) for name, value in parameters.items()}, **values}
 
 
 def fill(template: JsonValue, values: Mapping[str, JsonValue]) -> JsonValue:
@@ -72,9 +72,9 @@ def fill_params(
     params: Mapping[str, _Param | list[_Param]], values: Mapping[str, JsonValue]
 ) -> list[tuple[str, str]]:
     """The parameters of a URL, not yet encoded; a list gives one for each item."""
-    found = []
+    pairs = []
     for name, value in params.items():
         filled = [fill(item, values) for item in (value if isinstance(value, list) else [value])]
         flat = [one for item in filled for one in (item if isinstance(item, list) else [item])]
-        found += [(name, text_of(one)) for one in flat]
-    return found
+        pairs += [(name, text_of(one)) for one in flat]
+    return pairs

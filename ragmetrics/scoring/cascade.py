@@ -58,17 +58,17 @@ class CascadedRow:
 
     async def answer(self, wanted: Sequence[MetricRequest]) -> list[Answer]:
         """The answers to requests of the row, in order."""
-        found: dict[int, Answer] = {}
+        accepted: dict[int, Answer] = {}
         for member in self._earlier:
-            left = {place: one for place, one in enumerate(wanted) if place not in found}
-            found |= await self._certain(member, left)
-        left = {place: one for place, one in enumerate(wanted) if place not in found}
+            left = {place: one for place, one in enumerate(wanted) if place not in accepted}
+            accepted |= await self._certain(member, left)
+        left = {place: one for place, one in enumerate(wanted) if place not in accepted}
         if left:
             answers = await self._send(self._last, list(left.values()))
             for request, answer in zip(left.values(), answers, strict=True):
                 self._note(request, answer, self._last)
-            found |= dict(zip(left, answers, strict=True))
-        return [found[place] for place in range(len(wanted))]
+            accepted |= dict(zip(left, answers, strict=True))
+        return [accepted[place] for place in range(len(wanted))]
 
     def noted(self, metric: str, score: Score) -> Score:
         """A metric's score, with the number of verdicts by judge in its details.
@@ -91,15 +91,15 @@ class CascadedRow:
             return {}
         repeats = [repeated(one, n) for one in able.values() for n in range(member.repeats)]
         answers = iter(await self._send(member, repeats))
-        found = {}
+        accepted = {}
         for place, request in able.items():
-            own = [next(answers) for _ in range(member.repeats)]
-            certain = self._is_certain(member, request, own)
+            replies = [next(answers) for _ in range(member.repeats)]
+            certain = self._is_certain(member, request, replies)
             self._count(member, request, certain=certain)
             if certain:
-                found[place] = own[0]
-            self._note(request, own[0], member, used=certain)
-        return found
+                accepted[place] = replies[0]
+            self._note(request, replies[0], member, used=certain)
+        return accepted
 
     def _count(self, member: Member, wanted: MetricRequest, *, certain: bool) -> None:
         """Count a verdict, once for all metrics that ask for it."""

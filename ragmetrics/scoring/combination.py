@@ -45,14 +45,14 @@ def averaged(scores: Sequence[Score]) -> Score:
 
     Repeats without a value are left out. The details are those of the first repeat with a value.
     """
-    found = [(score, score.value) for score in scores if score.value is not None]
-    if not found:
+    scored = [(score, score.value) for score in scores if score.value is not None]
+    if not scored:
         return next((score for score in scores if _failed(score)), scores[0])
-    values = [value for _, value in found]
+    values = [value for _, value in scored]
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
     repeats = {"repeats": [score.value for score in scores], "spread": spread}
-    details = {**found[0][0].details, **repeats}
-    return replace(found[0][0], value=float(np.mean(values)), spread=spread, details=details)
+    details = {**scored[0][0].details, **repeats}
+    return replace(scored[0][0], value=float(np.mean(values)), spread=spread, details=details)
 
 
 def combine(by_judge: Mapping[str, Score], aggregate: Aggregate) -> Score:
@@ -62,17 +62,17 @@ def combine(by_judge: Mapping[str, Score], aggregate: Aggregate) -> Score:
     no failure. `votes` are the values in the order of the judges. The details are those of the
     judge nearest to the value; their key `judges` has the result of each judge.
     """
-    found = [(score, score.value) for score in by_judge.values() if score.value is not None]
+    scored = [(score, score.value) for score in by_judge.values() if score.value is not None]
     judges = {name: _judge_details(score) for name, score in by_judge.items()}
     failed = tuple(name for name, score in by_judge.items() if _failed(score))
     votes = tuple(score.value for score in by_judge.values())
-    if not found:
+    if not scored:
         first = by_judge[failed[0]] if failed else next(iter(by_judge.values()))
         details = {**first.details, "judges": judges}
         return replace(first, details=details, votes=votes, failed=failed)
-    value = _AGGREGATES[aggregate]([value for _, value in found])
-    nearest, _ = min(found, key=lambda pair: abs(pair[1] - value))
-    spreads = [score.spread for score, _ in found if score.spread is not None]
+    value = _AGGREGATES[aggregate]([value for _, value in scored])
+    nearest, _ = min(scored, key=lambda pair: abs(pair[1] - value))
+    spreads = [score.spread for score, _ in scored if score.spread is not None]
     return replace(
         nearest,
         value=value,

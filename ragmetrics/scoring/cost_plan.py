@@ -97,11 +97,8 @@ class CostPlan:
     @property
     def knows_cascade(self) -> bool:
         """True when the price of a cascade is known for a metric."""
-        return any(
-            way.name == CASCADE and way.usd is not None
-            for metric in self.metrics
-            for way in metric.ways
-        )
+        ways = (way for metric in self.metrics for way in metric.ways)
+        return any(way.name == CASCADE and way.usd is not None for way in ways)
 
     @property
     def cheapest_sample(self) -> Way | None:
@@ -192,11 +189,11 @@ def _metric_costs(
     half_width: float,
     learned: float | None,
 ) -> MetricCosts:
-    found = comparable(nights, newest.metric, newest.fingerprint)
-    own = [
+    alike = comparable(nights, newest.metric, newest.fingerprint)
+    summaries = [
         (night, summary)
         for night in nights
-        if (summary := night.summary(newest.metric)) and any(summary is one for one in found)
+        if (summary := night.summary(newest.metric)) and any(summary is one for one in alike)
     ]
     rows = _scorable(newest)
     usd = paid_for(nights[-1], newest.metric)
@@ -205,7 +202,7 @@ def _metric_costs(
         for night in nights
         if (summary := night.summary(newest.metric)) and has_cascade(night)
     ]
-    each = usd_per_row(own, alone=True)
+    each = usd_per_row(summaries, alone=True)
     by_cascade = usd_per_row(cascades) if cascades else _NO_CASCADE
     by_way = {name: by_cascade if name == CASCADE else each for name in WAYS}
     return MetricCosts(
@@ -215,7 +212,7 @@ def _metric_costs(
         usd=usd.usd if usd.tokens else 0.0,
         half_width=_half_width(newest),
         ways=tuple(
-            _way(name, plan, rows, own, by_way[name], half_width, learned)
+            _way(name, plan, rows, summaries, by_way[name], half_width, learned)
             for name, plan in WAYS.items()
         ),
     )
@@ -225,18 +222,18 @@ def _way(
     name: str,
     plan: Callable[[_Nights], int | str],
     rows: int,
-    own: Sequence[tuple[Manifest, Summary]],
+    summaries: Sequence[tuple[Manifest, Summary]],
     each: float | str,
     half_width: float,
     learned: float | None,
 ) -> Way:
-    if all(_half_width(summary) is None for _, summary in own):
+    if all(_half_width(summary) is None for _, summary in summaries):
         # Without an interval the standard deviation is not known; all rows are all rows.
         wanted: int | str = rows if name == ALL_ROWS else "a night with an interval of the mean"
         reached = None
     else:
-        spread = known([summary for _, summary in own]).spread
-        wanted = plan(_Nights(rows, spread, own, half_width, learned))
+        spread = known([summary for _, summary in summaries]).spread
+        wanted = plan(_Nights(rows, spread, summaries, half_width, learned))
         whole = _95 * spread / math.sqrt(rows) if rows else None
         reached = whole if wanted == rows else half_width
     if isinstance(wanted, str):
@@ -269,8 +266,8 @@ def _by_correlation(
     """Rows to judge beside a cheap judge, from the mean correlation of the nights that had it, or
     from the known one.
     """
-    found = nights.sampled(learned=learned, draw="uniform")
-    seen = [sample.correlation for _, sample in found if sample.correlation is not None]
+    sampled = nights.sampled(learned=learned, draw="uniform")
+    seen = [sample.correlation for _, sample in sampled if sample.correlation is not None]
     correlation = sum(seen) / len(seen) if seen else known
     return needs if correlation is None else _rows_for(nights, correlation)
 

@@ -16,11 +16,11 @@ def chosen_metrics(settings: Settings) -> list[Metric]:
 
     Raises InputError for an unknown metric and SettingsError for an invalid prompt.
     """
-    found = select(settings.metrics)
+    chosen = select(settings.metrics)
     if settings.prompts is None:
-        return found
+        return chosen
     overrides = PromptOverrides.load(settings.prompts, prompts_of(metrics().values()))
-    return [one.with_overrides(overrides) for one in found]
+    return [one.with_overrides(overrides) for one in chosen]
 
 
 def scoring_only(settings: Settings, wanted: Set[str]) -> Settings:
@@ -60,17 +60,17 @@ def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
     empty = Corpus()
     judges, embedder = make_judges(settings, empty), make_embedder(settings, empty)
     _check_answerable(settings, judges[-len(settings.final_judges) :])
-    repeats, own = [one.repeats for one in settings.panel], names_of(judges)
+    repeats, judge_names = [one.repeats for one in settings.panel], names_of(judges)
     names = [
         name if times == 1 else f"{name} ({times} times)"
-        for name, times in zip(own, repeats, strict=True)
+        for name, times in zip(judge_names, repeats, strict=True)
     ]
     several = len(judges) > 1
     info = JudgeInfo(
         name=f"{settings.aggregate} of {', '.join(names)}" if several else names[0],
         fingerprint=panel_fingerprint(judges, repeats, settings.aggregate),
-        note=_notes(own, judges) if several else judges[0].note,
-        panel=own if several else [],
+        note=_notes(judge_names, judges) if several else judges[0].note,
+        panel=judge_names if several else [],
     )
     return info, embedder.fingerprint
 

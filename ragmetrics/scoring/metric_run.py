@@ -96,11 +96,11 @@ class MetricRun:
 
     def step(self, answers: Sequence[Answer] | None) -> None:
         """The same without an event loop."""
-        found = self._run.step(answers)
-        if isinstance(found, Score):
-            self.score = found
+        result = self._run.step(answers)
+        if isinstance(result, Score):
+            self.score = result
         else:
-            self.requests, self.asked = found, self.asked or bool(found)
+            self.requests, self.asked = result, self.asked or bool(result)
 
 
 async def run_metric(

@@ -80,17 +80,17 @@ class Panel:
         turns = [(member, number) for member in self.members for number in range(member.repeats)]
         if len(turns) == 1:
             return await self._turn(self.members[0], metrics, row, 0)
-        found = await asyncio.gather(*(self._turn(one, metrics, row, n) for one, n in turns))
-        return {metric.name: self._combined(metric.name, turns, found) for metric in metrics}
+        scores = await asyncio.gather(*(self._turn(one, metrics, row, n) for one, n in turns))
+        return {metric.name: self._combined(metric.name, turns, scores) for metric in metrics}
 
     def _combined(
         self,
         metric: str,
         turns: Sequence[tuple[Member, int]],
-        found: Sequence[Mapping[str, Score]],
+        of_turns: Sequence[Mapping[str, Score]],
     ) -> Score:
         by_judge: dict[str, list[Score]] = {member.name: [] for member in self.members}
-        for (member, _), scores in zip(turns, found, strict=True):
+        for (member, _), scores in zip(turns, of_turns, strict=True):
             by_judge[member.name].append(scores[metric])
         score_of = {
             name: averaged(scores) if len(scores) > 1 else scores[0]
@@ -148,9 +148,9 @@ class Panel:
             await run.advance(None)
         while waiting := [run for run in runs if run.score is None]:
             wanted = [MetricRequest(r, one.metric.name) for one in waiting for r in one.asks()]
-            found = iter(await answers(wanted))
+            replies = iter(await answers(wanted))
             for run in waiting:
-                await run.advance([next(found) for _ in run.requests])
+                await run.advance([next(replies) for _ in run.requests])
         return runs
 
     async def _send(
@@ -187,13 +187,11 @@ async def _arranged(
         return list(wanted)
     asks = [one.request for one in wanted if isinstance(one.request, Ask)]
     if is_heavy(row):
-        found = await asyncio.to_thread(client.layout.arrange, row, asks)
+        requests = await asyncio.to_thread(client.layout.arrange, row, asks)
     else:
-        found = client.layout.arrange(row, asks)
-    arranged = iter(found)
+        requests = client.layout.arrange(row, asks)
+    arranged = iter(requests)
     return [
-        replace(metric_request, request=next(arranged))
-        if isinstance(metric_request.request, Ask)
-        else metric_request
-        for metric_request in wanted
+        replace(ask, request=next(arranged)) if isinstance(ask.request, Ask) else ask
+        for ask in wanted
     ]

@@ -170,12 +170,12 @@ class PartScorer:
         how = self.settings.aggregate
         if self.sample is None:
             return Panel(members, how, self.plan)
-        found = {
+        cheap_scores = {
             metric.name: load_cheap(self.files, self.ref, metric.name, self.shard)
             for metric in self.family
             if metric.prompts and self.sample.draw == "active"
         }
-        known = {name: scores for name, scores in found.items() if scores is not None}
+        known = {name: scores for name, scores in cheap_scores.items() if scores is not None}
         cheap = make_cheap_judges(corpus, self.files, self.sample.cheap)
         return SampledPanel(members, how, self.plan, self.sample, cheap, known)
 

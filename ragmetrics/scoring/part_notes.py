@@ -79,8 +79,8 @@ class UnansweredRows:
 
     def reasons(self, metric: str) -> dict[str, int]:
         """The most frequent reasons of a metric, with their rows."""
-        found = self._metrics.get(metric)
-        return found.most_common(_MOST_SHOWN) if found else {}
+        reasons = self._metrics.get(metric)
+        return reasons.most_common(_MOST_SHOWN) if reasons else {}
 
     def problems(
         self, summaries: Sequence[Summary], most_failures: float, told: Sequence[str]
@@ -91,18 +91,15 @@ class UnansweredRows:
         alike: dict[str, list[Summary]] = {}
         for summary in summaries:
             failed, asked = summary.unanswered_rows
-            if (
-                failed > most_failures * asked
-                and summary.unanswered
-                and not _is_told(summary, told)
-            ):
+            fails = failed > most_failures * asked
+            if fails and summary.unanswered and not _is_told(summary, told):
                 # The counts may differ: metrics ask about other rows.
                 alike.setdefault(next(iter(summary.unanswered)), []).append(summary)
         return [_sentence(group) for group in alike.values()] + [
-            f"{name}: no usable verdict on {sum(found.values()):,} row scores: {next(iter(found))}"
+            f"{name}: no usable verdict on {sum(usual.values()):,} row scores: {next(iter(usual))}"
             for name, reasons in self._judges.items()
-            if (found := reasons.most_common(_MOST_SHOWN))
-            and not any(next(iter(found)) in one for one in told)
+            if (usual := reasons.most_common(_MOST_SHOWN))
+            and not any(next(iter(usual)) in one for one in told)
         ]
 
 
@@ -114,11 +111,11 @@ class _Reasons:
         self._shown: dict[str, str] = {}
 
     def add(self, reason: str, rows: int = 1) -> None:
-        said = clean(reason, _LONGEST) or "no reason given"
-        kind = _NUMBER.sub("0", said)[:_TOLD_APART]
+        text = clean(reason, _LONGEST) or "no reason given"
+        kind = _NUMBER.sub("0", text)[:_TOLD_APART]
         if kind not in self._shown and len(self._shown) >= _MOST_KEPT:
-            kind = said = "other reasons"
-        self._shown.setdefault(kind, said)
+            kind = text = "other reasons"
+        self._shown.setdefault(kind, text)
         self._rows[kind] += rows
 
     def most_common(self, most: int | None = None) -> dict[str, int]:
@@ -205,20 +202,20 @@ class UsageReport:
         """Usage by metric and judge without the `free` judges; metrics without usage are left
         out.
         """
-        found = {
+        usages = {
             metric: {name: usage for name, usage in of.items() if name not in free}
             for metric, of in self.by_metric.items()
         }
-        return {metric: of for metric, of in found.items() if of}
+        return {metric: of for metric, of in usages.items() if of}
 
     def problems(self) -> list[str]:
         """Refusals, errors of metrics and a missed deadline, as sentences."""
         refused = [f"{name}: {reason}" for name, reason in self.refused.items()]
-        found = [*refused, *self.metric_errors.problems()]
+        problems = [*refused, *self.metric_errors.problems()]
         if not self.overdue:
-            return found
+            return problems
         again = "rows without a verdict are judge_failed, and a rerun requests only these"
-        return [*found, f"{self.overdue}: {again}"]
+        return [*problems, f"{self.overdue}: {again}"]
 
 
 def read_usage_report(settings: Settings, files: Files, ref: RunRef) -> UsageReport:

@@ -69,8 +69,8 @@ def staged_runs(files: Files, day: date) -> list[Staged]:
     folder = f"rows/dt={day.isoformat()}"
     folders = (info.path.removesuffix("/staged.json") for info in files.below(folder)
                if info.path.endswith("/staged.json"))  # fmt: skip
-    found = (staged for folder in folders if (staged := Staged.find(files, folder)))
-    return sorted(found, key=lambda one: (one.started_at, one.ref.run), reverse=True)
+    runs = (staged for folder in folders if (staged := Staged.find(files, folder)))
+    return sorted(runs, key=lambda one: (one.started_at, one.ref.run), reverse=True)
 
 
 def plan_attempt(
@@ -219,9 +219,9 @@ def _unsettled(files: Files, path: str) -> set[str]:
     judge of a panel failed.
     """
     table = StoredPart(files, path).columns(["status", "failed"])
-    found: set[str] = set(table["status"].unique().to_pylist()) - _SETTLED
+    statuses: set[str] = set(table["status"].unique().to_pylist()) - _SETTLED
     every_vote = table["failed"].null_count == len(table)
-    return found if every_vote else found | {Status.JUDGE_FAILED.value}
+    return statuses if every_vote else statuses | {Status.JUDGE_FAILED.value}
 
 
 def _copy_part(files: Files, source: RunRef, ref: RunRef, names: Sequence[str], shard: int) -> None:
@@ -231,6 +231,6 @@ def _copy_part(files: Files, source: RunRef, ref: RunRef, names: Sequence[str], 
     notes = {"usage": {}, "paid": [], "refused": {}, "splits": splits, "taken_over": source.run}
     for number, name in enumerate(names):
         # As with scored parts, only the file of the first metric has the notes of the family.
-        own = {} if number else notes
-        StoredPart(files, source.scores(name, shard)).copy(ref.scores(name, shard), own)
+        kept = {} if number else notes
+        StoredPart(files, source.scores(name, shard)).copy(ref.scores(name, shard), kept)
     log.info("%s, shard %d: reused from run %s", ", ".join(names), shard + 1, source.run)

@@ -46,13 +46,13 @@ def priced(night: Manifest, settings: Settings) -> Manifest:
     return night.model_copy(update=update)
 
 
-def usd_per_row(own: Sequence[tuple[Manifest, Summary]], *, alone: bool = False) -> float | str:
+def usd_per_row(nights: Sequence[tuple[Manifest, Summary]], *, alone: bool = False) -> float | str:
     """Dollars per judged row over the nights that asked a judge, or what is needed to know them.
 
     `alone`: what they would be if the last judge of a cascade gave every verdict.
     """
     usd, rows = 0.0, 0
-    for night, summary in own:
+    for night, summary in nights:
         cascades = alone and has_cascade(night)
         paid = (_if_last_alone if cascades else paid_for)(night, summary.metric)
         if not paid.requests:

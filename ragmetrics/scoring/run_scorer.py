@@ -119,7 +119,7 @@ class RunScorer:
         family = family_of(settings, names)
         if not 0 <= shard < ref.shards:
             raise InputError(f"run {ref.run} has no shard {shard}; it has {ref.shards}")
-        own = [metric.name for metric in family]
+        names_of_family = [metric.name for metric in family]
         async with self._budget(files) as pool:
             if pool:
                 await pool.add_parts([(names, shard)])
@@ -127,7 +127,7 @@ class RunScorer:
                 if await asyncio.to_thread(is_done, files, ref, family, shard):
                     return None
                 if self.record is None and await asyncio.to_thread(
-                    reuse_part, files, ref, own, shard
+                    reuse_part, files, ref, names_of_family, shard
                 ):
                     return None
                 corpus = await asyncio.to_thread(load_corpus, files, ref)

@@ -258,7 +258,7 @@ def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segm
     """The segments to show: every value of the given tags, or of all tags with few values. A blank
     value is none.
     """
-    found = []
+    segments = []
     for column in scores.table.columns:
         if not column.startswith("tag:"):
             continue
@@ -268,8 +268,8 @@ def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segm
         most = _MOST_LANGUAGES if tag == _LANGUAGE else _MOST_VALUES
         wanted = tag in tags if tags is not None else 1 < len(values) <= most
         if wanted:
-            found += [Segment(tag=tag, value=value) for value in values]
-    return found
+            segments += [Segment(tag=tag, value=value) for value in values]
+    return segments
 
 
 def worse_segments(manifest: Manifest) -> list[Summary]:

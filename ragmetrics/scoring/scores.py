@@ -232,10 +232,10 @@ def _flat(table: pa.Table, shard: int, names: Sequence[str]) -> pa.Table:
 
     tags = {name: pc.map_lookup(table["tags"], name, "first") for name in (*names, _LANGUAGE)}
     tags[_LANGUAGE] = pc.coalesce(tags[_LANGUAGE], table[_LANGUAGE])
-    own = [name for name in table.column_names if name not in ("tags", _LANGUAGE)]
+    columns = [name for name in table.column_names if name not in ("tags", _LANGUAGE)]
     return pa.table(
         {
-            **{name: table[name] for name in own},
+            **{name: table[name] for name in columns},
             "shard": np.full(len(table), shard),
             "position": np.arange(len(table)),
             **{f"tag:{name}": found.cast(pa.string()) for name, found in tags.items()},

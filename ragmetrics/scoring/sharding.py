@@ -151,7 +151,7 @@ def extent(logs: LogSet) -> Extent:
     opened = [info for info in logs.infos if not info.refused]
     parquet = [info for info in opened if info.path.lower().endswith(".parquet")]
     others = [info for info in opened if not info.path.lower().endswith(".parquet")]
-    found = Extent()
+    total = Extent()
     for infos, most, look in ((parquet, _FOOTERS, _footer), (others, _HEADS, _head)):
         looked = [
             (info.size, size)
@@ -161,10 +161,10 @@ def extent(logs: LogSet) -> Extent:
         known = sum(size for size, _ in looked)
         if known:
             share = sum(info.size for info in infos) / known
-            found += sum((size for _, size in looked), Extent()).times(share)
+            total += sum((size for _, size in looked), Extent()).times(share)
         else:
-            found += sum(map(_guess, infos), Extent())
-    return found
+            total += sum(map(_guess, infos), Extent())
+    return total
 
 
 def _spread(infos: Sequence[FileInfo], most: int) -> list[FileInfo]:

@@ -152,10 +152,10 @@ def stage_run(
     return staged
 
 
-def _write_quarantine(files: Files, ref: RunRef, made: Path) -> list[str]:
+def _write_quarantine(files: Files, ref: RunRef, path: Path) -> list[str]:
     """Write the quarantine of a run. Returns the problem if that failed; a rerun writes it then."""
     try:
-        files.put(made, f"{ref.folder('quarantine')}.jsonl")
+        files.put(path, f"{ref.folder('quarantine')}.jsonl")
     except StoreError as error:
         if error.transient:
             raise
@@ -314,8 +314,8 @@ class LogIdentity:
 
     def add(self, row: LogRow) -> None:
         """Count a row as it was logged: without its golden reference and topic."""
-        own = None if row.id.rpartition(":")[0] in self.paths else row.id
-        names = (own, row.trace_id, row.span_id)
+        row_id = None if row.id.rpartition(":")[0] in self.paths else row.id
+        names = (row_id, row.trace_id, row.span_id)
         if any(names):
             self.ids.add(names)
         self.questions.add(row.user_input)

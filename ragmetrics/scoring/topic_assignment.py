@@ -34,8 +34,8 @@ class Assigner:
         """The topic whose words the question has most of, and how much."""
         scores: dict[int, float] = {}
         for word, weight in weigh(Counter(words_of(question)), self._rarity).items():
-            for topic, own in self._topics.get(word, ()):
-                scores[topic] = scores.get(topic, 0.0) + weight * own
+            for topic, share in self._topics.get(word, ()):
+                scores[topic] = scores.get(topic, 0.0) + weight * share
         best = max(scores, key=lambda topic: (scores[topic], -topic), default=None)
         return (best, scores[best]) if best is not None else (None, 0.0)
 

@@ -119,9 +119,9 @@ def compare_aligned(before: Numbers, now: Numbers) -> Drop | None:
     old, new = before[asked], now[still]
     if len(old) < 2 or len(new) < 2:
         return None
-    found = MeanDifference.unpaired(old, new)
+    difference = MeanDifference.unpaired(old, new)
     guarded = math.hypot(*(guarded_error(side, (0.0, 1.0)) for side in (old, new)))
-    return _drop(found, max(found.error, guarded), (old, new))
+    return _drop(difference, max(difference.error, guarded), (old, new))
 
 
 def guarded_error(values: Numbers, scale: tuple[float, float]) -> float:
@@ -140,18 +140,18 @@ def _means(values: Mapping[str, Sequence[float]], questions: Sequence[str]) -> N
 
 
 def _drop(
-    found: MeanDifference,
+    difference: MeanDifference,
     guarded: float,
     means: tuple[Numbers, Numbers],
     lost: Numbers | None = None,
 ) -> Drop:
     """`lost` by each question of a pairing, else None."""
-    low, high = found.interval(CONFIDENCE)
+    low, high = difference.interval(CONFIDENCE)
     if of_one_range(means):
         low, high = max(low, -1.0), min(high, 1.0)
         if lost is not None:
             low, high = paired_interval(lost, confidence=CONFIDENCE)
-    p_value = found.p_value
+    p_value = difference.p_value
     if lost is not None and len(lost) < FEWEST_FOR_T:
         p_value = sign_flip_p_value(lost)
         exact = sign_flip_interval(lost, confidence=CONFIDENCE)
@@ -159,15 +159,15 @@ def _drop(
     return Drop(
         before=float(means[0].mean()),
         now=float(means[1].mean()),
-        drop=found.difference,
+        drop=difference.difference,
         low=low,
         high=high,
         p_value=p_value,
         questions=len(means[1]),
         paired=lost is not None,
         error=guarded,
-        freedom=found.freedom,
-        mde=detectable(guarded, found.freedom),
+        freedom=difference.freedom,
+        mde=detectable(guarded, difference.freedom),
         p_of_all=_p_of_all(means[0], len(means[1]), paired=lost is not None),
     )
 
@@ -180,12 +180,12 @@ def _p_of_all(before: Numbers, count: int, *, paired: bool) -> float:
         return 1.0
     if paired and len(before) < FEWEST_FOR_T:
         return sign_flip_p_value(before)
-    found = (
+    difference = (
         MeanDifference.paired(before)
         if paired
         else MeanDifference.unpaired(before, np.zeros(count))
     )
-    return found.p_value
+    return difference.p_value
 
 
 def _wider_bound(by_t: float, exact: float) -> float:
@@ -234,11 +234,11 @@ def _rows_each(nights: Sequence[QuestionValues], others: Sequence[QuestionValues
 
 def together(nights: Sequence[QuestionValues]) -> dict[str, list[float]]:
     """The values of each question over several nights."""
-    found: dict[str, list[float]] = {}
+    values_of: dict[str, list[float]] = {}
     for night in nights:
         for question, values in night.items():
-            found.setdefault(question, []).extend(values)
-    return found
+            values_of.setdefault(question, []).extend(values)
+    return values_of
 
 
 def question_means(nights: Sequence[QuestionValues]) -> list[dict[str, float]]:

@@ -221,16 +221,13 @@ def _ends(estimate: IntervalEstimate) -> tuple[float, float]:
     """
     if _alike(estimate):
         return estimate.scale
-    low, high = (
-        (3 * question + row) / 4
-        for question, row in zip(estimate.questions, estimate.rows, strict=True)
-    )
+    pairs = zip(estimate.questions, estimate.rows, strict=True)
+    low, high = ((3 * question + row) / 4 for question, row in pairs)
     below, above, both = estimate.mean - low, high - estimate.mean, high - low
     low = estimate.mean - below * max(1.0, 2 * below / both) ** 0.75
     high = estimate.mean + above * max(1.0, 2 * above / both) ** 0.75
-    return max(low, min(estimate.scale[0], estimate.rows[0])), min(
-        high, max(estimate.scale[1], estimate.rows[1])
-    )
+    (bottom, top), (least, most) = estimate.scale, estimate.rows
+    return max(low, min(bottom, least)), min(high, max(top, most))
 
 
 def _wilson(mean: float, n: float, t: float) -> tuple[float, float]:

@@ -99,15 +99,15 @@ def _chance(drop: Drop, level: LevelError) -> float:
     if sure >= 0.5 or not drop.drop:
         return drop.p_value
     errors = -float(special.stdtrit(drop.freedom, sure)) if sure > 0 else math.inf
-    own = abs(drop.drop) / errors
-    error, freedom = _together(own, drop.freedom, level)
-    found = float(special.stdtr(freedom, -abs(drop.drop) / error))
-    found = max(found, sure)
-    return found if drop.p_value < 0.5 else 1 - found
+    distance = abs(drop.drop) / errors
+    error, freedom = _together(distance, drop.freedom, level)
+    chance = float(special.stdtr(freedom, -abs(drop.drop) / error))
+    chance = max(chance, sure)
+    return chance if drop.p_value < 0.5 else 1 - chance
 
 
-def _together(own: float, freedom: float, level: LevelError) -> tuple[float, float]:
+def _together(distance: float, freedom: float, level: LevelError) -> tuple[float, float]:
     """The error of both, and its degrees of freedom (Satterthwaite 1946)."""
-    error = math.hypot(own, level.error)
-    shares = (own / error) ** 4 / freedom + (level.error / error) ** 4 / level.freedom
+    error = math.hypot(distance, level.error)
+    shares = (distance / error) ** 4 / freedom + (level.error / error) ** 4 / level.freedom
     return error, 1 / shares

@@ -81,11 +81,11 @@ def _groups(
 
 
 def _by_question(nights: Sequence[NightMeans]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = defaultdict(list)
+    values_of: dict[str, list[float]] = defaultdict(list)
     for night in nights:
         for question, value in night.items():
-            found[question].append(value)
-    return found
+            values_of[question].append(value)
+    return values_of
 
 
 def _deals(
@@ -129,8 +129,8 @@ def _dealt(
 
 def _drops(values: Numbers, now: Numbers, old: int, new: int) -> Numbers:
     """Drops of the questions in the last axis; `now` are the sums of the values now."""
-    found: Numbers = (values.sum(axis=1) - now) / old - now / new
-    return found
+    drops: Numbers = (values.sum(axis=1) - now) / old - now / new
+    return drops
 
 
 def _ways(old: int, new: int, values: Numbers) -> Numbers | None:

@@ -34,8 +34,8 @@ _ALIKE = 1e-12
 
 def _sums(codes: Codes, values: Numbers, count: int) -> Numbers:
     """The sum of the values per code."""
-    found: Numbers = np.bincount(codes, weights=values, minlength=count).astype(np.float64)
-    return found
+    sums: Numbers = np.bincount(codes, weights=values, minlength=count).astype(np.float64)
+    return sums
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class StratifiedRows:
         votes = self.stratum_votes(codes, count)
         sums = _sums(codes, self.votes * self.values, count)
         means = np.divide(sums, votes, out=np.zeros(count), where=votes > 0)
-        found: Numbers = self.values - means[codes]
-        return found
+        residuals: Numbers = self.values - means[codes]
+        return residuals
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def expected(before: StratifiedRows, now: StratifiedRows) -> Expected:
         votes = before.stratum_votes(old, count)
         sums = _sums(old, before.votes * before.values, count)
         mean = np.divide(sums, votes, out=np.zeros(count), where=votes > 0)
-        own = np.isnan(held) & (votes[new] >= (FEWEST if depth else 0.0))
-        weight = _sums(new[own], now.votes[own], count) / now.count
-        held[own] = mean[new[own]]
+        here = np.isnan(held) & (votes[new] >= (FEWEST if depth else 0.0))
+        weight = _sums(new[here], now.votes[here], count) / now.count
+        held[here] = mean[new[here]]
         scale = np.divide(weight, votes, out=np.zeros(count), where=votes > 0)
         spread = np.sqrt(np.divide(votes, votes - 1, out=np.ones(count), where=votes > 1))
         part = before.votes * scale[old]
@@ -161,20 +161,20 @@ def like_for_like(
     errors of a random mix, counts as drop.
     Sources: Kish 1965, "Survey Sampling", and Holt and Smith 1979, "Post stratification".
     """
-    found = expected(before, now)
-    left = now.by_question(found.rows - now.values)
+    standard = expected(before, now)
+    left = now.by_question(standard.rows - now.values)
     mix = plain.before - plain.now - float(left.mean())
     if usual is not None:
         most = _hardest_mix(before, usual)
-        left += max(0.0, mix - most - _CHANCE * float(found.rows.std()) / math.sqrt(now.count))
-    contrast = _contrast(found, left, before.count)
+        left += max(0.0, mix - most - _CHANCE * float(standard.rows.std()) / math.sqrt(now.count))
+    contrast = _contrast(standard, left, before.count)
     low, high = contrast.interval(CONFIDENCE)
     sides = before.by_question(before.values), now.by_question(now.values)
     if of_one_range(sides):
         low, high = max(low, -1.0), min(high, 1.0)
-    apart = found.influence * math.sqrt(found.size * before.count) + plain.before
-    own = (guarded_error(one, (0.0, 1.0)) for one in (apart, plain.now + left.mean() - left))
-    error = max(contrast.error, math.hypot(*own))
+    apart = standard.influence * math.sqrt(standard.size * before.count) + plain.before
+    errors = (guarded_error(one, (0.0, 1.0)) for one in (apart, plain.now + left.mean() - left))
+    error = max(contrast.error, math.hypot(*errors))
     return replace(
         plain,
         drop=contrast.difference,
@@ -185,7 +185,7 @@ def like_for_like(
         freedom=contrast.freedom,
         mde=detectable(error, contrast.freedom),
         mix=plain.before - plain.now - contrast.difference,
-        alone=found.alone,
+        alone=standard.alone,
     )
 
 
@@ -195,16 +195,16 @@ def _hardest_mix(before: StratifiedRows, nights: Iterable[StratifiedRows]) -> fl
     return max((mean - expected(before, night).mean for night in nights), default=0.0)
 
 
-def _contrast(found: Expected, left: Numbers, count: int) -> MeanDifference:
+def _contrast(standard: Expected, left: Numbers, count: int) -> MeanDifference:
     """The mean of the residuals, compared with the earlier mean."""
     m = len(left)
-    old, new = float(np.square(found.influence).sum()), float(left.var(ddof=1)) / m
-    freedom = min(found.freedom, m - 1.0)
+    old, new = float(np.square(standard.influence).sum()), float(left.var(ddof=1)) / m
+    freedom = min(standard.freedom, m - 1.0)
     if old + new > 0:
         share = old / (old + new)
-        freedom = 1 / (share**2 / found.freedom + (1 - share) ** 2 / (m - 1))
-    squares = old * found.size * found.freedom + new * m * (m - 1)
-    common = squares / (found.freedom + m - 1) * (1 / found.size + 1 / m)
+        freedom = 1 / (share**2 / standard.freedom + (1 - share) ** 2 / (m - 1))
+    squares = old * standard.size * standard.freedom + new * m * (m - 1)
+    common = squares / (standard.freedom + m - 1) * (1 / standard.size + 1 / m)
     error = math.sqrt(max(old + new, common))
     return MeanDifference(float(left.mean()), error, freedom, least_chance(count, m))
 

@@ -70,8 +70,8 @@ class MeanDifference:
     @property
     def p_value(self) -> float:
         """One-sided p against the hypothesis that the difference is not above 0."""
-        found = float(special.stdtr(self.freedom, -self.statistic))
-        return min(max(found, self.least), 1 - self.least)
+        chance = float(special.stdtr(self.freedom, -self.statistic))
+        return min(max(chance, self.least), 1 - self.least)
 
     @property
     def p_two_sided(self) -> float:

@@ -77,12 +77,12 @@ def _walked(top: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _details(entry: os.DirEntry[str]) -> Mapping[str, Any]:
-    own = entry.stat(follow_symlinks=False)
+    stat = entry.stat(follow_symlinks=False)
     try:
         size = entry.stat().st_size
     except OSError:  # a broken link
         size = 0
-    return {"size": size, "mtime": own.st_mtime, "type": "file"}
+    return {"size": size, "mtime": stat.st_mtime, "type": "file"}
 
 
 _MAGIC = re.compile(r"[*?\[]")
@@ -96,7 +96,7 @@ def matching(fs: fsspec.AbstractFileSystem, base: str, pattern: str, ask: Ask) -
     """
     base = base.rstrip("/")  # an empty name is the root of this machine
     folders, rest = [base], pattern
-    found: dict[str, Mapping[str, Any]] = {}
+    matches: dict[str, Mapping[str, Any]] = {}
     while rest:
         step, _, rest = rest.partition("/")
         if step == "**":
@@ -118,9 +118,9 @@ def matching(fs: fsspec.AbstractFileSystem, base: str, pattern: str, ask: Ask) -
             continue
         fits = re.compile(glob_translate(step))
         listed = [one for folder in folders for one in ask(partial(_listed, fs, folder))]
-        found = {one["name"]: one for one in listed if fits.match(one["name"].rpartition("/")[2])}
-        folders = [name for name, one in found.items() if one["type"] == "directory"]
-    return found
+        matches = {one["name"]: one for one in listed if fits.match(one["name"].rpartition("/")[2])}
+        folders = [name for name, one in matches.items() if one["type"] == "directory"]
+    return matches
 
 
 def _listed(fs: fsspec.AbstractFileSystem, folder: str) -> list[Mapping[str, Any]]:
@@ -132,7 +132,7 @@ def _listed(fs: fsspec.AbstractFileSystem, folder: str) -> list[Mapping[str, Any
         return []
 
 
-def file_infos(found: Found, base: str) -> list[FileInfo]:
+def file_infos(details: Found, base: str) -> list[FileInfo]:
     """The files of a listing without hidden ones, by path."""
     infos = [
         FileInfo(
@@ -142,7 +142,7 @@ def file_infos(found: Found, base: str) -> list[FileInfo]:
             modified=_moment(info),
             version_id=str(info.get("VersionId") or ""),
         )
-        for name, info in found.items()
+        for name, info in details.items()
         if not PurePosixPath(name).name.startswith(".")
     ]
     return sorted(infos, key=lambda info: info.path)

@@ -213,12 +213,12 @@ class Files:
         """A file as it is now, with the name of its version; None if it does not exist."""
         fs, full = self._fs[0], self._full(path)
         try:
-            found = self._do("looking for", path, lambda: fs.info(full, **self._refreshed))
+            info = self._do("looking for", path, lambda: fs.info(full, **self._refreshed))
         except StoreError as error:
             if is_missing(error):
                 return None
             raise
-        return None if found["type"] == "directory" else file_infos({full: found}, self._fs[1])[0]
+        return None if info["type"] == "directory" else file_infos({full: info}, self._fs[1])[0]
 
     @property
     def _refreshed(self) -> dict[str, bool]:
@@ -327,13 +327,13 @@ class Files:
         """The files that match a glob pattern, by path. The root is literal."""
         fs, base = self._fs
         if self.local:
-            found = self._do(
+            matches = self._do(
                 "listing", pattern, lambda: matching(fs, base, pattern, lambda act: act())
             )
         else:
             with translate_errors("listing", self.uri(pattern)):
-                found = matching(fs, base, pattern, partial(self._do, "listing", pattern))
-        files = {name: info for name, info in found.items() if info["type"] != "directory"}
+                matches = matching(fs, base, pattern, partial(self._do, "listing", pattern))
+        files = {name: info for name, info in matches.items() if info["type"] != "directory"}
         return file_infos(files, base)
 
     def _headers(self, path: str) -> dict[str, str]:

@@ -74,10 +74,12 @@ class Runs:
         later = [info for night, infos in nights.items() if night > day for info in infos]
         return _current(known.outlines(later))
 
-    def in_full(self, found: Sequence[Manifest]) -> list[Manifest]:
+    def in_full(self, outlines: Sequence[Manifest]) -> list[Manifest]:
         """The full manifests of outlines. If a manifest is gone, its outline is returned."""
-        manifests = read_manifests(self.files, [RunRef.of(outline).manifest for outline in found])
-        return [full or outline for full, outline in zip(manifests, found, strict=True)]
+        manifests = read_manifests(
+            self.files, [RunRef.of(outline).manifest for outline in outlines]
+        )
+        return [full or outline for full, outline in zip(manifests, outlines, strict=True)]
 
     def current(self, day: date, without: str = "") -> Manifest | None:
         """The current run of a night, optionally `without` one run."""

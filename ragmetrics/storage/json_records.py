@@ -30,19 +30,19 @@ _collected: ContextVar[list[str] | None] = ContextVar("damage", default=None)
 @contextmanager
 def collecting_damage() -> Iterator[list[str]]:
     """Collect what `note_damage` is called with in the block, each text once."""
-    found: list[str] = []
-    token = _collected.set(found)
+    texts: list[str] = []
+    token = _collected.set(texts)
     try:
-        yield found
+        yield texts
     finally:
         _collected.reset(token)
 
 
 def note_damage(text: str) -> None:
     """Note a file that cannot be read, and what is done without it."""
-    found = _collected.get()
-    if found is not None and text not in found:
-        found.append(text)
+    texts = _collected.get()
+    if texts is not None and text not in texts:
+        texts.append(text)
 
 
 def unless_refused(read: Callable[[], _Read], otherwise: _Read, consequence: str) -> _Read:

@@ -120,8 +120,8 @@ class PartWriter:
             writer = self._writer or pq.ParquetWriter(self._path, self._schema, compression="zstd")
             writer.add_key_value_metadata(metadata)
             writer.close()
-            with self._path.open("rb") as made:
-                digest = hashlib.file_digest(made, partial(hashlib.blake2b, digest_size=12))
+            with self._path.open("rb") as file:
+                digest = hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=12))
         files.put(self._path, path)
         self._path.unlink()
         return digest.hexdigest()
@@ -207,7 +207,7 @@ class StoredPart:
         self, positions: Collection[int], columns: Sequence[str] | None = None
     ) -> dict[int, dict[str, Any]]:
         """The records at some positions, with all or some columns."""
-        found: dict[int, dict[str, Any]] = {}
+        records: dict[int, dict[str, Any]] = {}
         wanted, start = sorted(positions), 0
         with self.open() as part:
             for number in range(part.num_row_groups):
@@ -216,9 +216,9 @@ class StoredPart:
                 if here:
                     group = part.read_row_group(number, columns=columns, use_threads=False)
                     taken = group.take(pa.array([position - start for position in here]))
-                    found.update(zip(here, taken.to_pylist(), strict=True))
+                    records.update(zip(here, taken.to_pylist(), strict=True))
                 start = end
-        return found
+        return records
 
     def notes(self) -> dict[str, Any]:
         """The notes of a part. Only its footer is fetched."""
@@ -334,6 +334,6 @@ def score_of(record: Mapping[str, Any]) -> Score:
 def workspace() -> Iterator[Path]:
     """A temporary local folder for parts that are being written."""
     with temporary_file():
-        made = tempfile.TemporaryDirectory(prefix="ragmetrics-")
-    with made as folder:
+        temporary = tempfile.TemporaryDirectory(prefix="ragmetrics-")
+    with temporary as folder:
         yield Path(folder)

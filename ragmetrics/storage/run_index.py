@@ -88,21 +88,21 @@ def scores_at(
     columns: Sequence[str] | None = None,
 ) -> dict[str, dict[int, dict[str, Any]]]:
     """Scores at some positions of a shard, by metric. A metric without its part is left out."""
-    found = {}
+    scores = {}
     for metric in metrics:
         try:
-            found[metric] = StoredPart(files, ref.scores(metric, shard)).at(positions, columns)
+            scores[metric] = StoredPart(files, ref.scores(metric, shard)).at(positions, columns)
         except StoreError as error:
             if not is_missing(error):
                 raise
-    return found
+    return scores
 
 
 def scored_rows(
     files: Files, ref: RunRef, metrics: Sequence[str], wanted: Mapping[int, Collection[int]]
 ) -> dict[RowLocation, ScoredRow]:
     """The rows at some locations, `{shard: positions}`, with their scores."""
-    found: dict[RowLocation, ScoredRow] = {}
+    scored: dict[RowLocation, ScoredRow] = {}
     for shard, positions in wanted.items():
         scores = scores_at(files, ref, metrics, shard, positions)
         part = StoredPart(files, ref.rows(shard))
@@ -110,16 +110,16 @@ def scored_rows(
         with part.reading():
             for position, record in rows.items():
                 of_row = {name: score_of(of_metric[position]) for name, of_metric in scores.items()}
-                found[shard, position] = ScoredRow(row_of(record), of_row)
-    return found
+                scored[shard, position] = ScoredRow(row_of(record), of_row)
+    return scored
 
 
 def by_shard(places: Collection[RowLocation]) -> dict[int, set[int]]:
     """Group locations as `{shard: positions}`."""
-    found: dict[int, set[int]] = {}
+    positions: dict[int, set[int]] = {}
     for shard, position in places:
-        found.setdefault(shard, set()).add(position)
-    return found
+        positions.setdefault(shard, set()).add(position)
+    return positions
 
 
 FOLDER = "history"
@@ -214,8 +214,8 @@ class RunIndex:
         if any(info not in self._known for info in infos):
             self._read(_by_month(infos))
         missing = [info for info in infos if info not in self._known]
-        found = read_manifests(self._files, [info.path for info in missing])
-        for info, manifest in zip(missing, found, strict=True):
+        manifests = read_manifests(self._files, [info.path for info in missing])
+        for info, manifest in zip(missing, manifests, strict=True):
             self._known[info] = outline(manifest) if manifest else None
         return [known for info in infos if (known := self._known[info])]
 
@@ -226,9 +226,9 @@ class RunIndex:
         If two processes write at once, one may leave out a run of the other. Readers notice that by
         the listing, and the next write adds it.
         """
-        for month, own in _by_month(infos).items():
+        for month, of_month in _by_month(infos).items():
             if of is None or month == _month(of):
-                self._keep(month, own)
+                self._keep(month, of_month)
 
     def _keep(self, month: str, infos: Sequence[FileInfo]) -> None:
         self.outlines(infos)
@@ -264,15 +264,15 @@ class RunIndex:
 
     def _parse(self, month: str, data: bytes | None) -> list[_Entry]:
         problem = "damaged, its runs are read again"
-        found = parse_record(self._files, _path(month), data, _Month, problem)
-        return found.runs if found and found.shape == _shape() else []
+        record = parse_record(self._files, _path(month), data, _Month, problem)
+        return record.runs if record and record.shape == _shape() else []
 
 
 def _by_month(infos: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
-    found: dict[str, list[FileInfo]] = {}
-    for day, own in by_date(infos).items():
-        found.setdefault(_month(day), []).extend(own)
-    return found
+    months: dict[str, list[FileInfo]] = {}
+    for day, of_day in by_date(infos).items():
+        months.setdefault(_month(day), []).extend(of_day)
+    return months
 
 
 def _month(day: date) -> str:
@@ -298,11 +298,11 @@ def run_name(path: str) -> str | None:
 
 def by_date(infos: Iterable[FileInfo]) -> dict[date, list[FileInfo]]:
     """The manifests among some files, by night, oldest first."""
-    found: dict[date, list[FileInfo]] = {}
+    dates: dict[date, list[FileInfo]] = {}
     for info in infos:
         if (match := _RUN.match(info.path)) and (day := _day(match[1])):
-            found.setdefault(day, []).append(info)
-    return dict(sorted(found.items()))
+            dates.setdefault(day, []).append(info)
+    return dict(sorted(dates.items()))
 
 
 def _day(text: str) -> date | None:
@@ -317,6 +317,6 @@ def read_manifests(files: Files, paths: Sequence[str]) -> list[Manifest | None]:
 
     The latter is logged; its night can be run again.
     """
-    found = zip(paths, files.find_all(paths), strict=True)
+    contents = zip(paths, files.find_all(paths), strict=True)
     problem = "not a manifest, its run is left out"
-    return [parse_record(files, path, data, Manifest, problem) for path, data in found]
+    return [parse_record(files, path, data, Manifest, problem) for path, data in contents]

@@ -96,10 +96,10 @@ def share(part: float, whole: float) -> str:
 
 def read_duration(value: object) -> timedelta:
     """Read a duration. Raises ValueError if it is malformed, or longer than 30 days."""
-    found = value if isinstance(value, timedelta) else _from_text(value)
-    if not timedelta(0) < found <= _LONGEST:
+    duration = value if isinstance(value, timedelta) else _from_text(value)
+    if not timedelta(0) < duration <= _LONGEST:
         raise ValueError(f"should be longer than 0 and at most 30d, and is {value!r}")
-    return found
+    return duration
 
 
 def _from_text(value: object) -> timedelta:

@@ -46,20 +46,20 @@ def json_objects(text: str) -> list[str]:
         raise UnreadableReply(f"the reply has {len(text):,} characters")
     for part in _answers(text):
         try:
-            found = list(_balanced(part))
+            objects = list(_balanced(part))
         except _Duplicate as error:
             raise UnreadableReply(f"the key {error} occurs twice in an object") from None
-        if found:
-            return found[::-1]
+        if objects:
+            return objects[::-1]
     return []
 
 
 def is_refusal(text: str) -> bool:
     """Whether a reply without a verdict is a refusal of the model."""
     ends = [match.end() for match in _CLOSED.finditer(text)]
-    said = text[ends[-1] :].strip() if ends else text.strip()
-    match = _REFUSAL.search(said[:_REFUSAL_WITHIN])
-    return match is not None and len(said) <= _LONGEST_REFUSAL
+    answer = text[ends[-1] :].strip() if ends else text.strip()
+    match = _REFUSAL.search(answer[:_REFUSAL_WITHIN])
+    return match is not None and len(answer) <= _LONGEST_REFUSAL
 
 
 def _answers(text: str) -> Iterator[str]:
@@ -91,11 +91,11 @@ def _balanced(text: str) -> Iterator[str]:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise _Duplicate(json.dumps(name)[:100])
-    return found
+    return fields
 
 
 def _no_number(name: str) -> NoReturn:

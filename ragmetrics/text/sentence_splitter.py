@@ -111,10 +111,10 @@ def sentences(text: str | None, language: str | None = None) -> tuple[str, ...]:
     if not text or text.isspace():
         return ()
     key = (_code(language), text)
-    found = _found(key)
+    split = _found(key)
     if counter := _counter.get():
-        counter.note(key, found.reason)
-    return found.sentences
+        counter.note(key, split.reason)
+    return split.sentences
 
 
 def weight(texts: Iterable[str]) -> int:
@@ -140,11 +140,11 @@ _recent: SizedCache[Key, Split] = SizedCache(_CACHE_BYTES)
 
 def _found(key: Key) -> Split:
     """The sentences of a text, from the cache if this process has split it lately."""
-    found = _recent.get(key)
-    if found is None:
-        found = _split(key[1], key[0])
-        _recent.put(key, found, sum(map(sys.getsizeof, (key[1], found, *found.sentences))))
-    return found
+    split = _recent.get(key)
+    if split is None:
+        split = _split(key[1], key[0])
+        _recent.put(key, split, sum(map(sys.getsizeof, (key[1], split, *split.sentences))))
+    return split
 
 
 def _code(language: str | None) -> str:
@@ -155,7 +155,7 @@ def _code(language: str | None) -> str:
 def _split(text: str, code: str) -> Split:
     if code not in pysbd_fast.LANGUAGES:
         return Split(tuple(plain_sentences(text)), "language")
-    found: list[str] = []
+    sentences_of: list[str] = []
     reason = None
     left = _TEXT_BUDGET
     is_small = _is_small(text)
@@ -164,11 +164,11 @@ def _split(text: str, code: str) -> Split:
             left -= _work(piece) if left > 0 and not is_small else 0
             if left <= 0:
                 raise _UnfitError("beyond the budget of a text")
-            found += _by_pysbd(piece, code)
+            sentences_of += _by_pysbd(piece, code)
         except _UnfitError as unfit:
             reason = reason or str(unfit)
-            found += plain_sentences(piece)
-    return Split(tuple(found), reason)
+            sentences_of += plain_sentences(piece)
+    return Split(tuple(sentences_of), reason)
 
 
 def _is_small(text: str) -> bool:
@@ -204,12 +204,12 @@ def _work(text: str) -> int:
 
 def _by_pysbd(text: str, code: str) -> list[str]:
     try:
-        found = pysbd_fast.split(text, code)
+        pieces = pysbd_fast.split(text, code)
     except (re.error, IndexError, ValueError) as error:  # unescaped patterns, odd digits
         raise _UnfitError("error") from error
-    if "".join("".join(found).split()) != "".join(text.split()):
+    if "".join("".join(pieces).split()) != "".join(text.split()):
         raise _UnfitError("lost text")
-    return [sentence for raw in found if (sentence := raw.strip())]
+    return [sentence for raw in pieces if (sentence := raw.strip())]
 
 
 def _list_cost(text: str) -> int:

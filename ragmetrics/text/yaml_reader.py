@@ -20,9 +20,9 @@ def load_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - it is the safe loader
     except yaml.MarkedYAMLError as error:
-        mark, said = error.problem_mark or error.context_mark, error.problem or error.context
+        mark, problem = error.problem_mark or error.context_mark, error.problem or error.context
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise yaml.YAMLError(f"{place}{said}") from error
+        raise yaml.YAMLError(f"{place}{problem}") from error
 
 
 class _Loader(yaml.SafeLoader):
@@ -60,6 +60,6 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
-            said = str(error) if isinstance(error, ValueError) else "cannot be read as such"
-            value = f"{node.value!r:.50}: {said:.100}"
+            problem = str(error) if isinstance(error, ValueError) else "cannot be read as such"
+            value = f"{node.value!r:.50}: {problem:.100}"
             raise yaml.constructor.ConstructorError(None, None, value, node.start_mark) from error

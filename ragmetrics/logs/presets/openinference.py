@@ -113,10 +113,10 @@ def _documents(span: Mapping[str, Any]) -> list[Any]:
     if flat:
         return [flat[number] for number in sorted(flat)]
     output = structured(at(span, "attributes.output.value"))
-    found = documents_in(output)
-    if found is None and output not in (None, ""):
+    documents = documents_in(output)
+    if documents is None and output not in (None, ""):
         raise BadRow("retrieval.documents: not there, and output.value holds no documents")
-    return found or []
+    return documents or []
 
 
 openinference = Preset(

@@ -30,8 +30,8 @@ def read(kind: TypeAdapter[T], reply: str) -> T:
     start = max(reply.find(_FENCE), 0)
     brackets = [place for sign in "[{" if (place := reply.find(sign, start)) >= 0]
     try:
-        found, _ = _JSON.raw_decode(reply, min(brackets, default=len(reply)))
-        return kind.validate_python(found)
+        value, _ = _JSON.raw_decode(reply, min(brackets, default=len(reply)))
+        return kind.validate_python(value)
     except ValidationError as error:
         raise UnreadableReply(explain_validation_error(error)) from None
     except (ValueError, RecursionError) as error:

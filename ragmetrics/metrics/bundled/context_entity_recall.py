@@ -112,9 +112,9 @@ def context_entity_recall(row: LogRow) -> Steps[Score]:
         return Score.not_applicable("no entity in the reference")
     verdicts = yield from ask_each(ENTITIES, [{"text": context} for context in contexts])
     known = {entity for verdict in verdicts for entity in _distinct(verdict)}
-    found = [entity for entity in wanted if entity in known]
+    present = [entity for entity in wanted if entity in known]
     missing = [entity for entity in wanted if entity not in known]
-    return Score(len(found) / len(wanted), details={"found": found, "missing": missing})
+    return Score(len(present) / len(wanted), details={"found": present, "missing": missing})
 
 
 def _distinct(verdict: Entities) -> list[str]:

@@ -32,5 +32,5 @@ def context_precision(row: LogRow, relevant_from: Literal[1, 2] = 1) -> Steps[Sc
         return Score.not_applicable("empty question")
     if not row.retrieved_contexts:
         return Score(0.0, reason="nothing retrieved")
-    found = yield from grades(row)
-    return average_precision([grade >= relevant_from for grade in found])
+    graded = yield from grades(row)
+    return average_precision([grade >= relevant_from for grade in graded])

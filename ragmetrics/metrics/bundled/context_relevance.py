@@ -87,9 +87,9 @@ def context_relevance(row: LogRow) -> Steps[Score]:
         return Score.not_applicable("empty question")
     if not row.retrieved_contexts:
         return Score(0.0, reason="nothing retrieved")
-    found = yield from grades(row)
-    value = sum(found) / (2 * len(found))
-    return Score(value, details={"grades": found, "band": band(value)})
+    graded = yield from grades(row)
+    value = sum(graded) / (2 * len(graded))
+    return Score(value, details={"grades": graded, "band": band(value)})
 
 
 def band(value: float) -> str:

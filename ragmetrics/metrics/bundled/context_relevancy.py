@@ -43,17 +43,17 @@ def relevances(data: Data, lexicon: Lexicon) -> list[tuple[float, float]]:
 def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
     # A sentence rarely repeats the subject of its context: "It was opened in 1889."
     return [
-        (1 - CONTEXT_SAYS) * own + CONTEXT_SAYS * context
-        for own, context in relevances(data, lexicon)
+        (1 - CONTEXT_SAYS) * relevance + CONTEXT_SAYS * context
+        for relevance, context in relevances(data, lexicon)
     ]
 
 
 def _baseline(data: Data, lexicon: Lexicon) -> Needed:
     """The sentences of the strongest evidence, if it is strong enough."""
     numbers = [int(number) for context in data["contexts"] for number in context]
-    found = _evidence(data, lexicon)
-    least = max(NEEDED_FROM, NEAR_BEST * max(found, default=0.0))
-    return Needed(needed=[n for n, share in zip(numbers, found, strict=True) if share >= least])
+    shares = _evidence(data, lexicon)
+    least = max(NEEDED_FROM, NEAR_BEST * max(shares, default=0.0))
+    return Needed(needed=[n for n, share in zip(numbers, shares, strict=True) if share >= least])
 
 
 NEEDED = Prompt(
@@ -126,8 +126,8 @@ def context_relevancy(row: LogRow) -> Steps[Score]:
     total = sum(len(context) for context in contexts)
     if not total:
         return Score(0.0, reason="no sentence retrieved")
-    found = yield from needed(row, contexts)
+    indices_of = yield from needed(row, contexts)
     return Score(
-        sum(len(indices) for indices in found) / total,
-        details={"needed": found, "sentences": [len(context) for context in contexts]},
+        sum(len(indices) for indices in indices_of) / total,
+        details={"needed": indices_of, "sentences": [len(context) for context in contexts]},
     )

@@ -28,6 +28,6 @@ def context_relevancy_chunks(row: LogRow) -> Steps[Score]:
     contexts = split(row)
     if not any(contexts):
         return Score(0.0, reason="no sentence retrieved")
-    found = yield from needed(row, contexts)
-    relevant = [i for i, indices in enumerate(found) if indices]
+    indices_of = yield from needed(row, contexts)
+    relevant = [i for i, indices in enumerate(indices_of) if indices]
     return Score(len(relevant) / len(contexts), details={"relevant_contexts": relevant})

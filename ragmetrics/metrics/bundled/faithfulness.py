@@ -96,10 +96,10 @@ Reply with exactly one verdict per statement.
 
 def statements(row: LogRow) -> Steps[list[str]]:
     """The statements of a row's response, in order; no request if it has no sentence."""
-    said = claims(row.response, row.language)
-    if not said:
+    texts = claims(row.response, row.language)
+    if not texts:
         return []
-    verdict = yield from ask(STATEMENTS, question=row.user_input, sentences=said)
+    verdict = yield from ask(STATEMENTS, question=row.user_input, sentences=texts)
     return [statement for group in verdict.statements for statement in group if statement.strip()]
 
 

@@ -68,12 +68,12 @@ def noise_sensitivity(row: LogRow, mode: str = "relevant") -> Steps[Score]:
     return Score(len(misled) / len(stated), details=details)
 
 
-def _supported(row: LogRow, texts: Sequence[str], said: Sequence[str]) -> Steps[list[list[int]]]:
+def _supported(row: LogRow, texts: Sequence[str], claims: Sequence[str]) -> Steps[list[list[int]]]:
     """One round of requests: per text, one verdict per statement."""
     verdicts = yield from ask_each(
         GROUNDED,
         [
-            {"question": row.user_input, "contexts": [text], "statements": list(said)}
+            {"question": row.user_input, "contexts": [text], "statements": list(claims)}
             for text in texts
         ],
     )
@@ -83,10 +83,10 @@ def _supported(row: LogRow, texts: Sequence[str], said: Sequence[str]) -> Steps[
 def _look_up(row: LogRow, wrong: Sequence[str], truths: Sequence[str]) -> Steps[list[_Context]]:
     """Which wrong statements and reference sentences each context supports."""
     texts = {place: text for place, text in enumerate(row.retrieved_contexts) if text.strip()}
-    found = yield from _supported(row, list(texts.values()), [*wrong, *truths])
+    supported = yield from _supported(row, list(texts.values()), [*wrong, *truths])
     return [
         _Context(place, any(verdicts[len(wrong) :]), verdicts[: len(wrong)])
-        for place, verdicts in zip(texts, found, strict=True)
+        for place, verdicts in zip(texts, supported, strict=True)
     ]
 
 

@@ -170,9 +170,9 @@ def ragas_context_recall(row: LogRow) -> Steps[Score]:
     reply = yield from ask(
         ATTRIBUTION, question=row.user_input, context=joined(row), answer=row.reference
     )
-    found = read(_STATEMENTS, reply.text)
-    if not found:
+    classified = read(_STATEMENTS, reply.text)
+    if not classified:
         return Score(None, "the judge returned no statement", status=Status.UNREADABLE)
-    attributed = [bool(one.attributed) for one in found]
-    details = {"statements": [one.statement for one in found], "attributed": attributed}
-    return Score(sum(attributed) / len(found), details=details)
+    attributed = [bool(one.attributed) for one in classified]
+    details = {"statements": [one.statement for one in classified], "attributed": attributed}
+    return Score(sum(attributed) / len(classified), details=details)

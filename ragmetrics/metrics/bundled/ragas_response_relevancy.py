@@ -49,9 +49,9 @@ def _check(verdict: Text, data: Data) -> None:
 
 def _baseline(data: Data, lexicon: Lexicon) -> Text:
     asked = {"response": json.loads(data["input"])["response"], "language": "en", "n": 1}
-    found = baseline_of(QUESTIONS, asked, lexicon)
-    (question,) = found.questions
-    return Text(text=dump_json({"question": question, "noncommittal": int(found.noncommittal)}))
+    baseline = baseline_of(QUESTIONS, asked, lexicon)
+    (question,) = baseline.questions
+    return Text(text=dump_json({"question": question, "noncommittal": int(baseline.noncommittal)}))
 
 
 GENERATION = Prompt(
@@ -137,9 +137,9 @@ def ragas_response_relevancy(
         return Score.not_applicable("no response")
     asked = json.dumps({"response": row.response}, ensure_ascii=False, indent=4)
     replies = yield from ask_times(GENERATION, strictness, input=asked)
-    found = [read(_GENERATED, reply.text) for reply in replies]
-    flags = [bool(one.noncommittal) for one in found]
-    questions = [one.question for one in found]
+    generated = [read(_GENERATED, reply.text) for reply in replies]
+    flags = [bool(one.noncommittal) for one in generated]
+    questions = [one.question for one in generated]
     details: dict[str, Any] = {"questions": questions, "noncommittal": flags}
     if not any(questions):
         return _no_score("every generated question is empty", details)

@@ -99,8 +99,8 @@ def init_settings(
     )
     path.write_text(settings_text(first), encoding="utf-8")
     check_rules(load_settings(path))
-    found = [*layout.found, *_found(rows, logs)]
-    return InitReport(path, found, limits, check, days[-1] if days else _yesterday())
+    sentences = [*layout.found, *_found(rows, logs)]
+    return InitReport(path, sentences, limits, check, days[-1] if days else _yesterday())
 
 
 def _take_default(question: Question) -> str:
@@ -119,10 +119,10 @@ def _newest(sample: LogSet, nights: NightPlace) -> LogSet:
 
 def _by_night(places: Sequence[str], nights: NightPlace) -> list[list[str]]:
     """The files of each night; all files together where no name has a date."""
-    found: dict[date | None, list[str]] = {}
+    by_night: dict[date | None, list[str]] = {}
     for place in places:
-        found.setdefault(nights.days.get(place), []).append(place)
-    return list(found.values())
+        by_night.setdefault(nights.days.get(place), []).append(place)
+    return list(by_night.values())
 
 
 def _found(rows: Sequence[LogRow], logs: str) -> Iterator[str]:
@@ -157,12 +157,12 @@ def _limits(
     if not scored:
         return []
     most = _MOST_ROWS // len(nights)
-    found = []
+    summaries = []
     with warnings.catch_warnings(category=RowsLost, action="ignore"):  # the check prints it
         for files in nights:
             manifest = evaluate([*files], scored, settings=settings, limit=most).manifest
-            found.append({metric.metric: metric for metric in manifest.metrics})
-    return rule_limits(found, rows_a_night, false_alarms=settings.alerts.rules_level)
+            summaries.append({metric.metric: metric for metric in manifest.metrics})
+    return rule_limits(summaries, rows_a_night, false_alarms=settings.alerts.rules_level)
 
 
 def _days(rows: Sequence[LogRow]) -> tuple[date, ...]:

@@ -35,8 +35,8 @@ def find_layout(logs: LogSet, ask: Ask) -> LogLayout:
     seen = logs.layout()
     if not seen.note:
         columns = {f"tags.{name}": path for name, path in seen.tags.items()}
-        found = ["The log has the field names of ragmetrics and ragas."]
-        return LogLayout({"columns": columns} if columns else {}, found)
+        sentences = ["The log has the field names of ragmetrics and ragas."]
+        return LogLayout({"columns": columns} if columns else {}, sentences)
     if names := seen.choices.get("preset"):
         preset = ask(Question(f"Which tool wrote the log? {', '.join(names)}", names[0], names))
         return LogLayout({"preset": preset}, [f"The log is read as one of {preset}."])
@@ -48,7 +48,7 @@ def find_layout(logs: LogSet, ask: Ask) -> LogLayout:
 
 
 def _by_columns(seen: RecognisedLayout, ask: Ask) -> LogLayout:
-    columns, found = dict(seen.columns), []
+    columns, sentences = dict(seen.columns), []
     for name, keys in seen.choices.items():
         if not keys:
             first = seen.note.splitlines()[0].split(" Say in ")[0]
@@ -60,16 +60,16 @@ def _by_columns(seen: RecognisedLayout, ask: Ask) -> LogLayout:
         if len(keys) > 1 or name not in seen.columns:
             text = f"Which key has {_MEANING.get(name, name)}?"
             columns[name] = ask(Question(text, keys[0], keys))
-            found.append(f"Please check: `{columns[name]}` is read as {name}.")
-    found.insert(0, "The log has other field names; they are mapped by `columns`.")
+            sentences.append(f"Please check: `{columns[name]}` is read as {name}.")
+    sentences.insert(0, "The log has other field names; they are mapped by `columns`.")
     columns |= {f"tags.{name}": path for name, path in seen.tags.items()}
     settings: dict[str, Any] = {
         "columns": {name: path for name, path in columns.items() if name != path}
     }
     if seen.separator:
         settings["context_separator"] = seen.separator
-        found.append(f"The contexts of a row are one text; {seen.separator!r} separates them.")
-    return LogLayout({key: value for key, value in settings.items() if value}, found)
+        sentences.append(f"The contexts of a row are one text; {seen.separator!r} separates them.")
+    return LogLayout({key: value for key, value in settings.items() if value}, sentences)
 
 
 def read_sample(logs: LogSet, most: int) -> list[LogRow]:

@@ -159,13 +159,13 @@ def rule_limits(
         for rule in DEFAULT_RULES
     }
     watched = [rule for rule in DEFAULT_RULES if scored[rule.metric]]
-    found = (
+    limits = (
         rule_limit(
             scored[rule.metric], rows_a_night, rule, false_alarms=false_alarms / len(watched)
         )
         for rule in watched
     )
-    return [one for one in found if one]
+    return [one for one in limits if one]
 
 
 def _z(share: float) -> float:

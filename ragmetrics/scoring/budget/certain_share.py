@@ -26,18 +26,18 @@ def certain_shares(settings: Settings, files: Files) -> dict[tuple[str, str], fl
     if settings.aggregate != "cascade":
         return {}
     fingerprint = judge_info(settings)[0].fingerprint
-    own = [
+    nights = [
         night
         for night in Runs(files).nights(last=_NIGHTS)
         if night.judge.fingerprint == fingerprint
     ]
-    found: defaultdict[tuple[str, str], Usage] = defaultdict(Usage)
-    for night in own:
+    usages: defaultdict[tuple[str, str], Usage] = defaultdict(Usage)
+    for night in nights:
         for metric, by_judge in night.usage_by_metric.items():
             for judge, usage in by_judge.items():
-                found[judge, metric] += usage
-    asked = {key: one.certain + one.escalated for key, one in found.items()}
-    return {key: one.certain / asked[key] for key, one in found.items() if asked[key]}
+                usages[judge, metric] += usage
+    asked = {key: one.certain + one.escalated for key, one in usages.items()}
+    return {key: one.certain / asked[key] for key, one in usages.items() if asked[key]}
 
 
 class ExpectedCertainty:

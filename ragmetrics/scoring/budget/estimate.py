@@ -155,7 +155,7 @@ async def _estimate(
         metric: {name: _scaled(usage, log.factor) for name, usage in of.items()}
         for metric, of in report.by_metric_without(dry.free).items()
     }
-    found = Estimate(
+    estimate = Estimate(
         int(log.population[:, 1].sum()),
         by_metric,
         dry.about or dry.certainty.is_used or log.factor > 1,
@@ -165,10 +165,10 @@ async def _estimate(
         at_most=dry.certainty.is_unknown,
     )
     if not settings.budget.binds:
-        return found
+        return estimate
     limits = SpendLimits.model_validate(settings.budget.model_dump())
     costs = {key: log.extended(part) for key, part in costs.items()}
-    return replace(found, plan=divide(limits, found.total, costs, log.population))
+    return replace(estimate, plan=divide(limits, estimate.total, costs, log.population))
 
 
 @dataclass(frozen=True)
@@ -229,8 +229,8 @@ def plan_budget(
     """
     if not (settings.budget.binds and settings.is_paid):
         return None
-    if (found := load_plan(files, ref)) is not None:
-        return found
+    if (earlier := load_plan(files, ref)) is not None:
+        return earlier
     check_prices(settings)
     sample = load_sample(files, ref) if settings.samples else None
     plan = run_coroutine(_estimate(settings, files, kept or files, ref, sample)).plan

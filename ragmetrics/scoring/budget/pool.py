@@ -81,5 +81,5 @@ async def open_budget_pool(files: Files, ref: RunRef) -> AsyncIterator[BudgetPoo
         plan = load_plan(files, ref)
         return BudgetPool(files, ref, plan) if plan else None
 
-    async with _pools.hold(f"{files.root} {ref.folder('rows')}", make) as found:
-        yield found
+    async with _pools.hold(f"{files.root} {ref.folder('rows')}", make) as pool:
+        yield pool

@@ -47,8 +47,8 @@ class CheapJudges:
         """The judges whose mean score is the cheap score, with their metrics."""
         learned = [metric for metric in metrics if self._is_learned(metric)]
         lexical = [metric for metric in metrics if metric not in learned]
-        found = ((self.learned, learned), ((self.lexical,), lexical))
-        return [(judges, own) for judges, own in found if own]
+        groups = ((self.learned, learned), ((self.lexical,), lexical))
+        return [(judges, own) for judges, own in groups if own]
 
     def _is_learned(self, metric: Metric) -> bool:
         known = self.predictor

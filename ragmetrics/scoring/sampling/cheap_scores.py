@@ -49,17 +49,17 @@ class CheapScorer:
     async def guesses(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Guess]:
         """The cheap scores. A metric without a baseline is started and not finished."""
         able = [metric for metric in metrics if all(prompt.baseline for prompt in metric.prompts)]
-        found = {}
+        guesses = {}
         for metric in metrics:
             if metric not in able:
                 run = MetricRun(metric, row, heavy=is_heavy(row))
                 await run.advance(None)
-                found[metric.name] = Guess([run])
-        for judges, own in self._judges.groups(able):
-            turns = [await self._panel.run_metrics(judge, own, row) for judge in judges]
+                guesses[metric.name] = Guess([run])
+        for judges, of_judges in self._judges.groups(able):
+            turns = [await self._panel.run_metrics(judge, of_judges, row) for judge in judges]
             for runs in zip(*turns, strict=True):
-                found[runs[0].metric.name] = Guess(runs)
-        return found
+                guesses[runs[0].metric.name] = Guess(runs)
+        return guesses
 
     async def stop(self) -> None:
         """Cancel the requests in flight."""
@@ -82,7 +82,7 @@ def load_cheap(files: Files, ref: RunRef, metric: str, shard: int) -> Floats | N
     path = ref.cheap(metric, shard)
     if not files.exists(path):
         return None
-    found: Floats = (
+    scores: Floats = (
         StoredPart(files, path).columns(["cheap"])["cheap"].to_numpy().astype(np.float64)
     )
-    return found
+    return scores

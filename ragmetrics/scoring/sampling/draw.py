@@ -96,15 +96,15 @@ class SamplingFrame:
 
     def marks(self) -> Keys:
         """The unique ids of the rows, in their order."""
-        found = np.array(self.first_marks, dtype=np.uint64)
-        order = np.argsort(found, kind="stable")
-        further = order[1:][found[order[1:]] == found[order[:-1]]]
+        keys = np.array(self.first_marks, dtype=np.uint64)
+        order = np.argsort(keys, kind="stable")
+        further = order[1:][keys[order[1:]] == keys[order[:-1]]]
         seen: Counter[int] = Counter()
         for at in further.tolist():
             first = self.first_marks[at]
             seen[first] += 1
-            found[at] = int(mark_again(f"{first:016x}", seen[first]), 16)
-        return found
+            keys[at] = int(mark_again(f"{first:016x}", seen[first]), 16)
+        return keys
 
     def keys(self, seed: int) -> Keys:
         """The random keys of the rows, in their order."""
@@ -142,8 +142,8 @@ def plan_sample(
     sample = settings.sample
     if sample is None or not settings.samples:
         return None
-    if (found := load_sample(files, ref)) is not None:
-        return found
+    if (earlier := load_sample(files, ref)) is not None:
+        return earlier
     frame = read_sampling_frame(settings, files, ref)
     looks_back = prints and (sample.half_width is not None or sample.draw == "active")
     past = Runs(files).outlines(before=ref.date, last=_LOOKED_THROUGH) if looks_back else []
@@ -158,13 +158,8 @@ def plan_sample(
     save_sample(files, ref, plan)
     for group in plan.groups:
         how = f" with equal chances: {group.uniform}" if group.uniform else ""
-        log.info(
-            "%s: %d of %d rows to be judged%s",
-            ", ".join(group.metrics),
-            group.judged,
-            group.rows,
-            how,
-        )
+        names = ", ".join(group.metrics)
+        log.info("%s: %d of %d rows to be judged%s", names, group.judged, group.rows, how)
     return plan
 
 
@@ -172,26 +167,26 @@ def _fit_all(
     frame: SamplingFrame, past: Sequence[Manifest], prints: Mapping[str, str], cheap: str
 ) -> dict[str, Uncertainty]:
     """The uncertainty of each metric that has enough pairs of scores of earlier nights."""
-    own = cheap_fingerprint(cheap)
-    nights = [one for one in past if one.sample and one.sample.cheap_fingerprint == own]
-    found = {}
+    fingerprint = cheap_fingerprint(cheap)
+    nights = [one for one in past if one.sample and one.sample.cheap_fingerprint == fingerprint]
+    fits = {}
     for name in (metric.name for kind in frame.kinds for metric in kind):
         seen = comparable(nights, name, prints.get(name))
         bins = [one.sample.bins for one in seen if one.sample and one.sample.bins]
         if (fitted := fit_uncertainty(bins)) is not None:
-            found[name] = fitted
-    return found
+            fits[name] = fitted
+    return fits
 
 
 def _cheap(files: Files, ref: RunRef, metric: str) -> Numbers:
     """The stored cheap scores of all rows of a run."""
     shards = []
     for shard in range(ref.shards):
-        found = load_cheap(files, ref, metric, shard)
-        if found is None:
+        scores = load_cheap(files, ref, metric, shard)
+        if scores is None:
             path = files.uri(ref.cheap(metric, shard))
             raise StoreError(f"{path} is missing: run the night again", transient=True)
-        shards.append(found)
+        shards.append(scores)
     return np.concatenate(shards)
 
 
@@ -229,8 +224,8 @@ def draw_all(
     for number, kind in enumerate(frame.kinds):
         there = np.flatnonzero(fits >> np.uint64(number) & np.uint64(1))
         seen = [known(comparable(past, one.name, prints.get(one.name))) for one in kind]
-        own = [(uncertain or {}).get(one.name) for one in kind]
-        design = choose_design([None if one is None else one[there] for one in own], len(there))
+        of_kind = [(uncertain or {}).get(one.name) for one in kind]
+        design = choose_design([None if one is None else one[there] for one in of_kind], len(there))
 
         wanted = partial(_most_wanted, sample, len(there), seen)
         drawn = draw(keys[there], codes[there], names, design.rows(wanted), design.relative)

@@ -64,28 +64,28 @@ def sampled_mean(rows: pd.DataFrame) -> tuple[Mean | None, SampledMean | None]:
     part = _scorable_share(y, none, question, strata, chances) if none.any() else None
     if part:
         y = np.where(none, part.mean, y)
-    found = prediction_powered(f, y, question, strata, chances)
-    if found is None:
+    powered = prediction_powered(f, y, question, strata, chances)
+    if powered is None:
         return None, None
-    best, plain = found.best, found.plain
+    best, plain = powered.best, powered.plain
     if part:
         best, plain = part.alone(best), part.alone(plain)
     judged = scored | none
     weights = np.ones(int(judged.sum())) if chances is None else 1 / chances[judged]
     if chances is None:
-        spread = None if plain.error is None else plain.error * math.sqrt(found.plain.n)
+        spread = None if plain.error is None else plain.error * math.sqrt(powered.plain.n)
     else:
         spread = row_spread(y, question, chances, strata)
         spread = spread / part.share if spread is not None and part else spread
     sampled = SampledMean(
-        rows=None if part else found.rows,
+        rows=None if part else powered.rows,
         mean=plain.mean,
         low=plain.low,
         high=plain.high,
-        weight=found.weight,
+        weight=powered.weight,
         spread=spread,
         correlation=_correlation(f[judged], y[judged], strata[judged], weights),
-        effective=found.effective,
+        effective=powered.effective,
         bins=cheap_bins(f[judged], y[judged], weights) if weighted else [],
     )
     return best, sampled

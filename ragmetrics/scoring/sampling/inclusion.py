@@ -77,11 +77,11 @@ def choose_design(uncertain: Sequence[Numbers | None], rows: int) -> Design:
         for values in uncertain
     ]
     relative = relative_probabilities(np.sqrt(np.mean(squares, axis=0)))
-    found = Design(relative, uncertain)
-    ratios = found.ratios(1)
+    design = Design(relative, uncertain)
+    ratios = design.ratios(1)
     if np.mean(ratios) > 1 - LEAST_GAIN or max(ratios) > 1 + MOST_LOSS:
         return Design(uncertain=uncertain, uniform=_NO_GAIN)
-    return found
+    return design
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ def draw(
     """Draw rows by their keys and strata (`codes` are indexes of `names`)."""
     sizes = np.bincount(codes, minlength=len(names))
     largest = sorted(range(len(names)), key=lambda code: (-sizes[code], names[code]))
-    own = [code for code in largest if sizes[code] >= FEWEST_OF_A_STRATUM]
-    own = own[: rows // ROWS_A_STRATUM]
-    together = np.where(np.isin(codes, own), codes, -1)
+    separate = [code for code in largest if sizes[code] >= FEWEST_OF_A_STRATUM]
+    separate = separate[: rows // ROWS_A_STRATUM]
+    together = np.where(np.isin(codes, separate), codes, -1)
     places = {str(code): np.flatnonzero(together == code) for code in np.unique(together).tolist()}
     counts = {name: len(there) for name, there in places.items()}
     # Sorted, so that the mean does not depend on the order of the rows.
@@ -122,10 +122,10 @@ def draw(
         chances[there] = inclusion_probabilities(p, size)
         drawn[there[order_sample(keys[there], chances[there], size)]] = True
     compared = drawn if relative is None else uniform_part(keys, drawn)
-    found = np.flatnonzero(drawn)
+    judged = np.flatnonzero(drawn)
     return Drawn(
-        found,
-        [names[code] for code in own] if len(places) > 1 else [],
-        chances[found],
-        compared[found],
+        judged,
+        [names[code] for code in separate] if len(places) > 1 else [],
+        chances[judged],
+        compared[judged],
     )

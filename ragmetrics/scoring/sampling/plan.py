@@ -53,8 +53,8 @@ class RowIds:
 
 def stratum_of(tags: Mapping[str, str], language: str | None, names: Sequence[str]) -> str:
     """A row's values of some tags as one text. A missing tag counts as a value of its own."""
-    own = {LANGUAGE: language, **tags} if language else tags
-    return "\x1f".join("\x1e" if (value := own.get(name)) is None else value for name in names)
+    values = {LANGUAGE: language, **tags} if language else tags
+    return "\x1f".join("\x1e" if (value := values.get(name)) is None else value for name in names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,31 +104,31 @@ def prediction_powered(
     factor = None if probabilities is None else _design_weights(probabilities, judged)
     question = np.unique(np.asarray(clusters), return_inverse=True)[1]
     stratum = _codes(strata, question, judged)
-    found = _influence(f, y, judged, question, stratum, factor)
-    weight = found.best_weight()
-    best, plain = (_mean(found, one, y[judged], question[judged]) for one in (weight, 0.0))
+    powering = _influence(f, y, judged, question, stratum, factor)
+    weight = powering.best_weight()
+    best, plain = (_mean(powering, one, y[judged], question[judged]) for one in (weight, 0.0))
     effective = None
     if factor is not None and best.error:
-        effective = found.row_variance / best.error**2
+        effective = powering.row_variance / best.error**2
     return Powered(best, plain, weight, len(f), effective)
 
 
-def _mean(found: _Powering, weight: float, judged: Numbers, question: Codes) -> Mean:
+def _mean(powering: _Powering, weight: float, judged: Numbers, question: Codes) -> Mean:
     """The mean with a weight of the cheap judge, and its interval where there are enough questions.
 
     `judged` are the scores of the judged rows.
     """
-    mean, error = found.plain + weight * found.shift, found.error(weight)
+    mean, error = powering.plain + weight * powering.shift, powering.error(weight)
     count = len(judged)
     if judged.min() >= 0 and judged.max() <= 1:
         mean = min(max(mean, 0.0), 1.0)
-    freedom = found.size - found.strata - (weight > 0)
+    freedom = powering.size - powering.strata - (weight > 0)
     if freedom < 1 or not math.isfinite(error):
         known = error if math.isfinite(error) else None
-        return Mean(mean, None, None, count, found.questions, known)
-    estimate = IntervalEstimate.of(mean, error, found.size, judged, question)
+        return Mean(mean, None, None, count, powering.questions, known)
+    estimate = IntervalEstimate.of(mean, error, powering.size, judged, question)
     mde = detectable(estimate.guarded_error, freedom)
-    return Mean(mean, *estimate.interval(freedom), count, found.questions, error, mde)
+    return Mean(mean, *estimate.interval(freedom), count, powering.questions, error, mde)
 
 
 def row_spread(
@@ -152,8 +152,8 @@ def row_spread(
     question = np.unique(np.asarray(clusters), return_inverse=True)[1]
     stratum = _codes(strata, question, judged)
     factor = _design_weights(probabilities, judged)
-    found = _influence(np.zeros(len(y)), y, judged, question, stratum, factor)
-    variance = found.row_variance
+    powering = _influence(np.zeros(len(y)), y, judged, question, stratum, factor)
+    variance = powering.row_variance
     return math.sqrt(variance) if math.isfinite(variance) else None
 
 
@@ -202,8 +202,8 @@ def rows_to_judge(
         t = float(special.stdtrit(n - 2, 0.5 + CONFIDENCE / 2))
         return t * math.sqrt(variance) <= half_width
 
-    found = smallest_enough(enough, 3)
-    return rows if found is None else min(found, rows)
+    size = smallest_enough(enough, 3)
+    return rows if size is None else min(size, rows)
 
 
 def _check(f: Numbers, y: Numbers, clusters: ArrayLike, strata: ArrayLike | None) -> None:
@@ -231,11 +231,11 @@ def _design_weights(probabilities: ArrayLike, judged: NDArray[np.bool_]) -> Numb
     chances = np.asarray(probabilities, dtype=np.float64)
     if chances.shape != judged.shape:
         raise ValueError(f"lists must have one length, not {[len(chances), len(judged)]}")
-    own = chances[judged]
-    if not ((own > 0) & (own <= 1)).all():
+    drawn = chances[judged]
+    if not ((drawn > 0) & (drawn <= 1)).all():
         raise ValueError("every judged row needs an inclusion probability in (0, 1]")
     weights = np.zeros(len(judged))
-    weights[judged] = 1 / own
+    weights[judged] = 1 / drawn
     return weights
 
 
@@ -258,10 +258,10 @@ def _influence(
     rows, of_stratum = len(f), stratum[judged]
     has, known = np.bincount(stratum), np.where(judged, y, 0.0)
     factor = judged.astype(np.float64) if factor is None else _normalised(factor, stratum)
-    own = factor[judged]
-    share, sampled = has / rows, np.bincount(of_stratum, own, len(has))
-    mean_y = np.bincount(of_stratum, own * y[judged], len(has)) / sampled
-    sample_f = np.bincount(of_stratum, own * f[judged], len(has)) / sampled
+    weights = factor[judged]
+    share, sampled = has / rows, np.bincount(of_stratum, weights, len(has))
+    mean_y = np.bincount(of_stratum, weights * y[judged], len(has)) / sampled
+    sample_f = np.bincount(of_stratum, weights * f[judged], len(has)) / sampled
     all_f = np.bincount(stratum, f) / has
     plain, shift = float(share @ mean_y), float(share @ (all_f - sample_f))
     weight = (share / sampled)[stratum] * factor

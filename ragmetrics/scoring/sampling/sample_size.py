@@ -44,15 +44,15 @@ def wanted_rows(
 
 def comparable(past: Sequence[Manifest], metric: str, fingerprint: str | None) -> list[Summary]:
     """A metric's summaries of the last seven nights with the same fingerprint."""
-    found = [
+    summaries = [
         summary
         for night in past
         if (summary := night.summary(metric)) and summary.fingerprint == fingerprint
     ]
-    return found[-_NIGHTS:]
+    return summaries[-_NIGHTS:]
 
 
-def known(found: Sequence[Summary]) -> Known:
+def known(summaries: Sequence[Summary]) -> Known:
     """Standard deviation and correlation of a metric, from summaries of earlier nights.
 
         s^2 = mean of s_night^2,   r = mean of r_night
@@ -60,10 +60,10 @@ def known(found: Sequence[Summary]) -> Known:
     Nights without a sample have no correlation. Without any night s is the largest standard
     deviation that scores in [0, 1] can have.
     """
-    spreads = [one for summary in found if (one := _spread(summary)) is not None]
+    spreads = [one for summary in summaries if (one := _spread(summary)) is not None]
     if not spreads:
         return Known()
-    agreed = [one.sample.correlation for one in found if one.sample]
+    agreed = [one.sample.correlation for one in summaries if one.sample]
     correlations = [one for one in agreed if one is not None]
     spread = math.sqrt(sum(spread**2 for spread in spreads) / len(spreads))
     return Known(spread, sum(correlations) / len(correlations) if correlations else 0.0)

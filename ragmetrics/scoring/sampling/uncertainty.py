@@ -31,12 +31,12 @@ def bins_of(cheap: Floats) -> NDArray[np.intp]:
 
 def cheap_bins(cheap: Floats, value: Floats, weights: Floats) -> list[CheapBin]:
     """The moments of judged rows with both scores, by bin. `weights` are 1 / pi."""
-    found, total = [], float(weights.sum())
-    own = bins_of(cheap)
-    for number in np.unique(own).tolist():
-        there = own == number
+    bins, total = [], float(weights.sum())
+    numbers = bins_of(cheap)
+    for number in np.unique(numbers).tolist():
+        there = numbers == number
         f, y, w = cheap[there], value[there], weights[there] / weights[there].sum()
-        found.append(
+        bins.append(
             CheapBin(
                 bin=number,
                 judged=int(there.sum()),
@@ -48,7 +48,7 @@ def cheap_bins(cheap: Floats, value: Floats, weights: Floats) -> list[CheapBin]:
                 products=float(w @ (f * y)),
             )
         )
-    return found
+    return bins
 
 
 @dataclass(frozen=True)

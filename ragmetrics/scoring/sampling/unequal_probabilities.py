@@ -39,9 +39,9 @@ def relative_probabilities(uncertainty: ArrayLike, most_loss: float = MOST_LOSS)
         return np.ones(len(squares))
 
     def by_value(kappa: float) -> Floats:
-        own = np.sqrt(values + kappa)
-        found: Floats = own * (counts.sum() / (counts @ own))
-        return found
+        roots = np.sqrt(values + kappa)
+        scaled: Floats = roots * (counts.sum() / (counts @ roots))
+        return scaled
 
     low, high = 0.0, float(values[-1]) / most_loss
     for _ in range(_HALVINGS):
@@ -59,17 +59,17 @@ def inclusion_probabilities(relative: ArrayLike, size: int) -> Floats:
     `relative` are the positive p_i. All rows where size is at least their number.
     """
     p = np.asarray(relative, dtype=np.float64)
-    found = np.ones(len(p))
+    chances = np.ones(len(p))
     open_ = np.ones(len(p), dtype=bool)
     while size < len(p) and open_.any():
         factor = (size - int((~open_).sum())) / math.fsum(p[open_].tolist())
-        found[open_] = factor * p[open_]
-        certain = open_ & (found >= 1)
+        chances[open_] = factor * p[open_]
+        certain = open_ & (chances >= 1)
         if not certain.any():
             break
-        found[certain] = 1.0
+        chances[certain] = 1.0
         open_ &= ~certain
-    return found
+    return chances
 
 
 def order_sample(keys: Keys, probabilities: Floats, size: int) -> NDArray[np.intp]:
@@ -84,8 +84,8 @@ def order_sample(keys: Keys, probabilities: Floats, size: int) -> NDArray[np.int
     """
     u = np.minimum((keys.astype(np.float64) + 0.5) / 2.0**64, _HIGHEST)
     ranks = u / (1 - u) * ((1 - probabilities) / probabilities)
-    found: NDArray[np.intp] = np.lexsort((keys, ranks))[:size]
-    return found
+    places: NDArray[np.intp] = np.lexsort((keys, ranks))[:size]
+    return places
 
 
 def uniform_part(keys: Keys, drawn: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -94,10 +94,10 @@ def uniform_part(keys: Keys, drawn: NDArray[np.bool_]) -> NDArray[np.bool_]:
     These are the rows whose keys are lower than that of every row that was not drawn. A row's
     uncertainty has no part in whether it is one of them.
     """
-    found = drawn.copy()
+    uniform = drawn.copy()
     if not drawn.all():
-        found &= keys < keys[~drawn].min()
-    return found
+        uniform &= keys < keys[~drawn].min()
+    return uniform
 
 
 def variance_ratio(uncertainty: ArrayLike, probabilities: Floats) -> float:
