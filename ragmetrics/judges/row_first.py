@@ -142,12 +142,12 @@ def number_sentences(row: LogRow) -> list[Mapping[str, str]]:
     return numbered
 
 
-def layout_of(chosen: JudgeSettings, made: Judge | None = None) -> RowFirst | None:
+def layout_of(chosen: JudgeSettings, judge: Judge | None = None) -> RowFirst | None:
     """The layout of a judge's prompts. None: instructions first.
 
-    With `prompt_layout: auto`, a recording is replayed in the layout in which it was `made`.
+    With `prompt_layout: auto`, a recording is replayed in the layout in which `judge` made it.
     """
     row_first = chosen.begins_with_row
-    if chosen.prompt_layout == "auto" and isinstance(made, KnowsLayout):
-        row_first = made.row_first
+    if chosen.prompt_layout == "auto" and isinstance(judge, KnowsLayout):
+        row_first = judge.row_first
     return RowFirst() if row_first else None
