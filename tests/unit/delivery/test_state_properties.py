@@ -3,6 +3,7 @@
 Of each alert: never `fired` twice without `resolved` between, never `resolved`, `reminded` or
 `escalated` without `fired`; on a snoozed night nothing but an escalation, no reminder of what was
 acknowledged; no fall below the last notification stays without a message; reruns change nothing.
+A `fired` that died with its run is told later, or with its `resolved` where it is over by then.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ LEVELS = st.dictionaries(
 SEVERITIES = st.sampled_from(["warning", "critical"])
 SLACK = st.sampled_from(["up", "up", "down", "refuses"])
 DEATHS = st.sampled_from(["before Slack has it", "after Slack has it", "before the outbox"])
+LOST = "lost"
+"""What nobody heard: an alert fired, and its run died before the message was in the outbox."""
 
 
 class Killed(BaseException):
@@ -98,10 +101,13 @@ def tell(manifest: Manifest, findings: Sequence[Finding], **_: Any) -> Message |
 
 def story(told: Iterable[tuple[str, str]], key: str) -> bool:
     """Whether an alert fires, for all that people heard; fails where it makes no sense."""
-    fires = False
+    fires, lost = False, False
     for said in (said for which, said in told if which == key):
-        assert (said == "fired") != fires, [*told]
-        fires = said != "resolved"
+        if said == LOST:
+            lost = True
+            continue
+        assert (said == "fired") != fires or (lost and said == "resolved"), [*told]
+        fires, lost = said != "resolved", False
     return fires
 
 
@@ -116,7 +122,8 @@ class Nights(RuleBasedStateMachine):
         self.newest: list[Finding] = []
         self.slack, self.heard = "up", list[tuple[str, str]]()
         self.repeated: list[dict[str, Any]] | None = None
-        self.unheard_silence = False
+        self.past_changed = False
+        """Whether a silence or a night of the past came after the newest night ran."""
         self.patch.setenv("SLACK_WEBHOOK_URL", "https://hooks.example/services/T0/B0/secret")
         self.patch.setattr(deliver, "compose", self.compose)
         self.patch.setattr(webhook, "send", self.send)
@@ -188,8 +195,15 @@ class Nights(RuleBasedStateMachine):
         manifest = published(self.files, manifest.model_copy(update={"findings": said}), 3)
         self.begun = True
         if day >= self.day:
-            self.day, self.newest, self.unheard_silence = day, findings, False
-        notify_channels(SETTINGS, self.files, manifest)
+            self.day, self.newest, self.past_changed = day, findings, False
+        else:
+            self.past_changed = True
+        try:
+            notify_channels(SETTINGS, self.files, manifest)
+        except Killed:
+            if slack == "before the outbox":
+                self.heard += [(one.key, LOST) for one in manifest.findings if one.transition == "fired"]
+            raise
 
     @rule(days=st.integers(1, 5), levels=LEVELS, severity=SEVERITIES, slack=SLACK)
     def a_night_follows(self, days: int, levels: Any, severity: Any, slack: str) -> None:
@@ -201,7 +215,7 @@ class Nights(RuleBasedStateMachine):
         """A rerun comes to other findings."""
         self.run(self.day, findings_of(levels), slack)
 
-    @precondition(lambda self: self.begun and not self.unheard_silence)
+    @precondition(lambda self: self.begun and not self.past_changed)
     @rule(slack=SLACK)
     def the_newest_night_is_run_again(self, slack: str) -> None:
         """The same findings: no state changes, and only what waits is told."""
@@ -258,12 +272,12 @@ class Nights(RuleBasedStateMachine):
     @rule(key=KEYS)
     def somebody_takes_it_back(self, key: str) -> None:
         """What is not there cannot be taken back."""
-        self.unheard_silence |= unsilence(self.files, key)
+        self.past_changed |= unsilence(self.files, key)
 
     def say(self, one: Silence) -> None:
         """Silence an alert; the next run hears of it."""
         silence(self.files, one)
-        self.unheard_silence = True
+        self.past_changed = True
 
     def now(self) -> datetime:
         """Later than before."""
