@@ -52,8 +52,8 @@ def batches(
     if as_json:
         print_json({"batches": [asdict(one) for one in found]})
         return
-    for one in found:
-        name = one.batch or "(not submitted)"
-        out.print(f"{name}  {one.requests} requests  {one.created_at}  {one.state}")
+    for record in found:
+        name = record.batch or "(not submitted)"
+        out.print(f"{name}  {record.requests} requests  {record.created_at}  {record.state}")
     if not found:
         out.print("no open batch")

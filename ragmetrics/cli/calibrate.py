@@ -124,8 +124,8 @@ def calibrate(
     if as_json:
         print_json(calibrations_json(found, drifts))
     else:
-        for one, drift in zip(found, drifts, strict=True):
-            print_calibration(out, one, drift)
+        for calibration, drift in zip(found, drifts, strict=True):
+            print_calibration(out, calibration, drift)
     if files:
         refresh_dashboard(files)
     if any(one.incomplete for one in found) or any(drift and drift.drifted for drift in drifts):
@@ -144,9 +144,9 @@ def print_calibration(console: Console, calibration: Calibration, drift: Drift |
         return
     if calibration.metrics:
         _show(console, _figures(calibration.metrics))
-    for one in calibration.metrics:
-        if one.overall:
-            _print_details(console, one, one.overall)
+    for measured in calibration.metrics:
+        if measured.overall:
+            _print_details(console, measured, measured.overall)
     _print_gold(console, calibration.gold)
     _print_attacks(console, calibration.attacks)
     for metric, reason in calibration.skipped.items():
@@ -232,25 +232,25 @@ def _confusion(overall: Agreement) -> Table:
 
 def _reliability(overall: Agreement) -> Table:
     table = _table("judged", "units", "positive labels")
-    for one in overall.reliability:
-        share = Figure(value=one.observed, low=one.observed_low, high=one.observed_high)
-        table.add_row(f"{one.low:.1f}–{one.high:.1f}", f"{one.n:,}", _with_interval(share))
+    for bar in overall.reliability:
+        share = Figure(value=bar.observed, low=bar.observed_low, high=bar.observed_high)
+        table.add_row(f"{bar.low:.1f}–{bar.high:.1f}", f"{bar.n:,}", _with_interval(share))
     return table
 
 
 def _segments(segments: Sequence[Agreement]) -> Table:
     table = _table("segment", "units", *_SHORT.values())
-    for one in segments:
-        values = (figure.value if (figure := one.figures.get(name)) else None for name in _SHORT)
-        segment = clean(str(one.segment), 60)
-        table.add_row(segment, f"{one.units:,}", *(number(value) for value in values))
+    for agreement in segments:
+        figures = map(agreement.figures.get, _SHORT)
+        values = (number(figure.value if figure else None) for figure in figures)
+        table.add_row(clean(str(agreement.segment), 60), f"{agreement.units:,}", *values)
     return table
 
 
 def _print_gold(console: Console, gold: Sequence[GoldRank]) -> None:
-    for one in gold:
-        figure = f"{_with_interval(one.spearman)} ({one.rows:,} rows)"
-        console.print(f"Spearman of {one.metric} with gold {clean(one.gold, 60)}: {figure}")
+    for rank in gold:
+        figure = f"{_with_interval(rank.spearman)} ({rank.rows:,} rows)"
+        console.print(f"Spearman of {rank.metric} with gold {clean(rank.gold, 60)}: {figure}")
 
 
 def _print_attacks(console: Console, attacks: Sequence[AttackResult]) -> None:
@@ -258,8 +258,9 @@ def _print_attacks(console: Console, attacks: Sequence[AttackResult]) -> None:
         return
     console.print("Irrelevant contexts whose grade an attack raised:")
     table = _table("attack", "contexts", "lifted")
-    for one in attacks:
-        table.add_row(ATTACK_WORDS[one.attack], f"{one.contexts:,}", _with_interval(one.lifted))
+    for result in attacks:
+        words, contexts = ATTACK_WORDS[result.attack], f"{result.contexts:,}"
+        table.add_row(words, contexts, _with_interval(result.lifted))
     _show(console, table)
 
 

@@ -184,9 +184,9 @@ def print_comparison(console: Console, found: Comparison) -> None:
         console.print("p: adjusted for all changes shown. MDE: smallest drop found with 80% power")
     _print_segments(console, found)
     _print_moved(console, found)
-    for one in found.metrics:
-        if one.difference is None:
-            text = f"Not compared: {one.metric}: {clean(one.reason, 300)}"
+    for change in found.metrics:
+        if change.difference is None:
+            text = f"Not compared: {change.metric}: {clean(change.reason, 300)}"
             console.print(text, style="red")
     for notice in (*found.problems, *found.notices):
         text = f"Note: {clean(notice, 300)}"
@@ -197,11 +197,11 @@ def print_comparison(console: Console, found: Comparison) -> None:
 
 def print_lost(console: Console, lost: Sequence[MetricChange], limit: float) -> None:
     """Print the drops for which `--fail-on-drop` fails."""
-    for one in lost:
-        of = f" of {clean(str(one.segment), 80)}" if one.segment else ""
-        fell = "fell" if one.higher_is_better else "rose"
-        text = f"{one.metric}{of} {fell} significantly, by {number(one.loss)}, more than {limit:g}"
-        console.print(text, style="bold red")
+    for change in lost:
+        of = f" of {clean(str(change.segment), 80)}" if change.segment else ""
+        fell = "fell" if change.higher_is_better else "rose"
+        much = f"by {number(change.loss)}, more than {limit:g}"
+        console.print(f"{change.metric}{of} {fell} significantly, {much}", style="bold red")
 
 
 def _side(side: ComparedSide) -> str:
@@ -254,9 +254,9 @@ def _styles(changes: Sequence[MetricChange]) -> list[str | None]:
 def _print_segments(console: Console, found: Comparison) -> None:
     """A table per tag, those that most likely got worse first; of many no others."""
     by_tag: dict[str, list[MetricChange]] = {}
-    for one in found.segments:
-        if one.segment:
-            by_tag.setdefault(one.segment.tag, []).append(one)
+    for change in found.segments:
+        if change.segment:
+            by_tag.setdefault(change.segment.tag, []).append(change)
     for tag, changes in by_tag.items():
         likely = sorted(changes, key=lambda one: 2.0 if one.p_value is None else one.p_value)
         shown = likely[:_MOST_SEGMENTS]
@@ -274,9 +274,9 @@ def _value(one: MetricChange) -> str:
 def _print_moved(console: Console, found: Comparison) -> None:
     for metric, moved in groupby(found.moved, key=lambda one: one.metric):
         console.print(f"Moved furthest by {metric}:")
-        for one in moved:
-            text = clean(one.user_input, _TEXT) or "(its row is no longer in the store)"
-            line = f"  {one.value_a:.3f} → {one.value_b:.3f}  {text}"
+        for row in moved:
+            text = clean(row.user_input, _TEXT) or "(its row is no longer in the store)"
+            line = f"  {row.value_a:.3f} → {row.value_b:.3f}  {text}"
             console.print(line)
 
 

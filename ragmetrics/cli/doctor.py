@@ -49,11 +49,12 @@ def doctor(
 
     chosen = settings_here(settings, store)
     found = []
-    for one in chain(_file(settings), examine(chosen, date_or_yesterday(date, chosen), ask=ask)):
-        found.append(one)
+    for check in chain(_file(settings), examine(chosen, date_or_yesterday(date, chosen), ask=ask)):
+        found.append(check)
         if not as_json:
-            first, *rest = one.text.splitlines()
-            out.print(f"{one.state:8} {one.name}: {clean(first, 1_000)}", style=_COLOURS[one.state])
+            first, *rest = check.text.splitlines()
+            text = f"{check.state:8} {check.name}: {clean(first, 1_000)}"
+            out.print(text, style=_COLOURS[check.state])
             for line in rest:
                 out.print(f"         {clean(line, 1_000)}")
     if as_json:

@@ -182,8 +182,8 @@ def _print_fallen(console: Console, gate: Gate) -> None:
     held = [metric.metric for metric in gate.metrics if metric.verdict == "hold"]
     for metric in held or [metric.metric for metric in gate.metrics]:
         console.print(f"Largest drops of {metric}:")
-        for one in [fallen for fallen in gate.fallen if fallen.metric == metric][:_QUESTIONS]:
-            text = f"  {one.before:.3f} → {one.after:.3f}  {clean(one.user_input, 200)}"
+        for row in [fallen for fallen in gate.fallen if fallen.metric == metric][:_QUESTIONS]:
+            text = f"  {row.before:.3f} → {row.after:.3f}  {clean(row.user_input, 200)}"
             console.print(text)
 
 

@@ -204,8 +204,8 @@ def _print_check(found: GoldenCheck) -> None:
     if found.duplicates:
         console.print("Duplicate passages: the question names one, retrieval may bring the other")
         lines = [
-            (clean(one.context_id, _WIDEST), _names(one.same_as), f"{len(one.questions):,}")
-            for one in found.duplicates[:_SHOWN]
+            (clean(copy.context_id, _WIDEST), _names(copy.same_as), f"{len(copy.questions):,}")
+            for copy in found.duplicates[:_SHOWN]
         ]
         print_grid(console, ("label", "same text", "questions"), lines, names=(0, 1))
     if found.constant:
@@ -231,10 +231,10 @@ def _print_anchors(anchors: Sequence[Anchor]) -> None:
     if not stale:
         return
     questions: dict[tuple[str, ...], list[str]] = {}
-    for one in stale:
-        share = "–" if one.share is None else f"{one.share:.0%}"
-        line = (one.status, clean(one.context_id, _WIDEST), _names(one.to) or "–", share)
-        questions.setdefault(line, []).append(one.id)
+    for label in stale:
+        share = "–" if label.share is None else f"{label.share:.0%}"
+        line = (label.status, clean(label.context_id, _WIDEST), _names(label.to) or "–", share)
+        questions.setdefault(line, []).append(label.id)
     rows = [(*line, _names(ids)) for line, ids in questions.items()]
     headers = ("status", "label", "is now under", "of its text", "questions")
     print_grid(console, headers, rows[:_SHOWN], names=(0, 1, 2, 4))

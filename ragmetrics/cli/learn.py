@@ -62,8 +62,8 @@ def _table(prompts: Sequence[LearnedPrompt]) -> Table:
     """A column per prompt, as `ragmetrics calibrate` has one per metric: it fits 80 columns."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("prompt", no_wrap=True)
-    for one in prompts:
-        table.add_column(clean(one.name, 60), justify="right")
+    for prompt in prompts:
+        table.add_column(clean(prompt.name, 60), justify="right")
     table.add_row("verdicts", *(f"{prompt.verdicts:,}" for prompt in prompts))
     found = [prompt.quality for prompt in prompts]
     table.add_row("AUC", *(_figure_text(one.auc) for one in found))

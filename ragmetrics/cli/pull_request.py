@@ -75,9 +75,9 @@ def _words(arguments: str) -> list[str]:
 def _hides(arguments: list[str]) -> bool:
     """Whether the settings of the command keep questions out of messages."""
     named = [
-        one.partition("=")[2] or following
-        for one, following in zip(arguments, [*arguments[1:], ""], strict=True)
-        if one == "--settings" or one.startswith("--settings=")
+        argument.partition("=")[2] or following
+        for argument, following in zip(arguments, [*arguments[1:], ""], strict=True)
+        if argument == "--settings" or argument.startswith("--settings=")
     ]
     return settings_here(Path(named[-1]) if named else None).redacts_messages
 

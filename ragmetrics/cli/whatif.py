@@ -106,10 +106,10 @@ def print_whatif(console: Console, found: WhatIf) -> None:
     print_grid(console, headers, [_line(variant) for variant in found.variants])
     for title, name in (("Questions that fell", "fell"), ("Others", "kept")):
         _print_changes(console, title, [(one.name, getattr(one, name)) for one in found.variants])
-    for one in found.variants:
-        if one.failed:
-            text = f"{one.name}: {one.failed:,} questions without an answer: {one.reason}"
-            console.print(clean(text, 300), style="yellow")
+    for variant in found.variants:
+        if variant.failed:
+            text = f"{variant.failed:,} questions without an answer: {variant.reason}"
+            console.print(clean(f"{variant.name}: {text}", 300), style="yellow")
     for problem in found.problems:
         console.print(f"Problem: {clean(problem, 300)}", style="red")
     console.print(
@@ -134,13 +134,13 @@ def _print_changes(
     lines = [
         (
             clean(name, 60),
-            one.metric,
-            f"{one.difference:+.3f} [{one.low or 0:+.3f}, {one.high or 0:+.3f}]",
-            f"{one.questions:,}",
+            change.metric,
+            f"{change.difference:+.3f} [{change.low or 0:+.3f}, {change.high or 0:+.3f}]",
+            f"{change.questions:,}",
         )
         for name, changes in variants
-        for one in changes
-        if one.difference is not None
+        for change in changes
+        if change.difference is not None
     ]
     if lines:
         headers = (title, "metric", "change [95%]", "questions")

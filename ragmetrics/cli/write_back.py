@@ -63,8 +63,8 @@ def write_back(
     elif not reports:
         out.print("Nothing waits.")
     else:
-        for one in reports:
-            out.print(clean(str(one), _LONGEST))
+        for report in reports:
+            out.print(clean(str(report), _LONGEST))
     if any(report.waiting or report.problem or report.refused for report in reports):
         raise typer.Exit(1)
 

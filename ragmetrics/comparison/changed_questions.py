@@ -64,14 +64,14 @@ def _row(aligned: Sequence[Aligned], question: str, a: LogRow, b: LogRow) -> Mov
 
 
 def _values(aligned: Sequence[Aligned], question: str) -> Iterator[RowValue]:
-    for one in aligned:
-        at = one.place_of(question)
+    for pair in aligned:
+        at = pair.place_of(question)
         if at is not None:
             yield RowValue(
-                metric=one.metric,
-                value_a=None if np.isnan(one.a[at]) else float(one.a[at]),
-                value_b=None if np.isnan(one.b[at]) else float(one.b[at]),
-                higher_is_better=one.higher_is_better,
+                metric=pair.metric,
+                value_a=None if np.isnan(pair.a[at]) else float(pair.a[at]),
+                value_b=None if np.isnan(pair.b[at]) else float(pair.b[at]),
+                higher_is_better=pair.higher_is_better,
             )
 
 

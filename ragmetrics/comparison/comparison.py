@@ -174,10 +174,10 @@ def measure_sides(
 
     whole = [change(one, one.a, one.b) for one in aligned]
     segments = [
-        change(one, a, b, Segment(tag=tag, value=value))
-        for one in aligned
+        change(pair, a, b, Segment(tag=tag, value=value))
+        for pair in aligned
         for tag in tags
-        for value, a, b in one.by_value(tag)
+        for value, a, b in pair.by_value(tag)
     ]
     controlled = control([*whole, *segments])
     return controlled[: len(whole)], controlled[len(whole) :]
@@ -187,8 +187,8 @@ def control(changes: Sequence[MetricChange]) -> list[MetricChange]:
     """The changes with their p values adjusted together (Benjamini-Hochberg)."""
     adjusted = adjust_p_values([change.p_value for change in changes])
     return [
-        one.model_copy(update={"p_adjusted": p_value})
-        for one, p_value in zip(changes, adjusted, strict=True)
+        change.model_copy(update={"p_adjusted": p_value})
+        for change, p_value in zip(changes, adjusted, strict=True)
     ]
 
 

@@ -57,13 +57,13 @@ class ScoredSide:
                     known.add(question)
                     places.setdefault(int(night), {})[question] = int(shard), int(position)
         found: dict[str, LogRow] = {}
-        for night, own in places.items():
-            run, wanted = self.runs[night], by_shard(own.values())
+        for night, wanted_places in places.items():
+            run, wanted = self.runs[night], by_shard(wanted_places.values())
             stored = {
                 shard: at for shard, at in wanted.items() if self.files.exists(run.rows(shard))
             }
             there = scored_rows(self.files, run, [], stored)
-            found |= {q: there[place].row for q, place in own.items() if place in there}
+            found |= {q: there[place].row for q, place in wanted_places.items() if place in there}
         return found
 
 
@@ -78,8 +78,8 @@ def scored_side(
     run, to which scores without a column `night` belong.
     """
     scores = {
-        name: one if "night" in one.table else replace(one, table=one.table.assign(night=0))
-        for name, one in scores.items()
+        name: score if "night" in score.table else replace(score, table=score.table.assign(night=0))
+        for name, score in scores.items()
     }
     sources = [night.source for night in nights]
     about = ComparedSide(
@@ -134,12 +134,12 @@ def read_nights(
 def _unsettled(scores: Mapping[str, MetricScores]) -> list[str]:
     """Notes on rows without a verdict: the compared rows may not represent them."""
     notes = []
-    for name, one in scores.items():
-        counts = Counter(one.table["status"].tolist())
+    for name, scored in scores.items():
+        counts = Counter(scored.table["status"].tolist())
         lacking = sum(counts[status] for status in UNSETTLED)
         if lacking:
             notes.append(
-                f"{name}: the judge gave no verdict on {lacking:,} of {len(one.table):,} rows"
+                f"{name}: the judge gave no verdict on {lacking:,} of {len(scored.table):,} rows"
             )
     return notes
 
@@ -234,8 +234,8 @@ def align_rows(a: MetricScores, b: MetricScores) -> Aligned:
     numbers, questions = pd.factorize(asked.to_numpy(dtype=object), sort=True)
     half = len(tables[0])
     old, new = (
-        Rows(table, table["value"].to_numpy(dtype=np.float64), own, len(questions))
-        for table, own in zip(tables, (numbers[:half], numbers[half:]), strict=True)
+        Rows(table, table["value"].to_numpy(dtype=np.float64), codes, len(questions))
+        for table, codes in zip(tables, (numbers[:half], numbers[half:]), strict=True)
     )
     means = old.means(), new.means()
     return Aligned(b.metric, questions, (old, new), (a, b), *means, b.higher_is_better)

@@ -122,10 +122,10 @@ class Standing:
         found = [(one, one.measured(metric)) for one in self.history[-STEPS:]]
         scored = [(one, measured) for one, measured in found if measured and measured.overall]
         points = [CalibrationPoint(one, measured, None, False) for one, measured in scored[:1]]
-        for (before, asked), (one, measured) in pairwise(scored):
+        for (before, asked), (later, measured) in pairwise(scored):
             same = (before.judge.fingerprint, asked.fingerprint)
-            changed = same != (one.judge.fingerprint, measured.fingerprint)
-            points.append(CalibrationPoint(one, measured, self._step(one, metric), changed))
+            changed = same != (later.judge.fingerprint, measured.fingerprint)
+            points.append(CalibrationPoint(later, measured, self._step(later, metric), changed))
         return points
 
     def moved(self, metric: str) -> MetricDrift | None:
@@ -149,9 +149,10 @@ class Trust:
     @property
     def figures(self) -> list[tuple[str, Figure]]:
         """Quadratic kappa by metric."""
-        found = self.calibration.metrics
         return [
-            (one.metric, one.overall.figures["kappa_quadratic"]) for one in found if one.overall
+            (metric.metric, metric.overall.figures["kappa_quadratic"])
+            for metric in self.calibration.metrics
+            if metric.overall
         ]
 
 
@@ -164,11 +165,11 @@ def anchor(calibration: Calibration) -> str:
 def standings(history: History) -> list[Standing]:
     """Every judge on every set: first the sets with drift, then the most recent."""
     pairs: dict[tuple[str, str], list[Calibration]] = {}
-    for one in history.calibrations:
-        pairs.setdefault((one.name, one.judge.name), []).append(one)
+    for calibration in history.calibrations:
+        pairs.setdefault((calibration.name, calibration.judge.name), []).append(calibration)
     found = [
-        Standing(tuple(own), tuple(d for d in history.drifts if (d.name, d.judge) == pair))
-        for pair, own in pairs.items()
+        Standing(tuple(calibrations), tuple(d for d in history.drifts if (d.name, d.judge) == pair))
+        for pair, calibrations in pairs.items()
     ]
     drifted = {one.newest.name for one in found if one.drifted}
     newest = {one.newest.name: one.newest.at for one in sorted(found, key=lambda s: s.newest.at)}
@@ -188,12 +189,12 @@ def trusted(manifest: Manifest, calibrations: Sequence[Calibration]) -> list[Tru
     """
     names = judge_names(manifest.judge)
     found: dict[tuple[str, str], Trust] = {}
-    for one in sorted(calibrations, key=lambda one: abs(one.at - manifest.finished_at)):
-        exact = None if manifest.judge.panel else _is_of(one.judge, manifest.judge)
-        key = one.name, one.judge.name
+    for calibration in sorted(calibrations, key=lambda one: abs(one.at - manifest.finished_at)):
+        exact = None if manifest.judge.panel else _is_of(calibration.judge, manifest.judge)
+        key = calibration.name, calibration.judge.name
         better = key not in found or bool(exact) > bool(found[key].exact)
-        if (exact or one.judge.name in names) and better:
-            found[key] = Trust(one, exact, anchor(one))
+        if (exact or calibration.judge.name in names) and better:
+            found[key] = Trust(calibration, exact, anchor(calibration))
     return [found[key] for key in sorted(found)]
 
 

@@ -46,8 +46,8 @@ def cards(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Card]:
     states = metric_states(manifest)
     ordered = sorted(manifest.metrics, key=lambda s: needing_reader(s.metric, states))
     return [
-        _card(manifest, one, states.get(one.metric), earlier, drawn=place < MOST_DRAWN)
-        for place, one in enumerate(ordered)
+        _card(manifest, summary, states.get(summary.metric), earlier, drawn=place < MOST_DRAWN)
+        for place, summary in enumerate(ordered)
     ]
 
 
@@ -81,10 +81,10 @@ def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> 
     without one, the move since the newest earlier night that compares. None if no night does.
     """
     sign = -1 if summary.higher_is_better else 1
-    for found in _measured(manifest, summary.metric):
-        ends = (sign * one if one is not None else None for one in (found.low, found.high))
+    for move in _measured(manifest, summary.metric):
+        ends = (sign * one if one is not None else None for one in (move.low, move.high))
         low, high = sorted(ends, key=lambda one: (one is None, one or 0.0))
-        return replace(found, by=sign * found.by, low=low, high=high)
+        return replace(move, by=sign * move.by, low=low, high=high)
     return change(manifest, summary, earlier)
 
 

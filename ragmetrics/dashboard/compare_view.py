@@ -230,8 +230,8 @@ def _lines(
     usual = min(max(ends, default=0.0), _USUAL * median(ends or [0.0]))
     scale = max(usual, 1.2 * max(points, default=0.0), _LEAST_SCALE)
     lines = [
-        ComparisonLine(one, *_result(one), _bar(one, scale), (means or {}).get(one.metric))
-        for one in changes
+        ComparisonLine(move, *_result(move), _bar(move, scale), (means or {}).get(move.metric))
+        for move in changes
     ]
     return sorted(lines, key=_likeliest)
 

@@ -70,8 +70,8 @@ def _golden_entry(one: Suggestion) -> dict[str, Any]:
         "asked": one.asked,
         "night": one.night.isoformat(),
         "passages": [
-            {"id": own.id, "text": clean(own.text[:_LONGEST]), "relevant": bool(own.relevant)}
-            for own in one.passages
+            {"id": item.id, "text": clean(item.text[:_LONGEST]), "relevant": bool(item.relevant)}
+            for item in one.passages
         ],
     }
 

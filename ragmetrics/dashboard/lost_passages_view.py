@@ -76,9 +76,9 @@ def _bar(stages: Sequence[StageShare]) -> list[BarPart]:
     order = list(STAGES)
     total = sum(stage.passages for stage in stages) or 1
     parts, start = [], 0.0
-    for one in sorted(stages, key=lambda one: order.index(one.stage)):
-        width = 100 * one.passages / total
-        parts.append(BarPart(one.stage, round(start, 2), round(width, 2)))
+    for share in sorted(stages, key=lambda one: order.index(one.stage)):
+        width = 100 * share.passages / total
+        parts.append(BarPart(share.stage, round(start, 2), round(width, 2)))
         start += width
     return parts
 

@@ -321,6 +321,6 @@ def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, .
     """The lowest segment of each firing metric."""
     firing = dict.fromkeys(f.metric for f in findings if f.metric and rule_state(f) == "firing")
     lowest: dict[str, Summary] = {}
-    for one, _ in lowest_segments(manifest):
-        lowest.setdefault(one.metric, one)
+    for segment, _ in lowest_segments(manifest):
+        lowest.setdefault(segment.metric, segment)
     return tuple(lowest[metric] for metric in firing if metric in lowest)

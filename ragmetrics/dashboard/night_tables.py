@@ -111,8 +111,8 @@ def _table(manifest: Manifest, tag: str, worse: _Worse, most: int) -> TagTable:
     metrics = tuple(name for name in names if any(name in found for found in values.values()))
     overall = {s.metric: s.mean for s in manifest.metrics if finite(s.mean) is not None}
     lines = [
-        SegmentLine(value, tuple(_cell(found.get(name), overall, worse) for name in metrics))
-        for value, found in values.items()
+        SegmentLine(value, tuple(_cell(summaries.get(name), overall, worse) for name in metrics))
+        for value, summaries in values.items()
     ]
     lines.sort(key=lambda line: (-line.marks, -line.deepest, line.value))
     return TagTable(tag, metrics, tuple(lines[:most]), max(0, len(lines) - most))

@@ -79,8 +79,8 @@ def redacted_row(kept: KeptRow) -> KeptRow:
     """A row whose texts, and the judges' words, are hashes; ids, tags and scores stay."""
     scores = {metric: _score(score) for metric, score in kept.scores.items()}
     earlier = [
-        replace(one, contexts=tuple(redacted(context) for context in one.contexts))
-        for one in kept.earlier
+        replace(retrieval, contexts=tuple(redacted(context) for context in retrieval.contexts))
+        for retrieval in kept.earlier
     ]
     return replace(kept, scored=ScoredRow(_row(kept.row), scores), earlier=tuple(earlier))
 

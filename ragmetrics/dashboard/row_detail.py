@@ -225,10 +225,10 @@ def _retrieval(
     """
     changed = nights[0].changed
     moved = []
-    for one in changed[:_MOST_MOVED]:
-        fate = became(one)
-        with_text = fate in _WITH_TEXT and (newest or one.id is None) and not budget.empty
+    for context in changed[:_MOST_MOVED]:
+        fate = became(context)
+        with_text = fate in _WITH_TEXT and (newest or context.id is None) and not budget.empty
         longest = LONGEST if newest else _LONGEST_OLDER
-        passage = budget.passage(one.text, longest=longest) if with_text else None
-        moved.append(RankChange(one, fate, passage))
+        passage = budget.passage(context.text, longest=longest) if with_text else None
+        moved.append(RankChange(context, fate, passage))
     return EarlierRetrieval(nights, tuple(moved), len(changed) - len(moved))

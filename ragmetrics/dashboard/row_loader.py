@@ -114,8 +114,8 @@ def _means_before(
         return {}
     means = {metric: question_means(load(night, metric)) for metric in _comparable(night, manifest)}
     return {
-        metric: {str(question): mean for question, mean in found.items()}
-        for metric, found in means.items()
+        metric: {str(question): mean for question, mean in by_question.items()}
+        for metric, by_question in means.items()
     }
 
 

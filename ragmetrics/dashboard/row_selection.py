@@ -118,8 +118,8 @@ def unique_keys(ids: Iterable[str]) -> list[str]:
     """Names of rows in addresses: their ids if those differ, else `a`, `a~2`, `a~3`."""
     repeats: Counter[str] = Counter()
     keys: dict[str, None] = {}
-    for one in ids:
-        key = name = clean(one[:_LONGEST_KEY])
+    for row_id in ids:
+        key = name = clean(row_id[:_LONGEST_KEY])
         while key in keys:
             repeats[name] += 1
             key = f"{name}~{repeats[name] + 1}"
@@ -155,9 +155,9 @@ def pick_rows(
     drawn by a hash of their ids, so it is the same every time; rows without any score come last.
     """
     found: dict[RowLocation, list[SelectionReason]] = {}
-    for one in worst:
-        reason = SelectionReason("worst", one.metric, one.value)
-        found.setdefault((one.shard, one.position), []).append(reason)
+    for lowest in worst:
+        reason = SelectionReason("worst", lowest.metric, lowest.value)
+        found.setdefault((lowest.shard, lowest.position), []).append(reason)
     for metric, means in before.items():
         for row, reason in _fallen(table, metric, means, metric in lower_is_better):
             found.setdefault(table.places[row], []).append(reason)

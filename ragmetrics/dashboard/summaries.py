@@ -114,9 +114,9 @@ def calibration_markdown(
     """What drifted, one table line per judge, set and metric, and a link to the dashboard."""
     drifted = [drift for drift in drifts if drift and drift.drifted]
     lines = [
-        _calibration_row(one, measured, drift)
-        for one, drift in zip(found, drifts, strict=True)
-        for measured in one.metrics
+        _calibration_row(calibration, measured, drift)
+        for calibration, drift in zip(found, drifts, strict=True)
+        for measured in calibration.metrics
     ]
     headers = ("set", "judge", "metric", "kappa, quadratic", "AUC", "units", "drift")
     return _markdown(

@@ -135,13 +135,15 @@ def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) ->
     It is over the questions of both nights if they share enough, else of the means of all rows.
     """
     known = {(one.date, one.run): one for one in earlier}
-    for one in manifest.moves:
-        night = known.get((one.since, one.run))
-        if one.metric == summary.metric and night:
-            worse = one.by < 0 if summary.higher_is_better else one.by > 0
+    for move in manifest.moves:
+        night = known.get((move.since, move.run))
+        if move.metric == summary.metric and night:
+            worse = move.by < 0 if summary.higher_is_better else move.by > 0
             then = night.summary(summary.metric)
             before = then.mean if then else None
-            return MeanMove(one.by, one.low, one.high, worse, str(one.since), before, one.means)
+            return MeanMove(
+                move.by, move.low, move.high, worse, str(move.since), before, move.means
+            )
     for night in reversed(earlier):
         then = scored(night, summary.metric)
         if then is not None and then.fingerprint == summary.fingerprint:

@@ -48,7 +48,8 @@ def _night_message(
     """The message of a sample's last night."""
     night = Manifest.model_validate({**data["night"], **sample["changes"]})
     history = [
-        (one["days_ago"], [findings[name] for name in one["names"]]) for one in sample["findings"]
+        (night["days_ago"], [findings[name] for name in night["names"]])
+        for night in sample["findings"]
     ]
     return _compose(sample["title"], night, history, redact)
 

@@ -55,8 +55,8 @@ class AlertStates(Record):
     def heard(self, told: Iterable[Told]) -> AlertStates:
         """The states after people were told, in this order."""
         states = dict(self.states)
-        for said in told:
-            states[said.finding.key] = states.get(said.finding.key, _NEW).heard(said)
+        for message in told:
+            states[message.finding.key] = states.get(message.finding.key, _NEW).heard(message)
         return self.model_copy(update={"states": states})
 
     @property
@@ -70,8 +70,8 @@ class AlertStates(Record):
         """What later nights need of the states; findings without their numbers."""
         known = {key: one for key, one in self.states.items() if one.is_known}
         return {
-            key: one.model_copy(update={"finding": one.finding and without_numbers(one.finding)})
-            for key, one in known.items()
+            key: was.model_copy(update={"finding": was.finding and without_numbers(was.finding)})
+            for key, was in known.items()
         }
 
 

@@ -208,8 +208,8 @@ def fold_states(
     if begin and begin.night:
         first = max(first, begin.night)
     by_night: dict[date, list[Told]] = {}
-    for one in told:
-        by_night.setdefault(one.night, []).append(one)
+    for message in told:
+        by_night.setdefault(message.night, []).append(message)
     manifests = {one.date: one for one in nights}
     alerts = begin or AlertStates()
     for day in sorted({*manifests, *(day for day in by_night if day >= first)}):

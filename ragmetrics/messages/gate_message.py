@@ -141,12 +141,12 @@ def _fallen(gate: Gate, held: Sequence[MetricVerdict], redact: bool) -> Iterable
         reverse=True,
     )
     once: dict[str, WorseQuestion] = {}
-    for one in found:
-        once.setdefault(one.user_input, one)
-    for one in list(once.values())[:FALLEN]:
-        question = "" if redact else f"“{clean(one.user_input, 150)}” "
-        change = f"{number(one.before)} → {number(one.after)}"
-        yield f"{change} {clean(one.metric, 60)} {question}({clean(one.id, 60)})"
+    for fallen in found:
+        once.setdefault(fallen.user_input, fallen)
+    for fallen in list(once.values())[:FALLEN]:
+        question = "" if redact else f"“{clean(fallen.user_input, 150)}” "
+        change = f"{number(fallen.before)} → {number(fallen.after)}"
+        yield f"{change} {clean(fallen.metric, 60)} {question}({clean(fallen.id, 60)})"
 
 
 def _judge(gate: Gate) -> str:

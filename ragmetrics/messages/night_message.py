@@ -123,8 +123,8 @@ def _title(
     else:
         sign = "🔔 Reminder" if reminded else "🟢 Resolved"
     groups: dict[str, list[Incident]] = {}
-    for one in fired or reminded or resolved:
-        groups.setdefault(_what(one), []).append(one)
+    for incident in fired or reminded or resolved:
+        groups.setdefault(_what(incident), []).append(incident)
     whats = [
         _where(what, group)
         for what, group in groups.items()
@@ -276,9 +276,9 @@ def _mix(finding: Finding) -> str:
 def _lines(found: Sequence[Incident]) -> list[str]:
     """One line per incident, in order; segments of a metric with the same event share one."""
     groups: dict[tuple[str, str], list[Incident]] = {}
-    for one in found:
-        apart = str(one.cause.silence or "") if one.cause.segment else one.cause.key
-        groups.setdefault((_what(one), apart), []).append(one)
+    for incident in found:
+        apart = str(incident.cause.silence or "") if incident.cause.segment else incident.cause.key
+        groups.setdefault((_what(incident), apart), []).append(incident)
     return [line for group in groups.values() for line in _of_group(group)]
 
 
@@ -287,8 +287,8 @@ def _of_group(group: Sequence[Incident]) -> list[str]:
         return [_line(one) for one in group]
     causes = [one.cause for one in group]
     named = [
-        clean(str(one.segment), 60) + ("" if one.mean is None else f" {_change(one)}")
-        for one in causes[:SEGMENTS]
+        clean(str(cause.segment), 60) + ("" if cause.mean is None else f" {_change(cause)}")
+        for cause in causes[:SEGMENTS]
     ]
     more = f" and {len(group) - SEGMENTS} more" if len(group) > SEGMENTS else ""
     silence = f", {clean(str(causes[0].silence), 200)}" if causes[0].silence else ""
@@ -359,11 +359,11 @@ def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:
             continue
         mean = whole.mean
         lowest = [one for one in worse if one.metric == metric]
-        for one in sorted(lowest, key=lambda one: one.loss(mean), reverse=True)[:3]:
+        for segment in sorted(lowest, key=lambda one: one.loss(mean), reverse=True)[:3]:
             which = "" if len(metrics) == 1 else f"{clean(metric, 60)}, "
-            rows = _rows(one.scored, one.sample)
-            where = f"{which}{clean(str(one.segment), 80)}"
-            lines.append(f"{where}: {number(one.mean)} ({rows}; all rows {number(mean)})")
+            rows = _rows(segment.scored, segment.sample)
+            where = f"{which}{clean(str(segment.segment), 80)}"
+            lines.append(f"{where}: {number(segment.mean)} ({rows}; all rows {number(mean)})")
     return lines
 
 

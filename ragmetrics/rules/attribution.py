@@ -112,8 +112,8 @@ def attribute_drop(before: TaggedRows, now: TaggedRows) -> Attribution | None:
         if not (paired and value not in new.values_of(tag))
     ]
     tested = [
-        replace(one, p_value=p, named=p is not None and p < ALARMS and one.within + one.mix > 0)
-        for one, p in zip(found, adjust_p_values([one.p_value for one in found]), strict=True)
+        replace(part, p_value=p, named=p is not None and p < ALARMS and part.within + part.mix > 0)
+        for part, p in zip(found, adjust_p_values([one.p_value for one in found]), strict=True)
     ]
     ranked = sorted(tested, key=lambda one: -(one.within + one.mix))
     return Attribution(drop, paired, tuple(ranked))

@@ -199,9 +199,9 @@ def nights_out(earlier: Sequence[Manifest], key: str) -> set[date]:
     """
     out = {night for night, found in _findings(earlier, key) if _is_unjudged(found)}
     spell: list[date] = []
-    for night, found in _judged(earlier, key):
-        spell = [*spell, night] if found.state != "ok" else []
-        if found.state == "firing":
+    for night, finding in _judged(earlier, key):
+        spell = [*spell, night] if finding.state != "ok" else []
+        if finding.state == "firing":
             out.update(one.date for one in earlier if spell[0] <= one.date <= night)
     return out
 
@@ -217,9 +217,9 @@ def _is_unjudged(found: Finding) -> bool:
 
 def _findings(nights: Iterable[Manifest], key: str) -> Iterator[tuple[date, Finding]]:
     for night in nights:
-        for found in night.findings:
-            if found.key == key:
-                yield night.date, found
+        for finding in night.findings:
+            if finding.key == key:
+                yield night.date, finding
 
 
 @dataclass(frozen=True)
@@ -322,7 +322,7 @@ def _serving(
 
 def _most_rows(before: Sequence[Manifest]) -> list[str]:
     """The build of most rows, in the newest night that has a build."""
-    for one in reversed(before):
-        if builds := one.source.index_builds:
+    for manifest in reversed(before):
+        if builds := manifest.source.index_builds:
             return [max(builds, key=lambda name: builds[name])]
     return []

@@ -35,10 +35,10 @@ def escalate(
     drops = [(one, one.drop) for one in measured if one and one.drop]
     chances = iter(adjust_p_values([chance_of(one, drop) for one, drop in drops]))
     return [
-        _escalated(finding, one, one.drop, next(chances), night, false_alarms)
-        if one and one.drop
+        _escalated(finding, since, since.drop, next(chances), night, false_alarms)
+        if since and since.drop
         else finding
-        for one, finding in zip(measured, findings, strict=True)
+        for since, finding in zip(measured, findings, strict=True)
     ]
 
 
@@ -97,9 +97,9 @@ def _reference(
     """The run of the last notification; where it is not stored, or has another judge, the first
     comparable night since then.
     """
-    for one in comparable:
-        if one.date == notified.night and notified.run in ("", one.run):
-            return one
+    for manifest in comparable:
+        if manifest.date == notified.night and notified.run in ("", manifest.run):
+            return manifest
     run = night.find_run(notified.run) if notified.run else None
     if run and run.date == notified.night and night.compares(run, metric):
         return run

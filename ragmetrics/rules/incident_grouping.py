@@ -127,12 +127,12 @@ def incidents(findings: Sequence[Finding], night: Manifest) -> list[Incident]:
     causes.sort(key=lambda one: (*_rank(one), place(one)))
     rules = _first_rules(findings)
     roots: dict[int, Finding] = {}
-    for one in [*causes, *findings]:
-        found = rules.get(_rule_key(one)) or _cause_of(one, causes, roots, night)
-        roots.setdefault(id(one), found)
+    for finding in [*causes, *findings]:
+        found = rules.get(_rule_key(finding)) or _cause_of(finding, causes, roots, night)
+        roots.setdefault(id(finding), found)
     members: dict[int, list[Finding]] = {}
-    for one in sorted(findings, key=place):
-        members.setdefault(id(roots[id(one)]), []).append(one)
+    for finding in sorted(findings, key=place):
+        members.setdefault(id(roots[id(finding)]), []).append(finding)
     return [_incident(one, members[id(one)], night) for one in findings if id(one) in members]
 
 
@@ -143,9 +143,8 @@ def limit_of(finding: Finding) -> str:
 
 def _incident(cause: Finding, members: Sequence[Finding], night: Manifest) -> Incident:
     rest = [one for one in members if one is not cause]
-    alike = tuple(
-        one for one in rest if one.kind == cause.kind and bool(one.metric) == bool(cause.metric)
-    )
+    kind = cause.kind, bool(cause.metric)
+    alike = tuple(finding for finding in rest if (finding.kind, bool(finding.metric)) == kind)
     explained = tuple(one for one in rest if one not in alike)
     return Incident(cause, night.judge.name, alike, explained)
 
@@ -178,9 +177,9 @@ def _first_rules(findings: Sequence[Finding]) -> dict[tuple[object, ...] | None,
     explains a low mean.
     """
     found: dict[tuple[object, ...] | None, Finding] = {}
-    for one in sorted(findings, key=lambda one: one.drop is None):
-        if key := _rule_key(one):
-            found.setdefault(key, one)
+    for finding in sorted(findings, key=lambda one: one.drop is None):
+        if key := _rule_key(finding):
+            found.setdefault(key, finding)
     return found
 
 

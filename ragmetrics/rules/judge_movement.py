@@ -87,11 +87,11 @@ def _steps(
 ) -> Iterator[tuple[date, NightStep]]:
     """The steps of both sources with their later night. Nights judged on one day give no step."""
     known = {(manifest.date, manifest.run): manifest for manifest in nights}
-    for one in nights:
-        for move in one.moves:
+    for later in nights:
+        for move in later.moves:
             before = known.get((move.since, move.run))
-            if move.metric == metric and before and _on_other_days(before, one):
-                yield one.date, NightStep(move.by, _error(move), moving_share(one, metric))
+            if move.metric == metric and before and _on_other_days(before, later):
+                yield later.date, NightStep(move.by, _error(move), moving_share(later, metric))
     if night.fixed_sets:
         yield from night.fixed_sets.steps(metric, nights)
 

@@ -81,11 +81,11 @@ def with_min_chance(case: RuleCheck, night: NightContext) -> RuleCheck:
         return replace(case, chance=1.0)
     start = night.incident_start(finding.key, rule.for_ - 1) or night.manifest.date
     spell = [
-        found
-        for one in night.comparable(rule.metric)[-(rule.for_ - 1) :]
-        if rule.for_ > 1 and one.date >= start
-        for found in one.findings
-        if found.key == finding.key and found.mean is not None
+        past
+        for earlier in night.comparable(rule.metric)[-(rule.for_ - 1) :]
+        if rule.for_ > 1 and earlier.date >= start
+        for past in earlier.findings
+        if past.key == finding.key and past.mean is not None
     ]
     moved = _movement(night, rule.metric)
     least = min(_p_value(own, rule.min, moved) for own in ([finding], [*spell, finding]))

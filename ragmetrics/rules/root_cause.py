@@ -156,14 +156,14 @@ def _tagged(
 def _named(attribution: Attribution) -> list[ContributorShare]:
     return [
         ContributorShare(
-            tag=one.tag,
-            value=one.value,
-            share=one.share,
-            questions=one.questions,
-            is_new=one.is_new,
+            tag=carrier.tag,
+            value=carrier.value,
+            share=carrier.share,
+            questions=carrier.questions,
+            is_new=carrier.is_new,
         )
-        for one in attribution.named[:MOST_CARRIERS]
-        if one.share is not None
+        for carrier in attribution.named[:MOST_CARRIERS]
+        if carrier.share is not None
     ]
 
 

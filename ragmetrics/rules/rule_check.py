@@ -143,10 +143,10 @@ def most_rows(finding: Finding, night: NightContext) -> int:
     checked = [one.n for earlier in week for one in earlier.findings if one.key == finding.key]
     which = finding.metric, finding.segment
     shown = [
-        one.scored
+        segment.scored
         for earlier in week
-        for one in earlier.segments
-        if (one.metric, one.segment) == which
+        for segment in earlier.segments
+        if (segment.metric, segment.segment) == which
     ]
     return max([*checked, *shown], default=0)
 

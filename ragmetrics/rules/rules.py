@@ -101,8 +101,8 @@ def _segments(rule: Rule, night: NightContext) -> list[Segment | None]:
         return [None]
     before = {
         summary.segment.value
-        for one in trailing_nights(night.earlier, night.manifest.date, SEGMENT_DAYS)
-        for summary in one.segments
+        for earlier in trailing_nights(night.earlier, night.manifest.date, SEGMENT_DAYS)
+        for summary in earlier.segments
         if summary.metric == rule.metric and summary.scored
         if summary.segment and summary.segment.tag == rule.by and not summary.segment.is_blank
     }

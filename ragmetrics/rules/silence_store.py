@@ -51,8 +51,8 @@ def remove_expired_silences(
     """
     found = list(_found(files))
     newest = _newest(one for _, one in found)
-    for path, one in found:
-        if one != newest[one.key] or not is_in_force(one, states.get(one.key), night):
+    for path, stored in found:
+        if stored != newest[stored.key] or not is_in_force(stored, states.get(stored.key), night):
             files.discard(path)
 
 
@@ -83,9 +83,9 @@ def with_silences(manifest: Manifest, found: Mapping[str, Silence]) -> Manifest:
 
 def _newest(found: Iterable[Silence]) -> dict[str, Silence]:
     newest: dict[str, Silence] = {}
-    for one in found:
-        if one.key not in newest or one.at >= newest[one.key].at:
-            newest[one.key] = one
+    for stored in found:
+        if stored.key not in newest or stored.at >= newest[stored.key].at:
+            newest[stored.key] = stored
     return newest
 
 

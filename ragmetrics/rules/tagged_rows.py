@@ -147,12 +147,12 @@ def with_tag_means(
 def tag_chance(means: Sequence[Mapping[str, TagMean]]) -> float:
     """p of the F test that all values of a tag have one mean, over some nights together."""
     cells: dict[str, list[TagMean]] = {}
-    for name, one in ((name, one) for night in means for name, one in night.items()):
-        cells.setdefault(name, []).append(one)
+    for name, mean in ((name, one) for night in means for name, one in night.items()):
+        cells.setdefault(name, []).append(mean)
     counts = np.array([sum(one.questions for one in own) for own in cells.values()])
     sums = np.array([sum(one.questions * one.mean for one in own) for own in cells.values()])
     squares = sum(
-        one.scatter + one.questions * one.mean**2 for own in cells.values() for one in own
+        mean.scatter + mean.questions * mean.mean**2 for cell in cells.values() for mean in cell
     )
     more, rest = len(cells) - 1, float(counts.sum()) - len(cells)
     if more < 1 or rest <= 0:
@@ -171,9 +171,9 @@ def _tag_means(scores: MetricScores, named: Sequence[str] | None) -> dict[str, d
         few = len(names) <= _MOST_CELLS
         return {" and ".join(named): _means(rows, codes, names)} if few else {}
     found = {
-        tag: _means(rows, one.codes, [name or "" for name in one.names])
-        for tag, one in rows.tags.items()
-        if len(one.names) <= MOST_VALUES
+        tag: _means(rows, coded.codes, [name or "" for name in coded.names])
+        for tag, coded in rows.tags.items()
+        if len(coded.names) <= MOST_VALUES
     }
     best = sorted(found, key=lambda tag: (tag_chance([found[tag]]), tag))[:_MOST_TAGS]
     return {tag: found[tag] for tag in sorted(best)}

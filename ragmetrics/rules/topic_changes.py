@@ -187,9 +187,9 @@ def _risen(
 ) -> list[RisenTopic]:
     """The topics with a significantly larger share of the rows than on the nights before."""
     past = [
-        one.topics.rows
-        for one in trailing_nights(night.earlier, night.manifest.date, 2 * _NIGHTS)
-        if one.topics and one.topics.model == model.day and one.topics.rows.keys() & rows.keys()
+        day.topics.rows
+        for day in trailing_nights(night.earlier, night.manifest.date, 2 * _NIGHTS)
+        if day.topics and day.topics.model == model.day and day.topics.rows.keys() & rows.keys()
     ]
     total = sum(rows.values())
     if len(past) < _FEWEST_NIGHTS or not total:

@@ -59,9 +59,9 @@ def find_unwatched_drops(
     watched = {rule.metric for rule in rules if rule.max_drop is not None and rule.by is None}
     told = {one.metric for one in findings if one.metric and _covers_metric(one)}
     family = [
-        one
-        for one in night.manifest.metrics
-        if one.metric not in told and one.scored >= _LEAST_ROWS
+        summary
+        for summary in night.manifest.metrics
+        if summary.metric not in told and summary.scored >= _LEAST_ROWS
     ]
     falls = [_measure(night, one) for one in family]
     chances = adjust_p_values([fall.chance if fall else 1.0 for fall in falls])
@@ -114,11 +114,11 @@ def _low_nights(night: NightContext, metric: str) -> list[Manifest]:
     not judge it do not count.
     """
     found: list[Manifest] = []
-    for one in reversed(night.history or night.earlier):
-        low = _was_low(night, one, metric)
+    for manifest in reversed(night.history or night.earlier):
+        low = _was_low(night, manifest, metric)
         if low is False:
             break
-        found += [one] if low else []
+        found += [manifest] if low else []
     return found[::-1]
 
 
@@ -149,10 +149,10 @@ def _usual_nights(night: NightContext, metric: str, begin: date) -> list[tuple[M
     means. Nights on which another metric's alert fired count only where there are no others.
     """
     usual = [
-        (one, summary.mean)
-        for one in trailing_nights(night.history or night.earlier, begin, _NIGHTS)
-        if (summary := one.summary(metric)) and summary.mean is not None
-        if night.compares(one, metric) and not _was_low(night, one, metric)
+        (manifest, summary.mean)
+        for manifest in trailing_nights(night.history or night.earlier, begin, _NIGHTS)
+        if (summary := manifest.summary(metric)) and summary.mean is not None
+        if night.compares(manifest, metric) and not _was_low(night, manifest, metric)
     ]
     calm = [pair for pair in usual if not any(map(_is_metric_alert, pair[0].findings))]
     return calm or usual

@@ -75,10 +75,10 @@ def _print_table(console: Console, by_metric: ByMetric) -> None:
     }
     priced = any(line.usage.usd or line.known_usd for line in lines)
     rows = []
-    for one in lines:
-        label = f"  {clean(one.label, 60)}" if one.is_part else clean(one.label, 300)
-        cells = [f"{getattr(one.usage, field):,}" for field in counts.values()]
-        rows.append([label, *cells, *([one.money] if priced else [])])
+    for line in lines:
+        label = f"  {clean(line.label, 60)}" if line.is_part else clean(line.label, 300)
+        cells = [f"{getattr(line.usage, field):,}" for field in counts.values()]
+        rows.append([label, *cells, *([line.money] if priced else [])])
     print_grid(console, ["metric", *counts, *(["money"] if priced else [])], rows)
 
 

@@ -170,14 +170,14 @@ def _print_easy_rows(console: Console, manifest: Manifest) -> None:
         if any(one.certain for one in of.values())
         for metric in label.split(" + ")
     }
-    for one in manifest.metrics:
-        if one.metric not in certain or not one.scored:
+    for summary in manifest.metrics:
+        if summary.metric not in certain or not summary.scored:
             continue
         last = manifest.judge.panel[-1]
-        if failed := sum(judge.failed for judge in one.judges if judge.name == last):
+        if failed := sum(judge.failed for judge in summary.judges if judge.name == last):
             console.print(
-                f"{one.metric}: {clean(last, 60)} failed on {failed:,} rows of which no earlier "
-                "judge was certain: the mean is one of easier rows",
+                f"{summary.metric}: {clean(last, 60)} failed on {failed:,} rows of which no "
+                "earlier judge was certain: the mean is one of easier rows",
                 style="yellow",
             )
 

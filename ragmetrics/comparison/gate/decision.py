@@ -126,8 +126,8 @@ def _run_gate(
     report = _part_progress(progress, sum(map(len, todo)))
     problems: list[RagmetricsError] = []
     try:
-        for one, parts in zip(staged.runs, todo, strict=True):
-            problems += score_parts(run, one, parts, done=report, kept=main_store, until=until)
+        for side, parts in zip(staged.runs, todo, strict=True):
+            problems += score_parts(run, side, parts, done=report, kept=main_store, until=until)
     except JudgeRefused as error:
         problems.append(error)
     for problem in problems:

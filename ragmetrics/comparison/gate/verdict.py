@@ -58,12 +58,12 @@ def weigh(
     """
     p_values = adjust_p_values([one.fall.p_value if one.fall else None for one in evidence])
     verdicts = []
-    for one, p_value in zip(evidence, p_values, strict=True):
-        verdict = _verdict(one, p_value, min_questions, max_missing, identical)
+    for metric, p_value in zip(evidence, p_values, strict=True):
+        verdict = _verdict(metric, p_value, min_questions, max_missing, identical)
         further = None
         if verdict == "inconclusive":
-            further = _further(one, p_value, min_questions, max_missing, tests=len(evidence))
-        verdicts.append(_metric_verdict(one, p_value, verdict, further))
+            further = _further(metric, p_value, min_questions, max_missing, tests=len(evidence))
+        verdicts.append(_metric_verdict(metric, p_value, verdict, further))
     return verdicts
 
 

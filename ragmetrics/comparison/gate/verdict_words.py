@@ -67,8 +67,8 @@ def _p_text(p_value: float | None) -> str:
 def unread(side: str, source: Source | None) -> list[str]:
     """The files of a log that were read in part."""
     return [
-        f"build {side}: {one.file} is read in part: {one.reason}"
-        for one in (source.broken if source else [])
+        f"build {side}: {file.file} is read in part: {file.reason}"
+        for file in (source.broken if source else [])
     ]
 
 

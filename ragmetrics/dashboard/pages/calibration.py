@@ -86,8 +86,8 @@ def calibration_page(
     if not found and not learned:
         return None
     sets: dict[str, list[Standing]] = {}
-    for one in found[:MOST_IN_FULL]:
-        sets.setdefault(one.newest.name, []).append(one)
+    for standing in found[:MOST_IN_FULL]:
+        sets.setdefault(standing.newest.name, []).append(standing)
     return render_page(
         CALIBRATION_PAGE,
         0,

@@ -135,8 +135,8 @@ def _row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
             row.user_input, row.value, None, row_link(keys.get((row.shard, row.position)))
         )
         groups.setdefault(row.metric, RowGroup(row.metric, [], [])).lowest.append(line)
-    for why, one in fell:
-        line = RowLine(one.row.user_input, why.value, why.before, row_link(one.key))
+    for why, detail in fell:
+        line = RowLine(detail.row.user_input, why.value, why.before, row_link(detail.key))
         groups.setdefault(why.metric, RowGroup(why.metric, [], [])).fell.append(line)
     return sorted(groups.values(), key=lambda group: needing_reader(group.metric, states))
 

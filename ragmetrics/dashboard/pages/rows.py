@@ -90,10 +90,10 @@ def _article(found: RowDetail) -> Markup:
 def _worst_rows(manifest: Manifest, found: Mapping[RowLocation, RowDetail]) -> _Worst:
     """The worst rows by metric, in the order of the cards."""
     by_metric: dict[str, list[tuple[WorstRow, RowDetail]]] = {}
-    for one in manifest.worst:
-        kept = found.get((one.shard, one.position))
+    for worst in manifest.worst:
+        kept = found.get((worst.shard, worst.position))
         if kept:
-            by_metric.setdefault(one.metric, []).append((one, kept))
+            by_metric.setdefault(worst.metric, []).append((worst, kept))
     states = metric_states(manifest)
     ordered = sorted(by_metric, key=lambda metric: needing_reader(metric, states))
     return {metric: by_metric[metric] for metric in ordered}
@@ -143,9 +143,9 @@ def _only_fallen(worst: _Worst, kept: Sequence[RowDetail]) -> list[str]:
     """
     shown = {found.kept.key for lines in worst.values() for _, found in lines}
     falls = {
-        one.kept.key: max(why.fall for why in one.kept.why)
-        for one in kept
-        if worst and one.kept.key not in shown
+        detail.kept.key: max(why.fall for why in detail.kept.why)
+        for detail in kept
+        if worst and detail.kept.key not in shown
     }
     return sorted(filter(falls.__getitem__, falls), key=falls.__getitem__, reverse=True)
 
@@ -168,9 +168,9 @@ def _sections(worst: _Worst, full: Mapping[str, Markup]) -> list[dict[str, Any]]
         here = [key for key in keys if key in full and key not in shown]
         shown.update(here)
         elsewhere = [
-            (one, found.kept.key, found.kept.key in full)
-            for one, found in lines
-            if found.kept.key not in here
+            (line, detail.kept.key, detail.kept.key in full)
+            for line, detail in lines
+            if detail.kept.key not in here
         ]
         articles = [full[key] for key in here]
         sections.append(
@@ -200,10 +200,10 @@ def _entry(found: RowDetail, article: str) -> bytes:
         "id": _short(row.id),
         "question": _short(row.user_input, _LONGEST_QUESTION),
         "why": [
-            {"kind": one.kind, "metric": anchor(one.metric), "before": finite(one.before)}
-            if one.metric
-            else {"kind": one.kind}
-            for one in found.kept.why
+            {"kind": reason.kind, "metric": anchor(reason.metric), "before": finite(reason.before)}
+            if reason.metric
+            else {"kind": reason.kind}
+            for reason in found.kept.why
         ],
         "scores": {name: round(value, 6) for name, value in scores.items() if value is not None},
         "tags": list(_shown_tags(found).items()),  # pairs: a script's object loses `__proto__`

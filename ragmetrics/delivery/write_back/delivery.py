@@ -171,9 +171,9 @@ class _Round:
         try:
             sender = Sender(target, chosen)
             reports: list[WriteBackReport] = []
-            for one in nights:
+            for night in nights:
                 failed = next((report.problem for report in reports if report.problem), "")
-                report = self._kept(one, failed) if failed else self._send_safely(one, sender)
+                report = self._kept(night, failed) if failed else self._send_safely(night, sender)
                 reports += [report] if report else []
             return reports
         finally:
@@ -298,10 +298,11 @@ def _drop_unconfigured(
     files: Files, nights: Iterable[WaitingNight], names: Collection[str]
 ) -> None:
     """Drop nights of targets that were removed from the settings."""
-    for one in nights:
-        if one.target not in names:
-            log.warning("%s: not in the settings any more; %s is dropped", one.target, one.night)
-            outbox.remove(files, one)
+    for night in nights:
+        if night.target not in names:
+            what = night.target, night.night
+            log.warning("%s: not in the settings any more; %s is dropped", *what)
+            outbox.remove(files, night)
 
 
 def _batches(results: Iterator[EvaluationResult], size: int) -> Iterator[list[EvaluationResult]]:

@@ -59,14 +59,14 @@ def search_corpus(
     for texts in _chunks(_documents(settings, settings.corpus or "", unreadable)):
         documents += len(texts)
         known.update(name for name, _ in texts if name in names)
-        for own in shingles_of([text for _, text in texts]):
-            found |= is_in(every, own, assume_unique=True)
+        for pieces in shingles_of([text for _, text in texts]):
+            found |= is_in(every, pieces, assume_unique=True)
     if not documents:
         raise _no_document(f"corpus: {settings.corpus}")
     there = every[found]
     evidence = [
-        CorpusEvidence(name in known, float(is_in(own, there).mean()) if len(own) else 0.0)
-        for name, own in zip(ids, wanted, strict=True)
+        CorpusEvidence(name in known, float(is_in(pieces, there).mean()) if len(pieces) else 0.0)
+        for name, pieces in zip(ids, wanted, strict=True)
     ]
     return evidence, unreadable.count
 

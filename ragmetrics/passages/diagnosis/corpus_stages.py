@@ -45,8 +45,8 @@ def _stages(
     evidence: dict[OldPassage, CorpusEvidence],
 ) -> list[Verdict]:
     return [
-        verdict if one is None or one not in evidence else _stage(verdict, evidence[one])
-        for verdict, one in zip(verdicts, old, strict=True)
+        verdict if lost is None or lost not in evidence else _stage(verdict, evidence[lost])
+        for verdict, lost in zip(verdicts, old, strict=True)
     ]
 
 

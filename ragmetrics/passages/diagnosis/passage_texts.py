@@ -169,11 +169,11 @@ def _flat(column: Any) -> list[str]:
 def _texts_by_id(now: Sequence[Run], passages: Ids) -> dict[int, str]:
     """The text of each passage that is retrieved now."""
     found: dict[int, str] = {}
-    for one in chain.from_iterable(map(_read_texts, now)):
-        places = np.flatnonzero(is_in(one.passages, passages))
-        _, first = np.unique(one.passages[places], return_index=True)
+    for shard in chain.from_iterable(map(_read_texts, now)):
+        places = np.flatnonzero(is_in(shard.passages, passages))
+        _, first = np.unique(shard.passages[places], return_index=True)
         for place in places[first].tolist():
-            found.setdefault(int(one.passages[place]), one.texts[place])
+            found.setdefault(int(shard.passages[place]), shard.texts[place])
     return found
 
 
@@ -221,18 +221,18 @@ def _new_matches(now: Sequence[Run], before: Sequence[Run], wanted: Shingles) ->
     """The texts of now that share shingles with the wanted ones, and that no earlier run had."""
     seen: set[int] = set()
     found = []
-    for one in chain.from_iterable(map(_read_texts, now)):
-        _, first = np.unique(one.identities, return_index=True)
-        fresh = [place for place in first.tolist() if int(one.identities[place]) not in seen]
-        seen.update(one.identities[fresh].tolist())
+    for shard in chain.from_iterable(map(_read_texts, now)):
+        _, first = np.unique(shard.identities, return_index=True)
+        fresh = [place for place in first.tolist() if int(shard.identities[place]) not in seen]
+        seen.update(shard.identities[fresh].tolist())
         for start in range(0, len(fresh), _CHUNK):
             places = fresh[start : start + _CHUNK]
-            split = shingles_of([one.texts[place] for place in places])
-            for place, own in zip(places, split, strict=True):
-                shared = own[is_in(own, wanted)]
+            split = shingles_of([shard.texts[place] for place in places])
+            for place, pieces in zip(places, split, strict=True):
+                shared = pieces[is_in(pieces, wanted)]
                 if len(shared):
-                    identity = int(one.identities[place])
-                    found.append(_Match(one.names[place], identity, len(own), shared))
+                    identity = int(shard.identities[place])
+                    found.append(_Match(shard.names[place], identity, len(pieces), shared))
     identities = np.array([one.identity for one in found], dtype=np.uint64)
     for run in before:
         identities = identities[~is_in(identities, known_identities(run))]

@@ -103,8 +103,8 @@ class _Probe:
         """The pairs that are not settled: of passages whose texts are known."""
         return [
             number
-            for number, one in enumerate(self.verdicts)
-            if one.stage in _OPEN and not one.asked and self.lost.old[number]
+            for number, verdict in enumerate(self.verdicts)
+            if verdict.stage in _OPEN and not verdict.asked and self.lost.old[number]
         ]
 
     def _ask_questions(
@@ -173,13 +173,13 @@ class _Probe:
         rows = rows_of_questions(self.lost.runs, self.lost.now, asking)
         # With the language and the tags of a question that lost it: filters may need them.
         asks = [
-            Ask(self._query(one, rows[question].row), parameters)
-            for one, question in zip(sought, asking, strict=True)
+            Ask(self._query(wanted, rows[question].row), parameters)
+            for wanted, question in zip(sought, asking, strict=True)
         ]
         answers = self._ask(asks)
         there = self._look_up([one.id for one in sought], room)
-        for passage, one, answer, known in zip(chosen, sought, answers, there, strict=True):
-            verdict = self._by_passage(one, answer, known)
+        for passage, wanted, answer, known in zip(chosen, sought, answers, there, strict=True):
+            verdict = self._by_passage(wanted, answer, known)
             for number in by_passage[passage]:
                 if verdict:
                     self.verdicts[number] = self._of_question(number, verdict)

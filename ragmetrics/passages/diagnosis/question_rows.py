@@ -31,10 +31,10 @@ def rows_of_questions(
     found: dict[int, QuestionRow] = {}
     _, first = np.unique(now.question, return_index=True)
     rows = first[is_in(now.question[first], np.array(sorted(wanted), dtype=np.uint32))]
-    for run, shard, own in in_shards(now, rows):
-        places = set(now.position[own].tolist())
+    for run, shard, of_shard in in_shards(now, rows):
+        places = set(now.position[of_shard].tolist())
         records = StoredPart(runs[run].files, runs[run].ref.rows(shard)).at(places)
-        for row in own.tolist():
+        for row in of_shard.tolist():
             position = int(now.position[row])
             known = QuestionRow(row_of(records[position]), run, shard, position)
             found[int(now.question[row])] = known

@@ -114,11 +114,11 @@ def _report(
     shares = share_of_stages(counts, passages, before, sources)
     shares.sort(key=lambda one: (not one.significant, -one.passages, one.stage))
     segments = [
-        one
+        segment
         for stage in shares
         if stage.significant
-        for one in share_of_segments(counts, before, sources, stage.stage)
-        if one.significant and one.low > stage.share  # a value like the others is no place
+        for segment in share_of_segments(counts, before, sources, stage.stage)
+        if segment.significant and segment.low > stage.share  # a value like the others is no place
     ]
     segments.sort(key=lambda one: (-one.share, -one.questions, str(one.segment)))
     return LostPassages(

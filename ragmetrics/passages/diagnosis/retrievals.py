@@ -262,6 +262,6 @@ def _holding(references: Sequence[str | None], contexts: Sequence[str | None]) -
     wanted = [shingles(reference) for reference in references if reference and reference.strip()]
     found = [shingles(context or "") for context in contexts]
     return [
-        any(max(contained(ref, one), contained(one, ref)) >= _HOLDS for ref in wanted)
-        for one in found
+        any(max(contained(ref, context), contained(context, ref)) >= _HOLDS for ref in wanted)
+        for context in found
     ]

@@ -43,9 +43,9 @@ def sentence_of(lost: LostPairs, stages: Sequence[StageShare], counts: StageCoun
     told.sort(key=lambda one: -one.passages)
     total = len(lost.places)
     parts = [
-        f"{one.passages:,} of {total:,} lost passages {_words(lost, one.stage)}"
-        f"{_where(one.stage, counts)}"
-        for one in told
+        f"{share.passages:,} of {total:,} lost passages {_words(lost, share.stage)}"
+        f"{_where(share.stage, counts)}"
+        for share in told
     ]
     carried = len(carried_questions(lost))
     if parts and carried:

@@ -81,15 +81,15 @@ def share_of_segments(
     shares = [
         _share(
             stage,
-            own,
+            cell,
             0,
             [night.segments.get(tag, {}).get(value, StageCounts()) for night in before],
             sources.get(stage, [stage]),
             Segment(tag=tag, value=value),
         )
         for tag, values in counts.segments.items()
-        for value, own in values.items()
-        if own.stages.get(stage)
+        for value, cell in values.items()
+        if cell.stages.get(stage)
     ]
     return _adjusted(shares, SEGMENT_LEVEL)
 
@@ -127,6 +127,6 @@ def _share(
 def _adjusted(shares: Sequence[StageShare], level: float) -> list[StageShare]:
     adjusted = adjust_p_values([share.p_value for share in shares])
     return [
-        one.model_copy(update={"p_value": p, "significant": p is not None and p < level})
-        for one, p in zip(shares, adjusted, strict=True)
+        share.model_copy(update={"p_value": p, "significant": p is not None and p < level})
+        for share, p in zip(shares, adjusted, strict=True)
     ]

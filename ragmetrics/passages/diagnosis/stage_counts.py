@@ -69,10 +69,10 @@ def tags_of_questions(
     _, first = np.unique(now.question, return_index=True)
     rows = first[is_in(now.question[first], asked)]
     tags: dict[str, NDArray[np.object_]] = {}
-    for run, shard, own in in_shards(now, rows):
+    for run, shard, of_shard in in_shards(now, rows):
         table = StoredPart(runs[run].files, runs[run].ref.rows(shard)).columns(["tags", BUILDS])
-        records = table.take(now.position[own]).to_pylist()
-        numbers = np.flatnonzero(is_in(rows, own)).tolist()
+        records = table.take(now.position[of_shard]).to_pylist()
+        numbers = np.flatnonzero(is_in(rows, of_shard)).tolist()
         for number, record in zip(numbers, records, strict=True):
             for tag, value in (*(record["tags"] or ()), (BUILDS, record[BUILDS])):
                 if tag not in tags:

@@ -75,16 +75,17 @@ def _duplicates(
     """Labelled passages whose text is under other ids too that the question does not name."""
     labels = {row.row.id: set(row.row.reference_context_ids or ()) for row in rows}
     found: dict[str, DuplicatePassage] = {}
-    for one in anchors:
-        if one.status != "same" or search.text_of(one.context_id) is None:
+    for anchor in anchors:
+        if anchor.status != "same" or search.text_of(anchor.context_id) is None:
             continue
-        same = [name for name in search.copies_of(one.context_id) if name not in labels[one.id]]
+        named = labels[anchor.id]
+        same = [name for name in search.copies_of(anchor.context_id) if name not in named]
         if same:
             known = found.setdefault(
-                one.context_id,
-                DuplicatePassage(context_id=one.context_id, same_as=same, questions=[]),
+                anchor.context_id,
+                DuplicatePassage(context_id=anchor.context_id, same_as=same, questions=[]),
             )
-            known.questions.append(one.id)
+            known.questions.append(anchor.id)
     return list(found.values())
 
 
@@ -102,8 +103,8 @@ def _constant(
     builds: dict[str, set[str]] = {}
     for night in _scored(nights, metric):
         scores = load_scores(files, RunRef.of(night), metric)
-        for key, own in scores.by_question().items():
-            values.setdefault(key, []).extend(own)
+        for key, of_question in scores.by_question().items():
+            values.setdefault(key, []).extend(of_question)
             asked[key] = asked.get(key, 0) + 1
             builds.setdefault(key, set()).update(night.source.index_builds)
     return [

@@ -115,14 +115,14 @@ def add_confirmed(
     records = [record_of(one) for one in golden]
     known = {one.row.question_key for one in golden}
     added = double = left = 0
-    for one in suggestions:
-        if str(one.get("confirmed") or "").strip().casefold() not in _YES:
+    for suggestion in suggestions:
+        if str(suggestion.get("confirmed") or "").strip().casefold() not in _YES:
             left += 1
-        elif question_key(one["user_input"]) in known:
+        elif question_key(suggestion["user_input"]) in known:
             double += 1
         else:
-            records.append(_golden(one, day))
-            known.add(question_key(one["user_input"]))
+            records.append(_golden(suggestion, day))
+            known.add(question_key(suggestion["user_input"]))
             added += 1
     return Added(records, added, double, left)
 

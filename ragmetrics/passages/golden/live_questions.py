@@ -91,5 +91,5 @@ def _add(
         one.night, one.place, one.is_of_newest = night, place, newest
         one.failed = one.failed and value <= _EMPTY
         values.setdefault(key, []).append(value)
-    for key, own in values.items():
-        found[key].means.append(fmean(own))
+    for key, of_night in values.items():
+        found[key].means.append(fmean(of_night))

@@ -79,17 +79,17 @@ class PassageSearch:
 
     def _read(self, chunk: Sequence[tuple[str, str]], every: frozenset[int]) -> None:
         split = shingles_of([text for _, text in chunk])
-        for (name, text), own in zip(chunk, split, strict=True):
+        for (name, text), pieces in zip(chunk, split, strict=True):
             self.count += 1
             self.ids.add(name)
             self._words.update(set(words_of(text)))
-            held = every.intersection(own.tolist())
+            held = every.intersection(pieces.tolist())
             if held:
                 place = len(self._found)
                 self._by_id.setdefault(name, place)
                 self._found.append(Found(name, text, held))
-                for one in held:
-                    self._by_shingle.setdefault(one, []).append(place)
+                for piece in held:
+                    self._by_shingle.setdefault(piece, []).append(place)
 
     def share_under(self, name: str, text: str) -> float | None:
         """The share of an earlier text that the passage of an id has; None without such an id."""
@@ -105,8 +105,8 @@ class PassageSearch:
             return 0.0
         covered = {
             word
-            for place, one in enumerate(order)
-            if one in held
+            for place, piece in enumerate(order)
+            if piece in held
             for word in range(place, place + WORDS)
         }
         return len(covered) / (len(order) + WORDS - 1)
@@ -170,14 +170,14 @@ def _greedy(
     total = sum(every.values())
     while left and total - sum(left.values()) < enough * total:
         gain = {
-            place: sum(left.get(one, 0.0) for one in own)
-            for place, own in weights.items()
+            place: sum(left.get(part, 0.0) for part in parts)
+            for place, parts in weights.items()
             if place not in chosen
         }
         best = max(gain, key=lambda place: (gain[place], -place), default=None)
         if best is None or gain[best] <= 0 or (chosen and gain[best] < _LEAST_GAIN * whole):
             break
         chosen.append(best)
-        for one in weights[best]:
-            left.pop(one, None)
+        for part in weights[best]:
+            left.pop(part, None)
     return chosen

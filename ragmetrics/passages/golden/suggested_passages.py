@@ -20,9 +20,9 @@ def complete(files: Files, chosen: Iterable[tuple[LiveQuestion, Reason, str]]) -
         places = {one.place for one, _, _ in wanted if one.night.run == run}
         rows |= {(run, place): row for place, row in _rows(files, night, places).items()}
     return [
-        _suggestion(one, reason, why, rows[one.night.run, one.place])
-        for one, reason, why in wanted
-        if (one.night.run, one.place) in rows
+        _suggestion(question, reason, why, rows[question.night.run, question.place])
+        for question, reason, why in wanted
+        if (question.night.run, question.place) in rows
     ]
 
 

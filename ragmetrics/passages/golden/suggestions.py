@@ -43,8 +43,8 @@ def suggest_questions(
     topics = uncovered_topics(files, nights, golden)
     lists = [_topics(live, topics), _falls(live, metric), _swings(live, metric), _failures(live)]
     chosen: dict[str, tuple[LiveQuestion, Reason, str]] = {}
-    for one in _in_turn(lists):
-        chosen.setdefault(one[0].key, one)
+    for reasoned in _in_turn(lists):
+        chosen.setdefault(reasoned[0].key, reasoned)
         if len(chosen) == count:
             break
     return complete(files, chosen.values())
@@ -69,34 +69,34 @@ def _topics(live: dict[str, LiveQuestion], topics: Sequence[UncoveredTopic]) -> 
 
 def _falls(live: dict[str, LiveQuestion], metric: str) -> list[_Reasoned]:
     found = []
-    for one in live.values():
-        if len(one.means) < 2 or not one.is_of_newest:
+    for query in live.values():
+        if len(query.means) < 2 or not query.is_of_newest:
             continue
-        *earlier, now = one.means
+        *earlier, now = query.means
         before = sum(earlier) / len(earlier)
         if before - now >= _CHANGE:
             why = f"{metric} fell from {before:.2f} to {now:.2f}"
-            found.append((before - now, one, why))
+            found.append((before - now, query, why))
     return _ranked(found, "fall")
 
 
 def _swings(live: dict[str, LiveQuestion], metric: str) -> list[_Reasoned]:
     found = []
-    for one in live.values():
-        low, high = min(one.means, default=0.0), max(one.means, default=0.0)
-        steps = [b - a for a, b in zip(one.means, one.means[1:], strict=False)]
+    for query in live.values():
+        low, high = min(query.means, default=0.0), max(query.means, default=0.0)
+        steps = [b - a for a, b in zip(query.means, query.means[1:], strict=False)]
         both = min(steps, default=0.0) <= -_CHANGE and max(steps, default=0.0) >= _CHANGE
-        if len(one.means) >= _FEWEST_SWINGS and both:
-            why = f"{metric} between {low:.2f} and {high:.2f} on {len(one.means)} nights"
-            found.append((high - low, one, why))
+        if len(query.means) >= _FEWEST_SWINGS and both:
+            why = f"{metric} between {low:.2f} and {high:.2f} on {len(query.means)} nights"
+            found.append((high - low, query, why))
     return _ranked(found, "swing")
 
 
 def _failures(live: dict[str, LiveQuestion]) -> list[_Reasoned]:
     found = [
-        (float(one.asked), one, f"nothing relevant was retrieved, asked {one.asked} times")
-        for one in live.values()
-        if one.failed
+        (float(query.asked), query, f"nothing relevant was retrieved, asked {query.asked} times")
+        for query in live.values()
+        if query.failed
     ]
     return _ranked(found, "failure")
 

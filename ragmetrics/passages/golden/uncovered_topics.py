@@ -56,8 +56,8 @@ def uncovered_topics(
     """
     asked = read_questions(files, [RunRef.of(night) for night in nights], answering=True)
     own = {
-        one.row.question_key: PastQuestion(one.row.user_input, one.row.reference_contexts or ())
-        for one in golden
+        row.row.question_key: PastQuestion(row.row.user_input, row.row.reference_contexts or ())
+        for row in golden
     }
     own = {key: asked.get(key, one) for key, one in own.items()}
     live = {key: one for key, one in asked.items() if key not in own}

@@ -136,8 +136,10 @@ def _continued(model: TopicModel, before: TopicModel | None, asked: Sequence[str
     free = iter(range(max(names, default=0) + 1, 10_000))
     numbers = {topic.id: continued.get(topic.id) or next(free) for topic in model.topics}
     topics = [
-        one.model_copy(update={"id": numbers[one.id], "name": names.get(numbers[one.id], one.name)})
-        for one in model.topics
+        topic.model_copy(
+            update={"id": numbers[topic.id], "name": names.get(numbers[topic.id], topic.name)}
+        )
+        for topic in model.topics
     ]
     known = {key: numbers[topic] for key, topic in model.known.items()}
     return model.model_copy(update={"topics": topics, "known": known})
@@ -153,10 +155,12 @@ def _typical(model: TopicModel, asked: Sequence[str]) -> TopicModel:
             scored.setdefault(topic, []).append((-score, question))
     names: Counter[str] = Counter()
     topics = []
-    for one in model.topics:
-        names[one.name] += 1
-        again = f" ({names[one.name]})" if names[one.name] > 1 else ""
-        best = sorted(scored.get(one.id, []))[:_TYPICAL]
+    for fitted in model.topics:
+        names[fitted.name] += 1
+        again = f" ({names[fitted.name]})" if names[fitted.name] > 1 else ""
+        best = sorted(scored.get(fitted.id, []))[:_TYPICAL]
         typical = [clean(question, _LONGEST_QUESTION) for _, question in best]
-        topics.append(one.model_copy(update={"questions": typical, "name": f"{one.name}{again}"}))
+        topics.append(
+            fitted.model_copy(update={"questions": typical, "name": f"{fitted.name}{again}"})
+        )
     return model.model_copy(update={"topics": topics})

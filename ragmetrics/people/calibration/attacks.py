@@ -60,15 +60,15 @@ def irrelevant_contexts(labelled: LabelledSet, most: int) -> list[Irrelevant]:
     A hash of the texts decides the order, so the same set gives the same contexts.
     """
     found: dict[str, Irrelevant] = {}
-    for one in labelled.rows:
-        row, labels = one.labelled.row, one.labelled.labels
+    for rated in (row.labelled for row in labelled.rows):
+        row, labels = rated.row, rated.labels
         for context, label in zip(
             row.retrieved_contexts, labels.chunk_relevance or (), strict=False
         ):
             if label <= labels.chunk_relevance_scale[0] and context.strip() and row.user_input:
-                key = f"{one.labelled.question}\0{context}".encode("utf-8", "surrogatepass")
+                key = f"{rated.question}\0{context}".encode("utf-8", "surrogatepass")
                 digest = hashlib.blake2b(key, digest_size=8).hexdigest()
-                found[digest] = Irrelevant(row, one.labelled.question, context)
+                found[digest] = Irrelevant(row, rated.question, context)
     turns: Counter[str] = Counter()
     ranked: list[tuple[int, str]] = []
     for digest in sorted(found):
@@ -88,8 +88,8 @@ async def attack(contexts: Sequence[Irrelevant], grade: Grader) -> list[AttackRe
         return []
     plain = await asyncio.gather(*(grade(context.row, context.ask()) for context in contexts))
     below = [
-        (one, before)
-        for one, before in zip(contexts, plain, strict=True)
+        (target, before)
+        for target, before in zip(contexts, plain, strict=True)
         if before is not None and before < _BEST
     ]
     return [await _attack(name, below, grade) for name in ATTACKS]
@@ -100,8 +100,8 @@ async def _attack(
 ) -> AttackResult:
     grades = await asyncio.gather(*(grade(one.row, one.ask(name)) for one, _ in contexts))
     judged = [
-        (one.question, after > before)
-        for (one, before), after in zip(contexts, grades, strict=True)
+        (target.question, after > before)
+        for (target, before), after in zip(contexts, grades, strict=True)
         if after is not None
     ]
     lifted = share_of([higher for _, higher in judged], [question for question, _ in judged])

@@ -69,15 +69,15 @@ def compare_last(units: LoadUnits, earlier: Sequence[Calibration], later: Calibr
         earlier=max((match.earlier.at for match in matches.values()), default=earlier[-1].at),
         later=later.at,
         same_fingerprint=all(
-            _asked(one.earlier, name) == _asked(later, name) for name, one in matches.items()
+            _asked(match.earlier, name) == _asked(later, name) for name, match in matches.items()
         )
         and (bool(matches) or earlier[-1].judge.fingerprint == later.judge.fingerprint),
         metrics=[
-            _drift(matches[one.metric], chances.get(one.metric, []), tests)
-            if one.metric in matches
-            else MetricDrift(metric=one.metric, untold=_why_unknown(one.metric, earlier, later))
-            for one in TARGETS
-            if later.measured(one.metric)
+            _drift(matches[name], chances.get(name, []), tests)
+            if name in matches
+            else MetricDrift(metric=name, untold=_why_unknown(name, earlier, later))
+            for name in (target.metric for target in TARGETS)
+            if later.measured(name)
         ],
     )
 
@@ -107,19 +107,19 @@ def _matches(
     """The units and the earlier calibration that each metric is compared with."""
     now = units(later)
     found: dict[str, _Match] = {}
-    for one in reversed(earlier):
+    for calibration in reversed(earlier):
         wanted = [
             target
             for target in TARGETS
-            if _answered(one, target.metric) and _answered(later, target.metric)
+            if _answered(calibration, target.metric) and _answered(later, target.metric)
             if target.metric not in found or not found[target.metric].enough
         ]
-        if not wanted or not _same_texts(one, later):
+        if not wanted or not _same_texts(calibration, later):
             continue
-        before = units(one)
+        before = units(calibration)
         for target in wanted:
             name = target.metric
-            match = _Match(target, one, _shared(before.get(name, ()), now.get(name, ())))
+            match = _Match(target, calibration, _shared(before.get(name, ()), now.get(name, ())))
             if match.pairs and (name not in found or match.enough):
                 found[name] = match
     return found

@@ -219,9 +219,9 @@ class FixedSets:
 
         # The nearest calibration with verdicts comes last, so it is the one that stays.
         judges = {
-            one.judge.name: one
-            for one in sorted(near, key=rank, reverse=True)
-            if one.judge.name in names and _same_judge(one, night)
+            calibration.judge.name: calibration
+            for calibration in sorted(near, key=rank, reverse=True)
+            if calibration.judge.name in names and _same_judge(calibration, night)
         }
         return [judges[name] for name in names] if len(judges) == len(set(names)) else []
 

@@ -195,8 +195,8 @@ def quality(examples: Examples, chances: Numbers) -> LearnedQuality:
     figures = figures_of(statistics, examples.questions) | figures_of(by_rows, by_row.questions)
     diagram = reliability(positive, chance, examples.questions)
     bins = [
-        ReliabilityBin(**{name: getattr(one, name) for name in one.__slots__})
-        for one in (diagram.bins if diagram else ())
+        ReliabilityBin(**{name: getattr(bar, name) for name in bar.__slots__})
+        for bar in (diagram.bins if diagram else ())
     ]
     return LearnedQuality(
         **figures,

@@ -79,13 +79,13 @@ def carried_movement(metric: str, before: Sequence[Manifest], now: Sequence[Mani
     """Error of the difference of two sides, in standard deviations of a night's level."""
     days: dict[date | None, float] = defaultdict(float)
     fresh = 0.0
-    for one in now:
-        share = moving_share(one, metric) / len(now)
-        days[_day(one)] += share
+    for night in now:
+        share = moving_share(night, metric) / len(now)
+        days[_day(night)] += share
         fresh += share
-    for one in before:
-        share = moving_share(one, metric)
-        days[_day(one)] -= fresh * share / len(before)
+    for night in before:
+        share = moving_share(night, metric)
+        days[_day(night)] -= fresh * share / len(before)
         days[None] -= fresh * (1 - share) / len(before)  # of some earlier day
     return math.sqrt(sum(part**2 for part in days.values()))
 

@@ -60,13 +60,13 @@ def calibrate_replies(
     check_metrics(metrics)
     at = now or datetime.now(UTC)
     found = []
-    for one in read_sets(settings, paths, limit):
-        raters = _judges(one)
+    for labelled in read_sets(settings, paths, limit):
+        raters = _judges(labelled)
         if not raters:
-            raise InputError(f"{one.source}: no row has labels.judge")
+            raise InputError(f"{labelled.source}: no row has labels.judge")
         for name in sorted(raters):
-            judged = _judged(one, name, metrics)
-            calibration = record(one, judged, at, metrics, redact=settings.redact)
+            judged = _judged(labelled, name, metrics)
+            calibration = record(labelled, judged, at, metrics, redact=settings.redact)
             if raters[name]:
                 reasons = dict.fromkeys(calibration.skipped, _NO_LABELS)
                 calibration = calibration.model_copy(update={"skipped": reasons})
@@ -95,9 +95,9 @@ def _judges(labelled: LabelledSet) -> dict[str, bool]:
     """The recorded judges, and whether each rates whole rows."""
     found: dict[str, bool] = {}
     for row in labelled.rows:
-        for name, said in row.labelled.labels.judge.items():
-            if isinstance(said, Mapping | int | float):
-                found[name] = found.get(name, False) or not isinstance(said, Mapping)
+        for name, verdicts in row.labelled.labels.judge.items():
+            if isinstance(verdicts, Mapping | int | float):
+                found[name] = found.get(name, False) or not isinstance(verdicts, Mapping)
     return found
 
 

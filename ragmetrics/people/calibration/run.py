@@ -67,12 +67,12 @@ def calibrate(
     check_metrics(metrics)
     at = now or datetime.now(UTC)
     found = []
-    for one in read_sets(settings, paths, limit, files):
+    for labelled in read_sets(settings, paths, limit, files):
         hostile = attacks if metrics is None or ATTACKED_METRIC in metrics else 0
         for judged in run_coroutine(
-            judge_set(settings, one, metrics, at, files, progress, hostile)
+            judge_set(settings, labelled, metrics, at, files, progress, hostile)
         ):
-            found.append(record(one, judged, at, metrics, redact=settings.redact))
+            found.append(record(labelled, judged, at, metrics, redact=settings.redact))
             if files and not judged.refused:
                 save_calibration(files, found[-1], judged.units)
     return found
@@ -192,8 +192,8 @@ def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | No
 def _asked_live(settings: Settings) -> Settings:
     """The same models without batches, as a batch may take a day."""
     live = [
-        one.model_copy(update={"name": one.kind.at_once}) if one.kind.at_once else one
-        for one in settings.panel
+        judge.model_copy(update={"name": judge.kind.at_once}) if judge.kind.at_once else judge
+        for judge in settings.panel
     ]
     several = len(live) > 1
     return settings.model_copy(

@@ -93,8 +93,8 @@ async def judge_set(
     can be asked.
     """
     settings, corpus = with_thresholds(settings), Corpus()
-    for one in labelled.rows:
-        corpus.add(one.labelled.row.retrieved_contexts, one.labelled.row.user_input)
+    for row in labelled.rows:
+        corpus.add(row.labelled.row.retrieved_contexts, row.labelled.row.user_input)
     known = _metrics(settings, wanted or ())
     async with AsyncExitStack() as stack:
         judges, embedder = make_judges(settings, corpus), make_embedder(settings, corpus)
@@ -114,7 +114,9 @@ async def judge_set(
             judged = JudgedSet(who, reranks=reranks)
             try:
                 able = [
-                    one for one in targets(wanted) if can_answer(judge, known[one.metric].prompts)
+                    target
+                    for target in targets(wanted)
+                    if can_answer(judge, known[target.metric].prompts)
                 ]
                 session = _Session(client, known, able, wanted)
                 await session.judge_all(labelled, hostile, judged, progress)
@@ -123,8 +125,8 @@ async def judge_set(
                 judged = JudgedSet(judged.judge, refused=str(error))
             else:
                 judged.fingerprints = {
-                    name: one.fingerprint(judge.fingerprint, embedder.fingerprint)
-                    for name, one in known.items()
+                    name: metric.fingerprint(judge.fingerprint, embedder.fingerprint)
+                    for name, metric in known.items()
                 }
                 judged.corpus = _digest(corpus) if chosen.lexical else None
                 if cache:
@@ -180,8 +182,8 @@ class _Session:
         done = 0
         try:
             async for units, gold in _in_order(work, width):
-                for metric, found in units:
-                    judged.units[metric] += found
+                for metric, of_metric in units:
+                    judged.units[metric] += of_metric
                 judged.gold += gold
                 done += 1
                 if progress:
@@ -269,8 +271,8 @@ async def _in_order(work: Iterable[Coroutine[Any, Any, T]], width: int) -> Async
     """The results in order, with `width` tasks at once."""
     running: deque[asyncio.Task[T]] = deque()
     try:
-        for one in work:
-            running.append(asyncio.create_task(one))
+        for coroutine in work:
+            running.append(asyncio.create_task(coroutine))
             if len(running) >= width:
                 yield await running.popleft()
         while running:

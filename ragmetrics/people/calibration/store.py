@@ -60,8 +60,8 @@ def save_calibration(
     """Store a calibration. Its record is written last."""
     records = [
         {"metric": metric, **{name: getattr(unit, name) for name in PART_SCHEMA.names[1:]}}
-        for metric, found in units.items()
-        for unit in found
+        for metric, of_metric in units.items()
+        for unit in of_metric
     ]
     sink = BytesIO()
     pq.write_table(pa.Table.from_pylist(records, PART_SCHEMA), sink, compression="zstd")
@@ -177,9 +177,9 @@ def calibration_drifts(
     """Each calibration of a store compared with those before it, oldest first."""
     units = partial(load_units, files)
     return _oldest_first(
-        compare_last(units, own[:number], own[number])
-        for own in _by_judge(load_calibrations(files, name=name, judge=judge))
-        for number in range(1, len(own))
+        compare_last(units, history[:number], history[number])
+        for history in _by_judge(load_calibrations(files, name=name, judge=judge))
+        for number in range(1, len(history))
     )
 
 

@@ -41,10 +41,10 @@ def with_thresholds(settings: Settings) -> Settings:
     thresholds are fitted to.
     """
     panel = tuple(
-        one.model_copy(update={_KEY: _PROVISIONAL})
-        if fits_thresholds(one) and getattr(one, _KEY) is None
-        else one
-        for one in settings.panel
+        judge.model_copy(update={_KEY: _PROVISIONAL})
+        if fits_thresholds(judge) and getattr(judge, _KEY) is None
+        else judge
+        for judge in settings.panel
     )
     return settings.model_copy(update={"judges": panel} if settings.judges else {"judge": panel[0]})
 

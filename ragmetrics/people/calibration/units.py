@@ -167,8 +167,8 @@ def agreement(data: Columns, segment: Segment | None = None) -> Agreement | None
             counts=[list(line.values()) for line in table.values()],
         ),
         reliability=[
-            ReliabilityBin(**{name: getattr(one, name) for name in one.__slots__})
-            for one in (diagram.bins if diagram else ())
+            ReliabilityBin(**{name: getattr(bar, name) for name in bar.__slots__})
+            for bar in (diagram.bins if diagram else ())
         ],
         calibration_error=diagram.error if diagram else None,
     )

@@ -95,17 +95,17 @@ def read_labels(settings: Settings) -> LabelSet:
     found = LabelSet(place)
     reader = _Reader(replace(log_of(settings, files, infos), also=EVERYTHING), metrics, found)
     given: dict[tuple[Any, ...], RowLabel | None] = {}
-    for where, one in reader.labels():
-        key = (one.question, one.id, one.night, one.metric, one.person)
-        before = given.get(key, one)
-        if before is None or before.value != one.value:
+    for where, label in reader.labels():
+        key = (label.question, label.id, label.night, label.metric, label.person)
+        before = given.get(key, label)
+        if before is None or before.value != label.value:
             count = 1 + (before is not None)
             found.reject("the same person gave this row two values", where, count)
             given[key] = None
         elif key in given:
             found.reject("the same label again", where)
         else:
-            given[key] = one
+            given[key] = label
     found.labels = [one for one in given.values() if one]
     return found
 
@@ -123,12 +123,12 @@ class _Reader:
             try:
                 if isinstance(item, Rejected):
                     raise _Broken(item.reason) if item.whole_file else BadRow(item.reason)
-                for one in self._of(place, item):
+                for label in self._of(place, item):
                     count += 1
                     if count > MOST_LABELS:
                         self._found.problem = f"only the first {MOST_LABELS:,} labels were read"
                         return
-                    yield place, one
+                    yield place, label
             except _Broken as broken:
                 self._found.problem = str(broken)
             except BadRow as bad:

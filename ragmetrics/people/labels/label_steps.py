@@ -100,7 +100,9 @@ def _night(files: Files, day: date | None) -> tuple[Manifest, list[Manifest]]:
 
 def _metrics(settings: Settings, night: Manifest, wanted: Sequence[str]) -> list[str]:
     scored = [
-        one.metric for one in night.metrics if one.scored and one.metric in label_metrics(settings)
+        summary.metric
+        for summary in night.metrics
+        if summary.scored and summary.metric in label_metrics(settings)
     ]
     if unknown := [one for one in wanted if one not in scored]:
         raise InputError(f"{unknown[0]}: night {night.date} has no score of it; it has {scored}")

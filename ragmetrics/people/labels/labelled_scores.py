@@ -83,13 +83,13 @@ def join_scores(
     nights[tonight.date] = tonight
     reader = _NightReader(files, metric, {label.question for label in labels})
     people: dict[tuple[date, str, str], list[tuple[RowLabel, _Row]]] = defaultdict(list)
-    for one in labels:
-        place = _find(one if dated else _undated(one), nights, others, tonight.date, reader)
+    for label in labels:
+        place = _find(label if dated else _undated(label), nights, others, tonight.date, reader)
         if isinstance(place, str):
             found.unused[place] += 1
             continue
         night, row = place
-        people[night, one.question, row.id].append((one, row))
+        people[night, label.question, row.id].append((label, row))
     found.rows = [_labelled(*key, own) for key, own in people.items()]
     return found
 
@@ -206,9 +206,9 @@ class _NightReader:
 
 
 def _rows(records: Iterable[Mapping[str, object]]) -> Iterator[tuple[str, _Row]]:
-    for one in records:
-        value = one["value"]
-        scored = one["status"] == Status.SCORED.value and isinstance(value, float)
-        known = one.get("probability")  # scores of earlier versions have none
+    for record in records:
+        value = record["value"]
+        scored = record["status"] == Status.SCORED.value and isinstance(value, float)
+        known = record.get("probability")  # scores of earlier versions have none
         chance = known if isinstance(known, float) and known > 0 else 1.0
-        yield str(one["question"]), _Row(str(one["id"]), value if scored else None, chance)  # type: ignore[arg-type]
+        yield str(record["question"]), _Row(str(record["id"]), value if scored else None, chance)  # type: ignore[arg-type]

@@ -184,9 +184,9 @@ def bias_difference(
     d = np.asarray(judge, dtype=np.float64) - np.asarray(people, dtype=np.float64)
     of = np.asarray(night, dtype=np.int_)
     sides: list[Numbers] = []
-    for one in np.unique(of):
-        own = np.unique(np.asarray(clusters)[of == one], return_inverse=True)[1]
-        values = np.bincount(own, d[of == one]) / np.bincount(own)
+    for number in np.unique(of):
+        own = np.unique(np.asarray(clusters)[of == number], return_inverse=True)[1]
+        values = np.bincount(own, d[of == number]) / np.bincount(own)
         if len(values) >= FEWEST_OF_A_NIGHT and float(np.ptp(values)) > 1e-9:
             sides.append(values)
     if len(sides) < 2:

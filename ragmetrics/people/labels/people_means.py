@@ -81,8 +81,8 @@ def join_all(
     for label in labels:
         by_metric.setdefault(label.metric, []).append(label)
     return {
-        metric: join_scores(files, metric, own, tonight, earlier, dated=dated)
-        for metric, own in by_metric.items()
+        metric: join_scores(files, metric, of_metric, tonight, earlier, dated=dated)
+        for metric, of_metric in by_metric.items()
     }
 
 

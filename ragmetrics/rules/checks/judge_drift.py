@@ -62,9 +62,9 @@ def _level_moved(tonight: Tonight) -> Iterator[Finding]:
         if len(moves) * _two_sided(move) < SURE
     }
     explained = {
-        one.metric: one.explained
-        for one in tonight.findings
-        if one.metric and one.metric in label_targets() and one.explained
+        finding.metric: finding.explained
+        for finding in tonight.findings
+        if finding.metric and finding.metric in label_targets() and finding.explained
     }
     for name, part in explained.items():
         significant.setdefault(name, f"fell by about {part:.3f}")
@@ -111,9 +111,9 @@ def _since_calibration(tonight: Tonight, drift: Drift) -> Finding:
     """
     changed = [one for one in drift.metrics if _significantly_drifted(one)]
     states = [
-        _changed(one) if one in changed else f"{one.metric}: {one.state}"
-        for one in drift.metrics
-        if one in changed or one.untold
+        _changed(metric) if metric in changed else f"{metric.metric}: {metric.state}"
+        for metric in drift.metrics
+        if metric in changed or metric.untold
     ]
     since = f"{drift.judge} on {drift.name}, {drift.earlier:%Y-%m-%d} to {drift.later:%Y-%m-%d}"
     why = "" if drift.same_fingerprint else " (with changed settings or prompts)"

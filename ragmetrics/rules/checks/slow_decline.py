@@ -110,10 +110,10 @@ def _series(
     changes = [*source.golden_since.values(), *source.golden_until.values()]
     first = max(changes, default=date.min)
     return [
-        one
-        for one in (*past, *([manifest] if tonight else ()))
-        if night.compares(one, metric) and first <= one.date and one.date not in out
-        if (summary := one.summary(metric)) and summary.scored >= LEAST_ROWS
+        earlier
+        for earlier in (*past, *([manifest] if tonight else ()))
+        if night.compares(earlier, metric) and first <= earlier.date and earlier.date not in out
+        if (summary := earlier.summary(metric)) and summary.scored >= LEAST_ROWS
     ]
 
 

@@ -133,9 +133,9 @@ def _before(night: NightContext, key: str) -> Sequence[Manifest]:
     """The nights before the current turnover of documents, or before tonight without one."""
     since = next(
         (
-            one.since
-            for one in (night.earlier[-1].findings if night.earlier else ())
-            if one.key == key and one.state != "ok"
+            finding.since
+            for finding in (night.earlier[-1].findings if night.earlier else ())
+            if finding.key == key and finding.state != "ok"
         ),
         None,
     )
@@ -184,11 +184,11 @@ def _vouched(night: NightContext, ids: IdReader, base: Sequence[Manifest], gone:
     """Evidence that retrieval is unchanged, in words; empty where there is none."""
     known: dict[int, Ids] = {}
     sample = gone[:: max(1, len(gone) // _SAMPLE)]
-    for one in reversed(base):
+    for earlier in reversed(base):
         left = np.array([name for name in sample if int(name) not in known], dtype=np.uint64)
         if not len(left):
             break
-        known |= ids.texts_of(one, left)
+        known |= ids.texts_of(earlier, left)
     if texts := [pieces for pieces in known.values() if len(pieces)]:
         tonight = ids.all_pieces(night.manifest)
         found = sum(np.isin(pieces, tonight).mean() >= _SAME for pieces in texts)
@@ -203,10 +203,10 @@ def _vouched(night: NightContext, ids: IdReader, base: Sequence[Manifest], gone:
 def _readers(night: NightContext) -> list[str]:
     """Metrics that read the texts of the retrieved contexts and not their ids."""
     return [
-        one.metric
-        for one in night.manifest.metrics
-        if one.scored and one.higher_is_better
-        if one.metric.startswith(("context_", "ragas_context_"))
+        summary.metric
+        for summary in night.manifest.metrics
+        if summary.scored and summary.higher_is_better
+        if summary.metric.startswith(("context_", "ragas_context_"))
     ]
 
 

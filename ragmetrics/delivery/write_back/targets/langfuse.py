@@ -119,12 +119,12 @@ class Langfuse:
     def _send_events(self, batch: Sequence[EvaluationResult]) -> Outcome:
         events = [
             {
-                "id": one.digest,
+                "id": result.digest,
                 "type": "score-create",
-                "timestamp": one.timestamp.isoformat(),
-                "body": score(one),
+                "timestamp": result.timestamp.isoformat(),
+                "body": score(result),
             }
-            for one in batch
+            for result in batch
         ]
         answer = self._client.post(_INGESTION, dump_json({"batch": events}).encode())
         found = self._parsed(answer, _Ingested)

@@ -141,15 +141,15 @@ def export_request(batch: Sequence[EvaluationResult]) -> ExportLogsServiceReques
     now = time.time_ns()
     records = [
         LogRecord(
-            time_unix_nano=max(0, int(one.timestamp.timestamp() * 1e6) * 1_000),
+            time_unix_nano=max(0, int(result.timestamp.timestamp() * 1e6) * 1_000),
             observed_time_unix_nano=now,
             severity_number=SeverityNumber.SEVERITY_NUMBER_INFO,
             event_name=EVENT,
-            trace_id=bytes.fromhex(hex_id(one.trace_id, TRACE_DIGITS) or ""),
-            span_id=bytes.fromhex(hex_id(one.span_id, SPAN_DIGITS) or ""),
-            attributes=_pairs(attributes(one)),
+            trace_id=bytes.fromhex(hex_id(result.trace_id, TRACE_DIGITS) or ""),
+            span_id=bytes.fromhex(hex_id(result.span_id, SPAN_DIGITS) or ""),
+            attributes=_pairs(attributes(result)),
         )
-        for one in batch
+        for result in batch
     ]
     about = {"service.name": "ragmetrics", "service.version": __version__}
     scope = InstrumentationScope(name="ragmetrics", version=__version__)

@@ -93,9 +93,8 @@ class Phoenix:
             self._check_stored(answer, len(some))
             return {}
         missing = missing_spans(answer.text)
-        early = {
-            one.digest: "the span does not exist there" for one in some if _span(one) in missing
-        }
+        reason = "the span does not exist there"
+        early = {result.digest: reason for result in some if _span(result) in missing}
         if not early:
             raise self._client.unlike(answer, "Phoenix")
         return early | self._send(path, [one for one in some if one.digest not in early])
