@@ -130,7 +130,7 @@ def _errors(module: Any) -> str:
         if inspect.isclass(var) and var.__module__ == module.__name__
     ]
     return "\n".join(
-        f"- `{one.__name__}({one.__bases__[0].__name__})`: {_first(one)}" for one in own
+        f"- `{error.__name__}({error.__bases__[0].__name__})`: {_first(error)}" for error in own
     )
 
 

@@ -133,8 +133,8 @@ def check(
         for word in sorted(unknown(words, known)):
             yield Problem(page, line, f"{word}: not in the dictionary; see docs/words.txt")
         for pattern, better in rules.items():
-            for found in re.finditer(rf"\b(?:{pattern})(?!\w)", text, re.IGNORECASE):
-                yield Problem(page, line, f"{found[0]}: write: {better}")
+            for match in re.finditer(rf"\b(?:{pattern})(?!\w)", text, re.IGNORECASE):
+                yield Problem(page, line, f"{match[0]}: write: {better}")
         yield from _long(page, line, text)
     if rules:
         yield from _proselint(page, markdown)

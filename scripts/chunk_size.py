@@ -89,8 +89,8 @@ def _sizes(log: Path) -> dict[str, tuple[int, str]]:
 
 def _estimates(values: dict[tuple[int, str], list[tuple[str, float]]]) -> Means:
     means: Means = {}
-    for (size, metric), found in sorted(values.items()):
-        mean = mean_interval([value for _, value in found], [question for question, _ in found])
+    for (size, metric), scored in sorted(values.items()):
+        mean = mean_interval([value for _, value in scored], [question for question, _ in scored])
         if mean is None or mean.low is None or mean.high is None:
             raise ValueError(f"{metric}: too few rows of chunk size {size}")
         means.setdefault(size, {})[metric] = Estimate(mean.mean, mean.low, mean.high)
@@ -110,8 +110,8 @@ def figure(panels: dict[str, Means]) -> go.Figure:
     """Side by side: one group of bars per metric, one bar per size."""
     drawn = make_subplots(1, len(panels), subplot_titles=list(panels), shared_yaxes=True)
     for column, means in enumerate(panels.values(), 1):
-        for (size, found), colour in zip(means.items(), COLOURS, strict=True):
-            bars = [found[metric] for metric in METRICS]
+        for (size, estimates), colour in zip(means.items(), COLOURS, strict=True):
+            bars = [estimates[metric] for metric in METRICS]
             drawn.add_bar(
                 name=f"{size} characters",
                 x=list(METRICS),

@@ -48,8 +48,8 @@ def _entries(name: str, command: Any, parent: Any) -> Iterator[str]:
     yield _text(command.help) + "\n"
     children = getattr(command, "commands", None)
     if children:
-        for child, own in children.items():
-            yield from _entries(f"{name} {child}", own, context)
+        for child, inner in children.items():
+            yield from _entries(f"{name} {child}", inner, context)
         return
     shown = [param for param in command.params if param.name != "help" and not param.hidden]
     arguments = " ".join(_argument(one) for one in shown if one.param_type_name == "argument")
@@ -57,8 +57,8 @@ def _entries(name: str, command: Any, parent: Any) -> Iterator[str]:
     if shown:
         types = get_type_hints(inspect.unwrap(command.callback))
         rows = [
-            (f"`{_name(one, types[one.name])}`", cell(one.help or ""), _default(one))
-            for one in shown
+            (f"`{_name(param, types[param.name])}`", cell(param.help or ""), _default(param))
+            for param in shown
         ]
         yield table(("option", "meaning", "default"), rows)
 

@@ -95,7 +95,10 @@ def hidden() -> Iterator[str]:
         modules = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
         stub = ast.parse((folder / "__init__.pyi").read_text(encoding="utf-8"))
         names = [
-            one.name for node in stub.body if isinstance(node, ast.ImportFrom) for one in node.names
+            alias.name
+            for node in stub.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
         ]
         yield from (f"{package}.{name}" for name in names if name in modules)
         yield from (f"{package}.{name} twice" for name in set(names) if names.count(name) > 1)

@@ -214,11 +214,11 @@ def _content(content: type[Record] | str) -> str:
 def _columns(schema: pa.Schema, meanings: Mapping[str, str]) -> str:
     rows = [
         (
-            f"`{one.name}`",
-            f"`{one.type}`" + (", never null" if not one.nullable else ""),
-            meanings[one.name],
+            f"`{column.name}`",
+            f"`{column.type}`" + (", never null" if not column.nullable else ""),
+            meanings[column.name],
         )
-        for one in schema
+        for column in schema
     ]
     return table(("column", "type", "meaning"), rows)
 

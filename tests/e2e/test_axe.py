@@ -29,10 +29,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def grave_findings(page: Any) -> list[str]:
     """What axe-core has against a page that bars somebody from it: rule, element and message."""
     return [
-        f"{found['id']}: {node['target']} {node['failureSummary']}"
-        for found in Axe().run(page).response["violations"]
-        if found["impact"] in GRAVE
-        for node in found["nodes"]
+        f"{violation['id']}: {node['target']} {node['failureSummary']}"
+        for violation in Axe().run(page).response["violations"]
+        if violation["impact"] in GRAVE
+        for node in violation["nodes"]
     ]
 
 

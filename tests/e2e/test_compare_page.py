@@ -46,8 +46,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_changes(files, nights[0], None, None)
     write_changes(files, nights[1], nights[0], comparison())
     write_changes(files, nights[2], nights[1], comparison(HOSTILE))
-    for number, one in enumerate(nights):
-        write_night(files, one, nights[:number], [], changed_since=nights[0].date)
+    for number, manifest in enumerate(nights):
+        write_night(files, manifest, nights[:number], [], changed_since=nights[0].date)
     gates = [incomparable(), promoted(), gate()]
     for decided in gates:
         write_build(files, decided, comparison() if decided.metrics else None)
@@ -125,7 +125,7 @@ def test_a_narrow_window_shows_the_difference_first(visit: Visit, site: Path) ->
         assert lines, name
         for line in lines:
             box, by, says = (
-                one.bounding_box() for one in (line, line.locator(".by"), line.locator(".says"))
+                part.bounding_box() for part in (line, line.locator(".by"), line.locator(".says"))
             )
             assert by["y"] - box["y"] < 16 and by["x"] + by["width"] <= 360, name
             assert says["y"] > by["y"] and says["x"] + says["width"] <= 360, name

@@ -245,11 +245,11 @@ def _texts(part: Any, kind: str = "") -> Iterator[tuple[str, str]]:
     """All texts of a message, each with the kind of text that Slack takes it for."""
     if isinstance(part, Mapping):
         kind = str(part.get("type", kind))
-        for name, one in part.items():
-            if isinstance(one, str) and name == "text":
-                yield kind, one
-            elif not isinstance(one, str):
-                yield from _texts(one, kind)
+        for name, value in part.items():
+            if isinstance(value, str) and name == "text":
+                yield kind, value
+            elif not isinstance(value, str):
+                yield from _texts(value, kind)
     elif isinstance(part, list):
         for element in part:
             yield from _texts(element, kind)

@@ -413,7 +413,8 @@ def test_a_judge_of_a_panel_that_failed_has_another_chance(
     locked = start_judge()
     locked.faults(api_key="right")
     judges = [
-        judge_at(one, model=f"m-{number}") for number, one in enumerate([judge_server, locked])
+        judge_at(server, model=f"m-{number}")
+        for number, server in enumerate([judge_server, locked])
     ]
     settings = dataset(tmp_path, judges=judges, metrics=[RECALL], alerts=SILENT)
     log(tmp_path, "a.jsonl", make_rows(20))

@@ -108,8 +108,8 @@ def test_a_judge_that_is_down_is_told_once(site: Site, judge_server: JudgeServer
     manifest, error = site.night(NIGHT)
     kinds = [finding.kind for finding in manifest.findings if finding.level != "ok"]
     assert (kinds.count("judge_failures"), kinds.count("metric")) == (6, 8)
-    for name, said in site.told(manifest, error).items():
-        words = " ".join(said.split())
+    for name, message in site.told(manifest, error).items():
+        words = " ".join(message.split())
         if name == "terminal":
             assert words.count("fired:") == 1
             assert "unanswered (explains 13 more)" in words
@@ -129,8 +129,8 @@ def test_a_missing_log_is_told_first_and_alone(site: Site) -> None:
     site.night(NIGHT - timedelta(days=1))
     manifest, error = site.night(NIGHT, good=None)
     assert [finding.kind for finding in manifest.findings].count("metric") == 8
-    for name, said in site.told(manifest, error).items():
-        words = " ".join(said.split())
+    for name, message in site.told(manifest, error).items():
+        words = " ".join(message.split())
         if name == "terminal":
             assert "fired: every log file is present and complete (explains 8 more)" in words
             continue

@@ -54,8 +54,8 @@ def test_all_views_have_the_same_mean_and_name_what_is_of_other_rows(tmp_path: P
         **pages,
     }
     compared = f"to {once} over the same 40 questions"
-    for name, said in told.items():
-        words = " ".join(said.split())
+    for name, message in told.items():
+        words = " ".join(message.split())
         assert mean in words, name
         for before in words.split(once)[1:]:  # whatever has the other number says of what it is
             assert before.startswith((" over the same 40 questions", " all rows")), name

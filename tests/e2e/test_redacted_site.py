@@ -181,7 +181,7 @@ def test_no_published_byte_has_a_sentence_of_the_logs(tmp_path: Path, later: boo
         site = files.at("elsewhere")
         rebuild_dashboard(files, site)
     published = "".join(
-        site.read(one.path).decode() for one in site.below() if "plotly" not in one.path
+        site.read(info.path).decode() for info in site.below() if "plotly" not in info.path
     )
     said = set()
     for manifest in Runs(files).nights():

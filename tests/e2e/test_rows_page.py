@@ -99,14 +99,14 @@ def test_text_is_searched_in_all_that_was_logged(visit: Visit, rows_page: str) -
     visit.page.goto(rows_page)
     assert told(visit) == "All 104 kept rows."
     box = visit.page.get_by_label("Text")
-    for words, found in (
+    for words, count in (
         ("INVOICE changed", 103),
         ("zebra", 1),
         ("billing under", 104),
         ("s-42", 1),
     ):
         box.fill(words)
-        assert told(visit).startswith("All" if found == 104 else f"{found} of 104"), words
+        assert told(visit).startswith("All" if count == 104 else f"{count} of 104"), words
     box.fill("replaced")  # by an earlier night alone, and "replaces" by the reference
     assert told(visit) == "0 of 104 kept rows."
     assert visit.complaints == []

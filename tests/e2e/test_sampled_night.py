@@ -74,9 +74,9 @@ def test_a_drop_is_found_by_the_questions_that_were_judged_on_both_nights(
         found.append(run_night(settings, NIGHT + timedelta(day)).manifest)
     assert [of_rule(one).state for one in found] == ["ok", "ok", "firing"]
     assert "over the same 80 questions" in of_rule(found[2]).message
-    for one, good in zip(found, shares, strict=True):
-        assert recall(one).status == {"scored": 80, "not_sampled": 320}
-        assert recall(one).mean == pytest.approx(good, abs=0.02)
+    for manifest, good in zip(found, shares, strict=True):
+        assert recall(manifest).status == {"scored": 80, "not_sampled": 320}
+        assert recall(manifest).mean == pytest.approx(good, abs=0.02)
     page = (tmp_path / f"store/dashboard/{NIGHT}/index.html").read_text()
     assert "80 of 400 rows judged, the others by the lexical judge alone" in page
     assert "all rows would have cost about" in page

@@ -56,7 +56,8 @@ class Book:
     def delivered(self) -> Book:
         """The same after every channel has its messages."""
         done = [
-            one.model_copy(update={"waiting": [], "delivered": ["slack"]}) for one in self.waiting
+            batch.model_copy(update={"waiting": [], "delivered": ["slack"]})
+            for batch in self.waiting
         ]
         return replace(self, batches=Batches({}, [*self.batches.done, *done], []))
 

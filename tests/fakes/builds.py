@@ -47,8 +47,8 @@ def make_builds(
     broken = _broken(draw, healthy, damage)
     for build, contexts in (("serving", serving), ("healthy", healthy), ("damaged", broken)):
         rows = [
-            {**row, "retrieved_contexts": found, "index_build": build}
-            for row, found in zip(golden, contexts, strict=True)
+            {**row, "retrieved_contexts": passages, "index_build": build}
+            for row, passages in zip(golden, contexts, strict=True)
         ]
         write_jsonl(folder / build / "log.jsonl", rows)
     return golden
@@ -114,10 +114,10 @@ def _again(
     lacked = [number for number in range(len(served)) if number not in had]
     finds = {*had, *lacked[:1]} - {draw.choice(had)}
     rows = []
-    for number, found in enumerate(served):
+    for number, served_ids in enumerate(served):
         kept = [passages[number]] if number in finds else []
         others = [passage for passage in passages if passage != passages[number]]
-        kept += draw.sample(others, len(found) - len(kept))
+        kept += draw.sample(others, len(served_ids) - len(kept))
         if draw.random() < 0.3:
             draw.shuffle(kept)
         rows.append(kept)

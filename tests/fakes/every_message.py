@@ -71,8 +71,10 @@ def shown(name: str) -> str:
     """Every message in one format."""
     rendered = {title: FORMATS.find(name).render(one) for title, one in every_message().items()}
     texts = {
-        title: one if isinstance(one, str) else json.dumps(one, indent=1, ensure_ascii=False)
-        for title, one in rendered.items()
+        title: message
+        if isinstance(message, str)
+        else json.dumps(message, indent=1, ensure_ascii=False)
+        for title, message in rendered.items()
     }
     return "".join(f"===== {title} =====\n\n{text}\n\n" for title, text in texts.items())
 

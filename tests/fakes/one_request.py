@@ -86,7 +86,7 @@ async def bot(settings: JudgeSettings) -> None:
 
 
 KINDS: Mapping[str, Callable[[JudgeSettings], Any]] = {
-    one.__name__: one for one in (judge, embeddings, retriever, batch, webhook, bot)
+    module.__name__: module for module in (judge, embeddings, retriever, batch, webhook, bot)
 }
 
 

@@ -76,8 +76,8 @@ class Rerankers:
         usage = judge.use(sum(map(len, documents)), 0)
         await judge.wait(0)
         scores: list[tuple[int, Any]] = [
-            (place, "high" if judge.behaviour.nonsense else overlap(question, one))
-            for place, one in enumerate(documents)
+            (place, "high" if judge.behaviour.nonsense else overlap(question, document))
+            for place, document in enumerate(documents)
         ]
         scores.sort(key=lambda pair: str(pair[1]), reverse=True)
         return scores[: -1 if fault in _SPOILED else None], usage

@@ -166,8 +166,8 @@ def _stored(store: Path) -> dict[str, Any]:
         "drifts": known.drifts,
     }
     return {
-        name: [json.loads(one.model_dump_json(by_alias=True)) for one in found]
-        for name, found in records.items()
+        name: [json.loads(one.model_dump_json(by_alias=True)) for one in of_kind]
+        for name, of_kind in records.items()
     }
 
 
@@ -254,9 +254,9 @@ class Page(HTMLParser):
 def _drawn(figure: Any) -> Iterator[str]:
     """The numbers that a figure draws."""
     if isinstance(figure, dict):
-        for key, one in figure.items():
+        for key, value in figure.items():
             if key in ("x", "y", "z", "error_x", "error_y", "array", "arrayminus", "base"):
-                yield from _drawn(one)
+                yield from _drawn(value)
     elif isinstance(figure, list):
         for part in figure:
             yield from _drawn(part)
@@ -267,11 +267,11 @@ def _drawn(figure: Any) -> Iterator[str]:
 def _said(message: Any) -> Iterator[str]:
     """All texts of a Slack message."""
     if isinstance(message, dict):
-        for key, one in message.items():
-            if key == "text" and isinstance(one, str):
-                yield one
+        for key, value in message.items():
+            if key == "text" and isinstance(value, str):
+                yield value
             else:
-                yield from _said(one)
+                yield from _said(value)
     elif isinstance(message, list):
         for part in message:
             yield from _said(part)
@@ -302,8 +302,8 @@ def number_differences(expected: Any, found: Any, where: str = "") -> list[str]:
     if isinstance(expected, dict) and isinstance(found, dict):
         return [
             line
-            for key, one in expected.items()
-            for line in number_differences(one, found.get(key), f"{where}/{key}")
+            for key, value in expected.items()
+            for line in number_differences(value, found.get(key), f"{where}/{key}")
         ]
     if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
         pairs: Iterable[tuple[Any, Any]] = zip(expected, found, strict=True)

@@ -55,8 +55,8 @@ def results(store: Path) -> dict[str, Any]:
     dashboard = store / "dashboard"
     return {
         "manifests": [
-            {key: value for key, value in one.items() if key not in _OF_THE_CLOCK}
-            for one in manifests
+            {key: value for key, value in manifest.items() if key not in _OF_THE_CLOCK}
+            for manifest in manifests
         ],
         "alerts": load_alerts(Files(str(store))).model_dump(mode="json"),
         "pages": sorted(str(page.relative_to(dashboard)) for page in dashboard.rglob("*.html")),

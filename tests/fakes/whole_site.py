@@ -53,11 +53,11 @@ def make_whole_site(folder: Path) -> None:
     empty = Source(logs="logs/", files=0, rows=0, problem="no file under logs/")
     nights = [*ten_nights(), night(10, metrics=[], segments=[], findings=[], source=empty)]
     write_assets(files)
-    for number, one in enumerate(nights):
+    for number, manifest in enumerate(nights):
         before = nights[number - 1] if number else None
-        write_changes(files, one, before, comparison() if one.date == BAD else None)
-        rows, since = worst_rows() if one.date == BAD else [], (before or one).date
-        write_night(files, one, nights[:number], rows, changed_since=since)
+        write_changes(files, manifest, before, comparison() if manifest.date == BAD else None)
+        rows, since = worst_rows() if manifest.date == BAD else [], (before or manifest).date
+        write_night(files, manifest, nights[:number], rows, changed_since=since)
     write_overview(files, nights[:10], _calibrations(files), _builds(files), [EMPTY])
     write_comparison(files, "compare/a--b.html", comparison())
     Previews.of_samples(redact=False).write_page(folder / "messages.html")

@@ -130,11 +130,11 @@ def test_deploying_again_changes_what_changed(
     container: Container, slack_server: SlackServer
 ) -> None:
     """With Slack the other automations come; a third time nothing does."""
-    for made, others in ((" created", 5), (" unchanged", 8)):
+    for state, others in ((" created", 5), (" unchanged", 8)):
         ended = container.deploy(SLACK_WEBHOOK_URL=slack_server.url)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         said = ended.stdout.replace("successfully created", "")
-        assert said.count(made) >= others
+        assert said.count(state) >= others
         deployments, automations = container.made()
         assert (deployments, len(automations)) == (5, 7)
 

@@ -108,7 +108,7 @@ def test_questions_that_show_no_difference_are_counted(demo: Path) -> None:
     """Most questions of the three sections fell with the bad build; others never changed."""
     found = check_golden_set(settings_of(demo))
     changed = {line["id"] for line in read_lines(demo / "golden.jsonl")} - {
-        one.id for one in found.constant
+        constant.id for constant in found.constant
     }
     sections = {line["id"]: line["section"] for line in read_lines(demo / "golden.jsonl")}
     assert {sections[one] for one in changed} >= set(LOST)
@@ -431,11 +431,11 @@ def asked_nights(folder: Path, golden: Sequence[Record], wrong: set[str]) -> Set
         rows = [
             {
                 "id": f"{day}-{n}",
-                "user_input": one["user_input"],
+                "user_input": row["user_input"],
                 "retrieved_contexts": ["A text."],
-                "retrieved_context_ids": ["other" if one["user_input"] in wrong else f"p{n}"],
+                "retrieved_context_ids": ["other" if row["user_input"] in wrong else f"p{n}"],
             }
-            for n, one in enumerate(golden)
+            for n, row in enumerate(golden)
         ]
         write_jsonl(folder / f"2026-11-0{day}.jsonl", rows)
     path = folder / "ragmetrics.yaml"

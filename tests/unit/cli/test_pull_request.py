@@ -347,9 +347,9 @@ def test_no_input_is_run_as_code() -> None:
 def test_every_input_reaches_the_script() -> None:
     """An input that no step reads would be a promise without effect."""
     text = (ROOT / "action.yml").read_text("utf-8")
-    for name, one in action()["inputs"].items():
+    for name, value in action()["inputs"].items():
         assert f"inputs.{name} " in text
-        assert one["description"]
+        assert value["description"]
 
 
 def run_action(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:

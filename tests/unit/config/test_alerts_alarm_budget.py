@@ -52,7 +52,7 @@ def test_a_budget_asks_for_more_evidence() -> None:
     tonight, before = a_night(scores(uneven(0.2))), a_night(scores(uneven(0.0, shift=1)), ago=1)
     rule = recall(max_drop=0.05, **{"for": 1})
     levels = [
-        metric_findings(rule, tonight, before, false_alarms=one)[0].level for one in (0.4, YEAR)
+        metric_findings(rule, tonight, before, false_alarms=rate)[0].level for rate in (0.4, YEAR)
     ]
     assert levels == ["breach", "suspect"]
 

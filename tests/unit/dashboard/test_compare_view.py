@@ -167,7 +167,7 @@ def test_of_a_tag_with_many_values_those_that_got_worse_stand_open(site: Files) 
     """And at least five; the rest folds away, and stands on the page all the same."""
     by = [-0.4] * 7 + [-0.01] * 9
     segments = [
-        change(by=one, segment=Segment(tag="section", value=f"s-{n}")) for n, one in enumerate(by)
+        change(by=drop, segment=Segment(tag="section", value=f"s-{n}")) for n, drop in enumerate(by)
     ]
     (worse,) = compare_view(comparison(segments=segments)).tags
     (calm,) = compare_view(comparison(segments=segments[7:])).tags

@@ -47,8 +47,8 @@ def helps() -> dict[str, str]:
     def visit(name: str, command: object) -> None:
         options = [getattr(one, "help", None) or "" for one in getattr(command, "params", [])]
         found[name] = "\n".join([getattr(command, "help", None) or "", *options])
-        for inner, one in getattr(command, "commands", {}).items():
-            visit(f"{name} {inner}", one)
+        for inner, child in getattr(command, "commands", {}).items():
+            visit(f"{name} {inner}", child)
 
     visit("ragmetrics", get_command(app))
     return found
@@ -101,7 +101,7 @@ def test_the_glossary_uses_its_own_terms() -> None:
 def _old_words(text: str) -> list[str]:
     """Each old word that a text uses, with the words around it and the term to use."""
     return [
-        f"{text[max(0, found.start() - 40) : found.end() + 20]!r}: say {term!r}"
+        f"{text[max(0, match.start() - 40) : match.end() + 20]!r}: say {term!r}"
         for old, term in INSTEAD.items()
-        for found in re.finditer(rf"\b{old}\b", text.replace("\n", " "), re.IGNORECASE)
+        for match in re.finditer(rf"\b{old}\b", text.replace("\n", " "), re.IGNORECASE)
     ]

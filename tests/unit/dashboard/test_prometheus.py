@@ -43,8 +43,8 @@ def one(manifest: Manifest, name: str, **labels: str) -> float:
     """The value of the only sample that has these labels."""
     [value] = [
         value
-        for own, value in samples(manifest)[f"ragmetrics_{name}"]
-        if labels.items() <= own.items()
+        for known, value in samples(manifest)[f"ragmetrics_{name}"]
+        if labels.items() <= known.items()
     ]
     return value
 
@@ -172,8 +172,8 @@ def test_two_texts_are_never_one_series() -> None:
     rows = [summary("m", 0.5, segment=Segment(tag="t", value=value)) for value in values]
     series = Counter(
         (name, *sorted(labels.items()))
-        for name, own in samples(night(segments=rows)).items()
-        for labels, _ in own
+        for name, values in samples(night(segments=rows)).items()
+        for labels, _ in values
     )
     assert max(series.values()) == 1
 

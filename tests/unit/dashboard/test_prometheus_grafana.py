@@ -18,8 +18,8 @@ FILE = ROOT / "deployments/grafana-dashboard.json"
 BOARD: dict[str, Any] = json.loads(FILE.read_text())
 NAME = re.compile(r"\bragmetrics_\w+")
 EXPORTED = {
-    one.name: one
-    for one in NightMetrics(
+    family.name: family
+    for family in NightMetrics(
         ten_nights()[-1].model_copy(update={"usage": Usage(usd=1.0, requests=1)})
     ).collect()
 }
@@ -53,8 +53,8 @@ def test_it_asks_by_labels_that_there_are() -> None:
         for target in panel["targets"]:
             known = {
                 name
-                for one in NAME.findall(target["expr"])
-                for name in EXPORTED[one].samples[0].labels
+                for metric in NAME.findall(target["expr"])
+                for name in EXPORTED[metric].samples[0].labels
             }
             asked = re.findall(r"[{,](\w+)(?:=~|!=|=)", target["expr"])
             asked += re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])

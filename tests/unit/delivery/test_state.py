@@ -263,14 +263,14 @@ def test_what_resolved_in_a_snooze_is_told_though_nothing_judges_it_any_more() -
 def test_findings_carry_the_silence_in_force() -> None:
     """So the dashboard and other messages can say why nobody is told."""
     book, _ = advance(Book(), [a_finding("breach")], MONDAY, 7)
-    for quiet, said in (
+    for quiet, words in (
         (acknowledged(), "acknowledged"),
         (acknowledged(since=MONDAY - timedelta(9)), None),  # of another spell
         (snoozed(until=4), "snoozed until 2026-11-20"),
         (snoozed(until=1), None),
     ):
         _, (told,) = advance(book, [a_finding("breach")], MONDAY + timedelta(1), 7, quiet)
-        assert (str(told.silence) if told.silence else None) == said
+        assert (str(told.silence) if told.silence else None) == words
 
 
 def test_a_state_of_an_earlier_version_had_told_what_fired() -> None:

@@ -40,10 +40,10 @@ def automations() -> dict[str, AutomationCreate]:
     """Those of the file, as the server reads them, by name."""
     read = read_automations(FILE, VALUES)
     return {
-        one.name: AutomationCreate.model_validate(
-            one.model_dump(mode="json", exclude={"owner_resource"})
+        automation.name: AutomationCreate.model_validate(
+            automation.model_dump(mode="json", exclude={"owner_resource"})
         )
-        for one in read
+        for automation in read
     }
 
 

@@ -387,14 +387,14 @@ def test_hostile_rows_barely_move_the_others(question: str, contexts: list[str])
         (f"what is subject{n}?", [f"subject{n} is {one}" for one in filler[5 * n : 5 * n + 5]])
         for n in range(300)
     ]
-    for asked, found in rows:
-        honest.add(found, asked)
-        attacked.add(found, asked)
+    for asked, retrieved in rows:
+        honest.add(retrieved, asked)
+        attacked.add(retrieved, asked)
     for n in range(15):
         attacked.add(contexts, f"{question} {n}")
     means = [
-        np.mean([Overlap(one).relevance(asked, found[0]) for asked, found in rows])
-        for one in (honest, attacked)
+        np.mean([Overlap(corpus).relevance(asked, found[0]) for asked, found in rows])
+        for corpus in (honest, attacked)
     ]
     assert means[1] == pytest.approx(means[0], abs=0.01)
 

@@ -62,9 +62,9 @@ def keep(
     async def all_at_once() -> None:
         replies = (
             CachedReply(
-                one, prompt, f"reply to {one}" if reply is None else reply, 10, 2, judged_at
+                name, prompt, f"reply to {name}" if reply is None else reply, 10, 2, judged_at
             )
-            for one in keys
+            for name in keys
         )
         await asyncio.gather(*(judgements.add(reply) for reply in replies))
 
@@ -246,9 +246,9 @@ def test_vectors_survive_to_the_last_bit(files: Files) -> None:
     writer = load(files)
     asyncio.run(writer.add(CachedReply(key(1), EMBEDDING, vector)))
     for _ in range(2):
-        for found in (writer.find_vector(key(1)), load(files).find_vector(key(1))):
-            assert found is not None and found.dtype == np.float32
-            assert found.tobytes() == vector.tobytes()
+        for stored in (writer.find_vector(key(1)), load(files).find_vector(key(1))):
+            assert stored is not None and stored.dtype == np.float32
+            assert stored.tobytes() == vector.tobytes()
         writer.compact()
     assert files.below()[0].size < 4 * 1_536 + 4_000
     assert load(files).find_vector(key(2)) is None

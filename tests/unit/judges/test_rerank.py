@@ -54,7 +54,8 @@ def grades(result: Result) -> list[list[int]]:
     found = result.scores()
     details = found[found["metric"] == "context_relevance"]["details"]
     return [
-        one["grades"] if isinstance(one, dict) else json.loads(one)["grades"] for one in details
+        detail["grades"] if isinstance(detail, dict) else json.loads(detail)["grades"]
+        for detail in details
     ]
 
 

@@ -119,9 +119,9 @@ def test_a_bound_holds_on_the_text_of_open_traces() -> None:
 def test_rows_do_not_depend_on_the_order_of_spans(order: list[int]) -> None:
     """Nine spans of three traces in any order: one item each, the same rows."""
     records = [
-        one
+        part
         for trace in ("a", "b", "c")
-        for one in (
+        for part in (
             span(f"{trace}c", "chain", None, trace),
             span(f"{trace}r", "retriever", f"{trace}c", trace),
             span(f"{trace}l", "llm", f"{trace}c", trace),

@@ -339,8 +339,8 @@ def test_the_nights_of_a_loss_end_with_a_usual_one() -> None:
     fine = LostPassages(questions=9, needed=9, fallen=0, lost=0)
     nights = [night(number) for number in range(12)]
     with_losses = [
-        one.model_copy(update={"lost_passages": found})
-        for one, found in zip(nights, [fine, lost, fine, *[lost] * 9], strict=True)
+        manifest.model_copy(update={"lost_passages": passages})
+        for manifest, passages in zip(nights, [fine, lost, fine, *[lost] * 9], strict=True)
     ]
     assert [one.date.day for one in losing_nights(with_losses)] == list(range(15, 22))
     assert losing_nights(with_losses[:3]) == []

@@ -106,7 +106,7 @@ def test_every_kind_of_message_has_a_sample(redact: bool) -> None:
 def test_samples_show_what_their_title_says() -> None:
     """By the headline, and what a reader of the channel has to see."""
     told = {title: slack_json(message) for title, message in samples.sample_messages()}
-    for title, said in {
+    for title, words in {
         "Fired": "Critical: context_recall fell",
         "Fired, a warning": "Warning: context_relevance is low",
         "Reminder, with one acknowledged and one snoozed": "acknowledged by ada: the reranker",
@@ -120,7 +120,7 @@ def test_samples_show_what_their_title_says() -> None:
         "Rows in quarantine": "rows quarantined",
         "Judge failures": "quota exceeded",
     }.items():
-        assert said in told[title], title
+        assert words in told[title], title
     assert "Snoozed" in told["Reminder, with one acknowledged and one snoozed"]
 
 
@@ -209,7 +209,7 @@ def test_a_preview_is_what_every_channel_gets(
         "Night of 2026-11-11, to TEAM_URL",
     ]
     assert [one["message"]["blocks"] for one in shown[:2]] == [
-        one["blocks"] for one in slack_server.posted[1:]
+        post["blocks"] for post in slack_server.posted[1:]
     ]
 
 

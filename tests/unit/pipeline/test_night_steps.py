@@ -179,10 +179,10 @@ def test_a_part_that_the_settings_do_not_score_is_wrong_input(settings: Settings
     steps = NightSteps(settings)
     run = steps.stage(NIGHTS[0])
     (part, *_) = steps.parts(run)
-    for wrong, said in (
+    for wrong, words in (
         ({"metrics": ("context_recal",)}, "'context_recal' is not scored; scored are: "),
         ({"metrics": ()}, "is not scored"),
         ({"shard": 99}, "has no shard 99"),
         ({"shard": -1}, "has no shard -1"),
     ):
-        assert said in (steps.score(run, part.model_copy(update=wrong)) or "")
+        assert words in (steps.score(run, part.model_copy(update=wrong)) or "")

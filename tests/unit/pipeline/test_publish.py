@@ -61,10 +61,10 @@ def test_shards_change_no_mean(tmp_path: Path, settings: Settings, shards: int) 
     first = run_night(settings, NIGHT).manifest
     other = dataset(tmp_path, shards=shards, store=str(tmp_path / "other"))
     second = run_night(other, NIGHT).manifest
-    for one, two in zip(first.metrics, second.metrics, strict=True):
-        bounds = (one.mean, one.low, one.high)
-        assert (two.mean, two.low, two.high) == pytest.approx(bounds, rel=1e-12)
-        assert (two.status, two.histogram) == (one.status, one.histogram)
+    for of_first, of_second in zip(first.metrics, second.metrics, strict=True):
+        bounds = (of_first.mean, of_first.low, of_first.high)
+        assert (of_second.mean, of_second.low, of_second.high) == pytest.approx(bounds, rel=1e-12)
+        assert (of_second.status, of_second.histogram) == (of_first.status, of_first.histogram)
 
 
 def test_a_rerun_asks_the_judge_nothing(tmp_path: Path, judge_server: JudgeServer) -> None:

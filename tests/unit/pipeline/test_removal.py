@@ -42,9 +42,9 @@ def test_the_log_names_all_that_was_removed(store: AgedStore) -> None:
     done = prune(store.files, plan)
     (path,) = done.logs
     expected = [
-        {"path": one.path, "size": one.size, "version": one.version}
+        {"path": file.path, "size": file.size, "version": file.version}
         for kind in plan.kinds
-        for one in kind.files
+        for file in kind.files
     ]
     assert logged(store.files, path) == expected
     assert (done.files, done.left) == (len(expected), 0)

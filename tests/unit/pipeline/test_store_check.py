@@ -58,9 +58,9 @@ def test_the_newest_files_of_each_kind_are_read(tmp_path: Path) -> None:
         "gates/compared/idx-1.json",
     }
     (check,) = [
-        one
-        for one in examine(make_settings({"store": str(tmp_path)}), date(2026, 11, 19))
-        if one.name == "store"
+        result
+        for result in examine(make_settings({"store": str(tmp_path)}), date(2026, 11, 19))
+        if result.name == "store"
     ]
     assert "; looked at 102 of 152 files; 102 damaged files" in check.text
 

@@ -254,8 +254,8 @@ class Pruned(RuleBasedStateMachine):
             rules = [*(one.versus for one in self.store.settings.alerts.rules or ())]
             rules.append(f"pinned:{run}")
             known = [
-                {"metric": "context_recall", "max_drop": 0.1, "versus": one}
-                for one in dict.fromkeys(rules)
+                {"metric": "context_recall", "max_drop": 0.1, "versus": versus}
+                for versus in dict.fromkeys(rules)
             ]
             alerts = {"rules": known, "remind_days": FOR_EVER}
             self.store = aged_store(Path(self.folder.name), alerts=alerts)

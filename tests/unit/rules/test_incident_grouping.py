@@ -35,8 +35,8 @@ def test_a_missing_log_explains_all_that_has_no_data() -> None:
     """Wherever it stands among the others."""
     gone = health("no_data", "no_data")
     many = [blind(number=n) for n in range(8)]
-    for found in ([gone, *many], [*many, gone]):
-        (incident,) = incidents(found, night(source=GONE))
+    for findings in ([gone, *many], [*many, gone]):
+        (incident,) = incidents(findings, night(source=GONE))
         assert (incident.cause, len(incident.explained)) == (gone, 8)
         assert incident.folded == "explains 8 more without data: context_recall (8)"
 

@@ -168,8 +168,10 @@ def test_moves_against_a_run_that_was_superseded_do_not_count() -> None:
     """They are held against numbers that no longer stand."""
     world, made = store(0.02, 12)
     world.nights = [
-        one.model_copy(update={"moves": [m.model_copy(update={"run": "gone"}) for m in one.moves]})
-        for one in world.nights
+        manifest.model_copy(
+            update={"moves": [m.model_copy(update={"run": "gone"}) for m in manifest.moves]}
+        )
+        for manifest in world.nights
     ]
     found = world.add(made.night()).metrics[0].movement
     assert found is not None
@@ -188,10 +190,10 @@ def test_an_outline_keeps_what_it_is_estimated_from() -> None:
 def test_the_newest_night_that_knows_of_it_speaks() -> None:
     """Gates and comparisons read what the nights have found."""
     older, newer = (
-        one.model_copy(
-            update={"metrics": [m.model_copy(update={"movement": moves}) for m in one.metrics]}
+        manifest.model_copy(
+            update={"metrics": [m.model_copy(update={"movement": moves}) for m in manifest.metrics]}
         )
-        for one, moves in ((judged(0), MOVES), (judged(1), None))
+        for manifest, moves in ((judged(0), MOVES), (judged(1), None))
     )
     assert newest_movement(RELEVANCE, [newer, older]) == MOVES
 
@@ -284,10 +286,10 @@ def test_a_movement_is_estimated_once_a_night() -> None:
 def test_a_gate_reads_it_of_the_nights_that_were_judged_alike(tmp_path: Path) -> None:
     """Of the store's newest night with the same fingerprint."""
     settings = make_settings({"store": str(tmp_path)})
-    for one, sd in ((judged(0), 0.01), (judged(1), 0.02)):
+    for manifest, sd in ((judged(0), 0.01), (judged(1), 0.02)):
         moves = MOVES.model_copy(update={"sd": sd})
-        known = [m.model_copy(update={"movement": moves}) for m in one.metrics]
-        Runs(Files(str(tmp_path))).save(one.model_copy(update={"metrics": known}))
+        known = [m.model_copy(update={"movement": moves}) for m in manifest.metrics]
+        Runs(Files(str(tmp_path))).save(manifest.model_copy(update={"metrics": known}))
     found = find_movements(settings, {RELEVANCE: f"{RELEVANCE}-lexical", "faithfulness": "other"})
     assert found[RELEVANCE] == MOVES.model_copy(update={"sd": 0.02})
     assert found["faithfulness"] is None

@@ -29,8 +29,8 @@ STEPS = st.lists(
 def steps_of(levels: np.ndarray, error: float, random: np.random.Generator) -> list[NightStep]:
     """The steps of nights with these levels, whose means have an error by their questions."""
     return [
-        NightStep(float(one), error)
-        for one in np.diff(levels) + random.normal(0, error, len(levels) - 1)
+        NightStep(float(step), error)
+        for step in np.diff(levels) + random.normal(0, error, len(levels) - 1)
     ]
 
 
@@ -185,9 +185,9 @@ def test_a_level_that_moves_every_night_is_not_dated() -> None:
     assert all(one is not Undated.NO_DROP for one in dated(nights, None))
     assert dated(nights, level) == [Undated.NO_DROP, Undated.NO_DROP]
     fallen = [night - 0.15 * (number >= 6) for number, night in enumerate(nights)]
-    for found in dated(fallen, level):
-        assert isinstance(found, ChangePoint)
-        assert found.first == 6
+    for change in dated(fallen, level):
+        assert isinstance(change, ChangePoint)
+        assert change.first == 6
 
 
 def test_the_words_know_from_how_many_nights_a_movement_is_known() -> None:

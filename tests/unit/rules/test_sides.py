@@ -25,8 +25,8 @@ def nights(*ago: int, run: str = "run") -> list[Manifest]:
     """Nights so many days ago, each judged on its own day."""
     made = [a_night(scores([0.5, 0.7]), ago=one, run=run).manifest for one in ago]
     return [
-        one.model_copy(update={"started_at": one.started_at - timedelta(ago[place])})
-        for place, one in enumerate(made)
+        manifest.model_copy(update={"started_at": manifest.started_at - timedelta(ago[place])})
+        for place, manifest in enumerate(made)
     ]
 
 

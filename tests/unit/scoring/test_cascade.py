@@ -290,12 +290,12 @@ def test_a_mean_of_easy_rows_is_said_to_be_one(
     panel = [reranker, model | {"base_url": broken.base_url, "reasks": 0}]
     settings = make_settings({"judges": panel, "aggregate": "cascade"})
     log = [*rows(), *(row | {"retrieved_contexts": ["Nothing."]} for row in make_rows(20))]
-    for settings_, said in ((settings, True), (cascade(judge_server), False)):
+    for settings_, warned in ((settings, True), (cascade(judge_server), False)):
         found = ragmetrics.evaluate(log, ["context_relevance"], settings=settings_)
         console = Console(file=StringIO(), width=400)
         print_summary(console, found.manifest)
         text = console.file.getvalue()  # type: ignore[attr-defined]
-        assert ("the mean is one of easier rows" in text) is said
+        assert ("the mean is one of easier rows" in text) is warned
 
 
 def test_a_night_without_its_first_judge_is_no_regression(

@@ -42,8 +42,10 @@ def taken(all_settings: Sequence[Settings], folder: Path) -> list[JudgePool]:
     async def main() -> list[JudgePool]:
         async with AsyncExitStack() as stack:
             return [
-                await stack.enter_async_context(acquire_judges(one, Corpus(), Files(str(folder))))
-                for one in all_settings
+                await stack.enter_async_context(
+                    acquire_judges(settings, Corpus(), Files(str(folder)))
+                )
+                for settings in all_settings
             ]
 
     return asyncio.run(main())
@@ -174,8 +176,8 @@ def test_a_key_does_not_change_who_a_judge_is(
     (without,) = taken([settings], tmp_path)
     monkeypatch.setenv("NO_SUCH_KEY", "a key")
     (with_key,) = taken([settings], tmp_path)
-    for one, other in zip(without.judges, with_key.judges, strict=True):
-        assert (one.name, one.judge.fingerprint) == (other.name, other.judge.fingerprint)
+    for judge, other in zip(without.judges, with_key.judges, strict=True):
+        assert (judge.name, judge.judge.fingerprint) == (other.name, other.judge.fingerprint)
 
 
 @pytest.mark.parametrize("judges", [[KEYLESS], [KEYLESS, {**KEYLESS, "model": "near"}]])

@@ -155,10 +155,10 @@ def test_a_value_is_in_the_range_of_its_metric(
 def test_bundled_metrics_have_the_range_of_their_docstring() -> None:
     """`Range [0, 1]`, or what it says instead."""
     bundled = {name: one for name, one in metrics().items() if name != "house_metric"}
-    for found in bundled.values():
-        assert found.score_range is not None
-        low, high = found.score_range
-        assert f"Range [{low:g}, {high:g}]" in found.description
+    for definition in bundled.values():
+        assert definition.score_range is not None
+        low, high = definition.score_range
+        assert f"Range [{low:g}, {high:g}]" in definition.description
 
 
 class Unshown:

@@ -209,7 +209,8 @@ def test_a_night_goes_on_without_it(install: Callable[..., None], tmp_path: Path
         run_night(settings, NIGHT)
     manifest = next(iter(Runs(open_store(settings)).nights()))
     scored = {
-        one.metric: (one.scored, one.status.get("metric_failed", 0)) for one in manifest.metrics
+        summary.metric: (summary.scored, summary.status.get("metric_failed", 0))
+        for summary in manifest.metrics
     }
     assert scored == {"context_relevance": (30, 0), "worst": (0, 30), "leaves": (0, 30)}
     failed = {one.metric: one.message for one in manifest.findings if one.kind == "judge_failures"}

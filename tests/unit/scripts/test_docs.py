@@ -77,9 +77,9 @@ def test_the_command_and_the_page_say_the_same(one: Metric, run: Callable[..., E
     """Title, formula, needs and calls of every metric stand in both."""
     printed, text = run("metrics").out, metrics_page.page()
     assert one.formula
-    for said in (one.title, *one.formula.splitlines(), *one.needs, one.calls):
-        assert said.strip() in printed
-        assert said.strip().replace("|", "\\|") in text or said.strip() in text
+    for line in (one.title, *one.formula.splitlines(), *one.needs, one.calls):
+        assert line.strip() in printed
+        assert line.strip().replace("|", "\\|") in text or line.strip() in text
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/**/*.md")))

@@ -73,7 +73,7 @@ def test_the_site_shows_the_same_blocks_as_the_repository(page: Path, config: An
     )
     plain = MarkdownIt("commonmark").enable("table")
     shown, expected = (
-        Counter(_BLOCK.findall(one)) for one in (site.convert(readable(text)), plain.render(text))
+        Counter(_BLOCK.findall(html)) for html in (site.convert(readable(text)), plain.render(text))
     )
     assert shown == expected
 

@@ -54,9 +54,9 @@ def test_zeros_and_ones_are_compared_by_mcnemars_mid_p_test() -> None:
 def test_of_many_moves_p_is_that_of_the_t_test() -> None:
     """Both test the same mean; 29 normal differences have no ties."""
     drawn = np.random.default_rng(3).normal(0.1, 0.3, (20, 29))
-    for own in drawn:
-        expected = stats.ttest_1samp(own, 0, alternative="greater").pvalue
-        assert sign_flip_p_value(own) == pytest.approx(expected, abs=0.01)
+    for sample in drawn:
+        expected = stats.ttest_1samp(sample, 0, alternative="greater").pvalue
+        assert sign_flip_p_value(sample) == pytest.approx(expected, abs=0.01)
 
 
 @given(st.lists(SCORES, min_size=6, max_size=9), st.sampled_from([0.9, 0.95]))

@@ -113,9 +113,11 @@ def test_the_dashboard_has_a_table_by_language(tmp_path: Path) -> None:
     settings = night_settings(tmp_path, metrics=["context_relevancy", "context_recall"], rules=[])
     manifest = run_night(settings, NIGHT).manifest
     by_language = {
-        one.segment.value: one.scored
-        for one in manifest.segments
-        if one.segment and one.segment.tag == "language" and one.metric == "context_recall"
+        summary.segment.value: summary.scored
+        for summary in manifest.segments
+        if summary.segment
+        and summary.segment.tag == "language"
+        and summary.metric == "context_recall"
     }
     assert by_language == dict.fromkeys(sorted(TEXTS), 2)
     page = (tmp_path / "store" / "dashboard" / NIGHT.isoformat() / "index.html").read_text()

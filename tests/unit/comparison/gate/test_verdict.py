@@ -302,8 +302,9 @@ def test_a_drop_near_its_limit_needs_more_questions_than_one_that_is_far_from_it
     chance, count = np.random.default_rng(4), 30 + needed
     drawn = [chance.normal(drop, spread, count) for _ in range(200)]
     held = [
-        own.mean() > LIMIT and stats.ttest_1samp(own, 0, alternative="greater").pvalue < 0.05 / 2
-        for own in drawn
+        sample.mean() > LIMIT
+        and stats.ttest_1samp(sample, 0, alternative="greater").pvalue < 0.05 / 2
+        for sample in drawn
     ]
     assert np.mean(held) == pytest.approx(0.8, abs=0.08)
 

@@ -179,15 +179,15 @@ class TestPage:
                 site,
                 history(
                     calibration(
-                        judge=JudgeInfo(name=said, fingerprint=said, note=said),
-                        source=said,
-                        metrics=[_by_language(said)],
-                        skipped={"context_recall": said},
-                        rejected={said: 1},
+                        judge=JudgeInfo(name=word, fingerprint=word, note=word),
+                        source=word,
+                        metrics=[_by_language(word)],
+                        skipped={"context_recall": word},
+                        rejected={word: 1},
                     )
                 ),
             )
-            for said in ("harmless", HOSTILE)
+            for word in ("harmless", HOSTILE)
         )
         assert Outline(bad).tags == Outline(plain).tags
         assert "alert(1)" in text(bad)

@@ -274,7 +274,8 @@ def test_a_move_against_a_run_that_was_superseded_says_nothing(team: Settings) -
     assert recall is not None
     stale = [move.model_copy(update={"run": "gone"}) for move in now.moves]
     known, left = (
-        change(one, recall, [before]) for one in (now, now.model_copy(update={"moves": stale}))
+        change(manifest, recall, [before])
+        for manifest in (now, now.model_copy(update={"moves": stale}))
     )
     assert known != left == change(now.model_copy(update={"moves": []}), recall, [before])
 

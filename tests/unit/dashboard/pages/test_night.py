@@ -154,11 +154,11 @@ class TestCards:
             metric="context_recall", since=FIRST, run="run-0", by=0.004, low=-0.001, high=0.009
         )
         kept = move.model_copy(update={"means": means})
-        for one, told in (
+        for shown, told in (
             (move, " (mean of all rows 0.930)"),
             (kept, ": 0.925 → 0.929 over the same 120 questions"),
         ):
-            found = night(1, moves=[one], metrics=[summary("context_recall", 0.92)])
+            found = night(1, moves=[shown], metrics=[summary("context_recall", 0.92)])
             said = f"▲ +0.004 [−0.001, +0.009] since 2026-11-10{told}"
             assert said in words(found, night())
 

@@ -188,8 +188,8 @@ class TestCalendar:
         assert sorted(days) == [FIRST + timedelta(days=i) for i in range(31)]
         assert all(
             day.date.weekday() == i
-            for one in found
-            for w in one.weeks
+            for month in found
+            for w in month.weeks
             for i, day in enumerate(w)
             if day
         )

@@ -224,8 +224,8 @@ class TestPage:
             for i in range(60)
         ]
         worst = [
-            one.model_copy(update={"metric": f"metric_{n % 19}"})
-            for n, one in enumerate(as_worst(*rows) * 3)
+            row.model_copy(update={"metric": f"metric_{n % 19}"})
+            for n, row in enumerate(as_worst(*rows) * 3)
         ]
         site.night(night(worst=worst), rows)
         page = site.html(f"{FIRST}/rows.html")

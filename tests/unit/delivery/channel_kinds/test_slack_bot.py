@@ -49,8 +49,8 @@ def of(number: int, **levels: str) -> Manifest:
 def told_in(slack: SlackServer) -> list[tuple[str, Any, Any]]:
     """Of each message: its sign, the message whose thread it is in, and if the channel shows it."""
     return [
-        (one["text"].split(" ")[0], one.get("thread_ts"), one.get("reply_broadcast"))
-        for one in slack.posted
+        (post["text"].split(" ")[0], post.get("thread_ts"), post.get("reply_broadcast"))
+        for post in slack.posted
     ]
 
 

@@ -59,8 +59,8 @@ def test_questions_of_one_subject_have_one_topic() -> None:
     questions = make_questions()
     assigner = Assigner(fitted(questions))
     topics = {name.split("/")[0]: set[int | None]() for name in questions}
-    for name, one in questions.items():
-        topics[name.split("/")[0]].add(assigner.topic_of(one.text))
+    for name, question in questions.items():
+        topics[name.split("/")[0]].add(assigner.topic_of(question.text))
     assert all(len(own) == 1 for own in topics.values())
     assert len(set.union(*topics.values())) == 4
 
@@ -189,15 +189,15 @@ def test_any_text_has_words(text: str) -> None:
 def night_rows(day: int, *, fallen: bool = False, own_topic: bool = False) -> list[dict[str, Any]]:
     """The rows of a night; with `fallen`, questions on the network get a passage on the kitchen."""
     rows = []
-    for name, one in make_questions().items():
+    for name, question in make_questions().items():
         lost = fallen and name.startswith("network/")
-        contexts = ["The oven and the sink and the kettle."] if lost else list(one.contexts)
+        contexts = ["The oven and the sink and the kettle."] if lost else list(question.contexts)
         tags = {"topic": "mine" if lost or "leave" in name else "yours"} if own_topic else {}
-        reference = None if name.startswith("kitchen/") else one.contexts[0]
+        reference = None if name.startswith("kitchen/") else question.contexts[0]
         rows.append(
             {
                 "id": f"{day}-{name}",
-                "user_input": one.text,
+                "user_input": question.text,
                 "retrieved_contexts": contexts,
                 "reference": reference,
                 "tags": tags,

@@ -197,7 +197,7 @@ def test_the_trend_is_marked_where_the_judge_moved(after: Make) -> None:
     marked = [point.drifted for point in shown["context_relevance"].points]
     assert marked == [False, False, False, True, False]
     labels = [
-        one["text"] for one in trend_figure(shown["context_relevance"])["layout"]["annotations"]
+        note["text"] for note in trend_figure(shown["context_relevance"])["layout"]["annotations"]
     ]
     assert labels == ["judge drift"]
 

@@ -93,8 +93,8 @@ def test_a_table_holds_labels_as_json(tmp_path: Path) -> None:
 def test_a_table_holds_meta_as_json(tmp_path: Path) -> None:
     """As it does labels; what is no JSON there rejects the row."""
     row = {
-        name: json.dumps(one) if name in ("labels", "meta", "retrieved_contexts") else one
-        for name, one in GOOD.items()
+        name: json.dumps(value) if name in ("labels", "meta", "retrieved_contexts") else value
+        for name, value in GOOD.items()
     }
     with (tmp_path / "set.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(row))

@@ -86,9 +86,9 @@ def scores(folder: Path, day: date, metric: str = "context_relevance") -> dict[s
     (night,) = [night for night in Runs(files).nights() if night.date == day]
     ref = RunRef.of(night)
     return {
-        one["id"]: one["value"]
+        record["id"]: record["value"]
         for shard in range(ref.shards)
-        for one in StoredPart(files, ref.scores(metric, shard)).records(["id", "value"])
+        for record in StoredPart(files, ref.scores(metric, shard)).records(["id", "value"])
     }
 
 

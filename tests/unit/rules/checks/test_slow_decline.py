@@ -78,8 +78,8 @@ def test_days_of_the_week_are_no_decline(seed: int, height: float, day: int) -> 
     """A weekly cycle changes neither the fall nor its p."""
     levels = 0.7 + noise(seed)
     plain, weekly = (
-        find_decline(one, DAYS, np.ones(90))
-        for one in (levels, levels + height * (day == DAYS % 7))
+        find_decline(series, DAYS, np.ones(90))
+        for series in (levels, levels + height * (day == DAYS % 7))
     )
     assert plain is not None
     assert weekly is not None
@@ -156,8 +156,8 @@ def test_named_tags_are_one_tag_of_their_cells() -> None:
     few = scores([0.5] * 8, section=["a", "b"] * 4, user=["x", "x", "y", "y"] * 2)
     many = scores([0.5] * 200, section=["a", "b"] * 100, user=[f"u{n}" for n in range(200)])
     kept = [
-        for_later_nights(settings, one.manifest, one.scores).metrics[0].by_tag
-        for one in (a_night(few), a_night(many))
+        for_later_nights(settings, context.manifest, context.scores).metrics[0].by_tag
+        for context in (a_night(few), a_night(many))
     ]
     assert [one.questions for one in kept[0]["section and user"].values()] == [2.0] * 4
     assert kept[1] == {}

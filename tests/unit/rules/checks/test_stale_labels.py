@@ -68,8 +68,8 @@ class Nights:
         """The next night, with its rows changed one by one."""
         day = FIRST + timedelta(days=self._number)
         rows = [row(number) for number in range(COUNT)]
-        for number, one in enumerate(rows):
-            change(number, one)
+        for number, record in enumerate(rows):
+            change(number, record)
         write_jsonl(self._folder / f"{day}.jsonl", rows)
         now = datetime.combine(day, datetime.min.time(), UTC) + timedelta(days=1)
         info, embedder = judge_info(self.settings)

@@ -46,8 +46,8 @@ def agree(expected: Estimate, result: Result, judge: JudgeServer) -> None:
     assert expected.total.shared == usage.shared
     assert expected.total.answered_from_store == usage.answered_from_store
     for asking, of in expected.by_metric.items():
-        for name, one in of.items():
-            assert one.requests == result.manifest.usage_by_metric[asking][name].requests
+        for name, expectation in of.items():
+            assert expectation.requests == result.manifest.usage_by_metric[asking][name].requests
 
 
 @pytest.mark.parametrize("more", [{}, {"shards": 4}], ids=str)

@@ -119,7 +119,9 @@ def test_scores_have_their_inclusion_probabilities(
     _, second = nights(settings)
     folder = tmp_path / "store" / RunRef.of(second).folder("scores")
     scores = [
-        one for path in sorted(folder.rglob("*.parquet")) for one in pq.read_table(path).to_pylist()
+        score
+        for path in sorted(folder.rglob("*.parquet"))
+        for score in pq.read_table(path).to_pylist()
     ]
     judged = [score for score in scores if score["status"] == "scored"]
     assert len(judged) == JUDGED
@@ -177,14 +179,14 @@ def test_labels_are_weighted_by_the_chance_of_their_score(active: Callable[..., 
     files, ref = open_store(settings), RunRef.of(second)
     columns = ["id", "question", "status", "probability"]
     judged = {
-        one["id"]: one
+        score["id"]: score
         for shard in range(ref.shards)
-        for one in StoredPart(files, ref.scores(RELEVANCE, shard)).columns(columns).to_pylist()
-        if one["status"] == "scored"
+        for score in StoredPart(files, ref.scores(RELEVANCE, shard)).columns(columns).to_pylist()
+        if score["status"] == "scored"
     }
     labels = [
-        RowLabel(one["question"], name, second.date, RELEVANCE, 0.5, "Ada", 2.0)
-        for name, one in judged.items()
+        RowLabel(score["question"], name, second.date, RELEVANCE, 0.5, "Ada", 2.0)
+        for name, score in judged.items()
     ]
     found = join_scores(files, RELEVANCE, labels, second, []).rows
     assert len(found) == JUDGED

@@ -85,7 +85,7 @@ def test_judged_rows_have_the_scores_that_a_full_run_gives(judge_server: JudgeSe
     assert len(judged) == 30
     assert all(one["value"] == values[one["id"], one["metric"]] for one in judged)
     assert {one.fingerprint for one in whole.manifest.metrics} == {
-        one.fingerprint for one in part.manifest.metrics
+        summary.fingerprint for summary in part.manifest.metrics
     }
 
 
