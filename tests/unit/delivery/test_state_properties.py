@@ -202,7 +202,9 @@ class Nights(RuleBasedStateMachine):
             notify_channels(SETTINGS, self.files, manifest)
         except Killed:
             if slack == "before the outbox":
-                self.heard += [(one.key, LOST) for one in manifest.findings if one.transition == "fired"]
+                self.heard += [
+                    (one.key, LOST) for one in manifest.findings if one.transition == "fired"
+                ]
             raise
 
     @rule(days=st.integers(1, 5), levels=LEVELS, severity=SEVERITIES, slack=SLACK)
