@@ -43,6 +43,7 @@ from ragmetrics.messages import (
     table,
 )
 from ragmetrics.metrics import GRADE, Metric
+from ragmetrics.pipeline import check_page as check_page
 from ragmetrics.records import (
     FIELDS,
     Answer,
@@ -62,7 +63,6 @@ from ragmetrics.records import (
 from ragmetrics.rules import Check, NightContext, Tonight
 from ragmetrics.scoring import MetricRun, MetricScores
 from ragmetrics.storage import Files
-from ragmetrics.testing_pages import check_page as check_page
 
 ROW = LogRow(
     "row-1",

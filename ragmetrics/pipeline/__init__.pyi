@@ -61,6 +61,9 @@ from .log_check import (
 from .message_preview import (
     Previews as Previews,
 )
+from .page_conformance import (
+    check_page as check_page,
+)
 from .prefect_events import (
     announce_build as announce_build,
 )

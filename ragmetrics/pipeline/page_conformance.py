@@ -15,7 +15,7 @@ from typing import Any
 
 from ragmetrics.config import make_settings
 from ragmetrics.dashboard import Page, shown_now
-from ragmetrics.pipeline import CoverageShort, run_night
+from ragmetrics.pipeline.nightly import CoverageShort, run_night
 from ragmetrics.storage import Files
 
 NIGHT = date(2026, 11, 19)
@@ -95,12 +95,12 @@ def _store(text: str, *, rows: int = 4, redact: bool = False) -> Iterator[Files]
     """A copy of a store of two nights, with as many rows in the second one."""
     with TemporaryDirectory() as name:
         copy = Path(name) / "store"
-        shutil.copytree(Path(_made(text, rows, redact).name) / "store", copy)
+        shutil.copytree(Path(_written(text, rows, redact).name) / "store", copy)
         yield Files(str(copy))
 
 
 @cache
-def _made(text: str, rows: int, redact: bool) -> TemporaryDirectory[str]:
+def _written(text: str, rows: int, redact: bool) -> TemporaryDirectory[str]:
     """The folder of such a store, which is removed with the process."""
     folder = TemporaryDirectory()
     settings = make_settings(
