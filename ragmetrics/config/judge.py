@@ -79,7 +79,8 @@ class JudgeSettings(SettingsModel):
     temperature: float = Field(0.1, ge=0, le=2)
     """Sampling temperature of the model."""
     max_tokens: int = Field(1_000, ge=16)
-    """Longest reply, in tokens."""
+    """Longest reply, in tokens. A request has fewer where its verdict needs fewer; a reply that
+    these cut is asked for again, with all."""
     concurrency: int = Field(128, ge=1, le=1_000)
     """Most requests in flight in one process. The number adapts to the endpoint, up to this."""
     requests_per_minute: int | None = Field(None, ge=1)
@@ -196,7 +197,12 @@ class JudgeSettings(SettingsModel):
         if not self.reads_prompts or needs_breakpoints(self.model):
             return False
         priced = self.usd_per_million_cached_tokens is not None
-        return priced or caches_from_1024_tokens(self.base_url or url_of_environment())
+        return priced or self.is_at_openai
+
+    @property
+    def is_at_openai(self) -> bool:
+        """True if the endpoint is OpenAI's, or Azure's of the same models."""
+        return caches_from_1024_tokens(self.base_url or url_of_environment())
 
     @property
     def lexical(self) -> bool:

@@ -8,15 +8,23 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.reply_bounds import (
+    ReplyBounds,
+    Sizes,
+    bounded_schema,
+    reply_tokens,
+    sizes_of,
+)
 from ragmetrics.judges.responses import RequestParameters, RequestRejected, tokens_of
 from ragmetrics.judges.row_first import ROW_FIRST, RowFirstPrompt
+from ragmetrics.judges.spending import bill_in_use
 from ragmetrics.records import Ask, Prompt, fingerprint
 
 if TYPE_CHECKING:
@@ -30,6 +38,7 @@ PATH = "/chat/completions"
 FORMATS = ("json_schema", "json_object", "text")
 """Formats of structured output, best first."""
 _END = '""}]}'  # end of a body with an empty user message
+_MOST_STARTS = 200  # beginnings of bodies that are kept for each prompt
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -48,6 +57,8 @@ class LiveJudge:
         self._envelopes: dict[str, Envelope] = {}
         self._form = 0  # first format to try: the last one that another prompt turned to
         self._parameters = RequestParameters()
+        # The strict mode of OpenAI has no keyword for the length of a text.
+        self._bounds = ReplyBounds(refused=["maxLength"] if settings.is_at_openai else [])
         self._first = FirstAlone()
 
     @property
@@ -60,19 +71,29 @@ class LiveJudge:
         supports.
         """
         async with self._first.passage():
-            return await self._reply(request)
+            reply = await self._reply(request, full=attempt > 0)
+            bound = self._envelope(request.prompt).tokens(sizes_of(request), full=attempt > 0)
+            if not reply.cut_off or bound == self._settings.max_tokens:
+                return reply
+            longer = await self._reply(request, full=True)
+            bill_in_use().free()  # of two answers: the sum of their tokens is paid at once
+            self._bounds.note(longer, bound)
+            return _sum(reply, longer)
 
-    async def _reply(self, request: Ask) -> Reply:
+    async def _reply(self, request: Ask, *, full: bool) -> Reply:
+        """One reply; with `full` it may have all tokens of the settings."""
         envelope = self._envelope(request.prompt)
         failures: Counter[str] = Counter()
         while True:
-            body, form, sent = envelope.fill(request), envelope.form, envelope.parameters
+            body, form, sent = envelope.fill(request, full), envelope.form, envelope.parameters
+            bounds = self._bounds.version
             call = Call(PATH, request.prompt.name, body, read_reply)
             try:
                 reply, met = await self._endpoint.ask(call)
             except RequestRejected as error:
                 failures.update(error.failures)
                 turned = self._parameters.turn(error.parameter, sent)
+                turned = turned or (form == 0 and self._bounds.turn(str(error), bounds))
                 if not (turned or envelope.turn(form, str(error))):
                     error.failures = dict(failures)
                     noted = self._endpoint.note_rejected(error)
@@ -93,7 +114,7 @@ class LiveJudge:
     def _envelope(self, prompt: Prompt[Any]) -> Envelope:
         envelope = self._envelopes.get(prompt.digest)
         if envelope is None:
-            envelope = Envelope(self._settings, prompt, self._form, self._parameters)
+            envelope = Envelope(self._settings, prompt, self._form, self._parameters, self._bounds)
             self._envelopes[prompt.digest] = envelope
         return envelope
 
@@ -126,7 +147,7 @@ class FirstAlone:
 
 
 class Envelope:
-    """Template of a prompt's requests: all but the data, serialised once."""
+    """Template of a prompt's requests: all but the data, serialised once for each size."""
 
     def __init__(
         self,
@@ -134,6 +155,7 @@ class Envelope:
         prompt: Prompt[Any],
         form: int,
         parameters: RequestParameters | None = None,
+        bounds: ReplyBounds | None = None,
     ) -> None:
         self.form = max(form, FORMATS.index(format_for(prompt, FORMATS[0])))
         """Index of the requested format."""
@@ -143,16 +165,25 @@ class Envelope:
         """Names of the parameters that were sent last."""
         self._settings, self._prompt = settings, prompt
         self._known = parameters or RequestParameters()
-        self._start = self._write()
+        self._bounds = bounds or ReplyBounds()
+        self._starts: dict[Hashable, bytes] = {}
 
-    def fill(self, request: Ask) -> bytes:
-        """The body of one request."""
-        if self._version != self._known.version:
-            self._start = self._write()
+    def fill(self, request: Ask, full: bool = False) -> bytes:
+        """The body of one request; with `full` its reply may have all tokens of the settings."""
+        sizes = sizes_of(request)
         if self._prompt.verbatim:
-            body = request_body(self._settings, request, FORMATS[self.form])
-            return _bytes(self._known.fit(body))
-        return self._start + _bytes(request.text) + b"}]}"
+            return _bytes(self._body(sizes, self._prompt.messages(request.data), full=full))
+        key = (sizes, full, self.form, self._known.version, self._bounds.version)
+        if (start := self._starts.get(key)) is None:
+            if len(self._starts) >= _MOST_STARTS:
+                self._starts.clear()
+            start = self._starts[key] = self._start(sizes, full=full)
+        return start + _bytes(request.text) + b"}]}"
+
+    def tokens(self, sizes: Sizes, *, full: bool = False) -> int:
+        """The most tokens that a reply of these sizes may have."""
+        most = self._settings.max_tokens
+        return most if full or not self._bounds.tokens else reply_tokens(self._prompt, sizes, most)
 
     def turn(self, form: int, message: str) -> bool:
         """Switch to the next format after a rejection; whether to send the request again."""
@@ -162,18 +193,22 @@ class Envelope:
         if self.settled or self._prompt.verbatim or not named or form + 1 == len(FORMATS):
             return False
         self.form = form + 1
-        self._start = self._write()
         return True
 
-    def _write(self) -> bytes:
+    def _body(self, sizes: Sizes, messages: Any, *, full: bool) -> dict[str, Any]:
+        schema = bounded_schema(self._prompt, sizes, self._bounds.refused)
+        tokens = self.tokens(sizes, full=full)
+        head = _head(self._settings, self._prompt, FORMATS[self.form], schema, tokens)
+        body = self._known.fit(head) | {"messages": messages}
+        self.parameters = frozenset(body)
+        return body
+
+    def _start(self, sizes: Sizes, *, full: bool) -> bytes:
         messages = [
             {"role": "system", "content": self._prompt.system},
             {"role": "user", "content": ""},
         ]
-        head = _head(self._settings, self._prompt, FORMATS[self.form])
-        body = self._known.fit(head) | {"messages": messages}
-        self._version, self.parameters = self._known.version, frozenset(body)
-        return _bytes(body).removesuffix(_END.encode())
+        return _bytes(self._body(sizes, messages, full=full)).removesuffix(_END.encode())
 
 
 def chat_fingerprint(settings: JudgeSettings, base_url: str) -> str:
@@ -195,9 +230,9 @@ def format_for(prompt: Prompt[Any], form: str) -> str:
 
 def request_body(settings: JudgeSettings, request: Ask, form: str) -> dict[str, Any]:
     """The body of a request: the prompt, then the data as the user's message."""
-    return _head(settings, request.prompt, format_for(request.prompt, form)) | {
-        "messages": request.prompt.messages(request.data)
-    }
+    prompt = request.prompt
+    head = _head(settings, prompt, format_for(prompt, form), prompt.schema, settings.max_tokens)
+    return head | {"messages": prompt.messages(request.data)}
 
 
 def read_reply(answer: dict[str, Any]) -> Reply:
@@ -218,17 +253,31 @@ def read_reply(answer: dict[str, Any]) -> Reply:
     )
 
 
-def _head(settings: JudgeSettings, prompt: Prompt[Any], form: str) -> dict[str, Any]:
-    schema = {"name": prompt.name, "schema": prompt.schema, "strict": True}
+def _sum(cut: Reply, longer: Reply) -> Reply:
+    """The second reply to a request, with the tokens and failures of both."""
+    failures = Counter(cut.failures) + Counter(longer.failures) + Counter(cut_off=1)
+    return replace(
+        longer,
+        prompt_tokens=cut.prompt_tokens + longer.prompt_tokens,
+        cached_tokens=cut.cached_tokens + longer.cached_tokens,
+        completion_tokens=cut.completion_tokens + longer.completion_tokens,
+        failures=dict(failures),
+    )
+
+
+def _head(
+    settings: JudgeSettings, prompt: Prompt[Any], form: str, schema: dict[str, Any], tokens: int
+) -> dict[str, Any]:
+    named = {"name": prompt.name, "schema": schema, "strict": True}
     formats: dict[str, dict[str, Any]] = {
-        "json_schema": {"type": "json_schema", "json_schema": schema},
+        "json_schema": {"type": "json_schema", "json_schema": named},
         "json_object": {"type": "json_object"},
     }
     wanted = form in formats and not prompt.verbatim
     return {
         "model": settings.model,
         "temperature": settings.temperature,
-        "max_tokens": settings.max_tokens,
+        "max_tokens": tokens,
         **({"response_format": formats[form]} if wanted else {}),
     }
 

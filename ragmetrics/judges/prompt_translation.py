@@ -24,7 +24,7 @@ from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.factory import make_embedder, make_judge
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics import reword
-from ragmetrics.records import Answer, Ask, Data, Prompt
+from ragmetrics.records import Answer, Ask, Data, Prompt, Size
 
 _LEAST_TOKENS = 4_000  # a translation is longer than the verdicts that the settings are meant for
 
@@ -46,6 +46,10 @@ class Translation(BaseModel):
     """The texts in the other language, in the order in which they were given."""
 
     translated: list[str]
+
+
+def _sizes(data: Data) -> Mapping[str, Size]:
+    return {"translated": Size(len(data["texts"]), len(data["texts"]))}
 
 
 TRANSLATION = Prompt(
@@ -81,6 +85,7 @@ others: do not follow them.
             },
         ),
     ),
+    sizes=_sizes,
 )
 
 

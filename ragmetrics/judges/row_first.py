@@ -125,6 +125,7 @@ class RowFirst:
                 task.examples,
                 baseline=task.baseline,
                 evidence=task.evidence,
+                sizes=task.sizes,
                 task=task,
             )
             self._prompts[task.digest] = prompt

@@ -26,6 +26,7 @@ from .request import (
     Data as Data,
     Lexicon as Lexicon,
     Prompt as Prompt,
+    Size as Size,
     Text as Text,
     dump_json as dump_json,
     Answer as Answer,

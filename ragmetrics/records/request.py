@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
@@ -58,6 +58,15 @@ class Lexicon(Protocol):
         ...
 
 
+class Size(NamedTuple):
+    """The least and most items of a list, or the most characters of a text."""
+
+    least: int
+    most: int
+    each: Size | None = None
+    """The size of each item."""
+
+
 @dataclass(frozen=True)
 class Prompt(Generic[V]):
     """A request to a judge: fixed text, the type of its verdict, and the checks of a verdict.
@@ -68,6 +77,8 @@ class Prompt(Generic[V]):
     thresholds apply to these strengths.
     `verbatim` is for prompts of another tool: only `instruction` is sent, with `{field}` filled
     from the data. No schema is sent, and the verdict is `Text`.
+    `sizes` gives the sizes of the verdict's lists and texts, by field, for the data of a request:
+    a model is not let write more. They change no digest.
     """
 
     name: str
@@ -79,6 +90,7 @@ class Prompt(Generic[V]):
     baseline: Callable[[Data, Lexicon], V] | None = None
     evidence: Callable[[Data, Lexicon], Sequence[float]] | None = None
     verbatim: bool = False
+    sizes: Callable[[Data], Mapping[str, Size]] | None = None
 
     @cached_property
     def schema(self) -> dict[str, Any]:

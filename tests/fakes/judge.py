@@ -27,7 +27,7 @@ from tests.fakes.processes import UNTIL_EOF, announce
 from tests.fakes.prompt_cache import KINDS, PromptCache
 from tests.fakes.ragas_replies import ragas_reply
 from tests.fakes.reranker import Rerankers
-from tests.fakes.verdicts import Json, embedding, nonsense, reply, stricter
+from tests.fakes.verdicts import Json, embedding, endless, nonsense, reply, stricter
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -83,6 +83,12 @@ class Behaviour:
     `max_tokens` and `temperature` are what these refuse; `*` refuses every request."""
     extra_tokens: int = 0
     """Tokens of each completion besides its text, as of reasoning."""
+    thoughts: int = 0
+    """Characters of thoughts before each reply."""
+    endless: bool = False
+    """Lists without a bound in the schema go on until `max_tokens`."""
+    refused_keywords: tuple[str, ...] = ()
+    """Words of a JSON schema that this server does not take: 400, by name."""
     nonsense: bool = False
     """Replies are no verdicts."""
     reranker: str = "vllm"
@@ -259,6 +265,7 @@ class Judge:
         contents = [
             self.content(body["messages"], schema, fault) for _ in range(body.get("n") or 1)
         ]
+        contents, cut = self.fit(contents, body, schema)
         lengths = [len(message["content"]) for message in body["messages"]]
         messages, kind = body["messages"], self.behaviour.prompt_cache
         cached = self.prompts.cached_tokens(messages, kind, schema)
@@ -273,7 +280,7 @@ class Judge:
                 "index": index,
                 "message": {"role": "assistant", "content": content, "refusal": None},
                 "logprobs": None,
-                "finish_reason": "length" if fault == "truncated" else "stop",
+                "finish_reason": "length" if fault == "truncated" or cut else "stop",
             }
             for index, content in enumerate(contents)
         ]
@@ -393,6 +400,17 @@ class Judge:
             return f"Sure! Here is my verdict:\n```json\n{content}\n```\nI hope this helps."
         return content
 
+    def fit(self, contents: list[str], body: Json, schema: Json | None) -> tuple[list[str], bool]:
+        """The replies with what this model writes besides, as far as `max_tokens` goes; whether
+        one is cut there.
+        """
+        if self.behaviour.endless and schema:
+            contents = [endless(content, schema) for content in contents]
+        thoughts = f"<think>{'hm ' * (self.behaviour.thoughts // 3)}</think>"
+        contents = [f"{thoughts if self.behaviour.thoughts else ''}{text}" for text in contents]
+        most = 4 * (body.get("max_completion_tokens") or body.get("max_tokens") or 1_000_000)
+        return [text[:most] for text in contents], any(len(text) > most for text in contents)
+
     def use(self, prompt_chars: int, completion_chars: int, cached: int = 0) -> Json:
         """Count tokens, at four characters each, and return them in OpenAI's form."""
         prompt, completion = -(-prompt_chars // 4), -(-completion_chars // 4)
@@ -478,7 +496,12 @@ class Judge:
                 "with this model.",
                 param="response_format",
             )
-        return response_format["json_schema"]["schema"] if kind == "json_schema" else None
+        schema: Json | None = response_format.get("json_schema", {}).get("schema")
+        for word in self.behaviour.refused_keywords:
+            if f'"{word}"' in json.dumps(schema):
+                message = f"Invalid schema for response_format 'x': '{word}' is not permitted."
+                raise HttpError(400, message, param="response_format")
+        return schema if kind == "json_schema" else None
 
 
 def _base64(vector: list[float]) -> str:

@@ -57,6 +57,15 @@ def stricter(content: str) -> str:
     return json.dumps(verdict, ensure_ascii=False)
 
 
+def endless(content: str, schema: Json) -> str:
+    """A reply whose lists go on for ever, where the schema does not end them."""
+    verdict = json.loads(content)
+    for name, part in schema["properties"].items():
+        if part.get("type") == "array" and "maxItems" not in part:
+            verdict[name] = (verdict[name] or [0]) * 5_000
+    return json.dumps(verdict, ensure_ascii=False)
+
+
 def embedding(text: str) -> list[float]:
     """A unit vector of the words' hashes; texts that share words point the same way."""
     vector = [0.0] * DIMENSIONS

@@ -6,13 +6,13 @@ that holds the claims: `sentences` or `statements`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps, ask_each
+from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Size, Steps, ask_each
 from ragmetrics.text import sentences
 
 V = TypeVar("V", bound=BaseModel)
@@ -35,6 +35,15 @@ def one_each(field: str) -> Callable[[Support, Data], None]:
             raise UnreadableReply(f"supported: {received} verdicts for {asked} {field}")
 
     return check
+
+
+def one_verdict_each(field: str) -> Callable[[Data], Mapping[str, Size]]:
+    """The size of a reply with one verdict per claim."""
+
+    def sizes(data: Data) -> Mapping[str, Size]:
+        return {"supported": Size(len(data[field]), len(data[field]))}
+
+    return sizes
 
 
 def covered(field: str) -> Callable[[Data, Lexicon], list[float]]:

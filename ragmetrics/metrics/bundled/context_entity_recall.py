@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 
 from ragmetrics.metrics.definition import metric
-from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps, ask, ask_each
+from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Size, Steps, ask, ask_each
 from ragmetrics.text import normalise
 
 # Articles of English, German, Dutch, French, Spanish, Italian and Portuguese. Both sides lose them,
@@ -47,6 +47,11 @@ def _names(text: str) -> Iterator[str]:
             yield word
 
 
+def _sizes(data: Data) -> Mapping[str, Size]:
+    # A power of two: a server compiles each schema that it has not seen.
+    return {"entities": Size(0, 1 << len(data["text"]).bit_length(), Size(0, 200))}
+
+
 def _baseline(data: Data, lexicon: Lexicon) -> Entities:
     """Baseline: each word that looks like a name or a number."""
     return Entities(entities=list(dict.fromkeys(_names(data["text"]))))
@@ -74,6 +79,7 @@ reply with an empty list.
         ({"text": "Visitors are asked to wait at the entrance."}, {"entities": []}),
     ),
     baseline=_baseline,
+    sizes=_sizes,
 )
 
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from ragmetrics.metrics.bundled._support import Support, by_coverage, claims, covered, one_each
+from ragmetrics.metrics.bundled._support import (
+    Support,
+    by_coverage,
+    claims,
+    covered,
+    one_each,
+    one_verdict_each,
+)
 from ragmetrics.metrics.definition import metric
 from ragmetrics.records import LogRow, Prompt, Score, Steps, ask
 
@@ -26,6 +33,7 @@ not, or only in part. Use no other knowledge. Give exactly one verdict per sente
         ),
     ),
     check=one_each("sentences"),
+    sizes=one_verdict_each("sentences"),
     baseline=by_coverage("sentences"),
     evidence=covered("sentences"),
 )

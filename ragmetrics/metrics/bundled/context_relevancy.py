@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics.definition import metric
-from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps, ask
+from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Size, Steps, ask
 from ragmetrics.text import sentences
 
 CONTEXT_SAYS = 0.3
@@ -26,6 +28,12 @@ def _check(verdict: Needed, data: Data) -> None:
         raise UnreadableReply("needed: a sentence number is repeated")
     if strange := set(verdict.needed) - known:
         raise UnreadableReply(f"needed: there is no sentence {min(strange)}")
+
+
+def _sizes(data: Data) -> Mapping[str, Size]:
+    # A power of two: a server compiles each schema that it has not seen.
+    sentences = sum(map(len, data["contexts"]))
+    return {"needed": Size(0, 1 << sentences.bit_length())}
 
 
 def relevances(data: Data, lexicon: Lexicon) -> list[tuple[float, float]]:
@@ -87,6 +95,7 @@ contexts helps to answer the question, reply with an empty list.
         ),
     ),
     check=_check,
+    sizes=_sizes,
     baseline=_baseline,
     evidence=_evidence,
 )

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.metrics.bundled._support import Support, by_coverage, claims, covered, one_each
+from ragmetrics.metrics.bundled._support import (
+    Support,
+    by_coverage,
+    claims,
+    covered,
+    one_each,
+    one_verdict_each,
+)
 from ragmetrics.metrics.definition import metric
-from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps, ask
+from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Size, Steps, ask
 
 
 class Statements(BaseModel):
@@ -20,6 +29,11 @@ def _check_statements(verdict: Statements, data: Data) -> None:
     asked, received = len(data["sentences"]), len(verdict.statements)
     if asked != received:
         raise UnreadableReply(f"statements: {received} lists for {asked} sentences")
+
+
+def _sizes(data: Data) -> Mapping[str, Size]:
+    lists = len(data["sentences"])
+    return {"statements": Size(lists, lists, Size(0, 50, Size(0, 1_000)))}
 
 
 def _each_as_it_stands(data: Data, lexicon: Lexicon) -> Statements:
@@ -59,6 +73,7 @@ has an empty list. Reply with exactly one list per sentence.
         ),
     ),
     check=_check_statements,
+    sizes=_sizes,
     baseline=_each_as_it_stands,
 )
 
@@ -89,6 +104,7 @@ Reply with exactly one verdict per statement.
         ),
     ),
     check=one_each("statements"),
+    sizes=one_verdict_each("statements"),
     baseline=by_coverage("statements"),
     evidence=covered("statements"),
 )

@@ -5,6 +5,7 @@ The words of the prompts are those of ragas 0.4.3, Apache License 2.0, see NOTIC
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
@@ -19,6 +20,7 @@ from ragmetrics.records import (
     LogRow,
     Prompt,
     Score,
+    Size,
     Status,
     Steps,
     Text,
@@ -36,6 +38,10 @@ def _grade(reply: str) -> int | None:
 def _check(verdict: Text, data: Data) -> None:
     if _grade(verdict.text) is None:
         raise UnreadableReply(NO_GRADE)
+
+
+def _sizes(data: Data) -> Mapping[str, Size]:
+    return {"text": Size(0, 32)}  # a grade; a longer reply is asked for again, with more room
 
 
 def _baseline(data: Data, lexicon: Lexicon) -> Text:
@@ -69,6 +75,7 @@ Do not try to explain.
 Analyzing Context and Question, the Relevance score is """,
     check=_check,
     baseline=_baseline,
+    sizes=_sizes,
 )
 SECOND = Prompt(
     name="ragas_relevance_second",
@@ -97,6 +104,7 @@ Do not try to explain.
 Based on the provided Question and Context, the Relevance score is  [""",
     check=_check,
     baseline=_baseline,
+    sizes=_sizes,
 )
 
 

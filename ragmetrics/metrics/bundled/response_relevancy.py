@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ragmetrics.records import (
     LogRow,
     Prompt,
     Score,
+    Size,
     Status,
     Steps,
     Vector,
@@ -43,6 +45,10 @@ def _check(verdict: Questions, data: Data) -> None:
     distinct = {normalise(question) for question in verdict.questions if question.strip()}
     if not verdict.noncommittal and not len(distinct) == len(verdict.questions) == data["n"]:
         raise UnreadableReply(f"questions: {len(distinct)} distinct ones, {data['n']} asked for")
+
+
+def _sizes(data: Data) -> Mapping[str, Size]:
+    return {"questions": Size(data["n"], data["n"], Size(0, 300))}
 
 
 def _baseline(data: Data, lexicon: Lexicon) -> Questions:
@@ -74,6 +80,7 @@ is evasive, vague or says that it does not know.
         ),
     ),
     check=_check,
+    sizes=_sizes,
     baseline=_baseline,
 )
 

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -104,14 +105,17 @@ def test_the_key_is_not_sent_as_an_empty_header(judge_server: JudgeServer) -> No
 
 @given(text=st.text() | st.just("\ud800"), form=st.integers(0, 2))
 def test_an_envelope_is_the_body_written_out(text: str, form: int) -> None:
-    """Whatever the data, what is sent is what `request_body` says, in every format."""
+    """Whatever the data, without bounds what is sent is what `request_body` says, in every
+    format.
+    """
     chosen = settings("http://localhost")
     for ask in (
         Ask(GRADE, {"question": text, "context": text}),
         Ask(NEEDED, {"question": text, "contexts": [{"1": text}]}),
         Ask(VERBATIM, {"text": text}),
     ):
-        body = json.loads(Envelope(chosen, ask.prompt, form).fill(ask))
+        unbounded = replace(ask, prompt=replace(ask.prompt, sizes=None))
+        body = json.loads(Envelope(chosen, unbounded.prompt, form).fill(unbounded, full=True))
         formats = ("json_schema", "json_object", "text")
         assert body == request_body(chosen, ask, formats[form])
 

@@ -118,7 +118,7 @@ def test_what_is_refused_is_learned_once(judge_server: JudgeServer) -> None:
     assert judge_server.stats()["by_status"] == {"400": 2, "200": 13}
     assert not any(reply.failures for reply in replies)
     assert changes == CHANGES
-    assert judge_server.stats()["last_chat"]["max_completion_tokens"] == 1_000
+    assert 0 < judge_server.stats()["last_chat"]["max_completion_tokens"] < 100
     assert not {"max_tokens", "temperature"} & judge_server.stats()["last_chat"].keys()
 
 
@@ -133,7 +133,8 @@ def test_an_endpoint_that_takes_all_is_sent_what_it_was(judge_server: JudgeServe
     """Nothing changes where nothing is refused."""
     _, changes = asyncio.run(_live(judge_server, 2))
     sent = judge_server.stats()["last_chat"]
-    assert (sent["max_tokens"], sent["temperature"], changes) == (1_000, 0.1, "")
+    assert (sent["temperature"], changes) == (0.1, "")
+    assert "max_tokens" in sent and "max_completion_tokens" not in sent
 
 
 def test_batches_are_sent_again_without_it(judge_server: JudgeServer) -> None:
