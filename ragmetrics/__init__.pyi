@@ -32,7 +32,7 @@ from .records import BadRow as BadRow
 
 # Write a judge.
 from .config import JudgeKind as JudgeKind, JudgeSettings as JudgeSettings
-from .judges import JudgeParts as JudgeParts, Reply as Reply
+from .judges import Endpoint as Endpoint, JudgeParts as JudgeParts, Reply as Reply
 from .records import Ask as Ask
 
 # Write a target that takes the scores of each night.

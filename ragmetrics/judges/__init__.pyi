@@ -17,10 +17,10 @@ from .client_base import (
     SingleFlight as SingleFlight,
 )
 from .embeddings import (
-    TEXTS_PER_REQUEST as TEXTS_PER_REQUEST,
     EmbeddingClient as EmbeddingClient,
     expected_of as expected_of,
 )
+from .endpoint import Endpoint as Endpoint
 from .factory import (
     check_judges as check_judges,
     find_learned as find_learned,

@@ -75,8 +75,6 @@ _PATH = "/embeddings"
 _BATCH = 128
 _GATHERING_SECONDS = 0.01  # texts requested within it share a request
 _SPARING_SECONDS = 0.5  # the same, if the budget limits requests
-TEXTS_PER_REQUEST = 16
-"""Expected number of texts that share a request; at most 128 do."""
 _ATTEMPTS = 2
 """Attempts for a text whose vector is not usable."""
 
@@ -86,6 +84,8 @@ class EmbeddingClient(ClientBase):
 
     prompt = EMBEDDING
     """The name under which its vectors are cached."""
+    texts_per_request = 16
+    """Expected number of texts that share a request; at most 128 do."""
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class VectorChecks:
 def expected_of(text: str, prices: EmbeddingSettings) -> Spend:
     """Expected cost of the vector of a text, with its share of a request."""
     tokens = -(-len(text) // 4)
-    return Spend(1 / TEXTS_PER_REQUEST, tokens, prices.usd(tokens) or 0.0)
+    return Spend(1 / EmbeddingClient.texts_per_request, tokens, prices.usd(tokens) or 0.0)
 
 
 class OpenAIEmbedder:

@@ -18,19 +18,20 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.http import Answer, HttpClient, RetryableError, TooLarge, error_of
 from ragmetrics.judges.attempts import Attempts
-from ragmetrics.judges.base import HEDGED
+from ragmetrics.judges.base import HEDGED, JudgeParts, Reply
 from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter
 from ragmetrics.judges.responses import (
     UNREADABLE,
     Oversized,
     RequestRejected,
+    count,
     error_from_response,
     incompatible,
     tokens_of,
@@ -68,19 +69,31 @@ class Call(Generic[T]):
 class Endpoint:
     r"""One model of an endpoint, asked within the limits of this process.
 
-    The whole `reply` of a judge that sends the text of one prompt in its own protocol:
+    A judge that sends the text of one prompt in its own protocol has
+
+        self._endpoint = Endpoint.of(settings, parts)
+
+    in its `make` or its class, and this as its whole `reply`:
 
         messages = request.prompt.messages(request.data)
-        body = json.dumps({"task": "\n\n".join(one["content"] for one in messages)}).encode()
-        call = Call("/judge", request.prompt.name, body, read)  # `read` returns a Reply
-        try:
-            reply, failures = await self._endpoint.ask(call)
-        except RequestRejected as error:  # the endpoint accepts others
-            raise self._endpoint.note_rejected(error) from error
-        return replace(reply, failures=failures)
+        body = {"task": "\n\n".join(message["content"] for message in messages)}
+        return await self._endpoint.reply("/judge", request.prompt.name, body, read)
 
-    `count` of `responses` reads a number of tokens that a server may have made up.
+    `read` makes the Reply from the JSON of the answer, and raises KeyError, TypeError or ValueError
+    where it cannot. Numbers of tokens that are impossible count as 0.
     """
+
+    @classmethod
+    def of(cls, settings: JudgeSettings, parts: JudgeParts) -> Endpoint:
+        """The endpoint at `base_url`, with the key in `api_key_env` if there is one.
+
+        Raises JudgeRefused without an address, and for a malformed key.
+        """
+        from ragmetrics.judges.factory import find_access  # which imports what uses this module
+
+        if settings.base_url is None:  # else the key would go to OpenAI
+            raise JudgeRefused(f"the judge {settings.name} needs `judge: base_url:`, its server")
+        return cls(find_access(settings, settings.base_url, parts.key), settings, settings.model)
 
     def __init__(
         self,
@@ -127,6 +140,28 @@ class Endpoint:
             if isinstance(error, JudgeRefused):
                 self._refusal = error
             raise
+
+    async def reply(
+        self, path: str, kind: str, body: Mapping[str, Any], read: Callable[[dict[str, Any]], Reply]
+    ) -> Reply:
+        """The reply to a request that can be sent in one way only, with its failed attempts.
+
+        `path` comes after the address. Requests of a kind take about as long: it is the name of
+        the prompt. Raises as `ask` does.
+        """
+        try:
+            reply, failures = await self.ask(Call(path, kind, json.dumps(body).encode(), read))
+        except RequestRejected as error:  # the endpoint accepts others
+            raise self.note_rejected(error) from error
+        tokens = (reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
+        prompt, cached, completion = map(count, tokens)  # a server may have made them up
+        return replace(
+            reply,
+            prompt_tokens=prompt,
+            cached_tokens=cached,
+            completion_tokens=completion,
+            failures=failures,
+        )
 
     async def _ask(self, limiter: RateLimiter, call: Call[T], failures: Counter[str]) -> T:
         """Repeat attempts until the request is answered or given up."""

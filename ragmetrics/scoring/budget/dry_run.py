@@ -22,7 +22,6 @@ from pydantic import BaseModel
 from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
 from ragmetrics.errors import Unanswered
 from ragmetrics.judges import (
-    TEXTS_PER_REQUEST,
     CachedReply,
     Corpus,
     Embedded,
@@ -137,7 +136,7 @@ class DryRun:
     def spent(self, clients: Clients) -> Spending:
         """What the requests of a part have cost so far: one line of `Costs`."""
         embedded = _spending(clients.embeddings, self.embedder.prices)
-        embedded[0] /= TEXTS_PER_REQUEST  # the client counted texts
+        embedded[0] /= EmbeddingClient.texts_per_request  # the client counted texts
         embedded *= self.embedder.cacheable  # otherwise it computes on this machine
         judged = [
             _spending(member.client, judge.chosen)
@@ -149,7 +148,7 @@ class DryRun:
     def end_part(self, clients: Clients, settings: Settings) -> dict[str, dict[str, Any]]:
         """The usage of a part, by judge and by metric."""
         for counter in clients.embeddings.counters.values():
-            counter.requests = -(-counter.requests // TEXTS_PER_REQUEST)
+            counter.requests = -(-counter.requests // EmbeddingClient.texts_per_request)
         for cache in filter(None, clients.caches):
             cache.close()
         return clients.usage(settings)

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import or_
 
 from ragmetrics.config import SampleSettings
-from ragmetrics.judges import TEXTS_PER_REQUEST
+from ragmetrics.judges import EmbeddingClient
 from ragmetrics.records import EMBEDDINGS, UNSETTLED, SampleReport, Status, Summary, Usage
 from ragmetrics.scoring.sampling.cheap_scores import cheap_fingerprint
 from ragmetrics.scoring.sampling.plan import SamplePlan
@@ -62,7 +62,7 @@ def whole_cost(
     for metric, of in by_metric.items():
         times = _times_as_many(plan, summaries[metric])
         for name, usage in of.items():
-            sent = usage.requests * (TEXTS_PER_REQUEST if name == EMBEDDINGS else 1)
+            sent = usage.requests * (EmbeddingClient.texts_per_request if name == EMBEDDINGS else 1)
             wanted = sent + usage.answered_from_store
             factor = times if wanted else 1.0
             if factor > 1 and (not sent or math.isinf(factor)):

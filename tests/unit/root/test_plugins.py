@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from ragmetrics.metrics import GRADE
 from ragmetrics.pipeline import evaluate
 from ragmetrics.records import Ask, LogRow, Rejected
 from ragmetrics.testing import check_judge
+from tests.fakes.http_server import Handler, serving
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.plugins import plugin_site
 
@@ -79,6 +81,38 @@ class House:
 
 
 house = JudgeKind("house", lambda judge, parts: House(judge.mood), HouseSettings, sample={})
+'''
+REMOTE = '''"""A judge behind a protocol of its own."""
+from ragmetrics import Endpoint, JudgeKind, JudgeSettings, Reply
+
+
+def _read(answer):
+    return Reply(text=answer["said"], prompt_tokens=answer["read"])
+
+
+class Remote:
+    name, note, concurrency, cacheable = "remote", "speaks its own protocol", 4, True
+
+    def __init__(self, settings, parts):
+        self.fingerprint = f"remote-{settings.model}"
+        self._endpoint = Endpoint.of(settings, parts)
+
+    async def reply(self, request, attempt):
+        messages = request.prompt.messages(request.data)
+        body = {"task": "\\n\\n".join(message["content"] for message in messages)}
+        return await self._endpoint.reply("/judge", request.prompt.name, body, _read)
+
+    def evidence(self, request):
+        return None
+
+    async def close(self):
+        await self._endpoint.close()
+
+
+remote = JudgeKind(
+    "remote", Remote, JudgeSettings, remote=True, live=True, reads_prompts=True, writes=True,
+    sample={"base_url": "{url}", "model": "m"},
+)
 '''
 GOOD_REPLY = "return Reply(text='{\"grade\": 2}')"
 
@@ -254,6 +288,85 @@ def test_a_judge_that_cannot_be_made_costs_itself(
     assert any(reason in problem for problem in result.manifest.problems)
     with pytest.raises(JudgeRefused, match=reason):
         evaluate(make_rows(3), ["context_relevance"], settings=make_settings({"judge": house}))
+
+
+class JudgeOfOwnProtocol(Handler):
+    """Answers `POST /judge`: at first that it is busy, then a grade with a number of tokens."""
+
+    statuses: list[int]
+    asked: list[tuple[str, str, str]]
+    read: Any = 7
+
+    def take(self) -> None:
+        """Note the path, the key and the task."""
+        task = json.loads(self.body())["task"]
+        self.asked.append((self.path, self.headers["Authorization"], task))
+        answer = {"said": '{"grade": 2}', "read": self.read}
+        self.answer(self.statuses.pop() if self.statuses else 200, json.dumps(answer).encode())
+
+
+@pytest.mark.process
+def test_a_remote_judge_of_another_package_is_retried_and_passes(
+    install: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It imports `Endpoint` from the root alone: retries, the key and the path are from there."""
+    install(JUDGES.group, "remote", REMOTE, "remote")
+    check_judge(judge_kind("remote"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    asked: list[tuple[str, str, str]] = []
+    with serving(JudgeOfOwnProtocol, statuses=[503], asked=asked) as url:
+        judge = {"name": "remote", "base_url": url, "model": "m"}
+        settings = make_settings({"judge": judge, "shards": 1})
+        result = evaluate(make_rows(1), ["context_relevance"], settings=settings)
+    (summary,) = result.manifest.metrics
+    usage = result.manifest.usage_by_judge["remote"]
+    assert summary.mean == 1.0
+    assert usage.failures == {"server_error": 1}
+    assert usage.prompt_tokens == 7 * (len(asked) - 1)
+    assert {(path, key) for path, key, _ in asked} == {("/judge", "Bearer sk-1")}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("read", [-1, "many"])
+def test_made_up_tokens_of_a_remote_judge_are_estimated(
+    install: Callable[..., None], monkeypatch: pytest.MonkeyPatch, read: object
+) -> None:
+    """They fail no reply: as without a number, the texts are measured."""
+    install(JUDGES.group, "remote", REMOTE, "remote")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(JudgeOfOwnProtocol, statuses=[], asked=[], read=read) as url:
+        judge = {"name": "remote", "base_url": url, "model": "m"}
+        settings = make_settings({"judge": judge, "shards": 1})
+        result = evaluate(make_rows(1), ["context_relevance"], settings=settings)
+    assert result.manifest.metrics[0].mean == 1.0
+    usage = result.manifest.usage_by_judge["remote"]
+    assert usage.prompt_tokens == usage.unknown_prompt_tokens > 0
+
+
+@pytest.mark.process
+def test_a_rejection_of_every_request_of_a_remote_judge_has_its_reason(
+    install: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a bundled judge."""
+    install(JUDGES.group, "remote", REMOTE, "remote")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(JudgeOfOwnProtocol, statuses=[400] * 9, asked=[]) as url:
+        judge = {"name": "remote", "base_url": url, "model": "m"}
+        settings = make_settings({"judge": judge, "shards": 1})
+        result = evaluate(make_rows(1), ["context_relevance"], settings=settings)
+    (summary,) = result.manifest.metrics
+    assert summary.status == {"judge_failed": 1}
+    assert "the judge answered 400" in next(iter(summary.unanswered))
+
+
+def test_a_remote_judge_without_an_address_sends_its_key_to_nobody(
+    install: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a refusal it would go to OpenAI."""
+    install(JUDGES.group, "remote", REMOTE, "remote")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with pytest.raises(JudgeRefused, match="needs `judge: base_url:`"):
+        make_judges(make_settings({"judge": {"name": "remote", "model": "m"}}), Corpus())
 
 
 def _install_judge(install: Callable[..., None], *parts: str) -> None:

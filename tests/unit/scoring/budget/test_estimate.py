@@ -12,7 +12,7 @@ import pytest
 from ragmetrics import Estimate, Result, estimate, evaluate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import JudgePending
-from ragmetrics.judges import TEXTS_PER_REQUEST
+from ragmetrics.judges import EmbeddingClient
 from ragmetrics.metrics import definition, metric, select
 from ragmetrics.records import LogRow, Score, Steps, ask
 from ragmetrics.records.manifest import Usage
@@ -179,7 +179,7 @@ def test_few_requests_are_kept_for_texts_that_are_embedded_together() -> None:
     assert expected.plan
     assert expected.plan.judged == 20
     (part,) = expected.plan.parts.values()
-    texts = part.for_embeddings.requests * TEXTS_PER_REQUEST
+    texts = part.for_embeddings.requests * EmbeddingClient.texts_per_request
     assert texts == pytest.approx(40)
 
 
