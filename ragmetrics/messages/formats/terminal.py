@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from ragmetrics.messages.blocks import Block, Table
+from ragmetrics.messages.table_layout import columns
 from ragmetrics.messages.text_format import LONGEST, TextFormat
 from ragmetrics.text import clean
 
@@ -42,14 +43,9 @@ class Terminal(TextFormat):
     def table(self, block: Table) -> Iterator[str]:
         """A table in columns."""
         rows = [tuple(map(self.line, row)) for row in (block.headers, *block.rows)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         yield from [self.line(block.title)] if block.title else []
-        for row in rows:
-            cells = (
-                cell.ljust(width) if at in block.names else cell.rjust(width)
-                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            yield "  ".join(cells).rstrip()
+        for row in columns(rows, block.names, WIDTH):
+            yield from row.split("\n")
 
 
 def _wrapped(line: str) -> str:

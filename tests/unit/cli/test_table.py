@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given, strategies as st
 from rich.console import Console
 
 from ragmetrics.cli import print_summary
 from ragmetrics.cli.output.costs import print_usage
-from ragmetrics.cli.table import make_console, print_grid, wrap
+from ragmetrics.cli.table import make_console, print_grid
 from ragmetrics.records import JudgeInfo
 from ragmetrics.records.manifest import Usage
 from tests.fakes.nights import night, summary
@@ -88,11 +87,3 @@ def test_a_panel_that_scored_nothing_has_no_table() -> None:
     judge = JudgeInfo(name="mean of a, b", fingerprint="f", panel=["a", "b"])
     print_summary(on, night(judge=judge, metrics=[summary("context_recall", None)]))
     assert "agreement" not in printed(on)
-
-
-@given(st.text(alphabet="ab_:/ +-", max_size=60), st.integers(1, 30))
-def test_wrapping_loses_nothing_and_keeps_to_the_width(text: str, width: int) -> None:
-    """But spaces at the ends of lines."""
-    told = wrap(text, width)
-    assert "".join(told.split()) == "".join(text.split())
-    assert all(len(line) <= max(width, 1) for line in told.split("\n"))
