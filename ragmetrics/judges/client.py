@@ -7,7 +7,7 @@ times. A request without a verdict becomes a status of its row, not an exception
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from pydantic import BaseModel
@@ -19,9 +19,11 @@ from ragmetrics.judges.client_base import (
     ClientBase,
     PendingAnswer,
     SingleFlight,
+    UnreadableStreaks,
     UsageCounter,
 )
 from ragmetrics.judges.embeddings import EmbeddingClient
+from ragmetrics.judges.prompt_length import check_read
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.row_first import RowFirst, is_cacheable, layout_of
@@ -72,6 +74,7 @@ class JudgeClient(ClientBase):
         self._embeddings, self._reasks = embeddings, reasks
         self._record, self._meter = record, meter or MeteredJudge()
         self._head_first = head_first
+        self._streaks = UnreadableStreaks()
         self.layout = layout
         """The layout of its prompts. None: instructions first."""
 
@@ -204,6 +207,7 @@ class JudgeClient(ClientBase):
             counter.failures["unreadable_in_store"] += 1
             return None
         counter.answered_from_store += 1
+        self._streaks.readable(request.prompt)
         self._note(request, Reply(text))
         return verdict
 
@@ -214,25 +218,31 @@ class JudgeClient(ClientBase):
         return answer
 
     async def _verdict(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
-        reason, refusals = "", 0
+        reason, refusals, text, asked = "", 0, "", request
         try:
             for attempt in range(1 + self._reasks):
                 async with self._slots:
-                    reply = await self._reply(request, attempt, counter)
+                    if hopeless := self._streaks.reason(request.prompt):
+                        return Unanswered(Status.UNREADABLE, hopeless)
+                    reply = await self._reply(asked, attempt, counter)
+                    check_read(request, reply)
                     try:
                         verdict = _read(request, reply)
                     except UnreadableReply as error:
                         self._note(request, reply)
-                        reason = _unreadable(reply, error, counter)
+                        reason, text = _unreadable(reply, error, counter), reply.text
                         refusals += _is_refused(reply)
                         if refusals >= _REFUSALS:
                             return Unanswered(Status.REFUSED, _refusal(reply))
+                        asked = replace(request, problem=shorten(reason))
                         continue
+                    self._streaks.readable(request.prompt)
                     await self._store(key, request, reply)
                     self._note(request, reply)
                     return verdict
         except JudgeError as error:
             return self._failed_answer(error, counter)
+        self._streaks.given_up(request.prompt, text)
         return Unanswered(Status.UNREADABLE, reason)
 
     async def _reply(self, request: Ask, attempt: int, counter: UsageCounter) -> Reply:

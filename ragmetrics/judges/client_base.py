@@ -26,10 +26,13 @@ from ragmetrics.errors import (
 from ragmetrics.judges.base import HEDGED, Embedded, Embedder, Judge, Reply
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.spending import Bill
-from ragmetrics.records import Answer, Status, Usage
+from ragmetrics.records import Answer, Prompt, Status, Usage
+from ragmetrics.text import shorten
 
 REMEMBERED = 4_096
 """Most answers in the LRU cache."""
+_STREAK = 3
+"""Requests of a prompt with one unreadable reply after which it is not asked any more."""
 Find = Callable[[], Coroutine[Any, Any, Answer]]
 _NEVER_ANSWERED = ("cancelled", "expired")
 """Kinds of failures of batches: these requests were neither processed nor charged."""
@@ -184,6 +187,37 @@ class SingleFlightScope:
         for future in waiting:
             future.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
+
+
+class UnreadableStreaks:
+    """Requests of a prompt that were given up one after the other, all with the same reply.
+
+    A model that gives it whatever it is asked, and has never answered this prompt, is not asked
+    for more of it.
+    """
+
+    def __init__(self) -> None:
+        self._streaks: dict[str, tuple[str, int]] = {}
+        self._answered: set[str] = set()
+
+    def readable(self, prompt: Prompt[Any]) -> None:
+        """The prompt has a verdict."""
+        self._answered.add(prompt.digest)
+
+    def given_up(self, prompt: Prompt[Any], text: str) -> None:
+        """A request has no verdict after all repetitions; its last reply was this text."""
+        last, count = self._streaks.get(prompt.digest, ("", 0))
+        self._streaks[prompt.digest] = text, count + 1 if text == last else 1
+
+    def reason(self, prompt: Prompt[Any]) -> str:
+        """Why the prompt is not asked any more; empty if it is."""
+        text, count = self._streaks.get(prompt.digest, ("", 0))
+        if count < _STREAK or prompt.digest in self._answered:
+            return ""
+        return (
+            f"{prompt.name}: not asked, as the judge gave the same unreadable reply to {count} "
+            f"requests in a row, and has answered none: {shorten(text) or 'an empty one'}"
+        )
 
 
 class PendingAnswer:

@@ -172,13 +172,13 @@ class Envelope:
         """The body of one request; with `full` its reply may have all tokens of the settings."""
         sizes = sizes_of(request)
         if self._prompt.verbatim:
-            return _bytes(self._body(sizes, self._prompt.messages(request.data), full=full))
+            return _bytes(self._body(sizes, request.messages, full=full))
         key = (sizes, full, self.form, self._known.version, self._bounds.version)
         if (start := self._starts.get(key)) is None:
             if len(self._starts) >= _MOST_STARTS:
                 self._starts.clear()
             start = self._starts[key] = self._start(sizes, full=full)
-        return start + _bytes(request.text) + b"}]}"
+        return start + _bytes(request.sent) + b"}]}"
 
     def tokens(self, sizes: Sizes, *, full: bool = False) -> int:
         """The most tokens that a reply of these sizes may have."""
@@ -232,7 +232,7 @@ def request_body(settings: JudgeSettings, request: Ask, form: str) -> dict[str, 
     """The body of a request: the prompt, then the data as the user's message."""
     prompt = request.prompt
     head = _head(settings, prompt, format_for(prompt, form), prompt.schema, settings.max_tokens)
-    return head | {"messages": prompt.messages(request.data)}
+    return head | {"messages": request.messages}
 
 
 def read_reply(answer: dict[str, Any]) -> Reply:

@@ -99,6 +99,7 @@ class Score:
 
 _ADVICE = {
     "cut off: max_tokens": "raise `judge: max_tokens:`",
+    "too long for the judge": "let the server read longer prompts (Ollama: `num_ctx`)",
     "context length": "choose a model that reads longer prompts (`judge: model:`)",
     "answered 4": "`ragmetrics doctor --ask` sends one request and says what the endpoint takes",
     "no free slot": "raise `judge: deadline_seconds:`, or ask for a higher rate limit",

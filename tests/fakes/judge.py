@@ -68,6 +68,8 @@ class Behaviour:
     """So many requests in so many seconds; headers say how many are left and until when."""
     max_prompt_chars: int | None = None
     """Longer messages are too much for the model: 400,"""
+    reads: int | None = None
+    """Tokens of a prompt that it reads: the rest is cut, and nobody is told."""
     quotes: bool = False
     """which quotes them."""
     api_key: str | None = None
@@ -414,6 +416,7 @@ class Judge:
     def use(self, prompt_chars: int, completion_chars: int, cached: int = 0) -> Json:
         """Count tokens, at four characters each, and return them in OpenAI's form."""
         prompt, completion = -(-prompt_chars // 4), -(-completion_chars // 4)
+        prompt = min(prompt, self.behaviour.reads or prompt)
         self.stats.prompt_tokens += prompt
         self.stats.cached_tokens += cached
         self.stats.completion_tokens += completion

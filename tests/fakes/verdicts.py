@@ -18,6 +18,7 @@ Json: TypeAlias = dict[str, Any]
 
 DIMENSIONS = 64
 SCHEMA_MARK = "Reply with JSON alone: "
+AGAIN_MARK = "Your last reply could not be used: "
 REST_MARK = "Input, besides question and contexts: "
 # Scripts that set no blanks between words are read character by character.
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]|\w+")
@@ -188,7 +189,7 @@ def _schema_in(system: str) -> Json | None:
 
 def _object_in(user: str) -> Json | None:
     """The data of a request: all of the message, or its first line and what its last one adds."""
-    first, *others = user.split("\n")
+    first, *others = user.partition(AGAIN_MARK)[0].rstrip().split("\n")
     try:
         data = json.loads(first)
         more = json.loads(others[-1].partition(REST_MARK)[2]) if others else {}
