@@ -34,6 +34,7 @@ from ragmetrics.config.judge import (
 from ragmetrics.config.judging import Budget, EmbeddingSettings, SampleSettings, check_cascade
 from ragmetrics.config.mistakes import explain_settings_error, retired_variables, without_retired
 from ragmetrics.config.nights import ZoneName, check_template
+from ragmetrics.config.places import places_beside
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.sections import PresetName, PushSettings, RunnerSettings, TopicSettings
 from ragmetrics.config.write_back import WriteBackSettings
@@ -284,6 +285,12 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
     `overrides` replace top-level keys of the file. Raises SettingsError, which names the key.
     """
     file = Path(path)
+    settings = make_settings({**_read(file), **overrides}, str(file))
+    return settings.model_copy(update=places_beside(file.parent, settings))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The keys of a settings file. Raises SettingsError for a file that has none."""
     try:
         values = load_yaml(file.read_text(encoding="utf-8")) or {}
     except FileNotFoundError:
@@ -295,23 +302,7 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
         raise SettingsError(f"{file}: should be a mapping of keys to values")
     if strange := [key for key in values if not isinstance(key, str)]:
         raise SettingsError(f"{file}: {strange[0]!r:.50}: there is no such key")
-    settings = make_settings({**values, **overrides}, str(file))
-    base, drift_set = file.parent, settings.alerts.drift_set
-    return settings.model_copy(
-        update={
-            name: _beside(base, value)
-            for name in ("logs", "store", "golden", "labels", "corpus", "prompts")
-            if (value := getattr(settings, name)) is not None
-        }
-        | {
-            "labelled": tuple(_beside(base, place) for place in settings.labelled),
-            "gate": settings.gate.model_copy(update={"logs": _beside(base, settings.gate.logs)}),
-            "alerts": settings.alerts.model_copy(
-                update={"drift_set": _beside(base, drift_set) if drift_set else None}
-            ),
-        }
-        | _judges_beside(base, settings)
-    )
+    return {**values}
 
 
 def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settings:
@@ -331,21 +322,3 @@ def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settin
         raise SettingsError(f"environment variable: {error}") from None
     except RecursionError:
         raise SettingsError(f"{origin}, or an environment variable, is nested too deeply") from None
-
-
-def _judges_beside(base: Path, settings: Settings) -> dict[str, object]:
-    if settings.judges:
-        return {"judges": tuple(_judge_beside(base, judge) for judge in settings.judges)}
-    return {"judge": _judge_beside(base, settings.judge)}
-
-
-def _judge_beside(base: Path, judge: JudgeSettings) -> JudgeSettings:
-    """The judge, with the file of a recording, or the folder of a model, found from a folder."""
-    place = judge.argument
-    if not place or not judge.kind.is_place(place):
-        return judge
-    return judge.model_copy(update={"name": f"{judge.kind.key}:{_beside(base, place)}"})
-
-
-def _beside(base: Path, location: str) -> str:
-    return location if "://" in location or Path(location).is_absolute() else str(base / location)

@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from pydantic import Field
 
+from ragmetrics.delivery.renamed_keys import under_keys_of_today
 from ragmetrics.records import (
     AlertState,
     Finding,
@@ -39,7 +40,6 @@ UNJUDGED = 0
 """`for_nights` of findings that `judge_findings` adds without a check. No rule has 0."""
 NO_SILENCES: Mapping[str, Silence] = MappingProxyType({})
 _NEW = AlertState()
-_Kept = TypeVar("_Kept")
 _Change: TypeAlias = Mapping[str, Any]
 """What the state machine changes in a finding."""
 
@@ -164,28 +164,6 @@ def _is_healthy(judged: Sequence[Finding]) -> bool:
     )
 
 
-def moved_keys(known: Iterable[str], findings: Iterable[Finding]) -> dict[str, str]:
-    """For each known key of an earlier version, the alert's key of today."""
-    renamed = [finding for finding in findings if finding.renamed_from in known]
-    current = {finding.key for finding in findings} if renamed else set()
-    return {
-        finding.renamed_from: finding.key
-        for finding in renamed
-        if finding.renamed_from not in current
-    }
-
-
-def under_keys_of_today(
-    known: Mapping[str, _Kept], findings: Sequence[Finding]
-) -> Mapping[str, _Kept]:
-    """What is known by alert, under the keys of today. What is there under such a key stays."""
-    moved = moved_keys(known, findings)
-    if not moved:
-        return known
-    kept = {key: value for key, value in known.items() if key not in moved}
-    return {moved[key]: known[key] for key in moved} | kept
-
-
 def messages_of(alerts: AlertStates, findings: Sequence[Finding], run: str) -> list[Told]:
     """What people are told by the transitions of a night; `alerts` are the states after it."""
     night = alerts.night or date.min
@@ -219,17 +197,13 @@ def told_by(finding: Finding, state: AlertState, night: date, run: str) -> Told 
 def _judge(
     was: AlertState, finding: Finding, night: date, remind_days: int, silence: Silence | None
 ) -> tuple[AlertState, _Change]:
-    state: State = "ok"
-    since, nights = None, 0
-    if finding.level != "ok":
-        since, nights = was.since or night, was.nights + 1
-        waits = finding.for_nights is None or nights < finding.for_nights
-        fires = finding.level != "suspect" or not waits or was.state == "firing"
-        state = "firing" if fires else "pending"
+    """The state of an alert after tonight's finding, and what changes in the finding."""
+    not_ok = finding.level != "ok"
+    since, nights = (was.since or night, was.nights + 1) if not_ok else (None, 0)
+    state = _state(was, finding, nights)
     silence = _in_force(silence, was, night, since, finding.severity)
     transition = _transition(was, state, finding, night, remind_days, silence)
-    ended = silence if transition == "escalated" else None
-    silence = None if ended else silence
+    silence, ended = (None, silence) if transition == "escalated" else (silence, None)
     update = {
         "state": state,
         "since": since,
@@ -250,6 +224,15 @@ def _judge(
         "unsilenced": ended.at if ended else was.unsilenced,
     }
     return was.model_copy(update=update), change
+
+
+def _state(was: AlertState, finding: Finding, nights: int) -> State:
+    """The state on the so many-th night in a row that is not ok."""
+    if finding.level == "ok":
+        return "ok"
+    waits = finding.for_nights is None or nights < finding.for_nights
+    fires = finding.level != "suspect" or not waits or was.state == "firing"
+    return "firing" if fires else "pending"
 
 
 def _transition(

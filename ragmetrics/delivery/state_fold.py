@@ -25,14 +25,13 @@ from datetime import date
 
 from ragmetrics.config import AlertSettings, Rule, drop_name
 from ragmetrics.delivery.outbox import Batches, known_batches, load_batches
+from ragmetrics.delivery.renamed_keys import moved_keys, under_keys_of_today
 from ragmetrics.delivery.state import (
     AlertStates,
     advance_states,
     changed_states,
     judge_findings,
     messages_of,
-    moved_keys,
-    under_keys_of_today,
 )
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Finding, Manifest, Silence, Told

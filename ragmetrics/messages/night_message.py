@@ -5,24 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from ragmetrics.messages.blocks import Block, Header, Note, Section, bullets, links
+from ragmetrics.messages.blocks import Block, Header, Note, bullets, links
 from ragmetrics.messages.gate_result import lost_passage_lines
+from ragmetrics.messages.incident_section import (
+    change_text,
+    mean_beside,
+    rows_text,
+    section,
+    what_happened,
+)
 from ragmetrics.messages.message import Message
 from ragmetrics.records import (
     Finding,
     Manifest,
-    SampledMean,
     WorstRow,
-    compared_words,
     fallen_topic_text,
-    mix_text,
     redact_quotes,
     redactions,
     unwatched_drop_story,
 )
-from ragmetrics.rules import Incident, check_of, incidents, limit_of
+from ragmetrics.rules import Incident, incidents
 from ragmetrics.scoring import worse_segments
-from ragmetrics.text import clean, drop_words, interval, number
+from ragmetrics.text import clean, number
 
 SEGMENTS = 3
 """From this number on, segments of a metric share one line, which names this number of them."""
@@ -46,31 +50,46 @@ def compose(
     `redact` shows row ids in place of questions, and no text of a judge.
     """
     hidden = redactions(manifest.source, manifest.quoting) if redact else {}
-    found = incidents([_redacted(one, hidden) for one in findings if _is_news(one)], manifest)
-    fired = sorted((one for one in found if one.transition in _DETAILED), key=_most_important_first)
+    news = [_redacted(finding, hidden) for finding in findings if _is_news(finding)]
+    found = incidents(news, manifest)
+    fired = _by_importance(found, *_DETAILED)
     reminded = [one for one in found if one.transition == "reminded"]
     resolved = [one for one in found if one.transition == "resolved"]
     if not (fired or reminded or resolved):
         return None
-    firing = [one for one in found if one.state == "firing" and one.transition not in _DETAILED]
-    snoozed = [one for one in firing if one.cause.silence and one.cause.silence.until]
-    still = sorted((one for one in firing if one not in snoozed), key=_most_important_first)
-    causes = (one.cause for one in fired + reminded if one.cause.is_rule)
-    metrics = {f.metric: None for f in causes if f.metric and f.level != "no_data"}
     title = _title(fired, reminded, resolved)
     if manifest.late:
         title = f"Late night of {manifest.date}: {title}"
-    first = fired[0].cause if len(fired) == 1 else None
-    numbers = ""
-    if first and first.mean is not None:
-        numbers = f": {_change(first)}{_mean_beside(first)}"
+    first = fired[0].cause if len(fired) == 1 and fired[0].cause.mean is not None else None
+    numbers = f": {change_text(first)}{mean_beside(first)}" if first else ""
     night = f" ({manifest.dataset}, night of {manifest.date})"
-    lost = manifest.lost_passages
     blocks: list[Block] = [
         Header(title),
         Note(_night(manifest)),
-        *bullets("Damaged files", (clean(one, 300) for one in manifest.damaged)),
-        *(_section(one, manifest, titled=len(fired) > 1) for one in fired[:SHOWN]),
+        *bullets("Damaged files", (clean(problem, 300) for problem in manifest.damaged)),
+        *(section(incident, manifest, titled=len(fired) > 1) for incident in fired[:SHOWN]),
+        *_lists(manifest, found, dashboard=dashboard, redact=redact),
+        *links([("dashboard", dashboard), ("run", run_url)]),
+        Note(_judge(manifest)),
+    ]
+    return Message(text=clean(title + numbers + night, 300), blocks=blocks)
+
+
+def _lists(
+    manifest: Manifest, found: Sequence[Incident], *, dashboard: str | None, redact: bool
+) -> list[Block]:
+    """The lists of a message: what was lost, what else fires or has ended, where it is worst."""
+    fired = _by_importance(found, *_DETAILED)
+    firing = [one for one in found if one.state == "firing" and one.transition not in _DETAILED]
+    snoozed = [one for one in firing if one.cause.silence and one.cause.silence.until]
+    still = sorted((one for one in firing if one not in snoozed), key=_most_important_first)
+    resolved = [one for one in found if one.transition == "resolved"]
+    alerted = (*fired, *(one for one in found if one.transition == "reminded"))
+    causes = (incident.cause for incident in alerted if incident.cause.is_rule)
+    metrics = {f.metric: None for f in causes if f.metric and f.level != "no_data"}
+    falls = (clean(unwatched_drop_story(fall), 250) for fall in manifest.falls)
+    lost = manifest.lost_passages
+    return [
         *bullets("Lost passages", lost_passage_lines(lost, redact=redact) if lost else ()),
         *bullets("Topics that fell", _topics(manifest)),
         *bullets("Also fired", _lines(fired[SHOWN:]), dashboard),
@@ -78,16 +97,17 @@ def compose(
         *bullets("Snoozed", map(_snoozed, snoozed), dashboard),
         *bullets("Back to normal", _lines(_over(resolved, judged=True)), dashboard),
         *bullets("Closed", _lines(_over(resolved, judged=False)), dashboard),
-        *bullets(
-            "Significantly worse, without an alert",
-            (clean(unwatched_drop_story(f), 250) for f in manifest.falls),
-        ),
+        *bullets("Significantly worse, without an alert", falls),
         *bullets("Worst segments", _segments(manifest, list(metrics))),
         *bullets("Worst rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
-        *links([("dashboard", dashboard), ("run", run_url)]),
-        Note(_judge(manifest)),
     ]
-    return Message(text=clean(title + numbers + night, 300), blocks=blocks)
+
+
+def _by_importance(found: Sequence[Incident], *transitions: str) -> list[Incident]:
+    """The incidents with some transitions, the most important first."""
+    return sorted(
+        (one for one in found if one.transition in transitions), key=_most_important_first
+    )
 
 
 def _redacted(finding: Finding, hidden: Mapping[str, str]) -> Finding:
@@ -124,7 +144,7 @@ def _title(
         sign = "🔔 Reminder" if reminded else "🟢 Resolved"
     groups: dict[str, list[Incident]] = {}
     for incident in fired or reminded or resolved:
-        groups.setdefault(_what(incident), []).append(incident)
+        groups.setdefault(what_happened(incident), []).append(incident)
     whats = [
         _where(what, group)
         for what, group in groups.items()
@@ -134,143 +154,10 @@ def _title(
     return clean(f"{sign}: {', '.join(whats[:2])}{more}", 150)
 
 
-def _what(incident: Incident) -> str:
-    """What happened, in a few words."""
-    finding = incident.cause
-    metric = finding.metric or "rows"
-    if not finding.is_rule:
-        return check_of(finding).title_of(finding, incident.metrics)
-    if finding.state != "firing":
-        return metric
-    if finding.level == "no_data":
-        return f"no data for {metric}"
-    if finding.transition == "escalated" and finding.escalation:
-        return f"{metric} fell further"
-    return f"{metric} {'is low' if finding.baseline is None else 'fell'}"
-
-
 def _where(what: str, group: Sequence[Incident]) -> str:
     if any(one.cause.segment is None for one in group):
         return what
     return f"{what} in {'a segment' if len(group) == 1 else f'{len(group)} segments'}"
-
-
-def _change(finding: Finding) -> str:
-    """Both means of the compared questions; without a comparison, the mean of all rows.
-
-    For an escalation, the means at the last notification and now.
-    """
-    if finding.transition == "escalated" and (found := finding.escalation):
-        return f"{number(found.before)} → {number(found.now)}"
-    if finding.drop is not None and finding.means:
-        return compared_words(finding.means)
-    return number(finding.mean)
-
-
-def _mean_beside(finding: Finding) -> str:
-    """The mean of all rows, after compared means that differ from it."""
-    if finding.transition == "escalated" or finding.drop is None or not finding.means:
-        return ""
-    mean = number(finding.mean)
-    if mean == number(finding.means.now):
-        return ""
-    return f"; mean of {'its' if finding.segment else 'all'} rows {mean}"
-
-
-def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Section:
-    """One fired incident with all its numbers, or in words where it has none. Common numbers of
-    rules on the same rows are shown once.
-
-    `titled` adds a title, which a message with a single incident does not need.
-    """
-    finding = incident.cause
-    segment = f"in {clean(str(finding.segment), 80)}" if finding.segment else ""
-    title = clean(_what(incident), 80) if titled or segment else ""
-    if finding.mean is None or finding.level == "no_data":
-        folded = [clean(_capital(incident.folded), 300)] if incident.folded else []
-        since = [f"Since {finding.since}"] if finding.since else []
-        lines = [clean(incident.message, 400) or "–", *_escalated(incident), *folded, *since]
-        return Section(title, segment, tuple(lines))
-    rules = (finding, *incident.alike)
-    alone = sum(one.drop is not None for one in rules) == 1
-    rows = _rows(finding.n, _sample(manifest, finding))
-    whose = "its" if finding.segment else "all"
-    ends = interval(finding.low, finding.high)
-    fields = {
-        f"Mean of {whose} rows": f"{number(finding.mean)} {ends}".rstrip(),
-        "Scored": f"{rows}, {finding.questions:,} questions",
-        **dict(pair for one in rules for pair in _compared(one, alone=alone)),
-        "Mix": next(filter(None, map(_mix, rules)), ""),
-        "Since": str(min((one.since for one in rules if one.since), default="")),
-        "Level": str(finding.change or ""),
-        "Attributed to": "\n".join(clean(str(one), 120) for one in finding.carriers or ()),
-    }
-    facts = tuple((label, value) for label, value in fields.items() if value)
-    also = "".join(f"; {clean(limit_of(one), 100)}" for one in incident.alike)
-    plural = "Rules" if incident.alike else "Rule"
-    rule = f"{plural}: {clean(finding.rule, 200)}{also}"
-    return Section(title, segment, (rule, *_escalated(incident)), facts)
-
-
-def _escalated(incident: Incident) -> list[str]:
-    """For an escalation: how much worse it is than the last message, and the silence it ended."""
-    found = next((one for one in incident.findings if one.transition == "escalated"), None)
-    if found is None:
-        return []
-    worse = f"Significantly {clean(str(found.escalation), 300)}" if found.escalation else ""
-    ended = f"No longer {clean(str(found.ended), 200)}" if found.ended else ""
-    return [one for one in (worse, ended) if one]
-
-
-def _compared(finding: Finding, *, alone: bool) -> list[tuple[str, str]]:
-    """The comparison of a drop rule: both means over the compared questions, and the drop."""
-    if finding.drop is None:
-        return []
-    label = clean(finding.baseline_label or "", 60)
-    named = bool(label) and not alone
-    before = _before(finding, "" if named else label)
-    return [
-        (f"Compared with {label}" if named else "Compared", before),
-        (f"Drop from {label}" if named else "Drop", _drop(finding)),
-    ]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _sample(manifest: Manifest, finding: Finding) -> SampledMean | None:
-    which = finding.metric, finding.segment
-    summaries = (*manifest.metrics, *manifest.segments)
-    return next((one.sample for one in summaries if (one.metric, one.segment) == which), None)
-
-
-def _rows(scored: int, sample: SampledMean | None) -> str:
-    """`1,240 rows`, or `estimated from 500 of 20,000 rows` where a sample was judged."""
-    if sample is None or sample.rows == scored:
-        return f"{scored:,} rows"
-    return f"estimated from {scored:,}{f' of {sample.rows:,}' if sample.rows else ''} rows"
-
-
-def _before(finding: Finding, label: str) -> str:
-    """`0.851 → 0.720 over the same 138 questions`; for older nights the mean of all rows before."""
-    after = f" ({label})" if label else ""
-    if words := compared_words(finding.means):
-        return f"{words}{after}"
-    return "" if finding.baseline is None else f"{number(finding.baseline)} before{after}"
-
-
-def _drop(finding: Finding) -> str:
-    if finding.drop is None:
-        return ""
-    return " ".join(drop_words(finding.drop, finding.drop_low, finding.drop_high)).rstrip()
-
-
-def _mix(finding: Finding) -> str:
-    """The part of the change of the mean that is the mix of tags; the drop is without it."""
-    if finding.drop is None or finding.mix is None:
-        return ""
-    return clean(mix_text(finding.drop + finding.mix, finding.mix, finding.mix_tags), 200)
 
 
 def _lines(found: Sequence[Incident]) -> list[str]:
@@ -278,7 +165,7 @@ def _lines(found: Sequence[Incident]) -> list[str]:
     groups: dict[tuple[str, str], list[Incident]] = {}
     for incident in found:
         apart = str(incident.cause.silence or "") if incident.cause.segment else incident.cause.key
-        groups.setdefault((_what(incident), apart), []).append(incident)
+        groups.setdefault((what_happened(incident), apart), []).append(incident)
     return [line for group in groups.values() for line in _of_group(group)]
 
 
@@ -287,12 +174,12 @@ def _of_group(group: Sequence[Incident]) -> list[str]:
         return [_line(one) for one in group]
     causes = [one.cause for one in group]
     named = [
-        clean(str(cause.segment), 60) + ("" if cause.mean is None else f" {_change(cause)}")
+        clean(str(cause.segment), 60) + ("" if cause.mean is None else f" {change_text(cause)}")
         for cause in causes[:SEGMENTS]
     ]
     more = f" and {len(group) - SEGMENTS} more" if len(group) > SEGMENTS else ""
     silence = f", {clean(str(causes[0].silence), 200)}" if causes[0].silence else ""
-    what = f"{clean(_what(group[0]), 80)} in {len(group)} segments"
+    what = f"{clean(what_happened(group[0]), 80)} in {len(group)} segments"
     return [f"{what}: {'; '.join(named)}{more}{silence}"]
 
 
@@ -309,7 +196,7 @@ def _line(incident: Incident) -> str:
 def _snoozed(incident: Incident) -> str:
     finding = incident.cause
     segment = f" in {clean(str(finding.segment), 80)}" if finding.segment else ""
-    return f"{clean(_what(incident), 80)}{segment}, {clean(str(finding.silence), 200)}"
+    return f"{clean(what_happened(incident), 80)}{segment}, {clean(str(finding.silence), 200)}"
 
 
 def _night(manifest: Manifest) -> str:
@@ -361,7 +248,7 @@ def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:
         lowest = [one for one in worse if one.metric == metric]
         for segment in sorted(lowest, key=lambda one: one.loss(mean), reverse=True)[:3]:
             which = "" if len(metrics) == 1 else f"{clean(metric, 60)}, "
-            rows = _rows(segment.scored, segment.sample)
+            rows = rows_text(segment.scored, segment.sample)
             where = f"{which}{clean(str(segment.segment), 80)}"
             lines.append(f"{where}: {number(segment.mean)} ({rows}; all rows {number(mean)})")
     return lines

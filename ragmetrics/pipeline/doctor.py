@@ -7,12 +7,10 @@ judges' endpoints, Slack and Prefect whether they know the key. It sends no mess
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import partial
-from itertools import islice
 from typing import Any, Literal
 
 from ragmetrics.config import (
@@ -21,7 +19,6 @@ from ragmetrics.config import (
     TARGETS,
     JudgeSettings,
     Settings,
-    log_files_of_day,
 )
 from ragmetrics.dashboard import PAGES
 from ragmetrics.delivery import channels, target_problems, waiting
@@ -35,22 +32,20 @@ from ragmetrics.judges import (
     make_judges,
     probe_judge,
 )
-from ragmetrics.logs import GoldenSet, LogSet, ReadCounts, find_inputs, find_logs, golden_set
+from ragmetrics.logs import GoldenSet, find_logs, golden_set
 from ragmetrics.metrics import METRICS
 from ragmetrics.people import read_labels
-from ragmetrics.pipeline.doctor_rules import DoctorWarning, lacking_tags, rules_text
+from ragmetrics.pipeline.doctor_logs import logs_text
+from ragmetrics.pipeline.doctor_rules import DoctorWarning, rules_text
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
 from ragmetrics.pipeline.store_check import check_store, sentence
 from ragmetrics.plugins import Kind
-from ragmetrics.records import FIELDS, LogRow, Rejected
 from ragmetrics.rules import CHECKS, check_rules
 from ragmetrics.scoring import check_prices, chosen_metrics
 from ragmetrics.storage import Files, open_store
 from ragmetrics.text import plural
 from retrieval_nightly import replaced
 
-_ROWS = 200
-_DAYS_BACK = 7
 _SECONDS = 20.0
 
 _WRITTEN = ("rows", "scores", "runs", "alerts", "dashboard")
@@ -88,7 +83,7 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     for kind, named in _plugins_of(settings):
         if kind.foreign_names or kind.problems(()):
             yield _checked(f"{kind.noun}s of other packages", partial(_plugins, kind, named))
-    yield _checked("logs", partial(_logs, settings, day))
+    yield _checked("logs", partial(logs_text, settings, day))
     if valid.state != "failed":  # rules of settings that are wrong say nothing
         yield _checked("alert rules", partial(rules_text, settings, day))
     if settings.golden:
@@ -177,70 +172,6 @@ def _plugins(kind: Kind[Any], named: set[str]) -> str:
     installed = {*kind.foreign_names}
     used = len(named & installed)
     return f"{used} of {len(installed)} are named in the settings; these can be used"
-
-
-def _logs(settings: Settings, day: date) -> str:
-    inputs = find_inputs(settings.model_copy(update={"golden": None}), day)
-    (logs,) = inputs.logs
-    if inputs.problem:
-        newest = _newest_day(settings, day)
-        raise InputError(inputs.problem + (f"; there are logs of {newest}" if newest else ""))
-    counts, size = ReadCounts(), sum(info.size for info in logs.infos)
-    many = plural(len(logs.infos), "file")
-    where = f"{many} with {size / 1e6:,.1f} MB at {logs.files.uri()}"
-    try:
-        return f"{where}; {_first_rows(settings, logs, counts)}"
-    except (InputError, DoctorWarning) as error:
-        raise type(error)(f"{where}; {error}") from None
-
-
-def _newest_day(settings: Settings, day: date) -> str:
-    """The newest day before `day` with log files, or an empty text."""
-    for back in range(1, _DAYS_BACK + 1):
-        earlier = day - timedelta(days=back)
-        place = log_files_of_day(settings.logs, earlier)
-        if place == log_files_of_day(settings.logs, day):
-            return ""
-        if find_logs(place, settings.storage_options)[1]:
-            return earlier.isoformat()
-    return ""
-
-
-def _first_rows(settings: Settings, logs: LogSet, counts: ReadCounts) -> str:
-    """Read the first rows. Raises InputError where too many cannot be read, DoctorWarning where a
-    metric cannot be computed.
-    """
-    golden = GoldenSet(golden_set(settings)) if settings.golden else None
-    some = list(islice(logs.read(counts), _ROWS))
-    rows = [golden.join(one)[0] if golden else one for one in some if isinstance(one, LogRow)]
-    if not some:
-        raise InputError("there is no row in them")
-    share = "all" if len(rows) == len(some) else f"{len(rows):,}"
-    text = f"{share} of the first {plural(len(some), 'row')} can be read"
-    reasons = Counter(one.reason for one in some if isinstance(one, Rejected))
-    if reasons:
-        reason, count = reasons.most_common(1)[0]
-        text += f", most often: {reason} ({count:,})"
-    note = f"\n{counts.note}" if counts.note else ""
-    if sum(reasons.values()) > settings.alerts.limit("quarantine") * len(some) or not rows:
-        raise InputError(text + note)
-    filled = {name for row in rows for name in FIELDS if getattr(row, name) not in (None, "")}
-    if "timestamp" not in filled:
-        text += "; none has a time, so a log of another night may go unnoticed"
-    lacking = {
-        metric.name: ", ".join(metric.lacks(filled))
-        for metric in chosen_metrics(settings)
-        if not metric.fits(filled)
-    }
-    untagged = lacking_tags(settings, {tag for row in rows for tag in row.tags})
-    if lacking or untagged:
-        fieldless = (f"no row has {fields} for {name}" for name, fields in lacking.items())
-        missing = "; ".join([*fieldless, *untagged])
-        raise DoctorWarning(f"{text}; {missing}{note}")
-    if counts.dropped or note:
-        dropped = "".join(f"; left out: {reason}" for reason in counts.dropped)
-        raise DoctorWarning(text + dropped + note)
-    return text
 
 
 def _golden(settings: Settings) -> str:

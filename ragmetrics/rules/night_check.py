@@ -14,16 +14,13 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.errors import InputError
-from ragmetrics.plugins import Kind, TookTooLong, UnusablePlugin, in_time
+from ragmetrics.plugins import Kind, UnusablePlugin
 from ragmetrics.records import Finding, Level, Manifest, Severity
 from ragmetrics.rules.context import NightContext
 from ragmetrics.rules.rule_check import RuleCheck
-from ragmetrics.text import shorten
 
 RULES_ORDER = 100
 """The place of the findings of rules among those of checks."""
-LONGEST_SECONDS = 60.0
-"""Longest time that a check of another package may take in a night."""
 Stage: TypeAlias = Literal["night", "scores", "rules"]
 Need: TypeAlias = Literal["rows", "earlier nights", "labels", "a judge's level"]
 Evaluate: TypeAlias = Callable[["Tonight"], Iterable[Finding]]
@@ -291,23 +288,6 @@ def suppresses_metric(finding: Finding) -> bool:
     return finding.level == "breach" and finding.kind in CHECKS.bundled_names
 
 
-def evaluate_checks(
-    stage: Stage,
-    settings: AlertSettings,
-    night: NightContext,
-    rules: Sequence[Rule] = (),
-    cases: Sequence[RuleCheck] = (),
-    found: Sequence[Finding] = (),
-) -> list[Finding]:
-    """The findings of the checks of a stage, in the order of the checks."""
-    return [
-        finding
-        for check in _chosen(settings)
-        if not check.skips(night, settings)
-        for finding in _evaluate(Tonight(check, settings, night, rules, cases, found), stage)
-    ]
-
-
 def check_limits(settings: AlertSettings) -> None:
     """Raise InputError for a limit in `alerts: checks` that no check has, or that is beyond it."""
     for name, value in settings.checks.items():
@@ -325,65 +305,3 @@ def check_limits(settings: AlertSettings) -> None:
             raise InputError(
                 f"alerts: checks: {name}: should be from {limit.least:g} to {limit.most:g}"
             )
-
-
-def _chosen(settings: AlertSettings) -> list[Check]:
-    """The bundled checks, and those of other packages that the settings name."""
-    named = [name for name in settings.checks if name not in CHECKS.bundled_names]
-    return sorted([*bundled_checks(), *map(_foreign, named)], key=lambda check: check.order)
-
-
-def _foreign(name: str) -> Check:
-    """The check of another package; where it cannot be loaded, one that says so each night."""
-    try:
-        return CHECKS.find(name)
-    except UnusablePlugin as error:
-        reason = str(error)
-        return Check(name, evaluate=lambda tonight: [_failed(tonight, reason)], needs=())
-
-
-def _evaluate(tonight: Tonight, stage: Stage) -> Iterable[Finding]:
-    check = tonight.check
-    steps = [check.evaluate] if check.stage == stage else []
-    steps += [check.after_rules] if stage == "rules" else []
-    if check.name in CHECKS.bundled_names:
-        return [finding for step in steps for finding in step(tonight)]
-    return [finding for step in steps for finding in _of_others(tonight, step)]
-
-
-def _of_others(tonight: Tonight, step: Evaluate) -> Sequence[Finding]:
-    """The findings of another package's check. One that fails costs only itself."""
-    try:
-        findings = in_time(lambda: list(step(tonight)), LONGEST_SECONDS)
-    except TookTooLong:
-        return [_failed(tonight, f"took over {LONGEST_SECONDS:g} s")]
-    except Exception as error:
-        return [_failed(tonight, f"failed: {shorten(repr(error))}")]
-    if not all(tonight.check.made(finding, tonight.manifest) for finding in findings):
-        return [_failed(tonight, "returned something else than findings of its name")]
-    if len({finding.key for finding in findings}) < len(findings):
-        return [_failed(tonight, "returned two findings of one key")]
-    return findings
-
-
-def _failed(tonight: Tonight, reason: str) -> Finding:
-    name = tonight.check.name
-    return tonight.finding("no_data", f"check {name} can be evaluated", f"{name}: {reason}")
-
-
-__all__ = [
-    "CHECKS",
-    "RULES_ORDER",
-    "Check",
-    "Limit",
-    "Sample",
-    "Tonight",
-    "bundled_checks",
-    "check",
-    "check_limits",
-    "check_of",
-    "evaluate_checks",
-    "suppresses_metric",
-    "suppresses_rules",
-    "used_checks",
-]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from ragmetrics.config import AlertSettings, Rule, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.records import TOPIC, Finding, Manifest, Segment, Summary, UnwatchedDrop
+from ragmetrics.rules.check_evaluation import evaluate_checks
 from ragmetrics.rules.context import NightContext
 from ragmetrics.rules.drop_rules import check_drop, with_links
 from ragmetrics.rules.escalation import escalate
@@ -19,7 +20,6 @@ from ragmetrics.rules.night_check import (
     RULES_ORDER,
     check_limits,
     check_of,
-    evaluate_checks,
     suppresses_metric,
     suppresses_rules,
 )

@@ -20,6 +20,7 @@ from ragmetrics.records import (
     EMBEDDINGS,
     TOPIC,
     BudgetReport,
+    JudgeInfo,
     JudgeSummary,
     Manifest,
     Segment,
@@ -29,9 +30,9 @@ from ragmetrics.records import (
 )
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan
 from ragmetrics.scoring.metric_choice import chosen_metrics, judge_info, unpaid
-from ragmetrics.scoring.part_notes import read_usage_report
+from ragmetrics.scoring.part_notes import UsageReport, read_usage_report
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean
-from ragmetrics.scoring.sampling.plan import load_sample
+from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.sampling.report import sample_report
 from ragmetrics.scoring.scores import _LANGUAGE, _REASON, MetricScores, load_scores, watched_tags
 from ragmetrics.scoring.settings_snapshot import public_settings
@@ -44,7 +45,7 @@ from ragmetrics.stats import (
     krippendorff_alpha,
     mean_interval,
 )
-from ragmetrics.storage import Files
+from ragmetrics.storage import Files, RunRef
 from ragmetrics.version import __version__
 
 if TYPE_CHECKING:  # these imports are slow: only code that reads scores needs them
@@ -59,31 +60,39 @@ def summarise_run(
     """
     ref = staged.ref
     info, embedder = judge_info(settings)
-    chosen = chosen_metrics(settings)
-    plan = load_sample(files, ref) if settings.samples else None
-    tags = watched_tags(settings)
-    scores = {
-        m.name: load_scores(files, ref, m.name, tags, plan, higher_is_better=m.higher_is_better)
-        for m in chosen
+    prints = {
+        metric.name: metric.fingerprint(info.fingerprint, embedder)
+        for metric in chosen_metrics(settings)
     }
-    prints = {m.name: m.fingerprint(info.fingerprint, embedder) for m in chosen}
-    segments = find_segments(next(iter(scores.values())), _shown_tags(settings))
+    plan = load_sample(files, ref) if settings.samples else None
+    scores = _load_all(settings, files, ref, plan)
     costs = read_usage_report(settings, files, ref)
-    free = unpaid(settings, info.panel or [name for name in costs.usage if name != EMBEDDINGS])
-    spent = sum((one for name, one in costs.usage.items() if name not in free), Usage())
-    summaries = [
-        summarise(scores[name], prints[name], None, info.panel).model_copy(
-            update={"unanswered": costs.unanswered.reasons(name)}
-        )
-        for name in scores
-    ]
+    manifest = _manifest(settings, staged, now, info, costs)
+    whole, segments = _summaries(settings, scores, prints, costs, info)
     told = [*staged.problems, *costs.problems()]
-    failures = costs.unanswered.problems(summaries, settings.alerts.limit("judge_failures"), told)
-    by_metric = costs.by_metric_without(free)
-    manifest = Manifest(
+    failures = costs.unanswered.problems(whole, settings.alerts.limit("judge_failures"), told)
+    results: dict[str, object] = {
+        "metrics": whole,
+        "segments": segments,
+        "problems": [*told, *failures],
+    }
+    if settings.budget.binds:
+        results["budget"] = _budget(load_plan(files, ref), manifest.usage, scores)
+    if settings.sample and plan:
+        by_metric = manifest.usage_by_metric
+        results["sample"] = sample_report(settings.sample, plan, scores, whole, by_metric)
+    return manifest.model_copy(update=results), scores
+
+
+def _manifest(
+    settings: Settings, staged: Staged, now: datetime, info: JudgeInfo, costs: UsageReport
+) -> Manifest:
+    """The manifest of a run without its results: what was scored when, by what, at what cost."""
+    free = unpaid(settings, info.panel or [name for name in costs.usage if name != EMBEDDINGS])
+    return Manifest(
         dataset=settings.dataset,
-        date=ref.date,
-        run=ref.run,
+        date=staged.ref.date,
+        run=staged.ref.run,
         started_at=staged.started_at,
         finished_at=now,
         seen_at=staged.seen_at,
@@ -91,28 +100,53 @@ def summarise_run(
         ragmetrics=__version__,
         source=staged.source,
         judge=info,
-        shards=ref.shards,
-        metrics=summaries,
-        segments=[
-            summarise(scores[name], prints[name], segment, info.panel)
-            for segment in segments
-            for name in scores
-        ],
+        shards=staged.ref.shards,
+        metrics=[],
+        segments=[],
         findings=[],
         worst=[],
-        usage=spent,
+        usage=sum((usage for name, usage in costs.usage.items() if name not in free), Usage()),
         usage_by_judge=costs.usage,
-        usage_by_metric=by_metric,
-        budget=_budget(load_plan(files, ref), spent, scores) if settings.budget.binds else None,
-        sample=sample_report(settings.sample, plan, scores, summaries, by_metric)
-        if settings.sample and plan
-        else None,
-        problems=[*told, *failures],
+        usage_by_metric=costs.by_metric_without(free),
         changed_parameters=costs.changed_parameters,
         settings=public_settings(settings),
         splits=dict(costs.splits),
     )
-    return manifest, scores
+
+
+def _load_all(
+    settings: Settings, files: Files, ref: RunRef, plan: SamplePlan | None
+) -> dict[str, MetricScores]:
+    """The scores of each metric of the settings."""
+    tags = watched_tags(settings)
+    return {
+        metric.name: load_scores(
+            files, ref, metric.name, tags, plan, higher_is_better=metric.higher_is_better
+        )
+        for metric in chosen_metrics(settings)
+    }
+
+
+def _summaries(
+    settings: Settings,
+    scores: Mapping[str, MetricScores],
+    prints: Mapping[str, str],
+    costs: UsageReport,
+    info: JudgeInfo,
+) -> tuple[list[Summary], list[Summary]]:
+    """The summaries of all rows, by metric, and those of the segments."""
+    whole = [
+        summarise(scores[name], prints[name], None, info.panel).model_copy(
+            update={"unanswered": costs.unanswered.reasons(name)}
+        )
+        for name in scores
+    ]
+    segments = [
+        summarise(scores[name], prints[name], segment, info.panel)
+        for segment in find_segments(next(iter(scores.values())), _shown_tags(settings))
+        for name in scores
+    ]
+    return whole, segments
 
 
 def _budget(
@@ -139,11 +173,8 @@ def _shown_tags(settings: Settings) -> Sequence[str] | None:
 
 
 _MOST_VALUES = 20
-
 _MOST_LANGUAGES = 100
-
 _BINS = 10
-
 _MOST_REASONS = 5
 
 
@@ -164,6 +195,7 @@ def summarise(
     else:
         mean, sample = mean_interval(values, scored["question"].to_numpy(dtype=str)), None
     judges, agreement = _by_judge(rows, panel)
+    reasons = Counter(rows[_REASON].dropna().tolist()).most_common(_MOST_REASONS)
     return Summary(
         metric=scores.metric,
         segment=segment,
@@ -174,7 +206,7 @@ def summarise(
         questions=mean.clusters if mean else 0,
         mde=mean.mde if mean else None,
         status=dict(sorted(Counter(rows["status"].tolist()).items())),
-        not_applicable=dict(Counter(rows[_REASON].dropna().tolist()).most_common(_MOST_REASONS)),
+        not_applicable=dict(reasons),
         fingerprint=fingerprint,
         histogram=_histogram(values, _weights(scored)),
         judges=judges,

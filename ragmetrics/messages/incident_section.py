@@ -1,0 +1,150 @@
+"""One incident in the message of a night: what happened, and all its numbers."""
+
+from __future__ import annotations
+
+from ragmetrics.messages.blocks import Section
+from ragmetrics.records import (
+    Finding,
+    Manifest,
+    SampledMean,
+    compared_words,
+    mix_text,
+)
+from ragmetrics.rules import Incident, check_of, limit_of
+from ragmetrics.text import clean, drop_words, interval, number
+
+
+def section(incident: Incident, manifest: Manifest, *, titled: bool) -> Section:
+    """One fired incident with all its numbers, or in words where it has none.
+
+    `titled` adds a title, which a message with a single incident does not need.
+    """
+    finding = incident.cause
+    segment = f"in {clean(str(finding.segment), 80)}" if finding.segment else ""
+    title = clean(what_happened(incident), 80) if titled or segment else ""
+    if finding.mean is None or finding.level == "no_data":
+        folded = [clean(_capital(incident.folded), 300)] if incident.folded else []
+        since = [f"Since {finding.since}"] if finding.since else []
+        lines = [clean(incident.message, 400) or "–", *_escalated(incident), *folded, *since]
+        return Section(title, segment, tuple(lines))
+    also = "".join(f"; {clean(limit_of(alike), 100)}" for alike in incident.alike)
+    plural = "Rules" if incident.alike else "Rule"
+    rule = f"{plural}: {clean(finding.rule, 200)}{also}"
+    return Section(title, segment, (rule, *_escalated(incident)), _facts(incident, manifest))
+
+
+def _facts(incident: Incident, manifest: Manifest) -> tuple[tuple[str, str], ...]:
+    """The numbers of an incident. Common ones of rules on the same rows are shown once."""
+    finding, rules = incident.cause, (incident.cause, *incident.alike)
+    alone = sum(rule.drop is not None for rule in rules) == 1
+    rows = rows_text(finding.n, _sample(manifest, finding))
+    whose = "its" if finding.segment else "all"
+    ends = interval(finding.low, finding.high)
+    fields = {
+        f"Mean of {whose} rows": f"{number(finding.mean)} {ends}".rstrip(),
+        "Scored": f"{rows}, {finding.questions:,} questions",
+        **dict(pair for rule in rules for pair in _compared(rule, alone=alone)),
+        "Mix": next(filter(None, map(_mix, rules)), ""),
+        "Since": str(min((rule.since for rule in rules if rule.since), default="")),
+        "Level": str(finding.change or ""),
+        "Attributed to": "\n".join(clean(str(one), 120) for one in finding.carriers or ()),
+    }
+    return tuple((label, value) for label, value in fields.items() if value)
+
+
+def _escalated(incident: Incident) -> list[str]:
+    """For an escalation: how much worse it is than the last message, and the silence it ended."""
+    found = next((one for one in incident.findings if one.transition == "escalated"), None)
+    if found is None:
+        return []
+    worse = f"Significantly {clean(str(found.escalation), 300)}" if found.escalation else ""
+    ended = f"No longer {clean(str(found.ended), 200)}" if found.ended else ""
+    return [one for one in (worse, ended) if one]
+
+
+def _compared(finding: Finding, *, alone: bool) -> list[tuple[str, str]]:
+    """The comparison of a drop rule: both means over the compared questions, and the drop."""
+    if finding.drop is None:
+        return []
+    label = clean(finding.baseline_label or "", 60)
+    named = bool(label) and not alone
+    before = _before(finding, "" if named else label)
+    return [
+        (f"Compared with {label}" if named else "Compared", before),
+        (f"Drop from {label}" if named else "Drop", _drop(finding)),
+    ]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _sample(manifest: Manifest, finding: Finding) -> SampledMean | None:
+    which = finding.metric, finding.segment
+    summaries = (*manifest.metrics, *manifest.segments)
+    return next((one.sample for one in summaries if (one.metric, one.segment) == which), None)
+
+
+def _before(finding: Finding, label: str) -> str:
+    """`0.851 → 0.720 over the same 138 questions`; for older nights the mean of all rows before."""
+    after = f" ({label})" if label else ""
+    if words := compared_words(finding.means):
+        return f"{words}{after}"
+    return "" if finding.baseline is None else f"{number(finding.baseline)} before{after}"
+
+
+def _drop(finding: Finding) -> str:
+    if finding.drop is None:
+        return ""
+    return " ".join(drop_words(finding.drop, finding.drop_low, finding.drop_high)).rstrip()
+
+
+def _mix(finding: Finding) -> str:
+    """The part of the change of the mean that is the mix of tags; the drop is without it."""
+    if finding.drop is None or finding.mix is None:
+        return ""
+    return clean(mix_text(finding.drop + finding.mix, finding.mix, finding.mix_tags), 200)
+
+
+def what_happened(incident: Incident) -> str:
+    """What happened, in a few words."""
+    finding = incident.cause
+    metric = finding.metric or "rows"
+    if not finding.is_rule:
+        return check_of(finding).title_of(finding, incident.metrics)
+    if finding.state != "firing":
+        return metric
+    if finding.level == "no_data":
+        return f"no data for {metric}"
+    if finding.transition == "escalated" and finding.escalation:
+        return f"{metric} fell further"
+    return f"{metric} {'is low' if finding.baseline is None else 'fell'}"
+
+
+def change_text(finding: Finding) -> str:
+    """Both means of the compared questions; without a comparison, the mean of all rows.
+
+    For an escalation, the means at the last notification and now.
+    """
+    if finding.transition == "escalated" and (found := finding.escalation):
+        return f"{number(found.before)} → {number(found.now)}"
+    if finding.drop is not None and finding.means:
+        return compared_words(finding.means)
+    return number(finding.mean)
+
+
+def mean_beside(finding: Finding) -> str:
+    """The mean of all rows, after compared means that differ from it."""
+    if finding.transition == "escalated" or finding.drop is None or not finding.means:
+        return ""
+    mean = number(finding.mean)
+    if mean == number(finding.means.now):
+        return ""
+    return f"; mean of {'its' if finding.segment else 'all'} rows {mean}"
+
+
+def rows_text(scored: int, sample: SampledMean | None) -> str:
+    """`1,240 rows`, or `estimated from 500 of 20,000 rows` where a sample was judged."""
+    if sample is None or sample.rows == scored:
+        return f"{scored:,} rows"
+    return f"estimated from {scored:,}{f' of {sample.rows:,}' if sample.rows else ''} rows"
