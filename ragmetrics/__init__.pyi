@@ -19,6 +19,7 @@ from .storage import open_store as open_store
 from .metrics import metric as metric
 from .records import LogRow as LogRow, Score as Score, Status as Status, Steps as Steps
 from .records import Prompt as Prompt, Text as Text, Data as Data, Lexicon as Lexicon
+from .records import Predicate as Predicate, ScoreQuestion as ScoreQuestion
 from .records import ask as ask, ask_each as ask_each, ask_times as ask_times
 from .records import embed as embed, embed_each as embed_each, Vector as Vector
 from .text import sentences as sentences, normalise as normalise

@@ -70,6 +70,8 @@ class JudgeKind:
     """Whether its model is fitted to other verdicts, and kept in the store."""
     joins_contexts: bool = False
     """Whether the contexts of a question share one request."""
+    decides: bool = False
+    """Whether it answers the questions of prompts with probabilities, those of a row together."""
     at_once: str = ""
     """For a judge by batches, the kind that asks the same endpoint at once; else empty."""
     embedder: str = ""

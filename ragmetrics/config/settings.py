@@ -238,10 +238,15 @@ class Settings(BaseSettings):
 
     @property
     def asks_by_row(self) -> bool:
-        """True when the requests of a row have a common beginning. One task then scores all metrics
-        of a shard.
+        """True when the requests of a row have a common beginning, or are one. One task then scores
+        all metrics of a shard.
         """
-        return any(one.begins_with_row for one in self.panel)
+        return any(one.begins_with_row or one.kind.decides for one in self.panel)
+
+    @property
+    def decides(self) -> bool:
+        """True when all judges answer with probabilities, and none writes text."""
+        return all(one.kind.decides for one in self.panel)
 
     @property
     def redacts_messages(self) -> bool:

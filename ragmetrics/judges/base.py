@@ -111,6 +111,14 @@ class KnowsLayout(Protocol):
 
 
 @runtime_checkable
+class JoinsRequests(Protocol):
+    """A judge that answers several requests by one that it sends."""
+
+    joins: int
+    """About how many of them share one."""
+
+
+@runtime_checkable
 class AnswersOnly(Protocol):
     """A judge that can answer some prompts only."""
 

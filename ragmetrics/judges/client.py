@@ -26,7 +26,7 @@ from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.prompt_length import check_read
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
-from ragmetrics.judges.row_first import RowFirst, is_cacheable, layout_of
+from ragmetrics.judges.row_first import Layout, is_cacheable, layout_of
 from ragmetrics.judges.spending import MeteredJudge, budget_in_use
 from ragmetrics.records import Answer, Ask, Embed, Request, Status, before_deadline, check_deadline
 from ragmetrics.text import is_refusal, shorten
@@ -64,7 +64,7 @@ class JudgeClient(ClientBase):
         head_first: bool = False,
         record: Record | None = None,
         meter: MeteredJudge | None = None,
-        layout: RowFirst | None = None,
+        layout: Layout | None = None,
     ) -> None:
         super().__init__(judge, cache, single_flight)
         self.judge = judge

@@ -23,7 +23,7 @@ from ragmetrics.errors import (
     OverDeadline,
     Unanswered,
 )
-from ragmetrics.judges.base import HEDGED, Embedded, Embedder, Judge, Reply
+from ragmetrics.judges.base import HEDGED, Embedded, Embedder, JoinsRequests, Judge, Reply
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.spending import Bill
 from ragmetrics.records import Answer, Prompt, Status, Usage
@@ -53,7 +53,10 @@ class ClientBase:
         self.overdue: OverDeadline | None = None
         """Set when the run's deadline ended a request."""
         self._cache = cache if asked.cacheable else None
-        self._slots = asyncio.Semaphore(asked.concurrency)
+        # Requests that share one may wait for each other: none of them is left for the next one.
+        self._slots = asyncio.Semaphore(
+            asked.concurrency * (asked.joins if isinstance(asked, JoinsRequests) else 1)
+        )
         self._flights = SingleFlightScope(single_flight)
 
     @property

@@ -17,7 +17,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -31,6 +31,7 @@ from ragmetrics.judges.responses import (
     UNREADABLE,
     Oversized,
     RequestRejected,
+    Unserved,
     count,
     error_from_response,
     incompatible,
@@ -64,6 +65,8 @@ class Call(Generic[T]):
     kind: str
     body: bytes
     read: Callable[[dict[str, Any]], T]
+    unserved: Sequence[int] = ()
+    """Statuses that mean that the endpoint lacks this path, and may have another one."""
 
 
 class Endpoint:
@@ -223,6 +226,9 @@ class Endpoint:
 
     def _read(self, limiter: RateLimiter, call: Call[T], answer: Answer, estimated: float) -> T:
         if answer.status != 200:
+            if answer.status in call.unserved:
+                text = shorten(answer.body.decode("utf-8", "replace"))
+                raise Unserved(f"{answer.status} at {call.path}: {text}")
             raise self._error_from(answer)
         try:
             payload = json.loads(answer.body)

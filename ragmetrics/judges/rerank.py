@@ -19,26 +19,19 @@ import asyncio
 import json
 import math
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ragmetrics.errors import JudgeError, SettingsError
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.gathering import JOINED, Gathering, Waiting, fail, settle
 from ragmetrics.judges.kinds.rerank import RerankSettings
 from ragmetrics.judges.responses import Oversized, RequestRejected, count, mapping
-from ragmetrics.judges.spending import (
-    Bill,
-    SpendLimiter,
-    bill_in_use,
-    budget_in_use,
-    shared_bill,
-    use_budget,
-)
+from ragmetrics.judges.spending import shared_bill
 from ragmetrics.metrics import GRADE
-from ragmetrics.records import Ask, Deadline, deadline_in_use, dump_json, fingerprint, use_deadline
+from ragmetrics.records import Ask, dump_json, fingerprint
 from ragmetrics.text import SizedCache, neutralise
 
 if TYPE_CHECKING:
@@ -46,8 +39,6 @@ if TYPE_CHECKING:
 
 _ROWS_PER_SLOT = 8
 """Contexts per slot of the endpoint: those of a row share one."""
-_GATHERING_SECONDS = 0.01
-"""Contexts of a question that are asked for within this time share a request."""
 _MOST_DOCUMENTS = 100
 _SCORES_KEPT = 1 << 20
 """Bytes of the scores kept in memory, for a calibration."""
@@ -56,22 +47,6 @@ _REQUEST_FORMS = ("documents", "texts")
 _RERANK, _SCORE = "/rerank", "/score"
 ONLY = frozenset({GRADE.name})
 """Names of the prompts that a reranker can answer."""
-
-_Waiting: TypeAlias = tuple[str, asyncio.Future[Reply], Bill]
-
-
-@dataclass(frozen=True)
-class _Query:
-    """What waiting contexts must have in common to share a request."""
-
-    question: str
-    budget: SpendLimiter | None
-    deadline: Deadline | None
-
-    @property
-    def key(self) -> tuple[str, int, Deadline | None]:
-        """Equal if a request can be shared. A budget is compared by identity."""
-        return self.question, id(self.budget), self.deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +63,7 @@ class RerankJudge:
     note = "a reranker: it grades contexts by thresholds of its scores, and judges nothing else"
     cacheable = True
     only = ONLY
+    joins = JOINED
 
     def __init__(self, access: Access, settings: RerankSettings) -> None:
         if settings.thresholds is None:
@@ -107,23 +83,15 @@ class RerankJudge:
         self._settled = False
         """Whether the endpoint has accepted the form of the requests."""
         self._most = _MOST_DOCUMENTS
-        self._waiting: dict[tuple[str, int, Deadline | None], tuple[_Query, list[_Waiting]]] = {}
-        self._sending: set[asyncio.Task[None]] = set()
+        self._gathering: Gathering[str, str] = Gathering(self._send_all)
         self._scores: SizedCache[str, float] = SizedCache(_SCORES_KEPT)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """The grade of one context. Raises JudgeError for a prompt that grades no context."""
         if request.prompt.name not in ONLY:
             raise JudgeError(f"the judge {self.name} cannot answer {request.prompt.name!r}")
-        loop = asyncio.get_running_loop()
         question, context = (neutralise(request.data[one]) for one in ("question", "context"))
-        query = _Query(question, budget_in_use(), deadline_in_use())
-        future: asyncio.Future[Reply] = loop.create_future()
-        _, waiting = self._waiting.setdefault(query.key, (query, []))
-        waiting.append((context, future, bill_in_use()))
-        if len(waiting) == 1:
-            loop.call_later(_GATHERING_SECONDS, self._send_all, query)
-        reply = await future
+        reply = await self._gathering.ask(question, context)
         self._scores.put(request.key, json.loads(reply.text)["score"], _SCORE_BYTES)
         return reply
 
@@ -134,29 +102,23 @@ class RerankJudge:
 
     async def close(self) -> None:
         """Close the connections."""
-        for task in self._sending:
-            task.cancel()
+        self._gathering.close()
         await self._endpoint.close()
 
-    def _send_all(self, query: _Query) -> None:
-        # In separate tasks: cancelling one waiter does not cancel the others.
-        _, waiting = self._waiting.pop(query.key)
-        for start in range(0, len(waiting), self._most):
-            with use_budget(query.budget), use_deadline(query.deadline):
-                part = waiting[start : start + self._most]
-                task = asyncio.create_task(self._send(query.question, part))
-            self._sending.add(task)
-            task.add_done_callback(self._sending.discard)
+    async def _send_all(self, question: str, waiting: list[Waiting[str]]) -> None:
+        starts = range(0, len(waiting), self._most)
+        parts = [waiting[start : start + self._most] for start in starts]
+        await asyncio.gather(*(self._send(question, part) for part in parts))
 
-    async def _send(self, question: str, waiting: list[_Waiting]) -> None:
+    async def _send(self, question: str, waiting: list[Waiting[str]]) -> None:
         """Request the scores of contexts, and give each its grade or the error."""
         form = self._form
-        documents = [context for context, _, _ in waiting]
+        documents = [one.part for one in waiting]
         call = Call(
             self._path, GRADE.name, self._body(question, documents), partial(_read, len(documents))
         )
         try:
-            with shared_bill([bill for _, _, bill in waiting]):
+            with shared_bill([one.bill for one in waiting]):
                 scores, failures = await self._endpoint.ask(call)
         except RequestRejected as error:
             if self._turn(form, error):
@@ -168,22 +130,21 @@ class RerankJudge:
                 halves = waiting[:half], waiting[half:]
                 await asyncio.gather(*(self._send(question, one) for one in halves))
             else:
-                _fail(waiting, error)
+                fail(waiting, error)
         except Exception as error:
-            _fail(waiting, error)
+            fail(waiting, error)
         else:
             self._settled = True
             self._grade(waiting, scores, failures)
 
-    def _grade(self, waiting: list[_Waiting], scores: _Scores, failures: Mapping[str, int]) -> None:
-        """Give each context its grade. The first one carries the cost of the request."""
-        for number, ((_, future, _), score) in enumerate(zip(waiting, scores.values, strict=True)):
+    def _grade(
+        self, waiting: list[Waiting[str]], scores: _Scores, failures: Mapping[str, int]
+    ) -> None:
+        replies = []
+        for score in scores.values:
             grade = sum(score >= least for least in self._thresholds)
-            reply = Reply(dump_json({"grade": grade, "score": score}), shares_request=number > 0)
-            if not number:
-                reply = replace(reply, prompt_tokens=scores.tokens, failures=dict(failures))
-            if not future.done():
-                future.set_result(reply)
+            replies.append(Reply(dump_json({"grade": grade, "score": score})))
+        settle(waiting, replies, Reply(prompt_tokens=scores.tokens), failures)
 
     def _turn(self, form: int, error: RequestRejected) -> bool:
         """Switch to the other form of requests after a rejection. True if a retry may succeed."""
@@ -242,13 +203,3 @@ def _tokens(answer: Any) -> int:
     usage, billed = mapping(fields.get("usage")), mapping(mapping(fields.get("meta")).get("tokens"))
     numbers = (usage.get("prompt_tokens"), usage.get("total_tokens"), billed.get("input_tokens"))
     return next((number for one in numbers if (number := count(one))), 0)
-
-
-def _fail(waiting: list[_Waiting], error: Exception) -> None:
-    """Give the error to all contexts of a request; the first one carries its failed attempts."""
-    for number, (_, future, _) in enumerate(waiting):
-        raised = copy(error)
-        if number and isinstance(raised, JudgeError):
-            raised.failures = {}
-        if not future.done():
-            future.set_exception(raised)

@@ -33,6 +33,10 @@ class RequestRejected(JudgeError):
     """The parameter that it refuses by name; empty if it names none."""
 
 
+class Unserved(RequestRejected):
+    """The endpoint lacks the path of this request."""
+
+
 class Oversized(RequestRejected):
     """The answer to this request is larger than allowed."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.judges.base import Judge, KnowsLayout
@@ -143,11 +143,23 @@ def number_sentences(row: LogRow) -> list[Mapping[str, str]]:
     return numbered
 
 
-def layout_of(chosen: JudgeSettings, judge: Judge | None = None) -> RowFirst | None:
+class Layout(Protocol):
+    """Arranges requests as a judge gets them."""
+
+    def arrange(self, row: LogRow, asks: Sequence[Ask]) -> list[Ask]:
+        """The requests of a row, in their order."""
+        ...
+
+
+def layout_of(chosen: JudgeSettings, judge: Judge | None = None) -> Layout | None:
     """The layout of a judge's prompts. None: instructions first.
 
     With `prompt_layout: auto`, a recording is replayed in the layout in which `judge` made it.
     """
+    if chosen.kind.decides:
+        from ragmetrics.judges.decision_layout import DecisionLayout
+
+        return DecisionLayout(rounds=getattr(chosen, "round", False))
     row_first = chosen.begins_with_row
     if chosen.prompt_layout == "auto" and isinstance(judge, KnowsLayout):
         row_first = judge.row_first

@@ -53,6 +53,8 @@ class Metric:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     overrides: PromptOverrides | None = None
     """The user's prompts; None: the built-in ones are sent."""
+    decided: Metric | None = None
+    """Its form for judges that write no text, where it is not the same; see `by_decisions`."""
     problem: str = ""
     """Why it cannot be used: the package that it is of could not be loaded. All rows fail then."""
 
@@ -168,6 +170,20 @@ class Metric:
         """Use the user's prompt overrides."""
         return replace(self, overrides=overrides)
 
+    def by_decisions(self) -> Metric:
+        """The metric as decision models are asked for it."""
+        if self.decided is None:
+            return self
+        return replace(
+            self.decided,
+            name=self.name,
+            needs=self.needs,
+            higher_is_better=self.higher_is_better,
+            label_target=self.label_target,
+            parameters=self.parameters,
+            overrides=self.overrides,
+        )
+
     def overridden(self, request: Request, language: str | None) -> Request:
         """A request of this metric with the prompt for a row's language."""
         if self.overrides is None or not isinstance(request, Ask):
@@ -186,6 +202,7 @@ def metric(
     higher_is_better: bool = True,
     label_target: str = "",
     score_range: tuple[float, float] | None = None,
+    by_decisions: Metric | None = None,
 ) -> Callable[[Callable[..., Steps[Score]]], Metric]:
     """Declare a generator function as a metric named like the function.
 
@@ -193,6 +210,8 @@ def metric(
     requests per row. `needs` lists the required fields of a row, with alternatives as
     `this + that | other`. `label_target` names the labels that its verdicts can be compared with.
     A row with a value outside `score_range` is `metric_failed`. None: any number is allowed.
+    `by_decisions` is another metric with the same parameters, which takes its place under its name
+    where all judges are decision models; it needs no text that a judge writes.
     """
 
     def declare(steps: Callable[..., Steps[Score]]) -> Metric:
@@ -207,6 +226,7 @@ def metric(
             higher_is_better,
             label_target,
             score_range,
+            decided=by_decisions,
         )
 
     return declare

@@ -22,6 +22,18 @@ from .row import (
     FIELDS as FIELDS,
     MAX_CONTEXTS as MAX_CONTEXTS,
 )
+from .decisions import (
+    Distribution as Distribution,
+    Predicate as Predicate,
+    Question as Question,
+    ScoreQuestion as ScoreQuestion,
+    distributions as distributions,
+    expected_level as expected_level,
+    hard as hard,
+    likeliest_level as likeliest_level,
+    questions_of as questions_of,
+    strength as strength,
+)
 from .request import (
     Data as Data,
     Lexicon as Lexicon,

@@ -21,6 +21,7 @@ import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from ragmetrics.errors import Unanswered, UnreadableReply
+from ragmetrics.records.decisions import Distribution, Question
 from ragmetrics.records.row import explain_validation_error
 from ragmetrics.text import json_objects, neutralise
 
@@ -80,6 +81,8 @@ class Prompt(Generic[V]):
     from the data. No schema is sent, and the verdict is `Text`.
     `sizes` gives the sizes of the verdict's lists and texts, by field, for the data of a request:
     a model is not let write more. They change no digest.
+    `questions` are for a decision model, which cannot answer without them; `expect` is the verdict
+    by their distributions, `rubric` what they all ask, in place of `instruction`.
     """
 
     name: str
@@ -92,6 +95,9 @@ class Prompt(Generic[V]):
     evidence: Callable[[Data, Lexicon], Sequence[float]] | None = None
     verbatim: bool = False
     sizes: Callable[[Data], Mapping[str, Size]] | None = None
+    rubric: str = ""
+    questions: Callable[[Data], Sequence[Question]] | None = None
+    expect: Callable[[Sequence[Distribution], Data], V] | None = None
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -144,7 +150,15 @@ class Prompt(Generic[V]):
         The verdict is the last JSON object that validates. Thoughts, prose and code fences around
         it are ignored.
         """
-        verdict = self._verdict(text)
+        return self.checked(self._verdict(text), data)
+
+    @property
+    def decides(self) -> bool:
+        """Whether a decision model can be asked."""
+        return self.questions is not None and self.expect is not None
+
+    def checked(self, verdict: V, data: Data) -> V:
+        """The verdict. Raises UnreadableReply unless it fits its data."""
         if self.check:
             try:
                 self.check(verdict, data)

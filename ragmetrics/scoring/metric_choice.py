@@ -12,11 +12,14 @@ from ragmetrics.records import EMBEDDINGS, JudgeInfo, Usage, fingerprint
 
 
 def chosen_metrics(settings: Settings) -> list[Metric]:
-    """The metrics that the settings choose, with the settings' prompt overrides.
+    """The metrics that the settings choose, with the settings' prompt overrides, in the form for
+    decision models where all judges are such.
 
     Raises InputError for an unknown metric and SettingsError for an invalid prompt.
     """
     chosen = select(settings.metrics)
+    if settings.decides:
+        chosen = [metric.by_decisions() for metric in chosen]
     if settings.prompts is None:
         return chosen
     overrides = PromptOverrides.load(settings.prompts, prompts_of(metrics().values()))

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from aiohttp import web
 
+from tests.fakes.decider import PATHS as DECIDING, Deciders
 from tests.fakes.judge_batches import Batches
 from tests.fakes.processes import UNTIL_EOF, announce
 from tests.fakes.prompt_cache import KINDS, PromptCache
@@ -37,7 +38,7 @@ FAULTS = (
 )
 """Kinds of `fail`. The last three spoil a reply, and `late` never sends it: these four are billed,
 and so is `drop`. The others take its place."""
-ENDPOINTS = ("/v1/chat/completions", "/v1/embeddings", "/v1/rerank", "/v1/score")
+ENDPOINTS = ("/v1/chat/completions", "/v1/embeddings", "/v1/rerank", "/v1/score", *DECIDING)
 HANG_SECONDS = 3600
 MAX_BODY_BYTES = 64 << 20
 
@@ -101,6 +102,12 @@ class Behaviour:
     """Share of the requests, by their hash, whose grade is one lower: a judge that drifted."""
     seed: int = 0
     """Changes which requests the faults hit."""
+    decides: str = "both"
+    """Which protocol of decision models it serves: `both`, `decisions`, `systemone` or `none`."""
+    most_questions: int = 400
+    """More in one request are refused: 400."""
+    declines: tuple[str, ...] = ()
+    """Questions that a decision model declines to answer, word by word."""
     prompt_cache: str = "provider"
     """How prompts are cached: `provider`, `block` or `off`; see `tests.fakes.prompt_cache`."""
 
@@ -160,6 +167,8 @@ class Stats:
     """Texts embedded."""
     last_chat: Json | None = None
     """The body of the latest chat request."""
+    last_decision: Json | None = None
+    """The body of the latest request to a decision model."""
 
 
 class HttpError(Exception):
@@ -202,6 +211,7 @@ class Judge:
         self.window = (0.0, 0)  # when the rate limit's began, and requests since
         self.batches = Batches(self, HttpError)
         self.rerankers = Rerankers(self)
+        self.deciders = Deciders(self, HttpError)
 
     def app(self) -> web.Application:
         """The application with all its routes."""
@@ -216,6 +226,7 @@ class Judge:
                 web.post("/faults", self.faults),
                 *self.batches.routes(),
                 *self.rerankers.routes(),
+                *self.deciders.routes(),
             ]
         )
         return app

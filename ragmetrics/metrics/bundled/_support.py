@@ -2,6 +2,10 @@
 
 A verdict on a claim is 1 if the contexts support it, else 0. A prompt names the field of its data
 that holds the claims: `sentences` or `statements`.
+
+A decision model gives probabilities in place of verdicts. The verdict then is the likeliest one,
+and its `weights` are the probabilities of its items, which are 0 or 1 with any other judge. Metrics
+compute with the weights.
 """
 
 from __future__ import annotations
@@ -9,10 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel
+import numpy as np
+from pydantic import BaseModel, Field
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Size, Steps, ask_each
+from ragmetrics.records import (
+    Data,
+    Distribution,
+    Lexicon,
+    LogRow,
+    Predicate,
+    Prompt,
+    Score,
+    Size,
+    Steps,
+    ask_each,
+    likeliest_level,
+)
 from ragmetrics.text import sentences
 
 V = TypeVar("V", bound=BaseModel)
@@ -24,6 +41,46 @@ class Support(BaseModel):
     """One verdict per claim, in order: 1 where the contexts support it, else 0."""
 
     supported: list[Literal[0, 1]]
+
+    @property
+    def weights(self) -> Sequence[float]:
+        """How surely each claim is supported."""
+        return self.supported
+
+
+class SupportShares(Support):
+    """The verdicts of a decision model, with their probabilities."""
+
+    shares: tuple[float, ...] = Field(exclude=True)
+
+    @property
+    def weights(self) -> Sequence[float]:
+        """How surely each claim is supported."""
+        return self.shares
+
+
+def a_predicate_each(field: str) -> Callable[[Data], list[Predicate]]:
+    """A question for each claim. It may be asked of a part of the contexts."""
+
+    def questions(data: Data) -> list[Predicate]:
+        return [Predicate(str(number), by_part=True) for number in range(1, len(data[field]) + 1)]
+
+    return questions
+
+
+def support_shares(distributions: Sequence[Distribution], data: Data) -> SupportShares:
+    """The verdict from the probabilities."""
+    levels = [likeliest_level(distribution) for distribution in distributions]
+    return SupportShares.model_validate(
+        {"supported": levels, "shares": tuple(true for _, true in distributions)}
+    )
+
+
+def with_probabilities(details: dict[str, Any], weights: Sequence[float]) -> dict[str, Any]:
+    """The details, with the probabilities if there are others than 0 and 1."""
+    if all(weight in (0, 1) for weight in weights):
+        return details
+    return {**details, "probabilities": [round(weight, 6) for weight in weights]}
 
 
 def one_each(field: str) -> Callable[[Support, Data], None]:
@@ -82,15 +139,38 @@ def claims(text: str | None, language: str | None) -> list[str]:
     return [one for one in sentences(text, language) if any(sign.isalnum() for sign in one)]
 
 
-def average_precision(relevant: Sequence[bool]) -> Score:
-    """Score a ranking by which of its contexts, best first, are relevant.
+def average_precision(weights: Sequence[float]) -> Score:
+    """Score a ranking by how surely each of its contexts, best first, is relevant.
 
         AP = sum over relevant ranks k of (relevant in the first k / k) / number of relevant
 
-    Range [0, 1]; a perfect ranking is exactly 1. None relevant: 0.0, with a reason.
+    Range [0, 1]; a perfect ranking is exactly 1. None relevant: 0.0, with a reason. With
+    probabilities it is the expectation of AP, with contexts that are relevant independently of each
+    other, and 0 where none is.
     """
-    ranks = [rank for rank, is_relevant in enumerate(relevant, 1) if is_relevant]
+    ranks = [rank for rank, weight in enumerate(weights, 1) if weight > 0.5]
+    details = with_probabilities({"relevant_ranks": ranks}, weights)
+    if "probabilities" in details:
+        return Score(_expected_precision(weights), details=details)
     if not ranks:
-        return Score(0.0, reason="no relevant context", details={"relevant_ranks": []})
+        return Score(0.0, reason="no relevant context", details=details)
     precisions = [count / rank for count, rank in enumerate(ranks, 1)]
-    return Score(sum(precisions) / len(ranks), details={"relevant_ranks": ranks})
+    return Score(sum(precisions) / len(ranks), details=details)
+
+
+def _expected_precision(weights: Sequence[float]) -> float:
+    """Sum over ranks k of p_k / k * E[(1 + B) / (1 + B + A)], with B relevant contexts before k and
+    A after it: both are Poisson-binomial.
+    """
+    before, after = [np.ones(1)], [np.ones(1)]
+    for weight in weights:
+        before.append(np.convolve(before[-1], (1 - weight, weight)))
+    for weight in reversed(weights):
+        after.append(np.convolve(after[-1], (1 - weight, weight)))
+    total = 0.0
+    for place, weight in enumerate(weights):
+        of_before, of_after = before[place], after[len(weights) - 1 - place]
+        above = np.arange(1, len(of_before) + 1)[:, None]
+        ratio = above / (above + np.arange(len(of_after)))
+        total += weight / (place + 1) * float(of_before @ ratio @ of_after)
+    return min(total, 1.0)

@@ -25,7 +25,8 @@ def context_precision(row: LogRow, relevant_from: Literal[1, 2] = 1) -> Steps[Sc
 
     Range [0, 1], higher is better; a perfect ranking is exactly 1. No calls beyond those of
     context_relevance. Empty question: not applicable. Nothing retrieved, or nothing of it
-    relevant: 0.0. Raises Unanswered if a grade cannot be obtained.
+    relevant: 0.0. Raises Unanswered if a grade cannot be obtained. With a decision model it is the
+    expectation of AP by its probabilities.
     Source: Manning, Raghavan, Schuetze 2008, "Introduction to Information Retrieval", 8.4.
     """
     if not row.user_input.strip():
@@ -33,4 +34,4 @@ def context_precision(row: LogRow, relevant_from: Literal[1, 2] = 1) -> Steps[Sc
     if not row.retrieved_contexts:
         return Score(0.0, reason="nothing retrieved")
     graded = yield from grades(row)
-    return average_precision([grade >= relevant_from for grade in graded])
+    return average_precision([verdict.reaches(relevant_from) for verdict in graded])

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from ragmetrics.metrics.bundled._support import ask_each_context, average_precision
 from ragmetrics.metrics.definition import metric
-from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps
+from ragmetrics.records import (
+    Data,
+    Distribution,
+    Lexicon,
+    LogRow,
+    Predicate,
+    Prompt,
+    Score,
+    Steps,
+    likeliest_level,
+)
 
 USEFUL_FROM = 0.5
 
@@ -17,6 +28,28 @@ class Useful(BaseModel):
     """1: the context was useful in arriving at the answer; 0: it was not."""
 
     useful: Literal[0, 1]
+
+    @property
+    def weight(self) -> float:
+        """How surely it was useful."""
+        return float(self.useful)
+
+
+class UsefulShare(Useful):
+    """The verdict of a decision model, with its probability."""
+
+    share: float = Field(exclude=True)
+
+    @property
+    def weight(self) -> float:
+        """How surely it was useful."""
+        return self.share
+
+
+def _expect(distributions: Sequence[Distribution], data: Data) -> UsefulShare:
+    ((_, share),) = distributions
+    level = likeliest_level((1 - share, share))
+    return UsefulShare.model_validate({"useful": level, "share": share})
 
 
 def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
@@ -65,6 +98,10 @@ knowledge, and take the answer as given, right or wrong.
     ),
     baseline=_baseline,
     evidence=_evidence,
+    rubric="The context says something of what the answer, right or wrong, says in reply to the "
+    "question, be it only a part.",
+    questions=lambda data: [Predicate()],
+    expect=_expect,
 )
 
 
@@ -80,7 +117,7 @@ def usefulness(row: LogRow, answer: str | None, missing: str) -> Steps[Score]:
     if not row.retrieved_contexts:
         return Score(0.0, reason="nothing retrieved")
     verdicts = yield from ask_each_context(USEFUL, row, answer=answer)
-    return average_precision([bool(verdict and verdict.useful) for verdict in verdicts])
+    return average_precision([verdict.weight if verdict else 0.0 for verdict in verdicts])
 
 
 @metric(

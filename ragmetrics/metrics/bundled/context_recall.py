@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from ragmetrics.metrics.bundled._support import (
     Support,
+    a_predicate_each,
     by_coverage,
     claims,
     covered,
     one_each,
     one_verdict_each,
+    support_shares,
+    with_probabilities,
 )
 from ragmetrics.metrics.definition import metric
 from ragmetrics.records import LogRow, Prompt, Score, Steps, ask
@@ -36,6 +39,9 @@ not, or only in part. Use no other knowledge. Give exactly one verdict per sente
     sizes=one_verdict_each("sentences"),
     baseline=by_coverage("sentences"),
     evidence=covered("sentences"),
+    rubric="The contexts, taken together, say all that the sentence says.",
+    questions=a_predicate_each("sentences"),
+    expect=support_shares,
 )
 
 
@@ -68,6 +74,8 @@ def context_recall(row: LogRow) -> Steps[Score]:
         sentences=stated,
     )
     return Score(
-        sum(verdict.supported) / len(stated),
-        details={"attributed": [bool(supported) for supported in verdict.supported]},
+        sum(verdict.weights) / len(stated),
+        details=with_probabilities(
+            {"attributed": [bool(supported) for supported in verdict.supported]}, verdict.weights
+        ),
     )

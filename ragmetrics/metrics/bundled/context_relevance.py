@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from ragmetrics.metrics.bundled._support import ask_each_context
 from ragmetrics.metrics.definition import metric
-from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Steps
+from ragmetrics.records import (
+    Data,
+    Distribution,
+    Lexicon,
+    LogRow,
+    Prompt,
+    Score,
+    ScoreQuestion,
+    Steps,
+    expected_level,
+    likeliest_level,
+)
 
 HELPS_FROM, ANSWERS_FROM = 0.2, 0.4
+LEVELS = (
+    "nothing in it helps to answer the question",
+    "it helps to answer it in part",
+    "it holds all that is needed to answer it",
+)
 BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"))
 
 
@@ -18,6 +35,37 @@ class Grade(BaseModel):
     """0: of no use for the question; 1: of some use; 2: answers it."""
 
     grade: Literal[0, 1, 2]
+
+    @property
+    def level(self) -> float:
+        """The grade, as metrics compute with it."""
+        return float(self.grade)
+
+    def reaches(self, level: int) -> float:
+        """How surely the grade is this one or a higher one."""
+        return float(self.grade >= level)
+
+
+class ExpectedGrade(Grade):
+    """The likeliest grade of a decision model, with the probabilities of all grades."""
+
+    probabilities: tuple[float, ...] = Field(exclude=True)
+
+    @property
+    def level(self) -> float:
+        """The expectation of the grade."""
+        return expected_level(self.probabilities)
+
+    def reaches(self, level: int) -> float:
+        """Probability of this grade or a higher one."""
+        return min(1.0, sum(self.probabilities[level:]))
+
+
+def expect_grade(distributions: Sequence[Distribution], data: Data) -> ExpectedGrade:
+    """The verdict from the probabilities."""
+    (probabilities,) = distributions
+    grade = likeliest_level(probabilities)
+    return ExpectedGrade.model_validate({"grade": grade, "probabilities": probabilities})
 
 
 def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
@@ -57,13 +105,29 @@ Judge only what the context says; use no other knowledge.
     ),
     baseline=_baseline,
     evidence=_evidence,
+    rubric="Relevance of the context to the question, by what the context says alone.",
+    questions=lambda data: [ScoreQuestion("", LEVELS)],
+    expect=expect_grade,
 )
 
 
-def grades(row: LogRow) -> Steps[list[int]]:
+def grades(row: LogRow) -> Steps[list[Grade]]:
     """Grade every context of a row; blank ones get 0 without a request."""
     verdicts = yield from ask_each_context(GRADE, row)
-    return [verdict.grade if verdict else 0 for verdict in verdicts]
+    return [verdict or Grade(grade=0) for verdict in verdicts]
+
+
+def grade_details(graded: Sequence[Grade]) -> dict[str, Any]:
+    """The grades, with the probabilities if a decision model gave them."""
+    if not any(isinstance(verdict, ExpectedGrade) for verdict in graded):
+        return {"grades": [verdict.grade for verdict in graded]}
+    shares = [
+        [round(share, 6) for share in verdict.probabilities]
+        if isinstance(verdict, ExpectedGrade)
+        else None
+        for verdict in graded
+    ]
+    return {"grades": [verdict.grade for verdict in graded], "probabilities": shares}
 
 
 @metric(
@@ -80,7 +144,8 @@ def context_relevance(row: LogRow) -> Steps[Score]:
     Range [0, 1], higher is better; one judge call per distinct (question, context) pair.
     Bands: excellent from 0.9, good from 0.7, moderate from 0.5, poor below.
     Empty question: not applicable. Nothing retrieved: 0.0, not asked. Blank context: grade 0,
-    not asked. Raises Unanswered if a grade cannot be obtained.
+    not asked. Raises Unanswered if a grade cannot be obtained. A decision model's grade is the
+    expectation by its probabilities.
     Source: NVIDIA's context relevance as in ragas, graded context by context.
     """
     if not row.user_input.strip():
@@ -88,8 +153,8 @@ def context_relevance(row: LogRow) -> Steps[Score]:
     if not row.retrieved_contexts:
         return Score(0.0, reason="nothing retrieved")
     graded = yield from grades(row)
-    value = sum(graded) / (2 * len(graded))
-    return Score(value, details={"grades": graded, "band": band(value)})
+    value = sum(verdict.level for verdict in graded) / (2 * len(graded))
+    return Score(value, details={**grade_details(graded), "band": band(value)})
 
 
 def band(value: float) -> str:

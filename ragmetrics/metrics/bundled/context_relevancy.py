@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from ragmetrics.errors import UnreadableReply
+from ragmetrics.metrics.bundled._support import with_probabilities
 from ragmetrics.metrics.definition import metric
-from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Size, Steps, ask
+from ragmetrics.records import (
+    Data,
+    Distribution,
+    Lexicon,
+    LogRow,
+    Predicate,
+    Prompt,
+    Score,
+    Size,
+    Steps,
+    ask,
+    likeliest_level,
+)
 from ragmetrics.text import sentences
 
 CONTEXT_SAYS = 0.3
@@ -20,6 +33,40 @@ class Needed(BaseModel):
     """The numbers of the sentences that are needed."""
 
     needed: list[int]
+
+    def weights(self, numbers: Sequence[int]) -> Sequence[float]:
+        """How surely each sentence is needed. `numbers` are those of all sentences."""
+        wanted = set(self.needed)
+        return [float(number in wanted) for number in numbers]
+
+
+class NeededShares(Needed):
+    """The verdict of a decision model, with the probability of each sentence."""
+
+    shares: tuple[float, ...] = Field(exclude=True)
+
+    def weights(self, numbers: Sequence[int]) -> Sequence[float]:
+        """How surely each sentence is needed."""
+        return self.shares
+
+
+def _questions(data: Data) -> list[Predicate]:
+    return [
+        Predicate(number, context=place)
+        for place, context in enumerate(data["contexts"])
+        for number in context
+    ]
+
+
+def _expect(distributions: Sequence[Distribution], data: Data) -> NeededShares:
+    numbers = [int(number) for context in data["contexts"] for number in context]
+    likely = zip(numbers, map(likeliest_level, distributions), strict=True)
+    return NeededShares.model_validate(
+        {
+            "needed": [number for number, level in likely if level],
+            "shares": tuple(true for _, true in distributions),
+        }
+    )
 
 
 def _check(verdict: Needed, data: Data) -> None:
@@ -98,6 +145,9 @@ contexts helps to answer the question, reply with an empty list.
     sizes=_sizes,
     baseline=_baseline,
     evidence=_evidence,
+    rubric="The sentence is needed to answer the question; one about the same subject is not.",
+    questions=_questions,
+    expect=_expect,
 )
 
 
@@ -106,15 +156,15 @@ def split(row: LogRow) -> list[tuple[str, ...]]:
     return [sentences(context, row.language) for context in row.retrieved_contexts]
 
 
-def needed(row: LogRow, contexts: list[tuple[str, ...]]) -> Steps[list[list[int]]]:
-    """Request the needed sentences once; per context their indices from 0, ascending."""
+def needed(row: LogRow, contexts: list[tuple[str, ...]]) -> Steps[list[list[float]]]:
+    """Request the needed sentences once; per context, how surely each sentence is needed."""
     numbered: list[dict[str, str]] = []
     for context in contexts:
         start = sum(len(earlier) for earlier in numbered)
         numbered.append({str(start + i): text for i, text in enumerate(context, 1)})
     verdict = yield from ask(NEEDED, question=row.user_input, contexts=numbered)
-    wanted = set(verdict.needed)
-    return [[i for i, n in enumerate(context) if int(n) in wanted] for context in numbered]
+    weights = iter(verdict.weights([int(number) for context in numbered for number in context]))
+    return [[next(weights) for _ in context] for context in numbered]
 
 
 @metric(version=1, prompts=[NEEDED], calls="1", label_target="context_relevancy")
@@ -135,8 +185,10 @@ def context_relevancy(row: LogRow) -> Steps[Score]:
     total = sum(len(context) for context in contexts)
     if not total:
         return Score(0.0, reason="no sentence retrieved")
-    indices_of = yield from needed(row, contexts)
-    return Score(
-        sum(len(indices) for indices in indices_of) / total,
-        details={"needed": indices_of, "sentences": [len(context) for context in contexts]},
-    )
+    weights_of = yield from needed(row, contexts)
+    flat = [weight for weights in weights_of for weight in weights]
+    details = {
+        "needed": [[i for i, weight in enumerate(w) if weight > 0.5] for w in weights_of],
+        "sentences": [len(context) for context in contexts],
+    }
+    return Score(sum(flat) / total, details=with_probabilities(details, flat))

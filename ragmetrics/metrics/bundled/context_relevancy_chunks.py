@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ragmetrics.metrics.bundled._support import with_probabilities
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED, needed, split
 from ragmetrics.metrics.definition import metric
 from ragmetrics.records import LogRow, Score, Steps
@@ -20,7 +21,8 @@ def context_relevancy_chunks(row: LogRow) -> Steps[Score]:
 
     Range [0, 1], higher is better; no calls beyond that of context_relevancy. Fair to large
     chunks that hold a one-sentence answer. Empty question: not applicable. Nothing retrieved,
-    or no sentence in it: 0.0, not asked. Raises Unanswered if the reply stays unreadable.
+    or no sentence in it: 0.0, not asked. Raises Unanswered if the reply stays unreadable. With a
+    decision model a context counts with the probability of its surest sentence.
     Source: our own, after RAGAS (Es et al. 2023).
     """
     if not row.user_input.strip():
@@ -28,6 +30,7 @@ def context_relevancy_chunks(row: LogRow) -> Steps[Score]:
     contexts = split(row)
     if not any(contexts):
         return Score(0.0, reason="no sentence retrieved")
-    indices_of = yield from needed(row, contexts)
-    relevant = [i for i, indices in enumerate(indices_of) if indices]
-    return Score(len(relevant) / len(contexts), details={"relevant_contexts": relevant})
+    weights_of = yield from needed(row, contexts)
+    surest = [max(weights, default=0.0) for weights in weights_of]
+    details = {"relevant_contexts": [i for i, weight in enumerate(surest) if weight > 0.5]}
+    return Score(sum(surest) / len(contexts), details=with_probabilities(details, surest))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics.bundled._support import (
     Support,
+    a_predicate_each,
     by_coverage,
     claims,
     covered,
     one_each,
     one_verdict_each,
+    support_shares,
+    with_probabilities,
 )
 from ragmetrics.metrics.definition import metric
 from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Size, Steps, ask
@@ -107,6 +110,9 @@ Reply with exactly one verdict per statement.
     sizes=one_verdict_each("statements"),
     baseline=by_coverage("statements"),
     evidence=covered("statements"),
+    rubric="The contexts, taken together, say all of the statement, or it follows from them.",
+    questions=a_predicate_each("statements"),
+    expect=support_shares,
 )
 
 
@@ -119,12 +125,25 @@ def statements(row: LogRow) -> Steps[list[str]]:
     return [statement for group in verdict.statements for statement in group if statement.strip()]
 
 
+def by_sentences(row: LogRow) -> Steps[list[str]]:
+    """The sentences of a row's response in place of its statements; no request."""
+    yield from ()
+    return claims(row.response, row.language)
+
+
+@metric(version=1, prompts=[GROUNDED], calls="1 for the verdicts on the response's sentences")
+def _by_decisions(row: LogRow) -> Steps[Score]:
+    """For a decision model, which writes no statements: each sentence of the response is one."""
+    return (yield from _grounded(row, by_sentences))
+
+
 @metric(
     version=1,
     prompts=[STATEMENTS, GROUNDED],
     needs=("retrieved_contexts", "response"),
     calls="2: one for the statements, one for the verdicts",
     label_target="faithfulness",
+    by_decisions=_by_decisions,
 )
 def faithfulness(row: LogRow) -> Steps[Score]:
     """Share of the response's statements that the retrieved contexts support.
@@ -135,21 +154,30 @@ def faithfulness(row: LogRow) -> Steps[Score]:
     statements; with the lexical judge each sentence is one statement. The question may be
     empty: it only gives context. No response, or no statement in it: not applicable. Nothing
     retrieved: 0.0, not asked. Raises Unanswered if a reply stays unreadable: not one list per
-    sentence, or not one verdict per statement.
+    sentence, or not one verdict per statement. A decision model writes no statements: with it each
+    sentence of the response is one.
     Source: RAGAS faithfulness (Es et al. 2023), split sentence by sentence.
     """
+    return (yield from _grounded(row, statements))
+
+
+def _grounded(row: LogRow, split: Callable[[LogRow], Steps[list[str]]]) -> Steps[Score]:
+    """The share of the response's statements, as `split` gives them, that the contexts support."""
     if not (row.response or "").strip():
         return Score.not_applicable("no response")
     contexts = [context for context in row.retrieved_contexts if context.strip()]
     if not contexts:
         return Score(0.0, reason="nothing retrieved supports it")
-    stated = yield from statements(row)
+    stated = yield from split(row)
     if not stated:
         return Score.not_applicable("no statement in the response")
     verdict = yield from ask(
         GROUNDED, question=row.user_input, contexts=contexts, statements=stated
     )
     return Score(
-        sum(verdict.supported) / len(stated),
-        details={"statements": stated, "supported": [bool(one) for one in verdict.supported]},
+        sum(verdict.weights) / len(stated),
+        details=with_probabilities(
+            {"statements": stated, "supported": [bool(one) for one in verdict.supported]},
+            verdict.weights,
+        ),
     )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.bundled._support import claims
-from ragmetrics.metrics.bundled.faithfulness import GROUNDED, STATEMENTS, statements
+from ragmetrics.metrics.bundled._support import claims, with_probabilities
+from ragmetrics.metrics.bundled.faithfulness import (
+    GROUNDED,
+    STATEMENTS,
+    by_sentences,
+    statements,
+)
 from ragmetrics.metrics.definition import metric
 from ragmetrics.records import LogRow, Score, Steps, ask_each
 
@@ -16,9 +21,16 @@ MODES = ("relevant", "irrelevant")
 
 class _Context(NamedTuple):
     place: int
-    is_relevant: bool
-    holds: Sequence[int]
-    """One verdict per wrong statement."""
+    relevant: float
+    """How surely it is relevant."""
+    holds: Sequence[float]
+    """How surely it supports each wrong statement."""
+
+
+@metric(version=1, prompts=[GROUNDED], calls="1; where a statement is wrong, 1 more per context")
+def _by_decisions(row: LogRow, mode: str = "relevant") -> Steps[Score]:
+    """For a decision model, which writes no statements: each sentence of the response is one."""
+    return (yield from _misled(row, mode, by_sentences))
 
 
 @metric(
@@ -27,6 +39,7 @@ class _Context(NamedTuple):
     prompts=[STATEMENTS, GROUNDED],
     needs=("retrieved_contexts", "response", "reference"),
     calls="2, one of them that of faithfulness; where a statement is wrong, 1 more per context",
+    by_decisions=_by_decisions,
 )
 def noise_sensitivity(row: LogRow, mode: str = "relevant") -> Steps[Score]:
     """Share of the response's statements that are wrong and supported by a retrieved context.
@@ -43,9 +56,15 @@ def noise_sensitivity(row: LogRow, mode: str = "relevant") -> Steps[Score]:
     same requests. The question may be empty: it only gives context. No response, no statement
     in it, no reference, or nothing retrieved: not applicable. No statement wrong: 0.0. Blank
     context: not asked. Raises InputError for another mode, Unanswered if a reply stays
-    unreadable or a verdict cannot be obtained.
+    unreadable or a verdict cannot be obtained. With a decision model each sentence of the response
+    is a statement, and counts with the probability that it is wrong and that a context misled.
     Source: ragas 0.4 NoiseSensitivity, with the reference in our own sentences.
     """
+    return (yield from _misled(row, mode, statements))
+
+
+def _misled(row: LogRow, mode: str, split: Callable[[LogRow], Steps[list[str]]]) -> Steps[Score]:
+    """The share of the response's statements, as `split` gives them, that are wrong and misled."""
     if mode not in MODES:
         raise InputError(f"noise_sensitivity: mode: {mode!r} is none of {', '.join(MODES)}")
     if not (row.response or "").strip():
@@ -55,20 +74,30 @@ def noise_sensitivity(row: LogRow, mode: str = "relevant") -> Steps[Score]:
         return Score.not_applicable("no reference answer")
     if not any(context.strip() for context in row.retrieved_contexts):
         return Score.not_applicable("nothing retrieved")
-    stated = yield from statements(row)
+    stated = yield from split(row)
     if not stated:
         return Score.not_applicable("no statement in the response")
     (correct,) = yield from _supported(row, [row.reference or ""], stated)
-    wrong = [n for n, verdict in enumerate(correct) if not verdict]
+    wrong = [n for n, weight in enumerate(correct) if weight < 1]
     contexts = (yield from _look_up(row, [stated[n] for n in wrong], truths)) if wrong else []
-    misled = [n for i, n in enumerate(wrong) if _misleads(contexts, i, mode)]
-    details: dict[str, Any] = {"statements": stated, "wrong": wrong, "misled": misled}
+    weights = {n: (1 - correct[n]) * _misleads(contexts, i, mode) for i, n in enumerate(wrong)}
+    details: dict[str, Any] = {
+        "statements": stated,
+        "wrong": [n for n in wrong if correct[n] <= 0.5],
+        "misled": [n for n, weight in weights.items() if weight > 0.5],
+    }
     if wrong:
-        details["relevant_contexts"] = [one.place for one in contexts if one.is_relevant]
-    return Score(len(misled) / len(stated), details=details)
+        details["relevant_contexts"] = [one.place for one in contexts if one.relevant > 0.5]
+    value = sum(weights.values()) / len(stated)
+    return Score(
+        value,
+        details=with_probabilities(details, [weights.get(n, 0.0) for n in range(len(stated))]),
+    )
 
 
-def _supported(row: LogRow, texts: Sequence[str], claims: Sequence[str]) -> Steps[list[list[int]]]:
+def _supported(
+    row: LogRow, texts: Sequence[str], claims: Sequence[str]
+) -> Steps[list[list[float]]]:
     """One round of requests: per text, one verdict per statement."""
     verdicts = yield from ask_each(
         GROUNDED,
@@ -77,7 +106,7 @@ def _supported(row: LogRow, texts: Sequence[str], claims: Sequence[str]) -> Step
             for text in texts
         ],
     )
-    return [list(verdict.supported) for verdict in verdicts]
+    return [list(verdict.weights) for verdict in verdicts]
 
 
 def _look_up(row: LogRow, wrong: Sequence[str], truths: Sequence[str]) -> Steps[list[_Context]]:
@@ -85,12 +114,14 @@ def _look_up(row: LogRow, wrong: Sequence[str], truths: Sequence[str]) -> Steps[
     texts = {place: text for place, text in enumerate(row.retrieved_contexts) if text.strip()}
     supported = yield from _supported(row, list(texts.values()), [*wrong, *truths])
     return [
-        _Context(place, any(verdicts[len(wrong) :]), verdicts[: len(wrong)])
+        _Context(place, max(verdicts[len(wrong) :]), verdicts[: len(wrong)])
         for place, verdicts in zip(texts, supported, strict=True)
     ]
 
 
-def _misleads(contexts: Sequence[_Context], statement: int, mode: str) -> bool:
-    """Whether a context that counts supports this wrong statement."""
-    kinds = {context.is_relevant for context in contexts if context.holds[statement]}
-    return True in kinds if mode == "relevant" else kinds == {False}
+def _misleads(contexts: Sequence[_Context], statement: int, mode: str) -> float:
+    """How surely a context that counts supports this wrong statement: by the surest one."""
+    relevant = max(one.relevant * one.holds[statement] for one in contexts)
+    if mode == "relevant":
+        return relevant
+    return (1 - relevant) * max((1 - one.relevant) * one.holds[statement] for one in contexts)

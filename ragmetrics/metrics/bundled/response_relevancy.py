@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from ragmetrics.errors import InputError, UnreadableReply
+from ragmetrics.metrics.bundled.context_relevance import Grade, expect_grade, grade_details
 from ragmetrics.metrics.definition import metric
 from ragmetrics.records import (
     Data,
@@ -17,6 +18,7 @@ from ragmetrics.records import (
     LogRow,
     Prompt,
     Score,
+    ScoreQuestion,
     Size,
     Status,
     Steps,
@@ -85,6 +87,50 @@ is evasive, vague or says that it does not know.
 )
 
 
+ANSWERED = Prompt(
+    name="answered",
+    version=1,
+    verdict=Grade,
+    instruction="""
+Grade how far a response answers the question.
+0: it does not answer it, is evasive or says that it does not know. 1: it answers it in part.
+2: it answers it. Whether what it says is right does not matter.
+""",
+    rubric="How far the response answers the question, be it right or wrong.",
+    questions=lambda data: [
+        ScoreQuestion(
+            "",
+            (
+                "it does not answer it, is evasive or says that it does not know",
+                "it answers it in part",
+                "it answers it",
+            ),
+        )
+    ],
+    expect=expect_grade,
+)
+
+
+@metric(version=1, prompts=[ANSWERED], calls="1", score_range=(0.0, 1.0))
+def _by_decisions(row: LogRow, questions: int = 3) -> Steps[Score]:
+    """For a decision model, which writes no questions: half of the grade of the response."""
+    if problem := _problem(row, questions):
+        return problem
+    verdict = yield from ask(ANSWERED, question=row.user_input, response=row.response)
+    return Score(verdict.level / 2, details=grade_details([verdict]))
+
+
+def _problem(row: LogRow, questions: int) -> Score | None:
+    """Why a row has no score. Raises InputError for a number of questions that cannot be."""
+    if questions < 1:
+        raise InputError(f"response_relevancy: questions: {questions} is less than 1")
+    if not row.user_input.strip():
+        return Score.not_applicable("empty question")
+    if not (row.response or "").strip():
+        return Score.not_applicable("no response")
+    return None
+
+
 @metric(
     version=1,
     prompts=[QUESTIONS],
@@ -92,6 +138,7 @@ is evasive, vague or says that it does not know.
     score_range=(-1.0, 1.0),
     calls="1, and an embedding of the question and of each generated question",
     embeds=True,
+    by_decisions=_by_decisions,
 )
 def response_relevancy(row: LogRow, questions: int = 3) -> Steps[Score]:
     """Mean similarity of the question to questions that the response would answer.
@@ -102,15 +149,13 @@ def response_relevancy(row: LogRow, questions: int = 3) -> Steps[Score]:
     then one embedding per distinct text. Empty question or no response: not applicable.
     Noncommittal response: 0.0, nothing embedded. An embedding of length 0: no score (unreadable).
     Raises Unanswered if the reply stays unreadable or an embedding fails. With the lexical
-    judge the response's own sentences replace generated questions.
+    judge the response's own sentences replace generated questions. A decision model writes no
+    questions: it grades 0, 1 or 2 how far the response answers the question, and the score is half
+    of the expected grade, in [0, 1].
     Source: RAGAS answer relevance (Es et al. 2023).
     """
-    if questions < 1:
-        raise InputError(f"response_relevancy: questions: {questions} is less than 1")
-    if not row.user_input.strip():
-        return Score.not_applicable("empty question")
-    if not (row.response or "").strip():
-        return Score.not_applicable("no response")
+    if problem := _problem(row, questions):
+        return problem
     verdict = yield from ask(
         QUESTIONS, response=row.response, language=row.language or "en", n=questions
     )

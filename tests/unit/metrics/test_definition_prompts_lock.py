@@ -9,9 +9,11 @@ which adds what is new to prompts.lock.json and never touches what stands there.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
+from ragmetrics.judges.decision_layout import decision_prompt
 from ragmetrics.metrics import metrics
 from ragmetrics.records import Prompt
 
@@ -21,8 +23,22 @@ REFRESH = f"then run: .venv/bin/python {Path(*Path(__file__).parts[-4:])}"
 
 def prompts() -> list[Prompt]:
     """The prompts of all bundled metrics, by name."""
-    found = {prompt.name: prompt for one in metrics().values() for prompt in one.prompts}
+    forms = [form for one in metrics().values() for form in (one, one.by_decisions())]
+    found = {prompt.name: prompt for one in forms for prompt in one.prompts}
     return [found[name] for name in sorted(found)]
+
+
+def digests() -> dict[str, str]:
+    """The digest of each prompt, and of how a decision model is asked for it."""
+    asked = {f"{label(one)} as decisions": _decisions(one) for one in prompts() if one.decides}
+    return {label(one): one.digest for one in prompts()} | asked
+
+
+def _decisions(prompt: Prompt) -> str:
+    """Changes with the rubric, the questions or the levels."""
+    data = prompt.examples[0][0] if prompt.examples else {}
+    form = decision_prompt(prompt)
+    return hashlib.blake2b(f"{form.digest} {form.text(data)}".encode(), digest_size=12).hexdigest()
 
 
 def label(prompt: Prompt) -> str:
@@ -37,27 +53,28 @@ def locked() -> dict[str, str]:
 
 def refresh() -> None:
     """Add the prompts that are not locked yet."""
-    now = {label(prompt): prompt.digest for prompt in prompts()} | locked()
+    now = digests() | locked()
     LOCK.write_text(json.dumps(dict(sorted(now.items())), indent=2) + "\n")
 
 
 def test_no_prompt_changed_without_a_new_version() -> None:
     """Scores by another text are not comparable, and only the version tells people so."""
     lock = locked()
-    changed = [label(one) for one in prompts() if lock.get(label(one), one.digest) != one.digest]
+    changed = [name for name, digest in digests().items() if lock.get(name, digest) != digest]
     assert not changed, f"text or verdict changed: raise the version, {REFRESH}"
 
 
 def test_every_prompt_is_locked() -> None:
     """A new prompt, or a new version of one, is added to the lock."""
-    missing = {label(prompt) for prompt in prompts()} - set(locked())
+    missing = set(digests()) - set(locked())
     assert not missing, f"not in the lock: if the text is final, {REFRESH}"
 
 
 def test_no_two_prompts_share_a_name() -> None:
     """A name stands for one text in judgements, recordings and this lock."""
-    digests = {(prompt.name, prompt.digest) for one in metrics().values() for prompt in one.prompts}
-    assert len(digests) == len(prompts())
+    forms = [form for one in metrics().values() for form in (one, one.by_decisions())]
+    named = {(prompt.name, prompt.digest) for one in forms for prompt in one.prompts}
+    assert len(named) == len(prompts())
 
 
 def test_no_version_is_skipped() -> None:

@@ -1,0 +1,131 @@
+"""Gathers what is asked of a judge within a moment, so that it shares one request.
+
+the scores of a row's contexts          one request to a reranker
+the questions about a row               one request to a decision model
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Generic, TypeAlias, TypeVar
+
+from ragmetrics.errors import JudgeError
+from ragmetrics.judges.base import Reply
+from ragmetrics.judges.spending import (
+    Bill,
+    SpendLimiter,
+    bill_in_use,
+    budget_in_use,
+    shared_bill,
+    use_budget,
+)
+from ragmetrics.records import Deadline, deadline_in_use, use_deadline
+
+_SECONDS = 0.01
+"""What is asked within this time shares a request."""
+JOINED = 64
+"""About how many requests of a row may wait for one that they share."""
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Waiting(Generic[T]):
+    """What one row waits for: its part of the request, the reply, and the bill."""
+
+    part: T
+    future: asyncio.Future[Reply]
+    bill: Bill
+
+
+_Budgeted: TypeAlias = tuple[K, SpendLimiter | None, Deadline | None]
+
+
+class Gathering(Generic[K, T]):
+    """Calls `send` with what is asked under an equal key, in a task with its budget and deadline.
+
+    An error of `send` is that of all who wait.
+    """
+
+    def __init__(self, send: Callable[[K, list[Waiting[T]]], Awaitable[None]]) -> None:
+        self._send = send
+        self._waiting: dict[Hashable, list[Waiting[T]]] = {}
+        self._sending: set[asyncio.Task[None]] = set()
+
+    async def ask(self, key: K, part: T) -> Reply:
+        """The reply to one part of a request."""
+        loop = asyncio.get_running_loop()
+        budget, deadline = budget_in_use(), deadline_in_use()
+        place = key, id(budget), deadline  # a budget is compared by identity
+        future: asyncio.Future[Reply] = loop.create_future()
+        waiting = self._waiting.setdefault(place, [])
+        waiting.append(Waiting(part, future, bill_in_use()))
+        if len(waiting) == 1:
+            loop.call_later(_SECONDS, self._start, place, (key, budget, deadline))
+        return await future
+
+    def close(self) -> None:
+        """Cancel the requests."""
+        for task in self._sending:
+            task.cancel()
+
+    def _start(self, place: Hashable, budgeted: _Budgeted[K]) -> None:
+        # In a task of its own: cancelling one who waits does not cancel the others.
+        key, budget, deadline = budgeted
+        with use_budget(budget), use_deadline(deadline):
+            task = asyncio.create_task(self._run(key, self._waiting.pop(place)))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _run(self, key: K, waiting: list[Waiting[T]]) -> None:
+        try:
+            with shared_bill([one.bill for one in waiting]):
+                await self._send(key, waiting)
+        except Exception as error:
+            fail(waiting, error)
+
+
+def settle(
+    waiting: Sequence[Waiting[T]],
+    replies: Sequence[Reply | JudgeError],
+    cost: Reply,
+    failures: Mapping[str, int],
+) -> None:
+    """Give each its reply or its error. The first one carries the failed attempts, the first one
+    with a reply the tokens of `cost`.
+    """
+    payer = next((n for n, reply in enumerate(replies) if isinstance(reply, Reply)), None)
+    for number, (one, reply) in enumerate(zip(waiting, replies, strict=True)):
+        met = {} if number else dict(failures)
+        if isinstance(reply, JudgeError):
+            _fail(one, reply, met)
+            continue
+        shared = replace(reply, shares_request=number > 0, failures=met)
+        if number == payer:
+            shared = replace(
+                shared,
+                prompt_tokens=cost.prompt_tokens,
+                cached_tokens=cost.cached_tokens,
+                completion_tokens=cost.completion_tokens,
+            )
+        if not one.future.done():
+            one.future.set_result(shared)
+
+
+def fail(waiting: Sequence[Waiting[T]], error: Exception) -> None:
+    """Give the error to all; the first one carries its failed attempts."""
+    for number, one in enumerate(waiting):
+        met = error.failures if isinstance(error, JudgeError) and not number else {}
+        _fail(one, error, met)
+
+
+def _fail(waiting: Waiting[T], error: Exception, failures: Mapping[str, int]) -> None:
+    raised = copy(error)  # they must not share a traceback
+    if isinstance(raised, JudgeError):
+        raised.failures = failures
+    if not waiting.future.done():
+        waiting.future.set_exception(raised)

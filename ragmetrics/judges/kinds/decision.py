@@ -1,0 +1,44 @@
+"""A decision model at an endpoint: every allowed answer gets a probability, no text is written."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ragmetrics.config import JudgeKind, JudgeSettings
+from ragmetrics.judges.base import Judge, JudgeParts
+
+
+class DecisionSettings(JudgeSettings):
+    """A decision model."""
+
+    model: str = "gpt-6-luna"
+    """The model, by the name that the endpoint uses."""
+    api: Literal["auto", "decisions", "systemone"] = "auto"
+    """`decision` only: the protocol. `auto`: `decisions`, or `systemone` if the endpoint lacks
+    that."""
+    round: bool = False
+    """`decision` only: use the likeliest verdict in place of the expectation, as to compare with
+    tools that have no probabilities."""
+    max_questions: int = Field(400, ge=1, le=100_000)
+    """`decision` only: most questions in one request. The questions about a row are split beyond
+    it."""
+
+
+def _make(judge: DecisionSettings, parts: JudgeParts) -> Judge:
+    from ragmetrics.judges.decision import DecisionJudge
+    from ragmetrics.judges.factory import find_access
+
+    return DecisionJudge(find_access(judge, judge.base_url, parts.key), judge)
+
+
+decision = JudgeKind(
+    "decision",
+    _make,
+    DecisionSettings,
+    remote=True,
+    live=True,
+    decides=True,
+    sample={"base_url": "{url}"},
+)
