@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -32,6 +32,7 @@ from ragmetrics.config.judge_kinds import (
     judge_kind,
     known_judge,
     needs_breakpoints,
+    reasons,
 )
 from ragmetrics.errors import SettingsError
 from ragmetrics.plugins import UnknownPlugin
@@ -65,12 +66,18 @@ def as_mapping(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
 
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
 class JudgeSettings(SettingsModel):
     """A judge: `judge: lexical`, or a mapping with more settings."""
 
+    efforts: ClassVar[tuple[str, ...]] = get_args(Effort)
+    """The values of `reasoning_effort`, least first."""
+
     name: str = "lexical"
     """Name of a judge: a bundled one, with what follows its colon, or one of another package."""
-    model: str = "gpt-4.1-mini"
+    model: str = "gpt-6-luna"
     """The model, by the name that the endpoint uses."""
     base_url: BaseUrl = None
     """Address of an OpenAI-compatible API, such as vLLM, Ollama or LiteLLM. None: OpenAI's."""
@@ -78,9 +85,12 @@ class JudgeSettings(SettingsModel):
     """The environment variable with the key. With `base_url` it may be unset."""
     temperature: float = Field(0.1, ge=0, le=2)
     """Sampling temperature of the model."""
+    reasoning_effort: Effort | None = None
+    """How much a model reasons before it answers. None: as little as it can, where its name or its
+    endpoint says that it reasons. Where it lacks the value, the nearest one that it has is sent."""
     max_tokens: int = Field(1_000, ge=16)
     """Longest reply, in tokens. A request has fewer where its verdict needs fewer; a reply that
-    these cut is asked for again, with all."""
+    these cut is asked for again, with all. A model that reasons gets room for that besides."""
     concurrency: int = Field(128, ge=1, le=1_000)
     """Most requests in flight in one process. The number adapts to the endpoint, up to this."""
     requests_per_minute: int | None = Field(None, ge=1)
@@ -148,6 +158,18 @@ class JudgeSettings(SettingsModel):
     def reads_prompts(self) -> bool:
         """True for a language model: it follows instructions, and can write."""
         return self.kind.reads_prompts
+
+    @property
+    def reasons(self) -> bool:
+        """True for a model that reasons, by its name."""
+        return reasons(self.model)
+
+    @property
+    def planned_effort(self) -> Effort | None:
+        """The effort of the first request: that of the settings, else the least one if the model
+        reasons. None: no effort is sent.
+        """
+        return self.reasoning_effort or ("none" if self.reasons else None)
 
     @property
     def live(self) -> bool:

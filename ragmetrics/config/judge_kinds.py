@@ -169,6 +169,8 @@ PromptLayout = Literal["auto", "task_first", "row_first"]
 _HOSTS = ("openai.com", "openai.azure.com")
 _GPT = re.compile(r"\bgpt-(\d)(?:\.?(\d+))?")  # Azure's names have no dot: gpt-41
 _FIRST_WITH_BREAKPOINTS = (5, 6)
+_FIRST_THAT_REASONS = (5, 0)
+_O_SERIES = re.compile(r"(?:^|[/:])o[1-9](?:-|$)")
 
 
 def caches_from_1024_tokens(base_url: str | None) -> bool:
@@ -181,7 +183,15 @@ def needs_breakpoints(model: str) -> bool:
     """True for OpenAI's models from GPT-5.6: their cache finds an equal beginning only where a
     request marks its end, and ours mark none.
     """
+    return _gpt_version(model) >= _FIRST_WITH_BREAKPOINTS
+
+
+def reasons(model: str) -> bool:
+    """True for OpenAI's models that reason: GPT-5 and later, and the o series."""
+    later = _gpt_version(model) >= _FIRST_THAT_REASONS
+    return later or _O_SERIES.search(model.casefold()) is not None
+
+
+def _gpt_version(model: str) -> tuple[int, int]:
     match = _GPT.search(model.casefold())
-    if match is None:
-        return False
-    return (int(match[1]), int(match[2] or 0)) >= _FIRST_WITH_BREAKPOINTS
+    return (int(match[1]), int(match[2] or 0)) if match else (0, 0)

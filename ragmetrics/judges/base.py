@@ -29,6 +29,8 @@ class Reply:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    """Part of `completion_tokens` that the model used before it began to write."""
     cut_off: bool = False
     """Whether the token limit cut it off."""
     refused: bool = False
@@ -39,6 +41,11 @@ class Reply:
     """Number of requests that it answers at no further cost; 0: it took a request of its own."""
     shares_request: bool = False
     """Whether another reply carries the cost of the request that brought it."""
+
+    @property
+    def cut_by_reasoning(self) -> bool:
+        """Whether the limit cut it off, and the model had reasoned before: more room may do."""
+        return self.cut_off and self.reasoning_tokens > 0
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,14 @@ class ChangesParameters(Protocol):
 
     @property
     def changed_parameters(self) -> str:
-        """What was sent in place of what; empty if nothing was refused."""
+        """What is sent otherwise than in the settings; empty if nothing is."""
+        ...
+
+    @property
+    def way(self) -> str | None:
+        """What was sent otherwise than planned, of what can change a reply; empty if nothing was.
+        None before the first reply.
+        """
         ...
 
 

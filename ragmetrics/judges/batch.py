@@ -38,7 +38,8 @@ from ragmetrics.judges.batch_lifecycle import (
 )
 from ragmetrics.judges.batch_records import BatchRecord, BatchRecords
 from ragmetrics.judges.live import FORMATS, chat_fingerprint, request_body
-from ragmetrics.judges.responses import REPLACEMENTS, RequestParameters, no_model
+from ragmetrics.judges.request_parameters import PARAMETERS, RequestParameters
+from ragmetrics.judges.responses import no_model
 from ragmetrics.records import Ask
 from ragmetrics.storage import temporary_file
 
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _AT_ONCE = 1_000
+_PARAMETERS_OF_OLD = {"max_tokens": 0.0, "temperature": 0.0}
+"""What the batches of earlier versions sent; their records do not say it."""
 _ERRORS: dict[FaultAction, type[JudgeError]] = {
     FaultAction.REFUSE: JudgeRefused,
     FaultAction.DECLINED: Declined,
@@ -90,7 +93,9 @@ class BatchJudge:
         self._progress = ProgressDeadline(settings.wait_seconds)
         self._sequential: asyncio.Semaphore | None = None
         self._form = 0
-        self._parameters = RequestParameters()
+        self._parameters = RequestParameters(settings)
+        self.way: str | None = None
+        """How it was asked otherwise than planned. None before the first reply."""
         self._last_request = 0.0
         self._items: dict[str, Item] = {}
         self._queue: list[Item] = []
@@ -101,7 +106,7 @@ class BatchJudge:
 
     @property
     def changed_parameters(self) -> str:
-        """What the endpoint refused by name, and what it was sent in its place."""
+        """What is sent otherwise than in the settings, as the model does not take it."""
         return self._parameters.changes
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
@@ -209,7 +214,8 @@ class BatchJudge:
         return self._parameters.fit(request_body(self._settings, request, form))
 
     async def _send(self, file: InputFile, form: str, items: Sequence[Item]) -> None:
-        record = BatchRecord(requests=file.ids, form=form).claimed()
+        sent = self._parameters.sent
+        record = BatchRecord(requests=file.ids, form=form, parameters=sent).claimed()
         job = self._jobs.add(await asyncio.to_thread(self._records.put, record))
         job.file = file.path
         job.waiting = {item.name: item for item in items}
@@ -284,13 +290,20 @@ class BatchJudge:
                 self._enqueue(item)
             elif isinstance(outcome, Reply):
                 self._answer(item, outcome)
+                self._note_parameters(outcome, job.record)
             else:
-                self._handle_fault(item, outcome, job.record.form)
+                self._handle_fault(item, outcome, job.record)
             del job.waiting[item.name]  # an error reaches those that still wait
 
-    def _handle_fault(self, item: Item, fault: Fault, form: str) -> None:
+    def _note_parameters(self, reply: Reply, record: BatchRecord) -> None:
+        if record.parameters:  # a batch of an earlier version does not say what was sent
+            self.way = self._parameters.way(record.parameters)
+        if reply.cut_by_reasoning:
+            self._parameters.widen(record.parameters)
+
+    def _handle_fault(self, item: Item, fault: Fault, record: BatchRecord) -> None:
         """Handle a failed request: send it again, or give it up."""
-        if fault.then is FaultAction.ASK_OTHERWISE and self._turn(item, fault, form):
+        if fault.then is FaultAction.ASK_OTHERWISE and self._turn(fault, record):
             self._enqueue(item)
             return
         item.failures[fault.kind] += 1
@@ -304,13 +317,12 @@ class BatchJudge:
         again = fault.then is FaultAction.ASK_AGAIN
         self._fail([item], kind(message, transient=again, failures=dict(item.failures)))
 
-    def _turn(self, item: Item, fault: Fault, form: str) -> bool:
+    def _turn(self, fault: Fault, record: BatchRecord) -> bool:
         """Learn what the endpoint refuses; whether to send the request again without it."""
-        if fault.parameter not in REPLACEMENTS:
-            return self._switch_format(form)
-        sent = REPLACEMENTS.keys() - item.refused
-        item.refused.add(fault.parameter)
-        return self._parameters.turn(fault.parameter, sent)
+        if fault.parameter not in PARAMETERS:
+            return self._switch_format(record.form)
+        sent = record.parameters or _PARAMETERS_OF_OLD
+        return self._parameters.turn(fault.parameter, sent, fault.message)
 
     def _switch_format(self, form: str) -> bool:
         """Switch to the next output format, unless another batch did; whether there is one."""

@@ -15,13 +15,8 @@ from typing import Any, BinaryIO
 from ragmetrics.http import Redactor
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.live import PATH, read_reply
-from ragmetrics.judges.responses import (
-    REPLACEMENTS,
-    UNREADABLE,
-    is_filter,
-    mapping,
-    refused_parameter,
-)
+from ragmetrics.judges.request_parameters import PARAMETERS, refused_parameter
+from ragmetrics.judges.responses import UNREADABLE, is_filter, mapping
 from ragmetrics.text import shorten
 
 ENDPOINT = f"/v1{PATH}"
@@ -190,7 +185,7 @@ def fault(status: int, error: Mapping[str, Any]) -> Fault:
 def _rejected(message: str, errors: Iterable[Mapping[str, Any]]) -> Fault:
     """The fault of a rejected request: it may be sent in another form, or by other parameters."""
     parameter = next(filter(None, map(refused_parameter, errors)), "")
-    otherwise = parameter in REPLACEMENTS or "response_format" in message
+    otherwise = parameter in PARAMETERS or "response_format" in message
     then = FaultAction.ASK_OTHERWISE if otherwise else FaultAction.GIVE_UP
     return Fault("refused", message, then, parameter=parameter)
 

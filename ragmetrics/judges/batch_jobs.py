@@ -23,8 +23,6 @@ class Item:
     request: Ask
     answer: asyncio.Future[Reply]
     failures: Counter[str] = field(default_factory=Counter)
-    refused: set[str] = field(default_factory=set)
-    """Parameters that it was sent again without."""
     budget: SpendLimiter | None = field(default_factory=budget_in_use)
     """Budget of the part that asked first."""
 

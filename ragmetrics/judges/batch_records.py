@@ -45,6 +45,8 @@ class BatchRecord(Record):
     """Ids of its requests, as in its input file."""
     form: str = ""
     """Requested format of structured output."""
+    parameters: dict[str, str | float] = Field(default_factory=dict)
+    """Parameters of its requests that not every model takes (`RequestParameters.sent`)."""
     created_at: AwareDatetime = Field(default_factory=_now)
     host: str = Field(default_factory=socket.gethostname)
     process: int = Field(default_factory=os.getpid, ge=0, lt=1 << 31)

@@ -98,9 +98,15 @@ class JudgeClient(ClientBase):
 
     @property
     def changed_parameters(self) -> str:
-        """What the judge was sent in place of parameters that its endpoint refuses; empty: none."""
+        """What the judge is sent in place of parameters that its model does not take."""
         judge = self.judge
         return judge.changed_parameters if isinstance(judge, ChangesParameters) else ""
+
+    @property
+    def way(self) -> str | None:
+        """How the judge was asked otherwise than planned; None if it was sent nothing."""
+        judge = self.judge
+        return judge.way if isinstance(judge, ChangesParameters) else None
 
     async def answer(self, row_key: str, request: Request, metric: str = "") -> Answer:
         """The answer to a request; equal requests of all rows share one answer."""
@@ -230,7 +236,7 @@ class JudgeClient(ClientBase):
                         verdict = _read(request, reply)
                     except UnreadableReply as error:
                         self._note(request, reply)
-                        reason, text = _unreadable(reply, error, counter), reply.text
+                        reason, text = _unreadable(request, reply, error, counter), reply.text
                         refusals += _is_refused(reply)
                         if refusals >= _REFUSALS:
                             return Unanswered(Status.REFUSED, _refusal(reply))
@@ -304,8 +310,14 @@ def _refusal(reply: Reply) -> str:
     return f"the judge refused to answer: {text}" if text else "the judge's content filter refused"
 
 
-def _unreadable(reply: Reply, error: UnreadableReply, counter: UsageCounter) -> str:
+def _unreadable(request: Ask, reply: Reply, error: UnreadableReply, counter: UsageCounter) -> str:
     """Count an unreadable reply; return the reason."""
     kind = "refusal" if _is_refused(reply) else "cut_off" if reply.cut_off else "unreadable"
+    if reply.cut_by_reasoning:
+        counter.failures["cut_by_reasoning"] += 1
+        return (
+            f"{request.prompt.name}: reasoning used {reply.reasoning_tokens:,} tokens and left too "
+            "few for the reply; lower `judge: reasoning_effort` or raise `judge: max_tokens`"
+        )
     counter.failures[kind] += 1
     return f"{error} (cut off: max_tokens)" if reply.cut_off else str(error)

@@ -255,6 +255,7 @@ class UsageCounter:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
     hedged: int = 0
     certain: int = 0
     escalated: int = 0
@@ -272,6 +273,7 @@ class UsageCounter:
         self.prompt_tokens += reply.prompt_tokens
         self.cached_tokens += reply.cached_tokens
         self.completion_tokens += reply.completion_tokens
+        self.reasoning_tokens += reply.reasoning_tokens
         return requests + self.fail(reply.failures)
 
     def add_sent(self, bill: Bill, counted: int) -> None:

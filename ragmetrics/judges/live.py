@@ -22,7 +22,8 @@ from ragmetrics.judges.reply_bounds import (
     reply_tokens,
     sizes_of,
 )
-from ragmetrics.judges.responses import RequestParameters, RequestRejected, tokens_of
+from ragmetrics.judges.request_parameters import RequestParameters
+from ragmetrics.judges.responses import RequestRejected, tokens_of
 from ragmetrics.judges.row_first import ROW_FIRST, RowFirstPrompt
 from ragmetrics.judges.spending import bill_in_use
 from ragmetrics.records import Ask, Prompt, fingerprint
@@ -56,14 +57,16 @@ class LiveJudge:
         self._settings = settings
         self._envelopes: dict[str, Envelope] = {}
         self._form = 0  # first format to try: the last one that another prompt turned to
-        self._parameters = RequestParameters()
+        self._parameters = RequestParameters(settings)
+        self.way: str | None = None
+        """How it was asked otherwise than planned. None before the first reply."""
         # The strict mode of OpenAI has no keyword for the length of a text.
         self._bounds = ReplyBounds(refused=["maxLength"] if settings.is_at_openai else [])
         self._first = FirstAlone()
 
     @property
     def changed_parameters(self) -> str:
-        """What the endpoint refused by name, and what it was sent in its place."""
+        """What is sent otherwise than in the settings, as the model does not take it."""
         return self._parameters.changes
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
@@ -85,14 +88,14 @@ class LiveJudge:
         envelope = self._envelope(request.prompt)
         failures: Counter[str] = Counter()
         while True:
-            body, form, sent = envelope.fill(request, full), envelope.form, envelope.parameters
+            body, form, sent = envelope.fill(request, full), envelope.form, self._parameters.sent
             bounds = self._bounds.version
             call = Call(PATH, request.prompt.name, body, read_reply)
             try:
                 reply, met = await self._endpoint.ask(call)
             except RequestRejected as error:
                 failures.update(error.failures)
-                turned = self._parameters.turn(error.parameter, sent)
+                turned = self._parameters.turn(error.parameter, sent, str(error))
                 turned = turned or (form == 0 and self._bounds.turn(str(error), bounds))
                 if not (turned or envelope.turn(form, str(error))):
                     error.failures = dict(failures)
@@ -101,6 +104,9 @@ class LiveJudge:
                 self._form = max(self._form, envelope.form)
                 continue
             envelope.settled = True
+            self.way = self._parameters.way(sent)
+            if reply.cut_by_reasoning:
+                self._parameters.widen(sent)
             failures.update(met)
             return replace(reply, failures=dict(failures)) if failures else reply
 
@@ -161,10 +167,8 @@ class Envelope:
         """Index of the requested format."""
         self.settled = False
         """Whether the endpoint has accepted that format."""
-        self.parameters: frozenset[str] = frozenset()
-        """Names of the parameters that were sent last."""
         self._settings, self._prompt = settings, prompt
-        self._known = parameters or RequestParameters()
+        self._known = parameters or RequestParameters(settings)
         self._bounds = bounds or ReplyBounds()
         self._starts: dict[Hashable, bytes] = {}
 
@@ -199,9 +203,7 @@ class Envelope:
         schema = bounded_schema(self._prompt, sizes, self._bounds.refused)
         tokens = self.tokens(sizes, full=full)
         head = _head(self._settings, self._prompt, FORMATS[self.form], schema, tokens)
-        body = self._known.fit(head) | {"messages": messages}
-        self.parameters = frozenset(body)
-        return body
+        return self._known.fit(head) | {"messages": messages}
 
     def _start(self, sizes: Sizes, *, full: bool) -> bytes:
         messages = [
@@ -212,13 +214,13 @@ class Envelope:
 
 
 def chat_fingerprint(settings: JudgeSettings, base_url: str) -> str:
-    """Fingerprint of the model, its parameters and the layout of prompts; the rest of the way of
-    asking is not part of it.
+    """Fingerprint of the model, its parameters and the layout of prompts, as they are planned:
+    what the endpoint refuses is covered by `AskedWays`.
     """
     layout = ("row_first", ROW_FIRST) if settings.begins_with_row else ()
-    return fingerprint(
-        "openai", settings.model, base_url, settings.temperature, settings.max_tokens, *layout
-    )
+    effort = ("reasoning_effort", settings.planned_effort) if settings.planned_effort else ()
+    sampling = settings.temperature, settings.max_tokens
+    return fingerprint("openai", settings.model, base_url, *sampling, *layout, *effort)
 
 
 def format_for(prompt: Prompt[Any], form: str) -> str:
@@ -243,11 +245,14 @@ def read_reply(answer: dict[str, Any]) -> Reply:
     text = message.get("content") or refusal or ""
     if not isinstance(text, str):
         raise TypeError("a reply is text")
+    # Some servers send what a model reasoned, and do not count it.
+    reasoned = message.get("reasoning_content") or message.get("reasoning")
     return Reply(
         text=text,
         prompt_tokens=tokens.prompt,
         cached_tokens=tokens.cached,
         completion_tokens=tokens.completion,
+        reasoning_tokens=tokens.reasoning or (0 if text or not reasoned else tokens.completion),
         cut_off=end == "length",
         refused=bool(refusal) or end == "content_filter",
     )
@@ -255,12 +260,14 @@ def read_reply(answer: dict[str, Any]) -> Reply:
 
 def _sum(cut: Reply, longer: Reply) -> Reply:
     """The second reply to a request, with the tokens and failures of both."""
-    failures = Counter(cut.failures) + Counter(longer.failures) + Counter(cut_off=1)
+    kind = "cut_by_reasoning" if cut.cut_by_reasoning else "cut_off"
+    failures = Counter(cut.failures) + Counter(longer.failures) + Counter([kind])
     return replace(
         longer,
         prompt_tokens=cut.prompt_tokens + longer.prompt_tokens,
         cached_tokens=cut.cached_tokens + longer.cached_tokens,
         completion_tokens=cut.completion_tokens + longer.completion_tokens,
+        reasoning_tokens=cut.reasoning_tokens + longer.reasoning_tokens,
         failures=dict(failures),
     )
 

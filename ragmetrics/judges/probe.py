@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragmetrics.config import JudgeSettings, api_key
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.batch_api import make_client
 from ragmetrics.judges.factory import Access, find_access, make_judge
-from ragmetrics.judges.responses import RequestParameters, mapping, refused_parameter
+from ragmetrics.judges.request_parameters import RequestParameters, refused_parameter
+from ragmetrics.judges.responses import mapping, tokens_of
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.records import Ask
 from ragmetrics.text import clean
@@ -74,22 +75,31 @@ async def _one_token(client: AsyncOpenAI, access: Access, judge: JudgeSettings) 
     """
     from openai import BadRequestError
 
-    known = RequestParameters()
+    known = RequestParameters(judge)
     while True:
         limit = judge.max_tokens if known.changes else 1
-        body = known.fit({"max_tokens": limit, "temperature": judge.temperature})
+        sent = known.sent
         try:
-            await client.chat.completions.create(
+            answer = await client.chat.completions.create(
                 model=judge.model,
                 messages=[{"role": "user", "content": "Reply with OK."}],
-                extra_body=body,
+                extra_body=known.fit({"max_tokens": limit, "temperature": judge.temperature}),
             )
         except BadRequestError as error:
-            if not known.turn(refused_parameter(mapping(error.body)), body):
+            body = mapping(error.body)
+            if not known.turn(refused_parameter(body), sent, str(body.get("message"))):
                 raise
         else:
-            sent = f" ({known.changes})" if known.changes else ""
-            return f"{access.address} answered with {judge.model}{sent}"
+            reasoned = _reasoning_of(answer)
+            told = ", ".join(filter(None, (known.changes, reasoned)))
+            return f"{access.address} answered with {judge.model}{f' ({told})' if told else ''}"
+
+
+def _reasoning_of(answer: Any) -> str:
+    """`64 tokens of reasoning`; empty if the model did not reason, or does not say so."""
+    usage = answer.usage.model_dump() if getattr(answer, "usage", None) else {}
+    reasoning = tokens_of({"usage": usage}).reasoning
+    return f"{reasoning:,} tokens of reasoning" if reasoning else ""
 
 
 async def _find_model(client: AsyncOpenAI, access: Access, model: str) -> str:

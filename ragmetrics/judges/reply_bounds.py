@@ -120,5 +120,6 @@ class ReplyBounds:
 
     def note(self, reply: Reply, bound: int) -> None:
         """Learn from a reply that was cut at a bound, and was then asked for with more room."""
-        if not reply.cut_off and not 0 < reply.completion_tokens <= bound:  # 0: not reported
+        written = reply.completion_tokens - reply.reasoning_tokens
+        if not reply.cut_off and not 0 < written <= bound:  # 0: not reported
             self.tokens = False

@@ -6,12 +6,13 @@ A missing or impossible number of tokens counts as 0: it must not fail a reply o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from ragmetrics.errors import Declined, JudgeError, JudgeRefused
 from ragmetrics.http import Answer, RetryableError, error_of, retry_after
+from ragmetrics.judges.request_parameters import refused_parameter
 from ragmetrics.text import shorten
 
 Headers = Mapping[str, str]
@@ -131,14 +132,23 @@ class Tokens(NamedTuple):
     cached: int = 0
     """Tokens of the prompt that were in the server's cache."""
     completion: int = 0
+    """Tokens of the reply and of the reasoning before it."""
+    reasoning: int = 0
 
 
 def tokens_of(payload: Any) -> Tokens:
-    """The tokens under `usage` of an answer; 0 for a missing or impossible number."""
+    """The tokens under `usage` of an answer; 0 for a missing or impossible number.
+
+    Some endpoints count reasoning in the total and not in the completion: it is added there.
+    """
     usage = mapping(mapping(payload).get("usage"))
-    prompt = count(usage.get("prompt_tokens"))
+    prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
     cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
-    return Tokens(prompt, min(cached, prompt), count(usage.get("completion_tokens")))
+    details = mapping(usage.get("completion_tokens_details"))
+    reasoning = count(details.get("reasoning_tokens"))
+    if reasoning and count(usage.get("total_tokens")) == prompt + completion + reasoning:
+        completion += reasoning
+    return Tokens(prompt, min(cached, prompt), completion, min(reasoning, completion))
 
 
 def count(value: Any) -> int:
@@ -151,76 +161,3 @@ def count(value: Any) -> int:
 def mapping(value: Any) -> Mapping[str, Any]:
     """A JSON object; empty for anything else."""
     return value if isinstance(value, dict) else {}
-
-
-REPLACEMENTS: Mapping[str, str | None] = {
-    "max_tokens": "max_completion_tokens",
-    "temperature": None,
-}
-"""What is sent in place of a parameter; None: nothing, and the endpoint uses its default.
-
-`max_completion_tokens` has no entry: without a limit, a reply could cost any amount.
-"""
-_CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
-_REFUSAL = re.compile(
-    r"unsupported|unrecogni[sz]ed|unknown|unexpected|extra |deprecated|n't support|"
-    r"not (?:be )?(?:support|permit|allow|recogni|accept)",
-    re.IGNORECASE,
-)
-_NAMES = re.compile(r"\b(?:max_completion_tokens|max_tokens|temperature|response_format)\b")
-_MOST_READ = 200  # characters; what follows may quote the request
-_LONGEST_NAME = 60
-
-
-def refused_parameter(error: Mapping[str, Any]) -> str:
-    """The parameter that the error of a rejected request refuses; empty if it refuses none.
-
-    Only the first sentence is read: later ones may name a replacement, or quote a logged text.
-    """
-    message = error.get("message")
-    first = re.split(r"\. |\n", str(message or "")[:_MOST_READ], maxsplit=1)[0]
-    if error.get("code") not in _CODES and not _REFUSAL.search(first):
-        return ""
-    if isinstance(name := error.get("param"), str) and name:
-        return name[:_LONGEST_NAME]
-    named = _NAMES.search(first)
-    return named.group() if named else ""
-
-
-class RequestParameters:
-    """The parameters that one endpoint takes for one model, as far as it has said."""
-
-    def __init__(self) -> None:
-        self._refused: set[str] = set()
-
-    @property
-    def version(self) -> int:
-        """Changes whenever the endpoint refuses another parameter."""
-        return len(self._refused)
-
-    @property
-    def changes(self) -> str:
-        """What is sent otherwise than in the settings: `max_completion_tokens in place of
-        max_tokens, no temperature`; empty if nothing is.
-        """
-        return ", ".join(
-            f"{other} in place of {name}" if other else f"no {name}"
-            for name, other in REPLACEMENTS.items()
-            if name in self._refused
-        )
-
-    def fit(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of a request without the refused parameters."""
-        named = {(REPLACEMENTS[key] if key in self._refused else key): body[key] for key in body}
-        return {key: value for key, value in named.items() if key is not None}
-
-    def turn(self, refused: str, sent: Collection[str]) -> bool:
-        """Learn from a rejection; whether the request can be sent again, in another way.
-
-        A request can be sent again at most once for each entry of the table: what it was refused
-        for, it does not send again. If the endpoint names something else, nothing helps.
-        """
-        if refused not in sent or refused not in REPLACEMENTS:
-            return False
-        self._refused.add(refused)
-        return True

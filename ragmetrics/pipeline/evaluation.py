@@ -39,7 +39,7 @@ from ragmetrics.scoring import (
     stage_run,
     summarise_run,
 )
-from ragmetrics.storage import Files, LearnedJudges, RunRef, StoredPart, open_store
+from ragmetrics.storage import AskedWays, Files, LearnedJudges, RunRef, StoredPart, open_store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -270,14 +270,18 @@ def estimate(
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
         inputs = inputs_of(chosen, rows, Path(folder), limit)
         chosen = temporary(chosen, folder)
-        _bring_learned(chosen, cache)
+        _bring_judges(chosen, cache)
         ref = plan_run(chosen, _NO_NIGHT, inputs, "")
         _staged(chosen, ref, inputs)
         return estimate_run(chosen, open_store(chosen), ref, cache)
 
 
-def _bring_learned(settings: Settings, cache: Files | None) -> None:
-    """Copy the learned judges to the settings' store, if the settings use one."""
+def _bring_judges(settings: Settings, cache: Files | None) -> None:
+    """Copy the learned judges to the settings' store, if the settings use one, and how judges of
+    other servers were asked.
+    """
+    if cache and any(one.remote for one in settings.panel):
+        AskedWays(cache).copy_to(open_store(settings))
     learned = any(one.kind.fitted for one in settings.panel)
     cheap = settings.sample is not None and settings.sample.learns
     if cache and (learned or cheap):
@@ -329,7 +333,7 @@ def score_inputs(
     `weighed_by` are word counts in place of the rows' own. Raises InputError when no row can be
     read, and the first error of parts that could not be scored.
     """
-    _bring_learned(settings, cache)
+    _bring_judges(settings, cache)
     info, embedder = judge_info(settings)
     ref = plan_run(settings, _NO_NIGHT, inputs, f"{info.fingerprint}/{embedder}")
     staged = _staged(settings, ref, inputs, weighed_by)

@@ -112,6 +112,7 @@ from .lost_passages import (
 from .manifest import (
     BrokenFile as BrokenFile,
     BudgetReport as BudgetReport,
+    AskedWay as AskedWay,
     JudgeInfo as JudgeInfo,
     SpendLimits as SpendLimits,
     Manifest as Manifest,

@@ -119,6 +119,8 @@ class Usage(Record):
     cached_tokens: int = 0
     """Prompt tokens that the endpoint had in its cache."""
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    """Completion tokens that a model used to reason before it replied."""
     hedged: int = 0
     """Requests that were sent a second time because they took long; they count as requests."""
     certain: int = 0
@@ -162,6 +164,7 @@ class Usage(Record):
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             hedged=self.hedged + other.hedged,
             certain=self.certain + other.certain,
             escalated=self.escalated + other.escalated,
@@ -229,6 +232,13 @@ class JudgeInfo(Record):
     """Names of the panel's judges; empty for a single judge."""
 
 
+class AskedWay(Record):
+    """How an endpoint was asked otherwise than planned, where that can change a reply."""
+
+    way: str
+    """Such as `reasoning_effort low, no temperature`; empty: as planned."""
+
+
 class WorstRow(Record):
     """A row that is shown because its value is among the lowest."""
 
@@ -294,8 +304,8 @@ class Manifest(Record):
     """Why parts have no score, or lack a judge, and why many rows have no verdict. Rows of missing
     parts are `judge_failed`."""
     changed_parameters: dict[str, str] = Field(default_factory=dict)
-    """Parameters of requests that an endpoint refuses by name, and what was sent in their place, by
-    name of the judge."""
+    """Parameters of requests that a model does not take, and what was sent in their place, by name
+    of the judge."""
     settings: Annotated[dict[str, Any], BeforeValidator(with_current_judges)] = Field(
         default_factory=dict
     )

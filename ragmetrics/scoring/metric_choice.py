@@ -9,6 +9,7 @@ from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.judges import Corpus, Judge, can_answer, make_embedder, make_judges, names_of
 from ragmetrics.metrics import Metric, PromptOverrides, metric_families, metrics, prompts_of, select
 from ragmetrics.records import EMBEDDINGS, JudgeInfo, Usage, fingerprint
+from ragmetrics.storage import AskedWays, open_store
 
 
 def chosen_metrics(settings: Settings) -> list[Metric]:
@@ -56,7 +57,8 @@ def metric_fingerprints(settings: Settings) -> dict[str, str]:
 
 
 def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
-    """The judges of a run, and the fingerprint of the embedder. No request is sent.
+    """The judges of a run, and the fingerprint of the embedder. No request is sent; how an endpoint
+    was asked last is read from the store.
 
     Raises InputError for a metric that no judge can answer.
     """
@@ -68,10 +70,14 @@ def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
         name if times == 1 else f"{name} ({times} times)"
         for name, times in zip(judge_names, repeats, strict=True)
     ]
-    several = len(judges) > 1
+    several, ways = len(judges) > 1, AskedWays(open_store(settings))
+    compared = [
+        ways.compared(judge.fingerprint) if chosen.remote else judge.fingerprint
+        for judge, chosen in zip(judges, settings.panel, strict=True)
+    ]
     info = JudgeInfo(
         name=f"{settings.aggregate} of {', '.join(names)}" if several else names[0],
-        fingerprint=panel_fingerprint(judges, repeats, settings.aggregate),
+        fingerprint=panel_fingerprint(compared, repeats, settings.aggregate),
         note=_notes(judge_names, judges) if several else judges[0].note,
         panel=judge_names if several else [],
     )
@@ -92,13 +98,13 @@ def _check_answerable(settings: Settings, judges: Sequence[Judge]) -> None:
         )
 
 
-def panel_fingerprint(judges: Sequence[Judge], repeats: Sequence[int], aggregate: Aggregate) -> str:
-    """The fingerprint of the judge when there is one without repeats; otherwise a digest of all
-    judges, their repeats and the aggregate.
+def panel_fingerprint(judges: Sequence[str], repeats: Sequence[int], aggregate: Aggregate) -> str:
+    """The fingerprint of a panel by those of its judges: that of a single judge without repeats,
+    otherwise a digest of all judges, their repeats and the aggregate.
     """
     if len(judges) == 1 and repeats[0] == 1:
-        return judges[0].fingerprint
-    asked = [(judge.fingerprint, times) for judge, times in zip(judges, repeats, strict=True)]
+        return judges[0]
+    asked = list(zip(judges, repeats, strict=True))
     return fingerprint("panel", aggregate if len(judges) > 1 else "", asked)
 
 

@@ -41,6 +41,7 @@ from ragmetrics.scoring.sampling.plan import SamplePlan
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import (
     SCORE_SCHEMA,
+    AskedWays,
     Files,
     PartWriter,
     RunRef,
@@ -131,6 +132,7 @@ class PartScorer:
         clients = await self.open_clients(judges, record)
         panel = await asyncio.to_thread(self._panel, clients.members, corpus)
         report = await self._write(panel, clients)
+        await asyncio.to_thread(self._note_ways, clients)
         for cache in clients.caches:
             if cache:
                 await asyncio.to_thread(cache.compact)
@@ -213,6 +215,12 @@ class PartScorer:
                 path = self.ref.scores(name, self.shard)
                 await asyncio.to_thread(writer.finish, self.files, path, {} if number else notes)
         return report
+
+    def _note_ways(self, clients: Clients) -> None:
+        """Store how the judges were asked, for the fingerprints of scores."""
+        for client in (member.client for member in clients.members):
+            for store in (self.files, self.kept):
+                AskedWays(store).note(client.judge.fingerprint, client.way)
 
     def _notes(self, clients: Clients, counter: SplitCounter) -> dict[str, Any]:
         asked: list[EmbeddingClient | JudgeClient] = [clients.embeddings]

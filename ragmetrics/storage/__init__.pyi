@@ -21,6 +21,7 @@ from .json_records import (
     save_record as save_record,
     unless_refused as unless_refused,
 )
+from .asked_ways import AskedWays as AskedWays
 from .learned import (
     LearnedJudges as LearnedJudges,
 )

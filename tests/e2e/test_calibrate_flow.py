@@ -70,14 +70,14 @@ def test_sets_of_the_settings_are_calibrated_kept_and_shown(
     store = f"{s3.uri}/store"
     path = settings(store=store, judge=judge, dashboard_url="https://dash.example")
     ((found, drift),) = run(path)
-    assert (found.name, found.judge.name, drift) == ("towers", "openai:gpt-4.1-mini", None)
+    assert (found.name, found.judge.name, drift) == ("towers", "openai:gpt-6-luna", None)
     assert load_calibrations(Files(store)) == [found]
     assert "store/dashboard/calibration.html" in s3.keys("store/dashboard/")
     artifact = asyncio.run(
         Artifact.aget(key="ragmetrics-towers-calibration")
     )  # `get` leaves its client open
     assert artifact is not None
-    assert "| towers | openai:gpt-4.1-mini | context\\_recall |" in str(artifact.data)
+    assert "| towers | openai:gpt-6-luna | context\\_recall |" in str(artifact.data)
     assert "https://dash.example/calibration.html" in str(artifact.data)
 
 

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from aiohttp import web
 
+from tests.fakes import reasoning
 from tests.fakes.decider import PATHS as DECIDING, Deciders
 from tests.fakes.judge_batches import Batches
 from tests.fakes.processes import UNTIL_EOF, announce
@@ -85,7 +86,12 @@ class Behaviour:
     """Parameters that a chat request is refused for: 400, by name, as OpenAI's current models do.
     `max_tokens` and `temperature` are what these refuse; `*` refuses every request."""
     extra_tokens: int = 0
-    """Tokens of each completion besides its text, as of reasoning."""
+    """Tokens of each completion besides its text; of reasoning, for a model that reasons."""
+    efforts: tuple[str, ...] = ()
+    """The `reasoning_effort`s that all models take; none: `tests.fakes.reasoning` knows models that
+    reason, by their names."""
+    shutdown_date: str | None = None
+    """When all models end, as the list of models says."""
     thoughts: int = 0
     """Characters of thoughts before each reply."""
     endless: bool = False
@@ -275,15 +281,9 @@ class Judge:
         self.stats.last_chat = body
         self.check_parameters(body)
         schema = self.check_format(body.get("response_format") or {})
-        contents = [
-            self.content(body["messages"], schema, fault) for _ in range(body.get("n") or 1)
-        ]
-        contents, cut = self.fit(contents, body, schema)
-        lengths = [len(message["content"]) for message in body["messages"]]
         messages, kind = body["messages"], self.behaviour.prompt_cache
         cached = self.prompts.cached_tokens(messages, kind, schema)
-        written = sum(map(len, contents)) + 4 * self.behaviour.extra_tokens
-        usage = self.use(sum(lengths), written, cached)
+        contents, usage, cut = self.complete(body, schema, fault, cached)
         await self.wait(usage["completion_tokens"])
         if fault == "late":
             await asyncio.sleep(HANG_SECONDS)
@@ -293,7 +293,7 @@ class Judge:
                 "index": index,
                 "message": {"role": "assistant", "content": content, "refusal": None},
                 "logprobs": None,
-                "finish_reason": "length" if fault == "truncated" or cut else "stop",
+                "finish_reason": "length" if cut else "stop",
             }
             for index, content in enumerate(contents)
         ]
@@ -307,6 +307,31 @@ class Judge:
                 "usage": usage,
             }
         )
+
+    def complete(
+        self, body: Json, schema: Json | None, fault: str | None, cached: int = 0
+    ) -> tuple[list[str], Json, bool]:
+        """The texts of a completion, what they use, and whether a limit cut them off."""
+        messages = body["messages"]
+        texts = [self.content(messages, schema, fault) for _ in range(body.get("n") or 1)]
+        thought, more = 0, self.behaviour.extra_tokens
+        if self.efforts(body["model"]):
+            limited = [reasoning.limited(body, text, more) for text in texts]
+            texts, more = [text for text, _, _ in limited], 0
+            thought = sum(tokens for _, tokens, _ in limited)
+            cut = any(is_cut for _, _, is_cut in limited)
+        else:
+            texts, cut = self.fit(texts, body, schema)
+        cut = cut or fault == "truncated"
+        written = sum(map(len, texts)) + 4 * (more + thought)
+        usage = self.use(sum(len(turn["content"]) for turn in messages), written, cached)
+        if self.efforts(body["model"]):
+            usage["completion_tokens_details"] = {"reasoning_tokens": thought}
+        return texts, usage, cut
+
+    def efforts(self, model: str) -> tuple[str, ...]:
+        """The efforts that a model takes; none for one that does not reason."""
+        return self.behaviour.efforts or reasoning.EFFORTS.get(model, ())
 
     async def embeddings(self, request: web.Request) -> web.StreamResponse:
         """Embed one text or a list of them, as floats or in base64."""
@@ -327,8 +352,9 @@ class Judge:
     async def models(self, request: web.Request) -> web.StreamResponse:
         """List the models."""
         self.check_key(request)
-        names = self.behaviour.models or ("judge", "gpt-4.1-mini")
-        data = [{"id": n, "object": "model", "created": 0, "owned_by": "tests"} for n in names]
+        names = self.behaviour.models or ("judge", "gpt-6-luna")
+        more = {"created": 0, "owned_by": "tests", "shutdown_date": self.behaviour.shutdown_date}
+        data = [{"id": name, "object": "model", **more} for name in names]
         return web.json_response({"object": "list", "data": data})
 
     async def show_stats(self, request: web.Request) -> web.StreamResponse:
@@ -487,6 +513,7 @@ class Judge:
         refused = self.behaviour.refuses
         if "*" in refused:
             raise HttpError(400, "This model takes no requests today.")
+        reasoning.check(body, self.efforts(body["model"]), HttpError)
         for name in body:
             if name not in refused or (name == "temperature" and body[name] == 1):
                 continue

@@ -312,9 +312,8 @@ class Batches:
         return {"id": key, "custom_id": line["custom_id"], "response": response, "error": None}
 
     def _completion(self, body: Any, schema: Any, fault: str | None) -> dict[str, Any]:
-        text = self._judge.content(body["messages"], schema, fault)
-        usage = self._judge.use(sum(len(m["content"]) for m in body["messages"]), len(text))
-        reason = "length" if fault == "truncated" else "stop"
+        (text,), usage, cut = self._judge.complete(body, schema, fault)
+        reason = "length" if cut else "stop"
         message = {"role": "assistant", "content": text, "refusal": None}
         choice = {"index": 0, "message": message, "finish_reason": reason}
         head = {"id": "chatcmpl-b", "object": "chat.completion", "created": 0}

@@ -28,7 +28,7 @@ def learned(**more: object) -> LearnedModel:
     worse = found.model_copy(update={"name": "needed", "digest": "d2", "used": False})
     model = LearnedModel(
         version=3,
-        judge="gpt-4.1-mini",
+        judge="gpt-6-luna",
         judge_fingerprint="abc123",
         code_version=LearnedJudge.code_version,
         nights=[date(2026, 11, 18), date(2026, 11, 19)],

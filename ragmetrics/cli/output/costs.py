@@ -51,6 +51,7 @@ def print_usage(console: Console, by_metric: ByMetric, usage: Usage) -> None:
     if usage.prompt_tokens or usage.completion_tokens:
         of_them = f" ({cached_text(usage)})" if usage.cached_tokens else ""
         asked += f"; tokens: {usage.prompt_tokens:,} in{of_them}, {usage.completion_tokens:,} out"
+        asked += f" ({usage.reasoning_tokens:,} reasoning)" if usage.reasoning_tokens else ""
     console.print("; ".join(filter(None, (asked, money_text(usage, by_metric)))))
     if unknown := unknown_text(usage):
         console.print(f"Of it {unknown}", style="yellow")

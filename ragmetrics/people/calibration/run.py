@@ -38,7 +38,7 @@ from ragmetrics.people.calibration.units import (
 )
 from ragmetrics.records import Calibration, MetricCalibration
 from ragmetrics.scoring import chosen_metrics
-from ragmetrics.storage import Files
+from ragmetrics.storage import AskedWays, Files
 from ragmetrics.version import __version__
 
 ATTACKED = 20
@@ -208,7 +208,8 @@ def _judged_today(settings: Settings, files: Files, name: str, now: datetime) ->
         for calibration in load_calibrations(files, name=name)
         if calibration.at.date() == now.date() and _verdicts(files, calibration)
     ]
-    return all(judge.fingerprint in todays for judge in make_judges(settings, Corpus()))
+    judges, ways = make_judges(settings, Corpus()), AskedWays(files)
+    return all(ways.compared(judge.fingerprint) in todays for judge in judges)
 
 
 def _verdicts(files: Files, calibration: Calibration) -> int | None:

@@ -50,7 +50,7 @@ from ragmetrics.people.calibration.thresholds import fits_thresholds, with_thres
 from ragmetrics.people.calibration.units import GoldScore, Unit, gold_metrics
 from ragmetrics.records import Answer, Ask, AttackResult, JudgeInfo, LogRow, Request, Status, Usage
 from ragmetrics.scoring import add_price, chosen_metrics, run_metric
-from ragmetrics.storage import Files
+from ragmetrics.storage import AskedWays, Files
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
@@ -124,8 +124,10 @@ async def judge_set(
                 refusals.append(error)
                 judged = JudgedSet(judged.judge, refused=str(error))
             else:
+                compared = await asyncio.to_thread(_compared, files, client)
+                judged.judge = who.model_copy(update={"fingerprint": compared})
                 judged.fingerprints = {
-                    name: metric.fingerprint(judge.fingerprint, embedder.fingerprint)
+                    name: metric.fingerprint(compared, embedder.fingerprint)
                     for name, metric in known.items()
                 }
                 judged.corpus = _digest(corpus) if chosen.lexical else None
@@ -136,6 +138,15 @@ async def judge_set(
     if len(refusals) == len(found):
         raise refusals[0]
     return found
+
+
+def _compared(files: Files | None, client: JudgeClient) -> str:
+    """The fingerprint of a judge as it was asked, which is stored."""
+    known = client.judge.fingerprint
+    if files is None:
+        return known
+    AskedWays(files).note(known, client.way)
+    return AskedWays(files).compared(known)
 
 
 def _digest(corpus: Corpus) -> str:

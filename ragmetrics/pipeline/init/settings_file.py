@@ -85,7 +85,7 @@ def _judge(name: str) -> list[str]:
         "# Any OpenAI-compatible endpoint. The key is read from OPENAI_API_KEY.",
         "judge:",
         f"  name: {name}",
-        "  model: gpt-4.1-mini",
+        "  model: gpt-6-luna",
         "  # base_url: https://llm.example.com/v1",
         "# sample: {rows: 500}    # judge a part of the rows; the free judge scores all of them",
     ]

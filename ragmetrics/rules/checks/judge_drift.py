@@ -87,10 +87,10 @@ def _level_moved(tonight: Tonight) -> Iterator[Finding]:
     ends_comparison=True,
     sample=Sample(
         "Judge drift",
-        "openai gpt-4.1-mini: no change since its last calibration on labelled",
-        "openai gpt-4.1-mini on labelled, 2026-11-12 to 2026-11-19: context_recall drifted: "
+        "openai gpt-6-luna: no change since its last calibration on labelled",
+        "openai gpt-6-luna on labelled, 2026-11-12 to 2026-11-19: context_recall drifted: "
         "quadratic kappa moved by -0.120 [-0.190, -0.050], 11% of verdicts changed",
-        key="judge=openai gpt-4.1-mini/set=labelled",
+        key="judge=openai gpt-6-luna/set=labelled",
     ),
 )
 def judge_drift(tonight: Tonight) -> Iterator[Finding]:

@@ -86,5 +86,6 @@ def _scaled(usage: Usage, factor: float) -> Usage:
         prompt_tokens=round(usage.prompt_tokens * factor),
         cached_tokens=round(usage.cached_tokens * factor),
         completion_tokens=round(usage.completion_tokens * factor),
+        reasoning_tokens=round(usage.reasoning_tokens * factor),
         usd=None if usage.usd is None else usage.usd * factor,
     )

@@ -143,7 +143,7 @@ def test_score_tells_what_each_metric_cost(
     lines = {line.split()[0]: line.split()[1:] for line in ended.out.splitlines() if line.strip()}
     assert lines["context_precision"][:2] == ["0", "24"]
     again = json.loads(run("score", logs, "--metrics", names, "--settings", settings, "--json").out)
-    told = again["usage_by_metric"]["context_relevance"]["openai:gpt-4.1-mini"]
+    told = again["usage_by_metric"]["context_relevance"]["openai:gpt-6-luna"]
     assert (told["requests"], told["answered_from_store"]) == (0, 24)
     assert again["budget"]["share"] == 1
 

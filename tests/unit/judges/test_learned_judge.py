@@ -487,7 +487,7 @@ def test_the_command_prints_how_good_it_is(
     file.write_text(json.dumps(values))
     cli(settings=file)
     printed = " ".join(capsys.readouterr().out.split())
-    assert "Version 1: 240 verdicts of gpt-4.1-mini, from 1 night." in printed
+    assert "Version 1: 240 verdicts of gpt-6-luna, from 1 night." in printed
     assert "prompt grade" in printed
     assert "verdicts 240" in printed
     assert "No model of support: 120 verdicts; 80 are missing of 200" in printed

@@ -140,7 +140,7 @@ def test_prices_of_a_batch_are_its_own(judge_server: JudgeServer, tmp_path: Path
         prices = {key: value * factor for key, value in PRICES.items()}
         chosen = settings_of(tmp_path, judge_server, judge={"name": name, **prices})
         usage = Usage(requests=93, prompt_tokens=9_000)
-        asked = {"context_recall": {"openai:gpt-4.1-mini": usage}}
+        asked = {"context_recall": {"openai:gpt-6-luna": usage}}
         one = night(usage=usage, usage_by_metric=asked)
         return plan_costs([one], settings=chosen).usd
 

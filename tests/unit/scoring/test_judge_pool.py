@@ -113,7 +113,7 @@ def test_equal_judges_of_a_panel_do_not_answer_for_each_other(
     one, other = taken([settings, settings], tmp_path)
     first, second = one.judges
     assert first.single_flight is not second.single_flight
-    assert [seat.name for seat in one.judges] == ["openai:gpt-4.1-mini", "openai:gpt-4.1-mini #2"]
+    assert [seat.name for seat in one.judges] == ["openai:gpt-6-luna", "openai:gpt-6-luna #2"]
     assert [seat.judge for seat in other.judges] == [first.judge, second.judge]
 
 

@@ -229,12 +229,12 @@ def test_judges_share_the_embedder() -> None:
 def test_one_judge_asked_once_is_no_panel() -> None:
     """Its scores compare with those of nights before there were panels."""
     judge = grader("a", 1)
-    assert panel_fingerprint([judge], [1], "mean") == judge.fingerprint
+    assert panel_fingerprint([judge.fingerprint], [1], "mean") == judge.fingerprint
 
 
 def test_fingerprint_covers_judges_repeats_and_aggregate() -> None:
     """Whatever changes the value changes the fingerprint."""
-    a, b = grader("a", 1), grader("b", 1)
+    a, b = grader("a", 1).fingerprint, grader("b", 1).fingerprint
     prints = {
         panel_fingerprint([a], [2], "mean"),
         panel_fingerprint([a, b], [1, 1], "mean"),

@@ -98,7 +98,7 @@ def test_evaluate_takes_a_list_of_judges(judge_server: JudgeServer) -> None:
     """In Python a panel is a list, and the scores say what each judge said."""
     result = ragmetrics.evaluate(ROWS, METRICS, judge=["lexical", live(judge_server)])
     details = result.scores()["details"].iloc[0]
-    assert list(details["judges"]) == ["lexical", "openai:gpt-4.1-mini"]
+    assert list(details["judges"]) == ["lexical", "openai:gpt-6-luna"]
 
 
 def test_a_recorded_panel_is_played_judge_by_judge(
@@ -119,4 +119,4 @@ def test_two_judges_of_one_name_are_told_apart(judge_server: JudgeServer) -> Non
     """The same model at two temperatures is two judges."""
     judges = [live(judge_server, temperature=0.0), live(judge_server, temperature=1.0)]
     result = ragmetrics.evaluate(ROWS, ["context_recall"], judge=judges)
-    assert result.manifest.judge.panel == ["openai:gpt-4.1-mini", "openai:gpt-4.1-mini #2"]
+    assert result.manifest.judge.panel == ["openai:gpt-6-luna", "openai:gpt-6-luna #2"]

@@ -318,7 +318,7 @@ class TestNight:
         """A judge asked three times a night is calibrated once."""
         corpus = Corpus()
         asked = make_judge(JudgeSettings(name="lexical"), corpus)
-        often = panel_fingerprint([asked], [3], "mean")
+        often = panel_fingerprint([asked.fingerprint], [3], "mean")
         known = calibration(judge=JudgeInfo(name="lexical", fingerprint=asked.fingerprint))
         for print_, exact in ((often, True), ("f3", False)):
             judge = JudgeInfo(name="lexical (3 times)", fingerprint=print_)

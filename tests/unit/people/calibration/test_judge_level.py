@@ -163,7 +163,7 @@ def test_verdicts_from_the_store_do_not_drift(after: Make) -> None:
 
     night = after(RELEVANCE).run()
     assert fresh_share(night, "context_relevance") == 1
-    kept = {"openai:gpt-4.1-mini": Usage(requests=20, answered_from_store=60)}
+    kept = {"openai:gpt-6-luna": Usage(requests=20, answered_from_store=60)}
     same = night.model_copy(update={"usage_by_metric": {"context_relevance": kept}})
     assert fresh_share(same, "context_relevance") == 0.25
     assert fresh_share(same, "context_precision") == 0.25, "it reuses the grades"

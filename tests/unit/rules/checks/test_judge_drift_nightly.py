@@ -70,7 +70,7 @@ def test_a_judge_that_is_down_is_told_and_asked_again_the_same_day(
     judge_server.faults(fail={"500": 1.0})
     problem = judged(settings)
     assert problem is not None
-    assert problem.endswith("openai:gpt-4.1-mini: no verdict")
+    assert problem.endswith("openai:gpt-6-luna: no verdict")
     found = level_of(settings)
     assert (found.level, found.severity) == ("no_data", "warning")
     assert "0 of its questions got all verdicts and 20 are needed" in found.message
@@ -128,7 +128,7 @@ def test_two_equal_judges_of_a_panel_have_a_record_each(
     panel = make_settings({**values, "judges": [judge, judge]})
     assert judged(panel) is None
     names = [calibration.judge.name for calibration in load_calibrations(open_store(panel))]
-    assert names == ["openai:gpt-4.1-mini", "openai:gpt-4.1-mini #2"]
+    assert names == ["openai:gpt-6-luna", "openai:gpt-6-luna #2"]
     assert level_of(panel).level == "ok"
 
 

@@ -116,7 +116,7 @@ def test_cached_vectors_and_estimated_ones_go_together(
     of = expected.by_metric["response_relevancy"]
     assert of["embeddings"].requests == 1
     assert of["embeddings"].answered_from_store > 0
-    assert of["openai:gpt-4.1-mini"].requests == 4
+    assert of["openai:gpt-6-luna"].requests == 4
 
 
 def test_what_a_batch_has_is_not_asked_for(judge_server: JudgeServer, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_the_embedded_judge_costs_nothing() -> None:
     assert (expected.total, expected.by_metric) == (Usage(), {})
     panel = estimate(make_rows(4), ["context_recall"], ["lexical", "openai"])
     assert panel.total.requests == 4
-    assert list(panel.by_metric["context_recall"]) == ["openai:gpt-4.1-mini"]
+    assert list(panel.by_metric["context_recall"]) == ["openai:gpt-6-luna"]
 
 
 def test_an_estimate_that_hangs_on_answers_says_about(run: Run, tmp_path: Path) -> None:

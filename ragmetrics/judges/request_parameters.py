@@ -1,0 +1,169 @@
+"""Parameters of chat requests that not every model takes: limit, temperature, reasoning effort.
+
+An endpoint refuses them by name, as OpenAI's current models do. Each refusal changes how all later
+requests are sent. A model that reasons is asked for the least effort that it takes, and its replies
+get room for reasoning besides their own tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ragmetrics.config import JudgeSettings
+
+_LIMIT, _OTHER_LIMIT = "max_tokens", "max_completion_tokens"
+_EFFORT, _TEMPERATURE = "reasoning_effort", "temperature"
+PARAMETERS = (_LIMIT, _OTHER_LIMIT, _TEMPERATURE, _EFFORT)
+"""Parameters that can be sent otherwise, or left out."""
+EFFORTS = JudgeSettings.efforts
+_LEAST = EFFORTS[0]
+_ROOMS = dict(zip(EFFORTS, (0, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000), strict=True))
+"""Tokens for reasoning: twice what OpenAI's models use for a short question at that effort."""
+_USUAL_ROOM = _ROOMS["medium"]  # the effort of a model that is not told one
+_FIRST_ROOM, _WIDER, _MOST_ROOM = 4_000, 4, 100_000
+_CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
+_REFUSAL = re.compile(
+    r"unsupported|unrecogni[sz]ed|unknown|unexpected|extra |deprecated|n't support|"
+    r"not (?:be )?(?:support|permit|allow|recogni|accept)",
+    re.IGNORECASE,
+)
+_NAMES = re.compile(rf"\b(?:{'|'.join(PARAMETERS)}|response_format)\b")
+_QUOTED_EFFORT = re.compile(rf"[`'\"]({'|'.join(EFFORTS)})[`'\"]")
+_MOST_READ = 200  # characters; what follows may quote the request
+_LONGEST_NAME = 60
+
+
+def refused_parameter(error: Mapping[str, Any]) -> str:
+    """The parameter that the error of a rejected request refuses; empty if it refuses none.
+
+    Only the first sentence is read: later ones may name a replacement, or quote a logged text. An
+    error about the effort is always a refusal, since its value does not depend on the row.
+    """
+    message, name = error.get("message"), error.get("param")
+    if name == _EFFORT:
+        return _EFFORT
+    first = re.split(r"\. |\n", str(message or "")[:_MOST_READ], maxsplit=1)[0]
+    if error.get("code") not in _CODES and not _REFUSAL.search(first):
+        return ""
+    if isinstance(name, str) and name:
+        return name[:_LONGEST_NAME]
+    named = _NAMES.search(first)
+    return named.group() if named else ""
+
+
+class RequestParameters:
+    """How one endpoint is asked for one model: by the settings, and by what it has refused.
+
+    A model is known to reason by its name, or by what it refuses. Then it is asked for the effort
+    `none`, unless the settings have another one.
+    """
+
+    def __init__(self, settings: JudgeSettings) -> None:
+        self._reasons = settings.reasons
+        self._wanted, self._planned = settings.reasoning_effort, settings.planned_effort
+        self._limit = _OTHER_LIMIT if self._reasons else _LIMIT
+        self._effort: str | None = self._planned
+        self._sends_temperature = True
+        self._refused: set[str] = set()
+        """The refused names of the limit, and the refused efforts."""
+        self._room = 0
+        self.version = 0
+        """Changes whenever requests are sent otherwise than before."""
+
+    @property
+    def room(self) -> int:
+        """Tokens that a reply may have for reasoning, besides those of the settings."""
+        usual = _USUAL_ROOM if self._reasons else 0
+        return max(self._room, usual if self._effort is None else _ROOMS[self._effort])
+
+    @property
+    def changes(self) -> str:
+        """What is sent otherwise than in the settings: `max_completion_tokens in place of
+        max_tokens, no temperature`; empty if nothing is.
+        """
+        limit = [f"{_OTHER_LIMIT} in place of {_LIMIT}"] if self._limit == _OTHER_LIMIT else []
+        return ", ".join([*limit, *_differences(self._wanted, self.sent)])
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """The parameters that are sent now; the value of the limit is the room for reasoning."""
+        return self.fit({_LIMIT: 0, _TEMPERATURE: 0})
+
+    def way(self, sent: Mapping[str, Any]) -> str:
+        """How requests with these parameters differ from the planned ones in what can change a
+        reply; empty if they do not. The limit is no part of it.
+        """
+        return ", ".join(_differences(self._planned, sent))
+
+    def fit(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of a request by the parameters that the model takes."""
+        fitted: dict[str, Any] = {}
+        for key, value in body.items():
+            if key == _LIMIT:
+                fitted[self._limit] = value + self.room
+                fitted |= {_EFFORT: self._effort} if self._effort else {}
+            elif key != _TEMPERATURE or self._sends_temperature:
+                fitted[key] = value
+        return fitted
+
+    def turn(self, refused: str, sent: Mapping[str, Any], message: str = "") -> bool:
+        """Learn from a rejection; whether the request can be sent again, in another way.
+
+        What was refused is not sent again, so this ends. If the endpoint names something else,
+        nothing helps. `sent` are the parameters of the request; others may have changed since.
+        """
+        if refused not in sent or refused not in PARAMETERS:
+            return False
+        if any(self.sent.get(name) != sent.get(name) for name in (refused, _EFFORT)):
+            return True  # another request was refused before
+        if refused == _EFFORT:
+            self._effort = self._next_effort(message)
+        elif refused == _TEMPERATURE:
+            self._sends_temperature = self._tries_effort()
+        elif not self._turn_limit(refused):
+            return False
+        self.version += 1
+        return True
+
+    def widen(self, sent: Mapping[str, Any]) -> None:
+        """Leave more room after a reply that reasoning cut off, unless another one did."""
+        if self.sent.get(self._limit) == sent.get(self._limit):
+            self._room = min(max(_FIRST_ROOM, _WIDER * self.room), _MOST_ROOM)
+            self.version += 1
+
+    def _turn_limit(self, refused: str) -> bool:
+        self._refused.add(refused)
+        if {_LIMIT, _OTHER_LIMIT} <= self._refused:
+            return False
+        self._limit = _OTHER_LIMIT if refused == _LIMIT else _LIMIT
+        if self._limit == _OTHER_LIMIT:
+            self._reasons = True
+            self._tries_effort()
+        return True
+
+    def _tries_effort(self) -> bool:
+        """Whether an effort is sent from now on: not if one was sent before."""
+        if self._effort or self._refused & {*EFFORTS}:
+            return False
+        self._effort = _LEAST
+        return True
+
+    def _next_effort(self, message: str) -> str | None:
+        """The effort next to the wanted one, of those that a refusal names. None: no effort."""
+        self._refused.add(self._effort or "")
+        named = [name for name in _QUOTED_EFFORT.findall(message) if name not in self._refused]
+        wanted = EFFORTS.index(self._wanted or _LEAST)
+
+        def distance(name: str) -> tuple[bool, int]:
+            rank = EFFORTS.index(name)
+            return rank < wanted, abs(rank - wanted)
+
+        return min(named, key=distance, default=None)
+
+
+def _differences(effort: str | None, sent: Mapping[str, Any]) -> list[str]:
+    now = sent.get(_EFFORT)
+    changed = [f"{_EFFORT} {now}" if now else f"no {_EFFORT}"] if now != effort else []
+    return changed if _TEMPERATURE in sent else [*changed, f"no {_TEMPERATURE}"]
