@@ -1,4 +1,4 @@
-"""How endpoints were asked: the fingerprint of scores covers it, that of cached replies does not."""
+"""How endpoints were asked: fingerprints of scores cover it, those of cached replies do not."""
 
 from __future__ import annotations
 
