@@ -34,6 +34,7 @@ from ragmetrics.config.judge_kinds import (
     needs_breakpoints,
     reasons,
 )
+from ragmetrics.config.prices import Prices, listed_prices
 from ragmetrics.errors import SettingsError
 from ragmetrics.plugins import UnknownPlugin
 from ragmetrics.records import explain_validation_error
@@ -133,11 +134,12 @@ class JudgeSettings(SettingsModel):
     `row_first` at OpenAI, at Azure OpenAI or with a price of cached tokens, for models before
     GPT-5.6; else `task_first`. Judges that read no prompts ignore it."""
     usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
-    """Price of prompt tokens, to show and limit the cost. None: unknown."""
+    """Price of prompt tokens, to show and limit the cost. None: that of OpenAI's list at OpenAI, if
+    no price of completion tokens is set; else unknown."""
     usd_per_million_cached_tokens: float | None = Field(None, ge=0)
     """Price of prompt tokens from the endpoint's cache. None: the price of other prompt tokens."""
     usd_per_million_completion_tokens: float | None = Field(None, ge=0)
-    """Price of completion tokens. None: unknown."""
+    """Price of completion tokens. None: as that of prompt tokens."""
 
     @property
     def kind(self) -> JudgeKind:
@@ -233,19 +235,32 @@ class JudgeSettings(SettingsModel):
         replies depend on word frequencies in all rows."""
         return self.kind.lexical
 
-    def usd(
-        self, prompt_tokens: float, completion_tokens: float, cached: float = 0
-    ) -> float | None:
-        """Cost of tokens. `cached` prompt tokens have their own price. None: no price is set."""
+    @property
+    def prices(self) -> Prices:
+        """The prices of the settings; without one of prompts or completions, those of the list."""
         prompt, completion = (
             self.usd_per_million_prompt_tokens,
             self.usd_per_million_completion_tokens,
         )
+        listed = Prices()
+        if self.remote and prompt is None and completion is None:
+            listed = listed_prices(self.model, self.base_url, batch=self.waits)
+        of_cached = self.usd_per_million_cached_tokens
+        return Prices(
+            listed.prompt if prompt is None else prompt,
+            listed.cached if of_cached is None else of_cached,
+            listed.completion if completion is None else completion,
+        )
+
+    def usd(
+        self, prompt_tokens: float, completion_tokens: float, cached: float = 0
+    ) -> float | None:
+        """Cost of tokens. `cached` prompt tokens have their own price. None: no price is known."""
+        prompt, of_cached, completion = self.prices
         if self.remote and not self.kind.writes:
             completion = 0.0
         if prompt is None or completion is None:
             return None
-        of_cached = self.usd_per_million_cached_tokens
         of_cached = prompt if of_cached is None else of_cached
         paid = (prompt_tokens - cached) * prompt + cached * of_cached
         return (paid + completion_tokens * completion) / 1e6
@@ -254,7 +269,7 @@ class JudgeSettings(SettingsModel):
         """How much less cached tokens cost than other prompt tokens. None: nothing was cached, or a
         price is missing.
         """
-        of_cached, prompt = self.usd_per_million_cached_tokens, self.usd_per_million_prompt_tokens
+        prompt, of_cached, _ = self.prices
         if not cached or of_cached is None or prompt is None:
             return None
         return round(cached * (prompt - of_cached) / 1e6, 6)

@@ -25,7 +25,7 @@ class EmbeddingSettings(SettingsModel):
     threads: int = Field(1, ge=1, le=1_000)
     """Number of threads of one call of `local`. Shards run in parallel already."""
     usd_per_million_tokens: float | None = Field(None, ge=0)
-    """Price, to show and limit the cost. None: unknown."""
+    """Price, to show and limit the cost. None: that of OpenAI's list at OpenAI; else unknown."""
     base_url: BaseUrl = None
     """None: the judge's."""
     api_key_env: str | None = None

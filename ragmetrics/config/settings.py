@@ -35,6 +35,7 @@ from ragmetrics.config.judging import Budget, EmbeddingSettings, SampleSettings,
 from ragmetrics.config.mistakes import explain_settings_error, retired_variables, without_retired
 from ragmetrics.config.nights import ZoneName, check_template
 from ragmetrics.config.places import places_beside
+from ragmetrics.config.prices import listed_prices
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.sections import PresetName, PushSettings, RunnerSettings, TopicSettings
 from ragmetrics.config.write_back import WriteBackSettings
@@ -42,6 +43,7 @@ from ragmetrics.errors import SettingsError
 from ragmetrics.records import FIELDS
 from ragmetrics.text import Duration, load_yaml
 
+_OPENAI_EMBEDDINGS = "text-embedding-3-small"
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 DEFAULT_METRICS: tuple[str, ...] = (
@@ -227,14 +229,22 @@ class Settings(BaseSettings):
 
     @property
     def embedder(self) -> EmbeddingSettings:
-        """The embedder by its name: that of the settings, or the one that follows the judges."""
+        """The embedder by its name: that of the settings, or the one that follows the judges; at
+        OpenAI with its listed price.
+        """
         follows = {one.kind.embedder for one in self.panel}
         default: Literal["openai", "local", "hashed"] = "hashed"
         if "openai" in follows:
             default = "openai"
         elif "local" in follows:
             default = "local"
-        return self.embeddings.model_copy(update={"name": self.embeddings.name or default})
+        chosen = self.embeddings.model_copy(update={"name": self.embeddings.name or default})
+        if chosen.usd_per_million_tokens is not None or not chosen.remote:
+            return chosen
+        followed = next((one for one in self.panel if one.kind.embedder == chosen.name), self.judge)
+        address = chosen.base_url or followed.base_url
+        price = listed_prices(chosen.model or _OPENAI_EMBEDDINGS, address).prompt
+        return chosen.model_copy(update={"usd_per_million_tokens": price})
 
     @property
     def asks_by_row(self) -> bool:

@@ -236,11 +236,13 @@ class JudgeClient(ClientBase):
                         verdict = _read(request, reply)
                     except UnreadableReply as error:
                         self._note(request, reply)
-                        reason, text = _unreadable(request, reply, error, counter), reply.text
+                        reason = _unreadable(request, reply, error, counter)
+                        text = reason if reply.cut_by_reasoning else reply.text
                         refusals += _is_refused(reply)
                         if refusals >= _REFUSALS:
                             return Unanswered(Status.REFUSED, _refusal(reply))
-                        asked = replace(request, problem=shorten(reason))
+                        if not reply.cut_by_reasoning:  # the model can do nothing about that
+                            asked = replace(request, problem=shorten(reason))
                         continue
                     self._streaks.readable(request.prompt)
                     await self._store(key, request, reply)

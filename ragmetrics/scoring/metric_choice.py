@@ -151,7 +151,7 @@ def check_prices(settings: Settings) -> None:
                 f"{' and '.join(missing)} of the judge"
             )
     embeds = settings.embedder.remote and any(one.embeds for one in chosen_metrics(settings))
-    if embeds and settings.embeddings.usd_per_million_tokens is None:
+    if embeds and settings.embedder.usd_per_million_tokens is None:
         raise SettingsError(
             "budget: max_usd: the price of embeddings is not known; set embeddings: "
             "usd_per_million_tokens"

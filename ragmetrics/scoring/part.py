@@ -100,7 +100,7 @@ class Clients:
 
     def usage(self, settings: Settings) -> dict[str, dict[str, Any]]:
         """Usage by judge, then by metric, with its price."""
-        usage = {EMBEDDINGS: _by_metric(self.embeddings, settings.embeddings)}
+        usage = {EMBEDDINGS: _by_metric(self.embeddings, settings.embedder)}
         for member, chosen in zip(self.members, settings.panel, strict=True):
             usage[member.name] = _by_metric(member.client, chosen)
         return usage
@@ -149,7 +149,7 @@ class PartScorer:
             self._open_cache, judges.embedder, [EmbeddingClient.prompt]
         )
         embeddings = EmbeddingClient(
-            judges.embedder, cached_vectors, judges.embedding, self.settings.embeddings
+            judges.embedder, cached_vectors, judges.embedding, self.settings.embedder
         )
         members = [
             Member(

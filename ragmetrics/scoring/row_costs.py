@@ -28,7 +28,7 @@ def priced(night: Manifest, settings: Settings) -> Manifest:
     remote = [one for one in settings.panel if one.remote]
     names = names_of([make_member(one, Corpus()) for one in remote])
     prices: dict[str, JudgeSettings | EmbeddingSettings] = dict(zip(names, remote, strict=True))
-    prices[EMBEDDINGS] = settings.embeddings
+    prices[EMBEDDINGS] = settings.embedder
 
     def priced(name: str, usage: Usage) -> Usage:
         chosen = prices.get(name)

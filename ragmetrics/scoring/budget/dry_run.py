@@ -117,7 +117,7 @@ class DryRun:
             for judge, chosen in zip(real, settings.panel, strict=True)
         ]
         self.embedder = CountingEmbedder(
-            make_embedder(_without_key(settings), Corpus()), settings.embeddings
+            make_embedder(_without_key(settings), Corpus()), settings.embedder
         )
         self._by_name = dict(zip(names_of(self.judges), self.judges, strict=True))
         judges = [
