@@ -19,6 +19,7 @@ from ragmetrics.judges.batch_records import BatchRecord
 from ragmetrics.judges.reply_tables import SCHEMA as REPLY_SCHEMA
 from ragmetrics.people.calibration.store import PART_SCHEMA
 from ragmetrics.records import (
+    AskedWay,
     Calibration,
     Comparison,
     Drift,
@@ -59,6 +60,11 @@ FILES: tuple[tuple[str, type[Record] | str, str], ...] = (
         "judgements/judge=FINGERPRINT/prompt=NAME/LOW-HIGH.ID.parquet",
         "Judgements",
         "the judge's replies by key",
+    ),
+    (
+        "judges/FINGERPRINT.json",
+        AskedWay,
+        "how a judge was asked otherwise than planned, if it was",
     ),
     ("batches/judge=FINGERPRINT/NONCE.json", BatchRecord, "a [batch](../how-to/batch.md) at work"),
     (f"quarantine/{_RUN}.jsonl", "", "rows that could not be read: file, line, reason"),

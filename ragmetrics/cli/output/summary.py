@@ -97,7 +97,7 @@ def print_summary(console: Console, manifest: Manifest) -> None:
     if manifest.judge.note:
         console.print(f"Note: {manifest.judge.note}", style="yellow")
     for name, changes in manifest.changed_parameters.items():
-        console.print(f"Sent to {clean(name, 60)}, which refuses the rest: {clean(changes, 200)}")
+        console.print(f"Sent to {clean(name, 60)}, as the model takes it: {clean(changes, 200)}")
     print_usage(console, manifest.usage_by_metric, manifest.usage)
     print_sample(console, manifest)
     print_labelled(console, manifest.labelled)

@@ -217,7 +217,7 @@ def night(folder: Path, server: JudgeServer, store: str, **judge: Any) -> Manife
         logs="logs/{date}.jsonl",
         store=store,
         metrics=METRICS,
-        judge=judge_at(server) | prices | judge,
+        judge=judge_at(server, model="gpt-4.1-mini") | prices | judge,
     )
     return run_night(make_settings(settings), NIGHT).manifest
 
