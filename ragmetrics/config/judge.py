@@ -237,42 +237,29 @@ class JudgeSettings(SettingsModel):
 
     @property
     def prices(self) -> Prices:
-        """The prices of the settings; without one of prompts or completions, those of the list."""
-        prompt, completion = (
+        """The prices of the settings; without one of prompts or completions, those of the list. A
+        kind that writes nothing has no completions to be paid for.
+        """
+        known = Prices(
             self.usd_per_million_prompt_tokens,
+            self.usd_per_million_cached_tokens,
             self.usd_per_million_completion_tokens,
         )
-        listed = Prices()
-        if self.remote and prompt is None and completion is None:
-            listed = listed_prices(self.model, self.base_url, batch=self.waits)
-        of_cached = self.usd_per_million_cached_tokens
-        return Prices(
-            listed.prompt if prompt is None else prompt,
-            listed.cached if of_cached is None else of_cached,
-            listed.completion if completion is None else completion,
-        )
+        if self.remote and known.prompt is None and known.completion is None:
+            known = known.or_else(listed_prices(self.model, self.base_url, batch=self.waits))
+        return known._replace(completion=0.0) if self.remote and not self.kind.writes else known
 
     def usd(
         self, prompt_tokens: float, completion_tokens: float, cached: float = 0
     ) -> float | None:
         """Cost of tokens. `cached` prompt tokens have their own price. None: no price is known."""
-        prompt, of_cached, completion = self.prices
-        if self.remote and not self.kind.writes:
-            completion = 0.0
-        if prompt is None or completion is None:
-            return None
-        of_cached = prompt if of_cached is None else of_cached
-        paid = (prompt_tokens - cached) * prompt + cached * of_cached
-        return (paid + completion_tokens * completion) / 1e6
+        return self.prices.usd(prompt_tokens, completion_tokens, cached)
 
     def usd_saved(self, cached: int) -> float | None:
         """How much less cached tokens cost than other prompt tokens. None: nothing was cached, or a
         price is missing.
         """
-        prompt, of_cached, _ = self.prices
-        if not cached or of_cached is None or prompt is None:
-            return None
-        return round(cached * (prompt - of_cached) / 1e6, 6)
+        return self.prices.usd_saved(cached)
 
     @staticmethod
     def by_kind(value: object) -> object:

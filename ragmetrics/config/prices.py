@@ -27,6 +27,25 @@ class Prices(NamedTuple):
     """Of prompt tokens from the cache. None: that of other prompt tokens."""
     completion: float | None = None
 
+    def or_else(self, other: Prices) -> Prices:
+        """These prices, and others where they are not known."""
+        pairs = zip(self, other, strict=True)
+        return Prices(*(theirs if own is None else own for own, theirs in pairs))
+
+    def usd(self, prompt: float, completion: float, cached: float) -> float | None:
+        """Cost of tokens, of which `cached` ones of the prompt. None: a price is not known."""
+        if self.prompt is None or self.completion is None:
+            return None
+        of_cached = self.prompt if self.cached is None else self.cached
+        paid = (prompt - cached) * self.prompt + cached * of_cached
+        return (paid + completion * self.completion) / 1e6
+
+    def usd_saved(self, cached: int) -> float | None:
+        """How much less cached tokens cost. None: none was cached, or a price is not known."""
+        if not cached or self.cached is None or self.prompt is None:
+            return None
+        return round(cached * (self.prompt - self.cached) / 1e6, 6)
+
 
 def listed_prices(model: str, base_url: str | None, *, batch: bool = False) -> Prices:
     """The listed prices of a model at an address (None: OpenAI's); a batch costs its share."""

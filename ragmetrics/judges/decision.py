@@ -196,7 +196,7 @@ class DecisionJudge:
             most = self._most  # the first request may have shown that the server takes fewer
             parts = [pieces[start : start + most] for start in range(0, len(pieces), most)]
             await self._ask_all([_Batch(asked, part, everything) for part in parts], outcome)
-        prompt, cached, completion = outcome.tokens
+        prompt, cached, completion, _ = outcome.tokens
         cost = Reply(prompt_tokens=prompt, cached_tokens=cached, completion_tokens=completion)
         replies = [
             _reply([outcome.answers[_Piece(n, i)] for i in range(len(one.questions))])
