@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 
 from pydantic import Field
 
-from ragmetrics.delivery.renamed_keys import under_keys_of_today
 from ragmetrics.records import (
     AlertState,
     Finding,
@@ -32,6 +31,7 @@ from ragmetrics.records import (
     Told,
     Transition,
     is_more_severe,
+    under_keys_of_today,
     without_numbers,
 )
 from ragmetrics.rules import check_of, suppresses_rules

@@ -25,7 +25,6 @@ from datetime import date
 
 from ragmetrics.config import AlertSettings, Rule, drop_name
 from ragmetrics.delivery.outbox import Batches, known_batches, load_batches
-from ragmetrics.delivery.renamed_keys import moved_keys, under_keys_of_today
 from ragmetrics.delivery.state import (
     AlertStates,
     advance_states,
@@ -34,7 +33,7 @@ from ragmetrics.delivery.state import (
     messages_of,
 )
 from ragmetrics.errors import StoreError
-from ragmetrics.records import Finding, Manifest, Silence, Told
+from ragmetrics.records import Finding, Manifest, Silence, Told, moved_keys, under_keys_of_today
 from ragmetrics.rules import known_silences, silence, silences, unsilence
 from ragmetrics.storage import Files, Runs, note_damage, require_record
 

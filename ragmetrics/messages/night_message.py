@@ -50,7 +50,8 @@ def compose(
     `redact` shows row ids in place of questions, and no text of a judge.
     """
     hidden = redactions(manifest.source, manifest.quoting) if redact else {}
-    news = [_redacted(finding, hidden) for finding in findings if _is_news(finding)]
+    news = [finding for finding in findings if _is_news(finding)]
+    news = [_redacted(finding, hidden) for finding in news] if hidden else news
     found = incidents(news, manifest)
     fired = _by_importance(found, *_DETAILED)
     reminded = [one for one in found if one.transition == "reminded"]

@@ -125,7 +125,9 @@ def _manifest(
                 night.earlier,
                 findings,
                 ask=not (manifest.silent or manifest.late),
-            ),
+            )
+            if night.earlier
+            else None,
             "topics": try_topic_changes(
                 settings.alerts, files, night, topics, redact=settings.redacts_messages
             )

@@ -96,6 +96,8 @@ from .finding import (
     AlertState as AlertState,
     Told as Told,
     alert_id as alert_id,
+    moved_keys as moved_keys,
+    under_keys_of_today as under_keys_of_today,
     without_numbers as without_numbers,
 )
 from .lost_passages import (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field, model_validator
 
@@ -16,6 +17,7 @@ Level = Literal["ok", "suspect", "breach", "no_data"]
 State = Literal["ok", "pending", "firing"]
 Transition = Literal["fired", "escalated", "resolved", "reminded"]
 Severity = Literal["critical", "warning"]
+_Known = TypeVar("_Known")
 
 
 class Notification(Record):
@@ -301,3 +303,25 @@ def alert_id(key: str) -> str:
     """A short id of an alert, the same every night: `3f9a1c04`."""
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=ID_LENGTH // 2)
     return digest.hexdigest()
+
+
+def moved_keys(known: Iterable[str], findings: Iterable[Finding]) -> dict[str, str]:
+    """For each known key of an earlier version, the alert's key of today."""
+    renamed = [finding for finding in findings if finding.renamed_from in known]
+    current = {finding.key for finding in findings} if renamed else set()
+    return {
+        finding.renamed_from: finding.key
+        for finding in renamed
+        if finding.renamed_from not in current
+    }
+
+
+def under_keys_of_today(
+    known: Mapping[str, _Known], findings: Sequence[Finding]
+) -> Mapping[str, _Known]:
+    """What is known by alert, under the keys of today. What is there under such a key stays."""
+    moved = moved_keys(known, findings)
+    if not moved:
+        return known
+    kept = {key: value for key, value in known.items() if key not in moved}
+    return {moved[key]: known[key] for key in moved} | kept

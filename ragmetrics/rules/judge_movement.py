@@ -44,12 +44,14 @@ def _find(night: NightContext, metric: str) -> JudgeMovement | None:
     nights = night.comparable(metric)[-NIGHTS:]
     if not any(may_move(manifest, metric) for manifest in (*nights, night.manifest)):
         return None
+    if len(nights) < 2:  # there is no step from one night to another
+        return JudgeMovement(sd=None, nights=len(nights))
     by_day: dict[date, list[NightStep]] = defaultdict(list)
     for day, step in _steps(night, metric, nights):
         if informative_steps([step]):
             by_day[day].append(step)
     sd = estimate_movement([step for own in by_day.values() for step in own])
-    count = len(by_day) + 1 if by_day else min(1, len(nights))
+    count = len(by_day) + 1 if by_day else 1
     if sd is None or len(by_day) < FEWEST_STEPS:
         return JudgeMovement(sd=None, nights=count)
     return JudgeMovement(sd=sd, nights=count, freedom=degrees_of_freedom(len(by_day)))
@@ -71,8 +73,10 @@ def with_movements(night: NightContext) -> list[Summary]:
 
 
 def _with_level(night: NightContext, metric: str) -> JudgeMovement | None:
-    moves, spread = find_movement(night, metric), spread_of_nights(night, metric)
-    if moves is None or spread is None or len(night.comparable(metric)) <= FEWEST_STEPS:
+    moves = find_movement(night, metric)
+    if moves is None or len(night.comparable(metric)) <= FEWEST_STEPS:
+        return moves
+    if (spread := spread_of_nights(night, metric)) is None:
         return moves
     level = {
         "level": spread.error,

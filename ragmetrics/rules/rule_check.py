@@ -174,7 +174,8 @@ def decide(cases: Sequence[RuleCheck], false_alarms: float) -> list[Finding]:
     correlations (`stats.chance_of_any`), and a `min` is tested too (`min_rules`).
     """
     tested = [_chance(case) for case in cases]
-    adjusted, family = adjust_p_values(tested), sum(one is not None for one in tested)
+    family = sum(p is not None for p in tested)
+    adjusted = adjust_p_values(tested) if family else tested
     return [
         _worded(case, case.finding)
         if q is None

@@ -1,23 +1,30 @@
-"""Validates the alert rules of the settings, and evaluates them for a night.
+"""Evaluates the checks and the alert rules of a night, and validates those of the settings.
 
-rules x segments -> checks (`drop_rules`) -> `rule_check.decide` -> findings
+checks of the night -> checks of scores -> rules -> checks after the rules
+rules x segments -> limits (`min_rules`, `drop_rules`) -> `rule_check.decide` -> findings
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ragmetrics.config import AlertSettings, Rule, Settings
 from ragmetrics.errors import InputError
+from ragmetrics.plugins import TookTooLong, UnusablePlugin, in_time
 from ragmetrics.records import TOPIC, Finding, Manifest, Segment, Summary, UnwatchedDrop
-from ragmetrics.rules.check_evaluation import evaluate_checks
 from ragmetrics.rules.context import NightContext
 from ragmetrics.rules.drop_rules import check_drop, with_links
 from ragmetrics.rules.escalation import escalate
 from ragmetrics.rules.min_rules import check_min, with_min_chance
 from ragmetrics.rules.night_check import (
+    CHECKS,
     RULES_ORDER,
+    Check,
+    Evaluate,
+    Stage,
+    Tonight,
+    bundled_checks,
     check_limits,
     check_of,
     suppresses_metric,
@@ -29,10 +36,12 @@ from ragmetrics.rules.tagged_rows import with_tag_means
 from ragmetrics.rules.unwatched_drops import find_unwatched_drops
 from ragmetrics.scoring import MetricScores, chosen_metrics, find_segments, summarise
 from ragmetrics.storage import trailing_nights
-from ragmetrics.text import clean
+from ragmetrics.text import clean, shorten
 
 SEGMENT_DAYS = 7
 """Days before tonight: a segment of these nights without a row tonight is `no_data`."""
+LONGEST_SECONDS = 60.0
+"""Longest time that a check of another package may take in a night."""
 _ANY = "(any)"
 """Placeholder for a tag's value where no row has one."""
 
@@ -43,10 +52,10 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
     Without data, or on the rows of an earlier night, no metric rule is evaluated, and no rule on a
     metric whose judge failed. A labelled set without verdicts suppresses nothing.
     """
-    health = evaluate_checks("night", settings, night)
+    health = _checks("night", settings, night)
     if any(map(suppresses_rules, health)):
         return [_clean(finding) for finding in health]
-    health += evaluate_checks("scores", settings, night)
+    health += _checks("scores", settings, night)
     silenced = {finding.metric for finding in health if suppresses_metric(finding)}
     rules = settings.rules if settings.rules is not None else _applicable(night)
     rules = [rule for rule in rules if rule.metric not in silenced]
@@ -67,8 +76,69 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
         for case, finding in zip(cases, found, strict=True)
         if finding.escalation or not case.unjudged
     ]
-    late = evaluate_checks("rules", settings, night, rules, cases, found)
+    late = _checks("rules", settings, night, rules, cases, found)
     return [_clean(finding) for finding in sorted((*health, *found, *late), key=_place)]
+
+
+def _checks(
+    stage: Stage,
+    settings: AlertSettings,
+    night: NightContext,
+    rules: Sequence[Rule] = (),
+    cases: Sequence[RuleCheck] = (),
+    found: Sequence[Finding] = (),
+) -> list[Finding]:
+    """The findings of the checks of a stage, in the order of the checks."""
+    return [
+        finding
+        for check in _chosen(settings)
+        if not check.skips(night, settings)
+        for finding in _evaluate(Tonight(check, settings, night, rules, cases, found), stage)
+    ]
+
+
+def _chosen(settings: AlertSettings) -> list[Check]:
+    """The bundled checks, and those of other packages that the settings name."""
+    named = [name for name in settings.checks if name not in CHECKS.bundled_names]
+    return sorted([*bundled_checks(), *map(_foreign, named)], key=lambda check: check.order)
+
+
+def _foreign(name: str) -> Check:
+    """The check of another package; where it cannot be loaded, one that says so each night."""
+    try:
+        return CHECKS.find(name)
+    except UnusablePlugin as error:
+        reason = str(error)
+        return Check(name, evaluate=lambda tonight: [_failed(tonight, reason)], needs=())
+
+
+def _evaluate(tonight: Tonight, stage: Stage) -> Iterable[Finding]:
+    check = tonight.check
+    steps = [check.evaluate] if check.stage == stage else []
+    steps += [check.after_rules] if stage == "rules" else []
+    if check.name in CHECKS.bundled_names:
+        return [finding for step in steps for finding in step(tonight)]
+    return [finding for step in steps for finding in _of_others(tonight, step)]
+
+
+def _of_others(tonight: Tonight, step: Evaluate) -> Sequence[Finding]:
+    """The findings of another package's check. One that fails costs only itself."""
+    try:
+        findings = in_time(lambda: list(step(tonight)), LONGEST_SECONDS)
+    except TookTooLong:
+        return [_failed(tonight, f"took over {LONGEST_SECONDS:g} s")]
+    except Exception as error:
+        return [_failed(tonight, f"failed: {shorten(repr(error))}")]
+    if not all(tonight.check.made(finding, tonight.manifest) for finding in findings):
+        return [_failed(tonight, "returned something else than findings of its name")]
+    if len({finding.key for finding in findings}) < len(findings):
+        return [_failed(tonight, "returned two findings of one key")]
+    return findings
+
+
+def _failed(tonight: Tonight, reason: str) -> Finding:
+    name = tonight.check.name
+    return tonight.finding("no_data", f"check {name} can be evaluated", f"{name}: {reason}")
 
 
 def _place(finding: Finding) -> int:
