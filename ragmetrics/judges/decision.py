@@ -5,6 +5,10 @@ takes; more are split by question, and each part has the whole row. Rows that ar
 server are split by context: questions about one context go with it, and those that may be asked of
 a part of the contexts (`Predicate.by_part`) are asked of each, and the highest probability counts.
 What is too long even so fails with its length. Nothing is cut.
+
+With `api: logprobs` each question is a request of its own. All requests about a row begin with
+everything that is asked about it, and the first is answered before the others are sent, so that a
+server finds this beginning in its cache.
 """
 
 from __future__ import annotations
@@ -15,16 +19,18 @@ from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragmetrics.errors import JudgeError, JudgeRefused, UnreadableReply
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.decision_forms import FORMS, REFUSED, Answer, Decided, Form, Worded
 from ragmetrics.judges.decision_layout import READ, Asked, DecisionPrompt, compose, decision_prompt
+from ragmetrics.judges.decision_logprobs import WORDING, Logprobs
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.gathering import JOINED, Gathering, Waiting, settle
 from ragmetrics.judges.live import FirstAlone
 from ragmetrics.judges.responses import RequestRejected, Tokens, Unserved
+from ragmetrics.judges.spending import bill_in_use
 from ragmetrics.metrics import prompts_of, used_metrics
 from ragmetrics.records import Ask, Predicate, Question, dump_json, fingerprint
 
@@ -58,7 +64,10 @@ class _Outcome:
     """What became of the questions about one row."""
 
     answers: dict[_Piece, list[Answer | JudgeError]] = field(default_factory=dict)
+    masses: dict[_Piece, float] = field(default_factory=dict)
     tokens: Tokens = field(default_factory=Tokens)
+    is_paid: bool = False
+    """Whether a request has brought answers."""
     failures: Counter[str] = field(default_factory=Counter)
 
     def note(self, pieces: Sequence[_Piece], answers: Sequence[Answer | JudgeError]) -> None:
@@ -68,10 +77,24 @@ class _Outcome:
 
     def add(self, pieces: Sequence[_Piece], decided: Decided, failures: Counter[str]) -> None:
         """Add what a request brought."""
+        self.is_paid = True
         self.note(pieces, decided.answers)
+        self.masses.update(zip(pieces, decided.masses, strict=False))
         self.failures.update(failures)
         pairs = zip(self.tokens, decided.tokens, strict=True)
         self.tokens = Tokens(*(before + more for before, more in pairs))
+
+    def reply(self, pieces: Sequence[_Piece]) -> Reply | JudgeError:
+        """The reply to a request by the answers to each of its questions, or the first error."""
+        for answer in (one for piece in pieces for one in self.answers[piece]):
+            if isinstance(answer, JudgeError):
+                return answer
+            if answer == REFUSED:
+                return Reply(refused=True)
+        answers: dict[str, Any] = {"answers": [_highest(self.answers[one]) for one in pieces]}
+        if masses := [round(self.masses[one], 4) for one in pieces if one in self.masses]:
+            answers["label_mass"] = masses
+        return Reply(dump_json(answers))
 
 
 @dataclass(frozen=True)
@@ -83,6 +106,8 @@ class _Batch:
     pieces: Sequence[_Piece]
     contexts: Set[int]
     """The contexts of the row that are shown."""
+    whole: bool = False
+    """Whether all that is asked about the row is shown, whatever these questions are about."""
 
     @property
     def shown(self) -> Set[int]:
@@ -103,8 +128,9 @@ class _Batch:
 
     def composed(self) -> tuple[str, list[Worded]]:
         """The state, and the questions in words."""
-        state, labels = compose([self.asked[n] for n in self._used], self.contexts)
-        label_of = dict(zip(self._used, labels, strict=True))
+        shown = list(range(len(self.asked))) if self.whole else self._used
+        state, labels = compose([self.asked[n] for n in shown], self.contexts)
+        label_of = dict(zip(shown, labels, strict=True))
         worded = []
         for piece in self.pieces:
             asked, question = self.asked[piece.asked], self.question(piece)
@@ -145,15 +171,22 @@ class DecisionJudge:
         self.name = f"decision:{settings.model}"
         self.concurrency = _ROWS_PER_SLOT * settings.concurrency
         rounded = ("round",) if settings.round else ()
-        self.fingerprint = fingerprint("decision", settings.model, access.address, READ, *rounded)
+        by_name = {**FORMS, "logprobs": Logprobs()}
+        self._forms: list[Form] = [*FORMS.values()]
+        if settings.api != "auto":
+            self._forms = [by_name[settings.api]]
+        self._one_question = self._forms[0].one_question
+        way = ("logprobs", WORDING) if self._one_question else ()
+        self.fingerprint = fingerprint(
+            "decision", settings.model, access.address, READ, *rounded, *way
+        )
         self._endpoint = Endpoint(access, settings, settings.model)
         self._model = settings.model
-        self._forms = list(FORMS.values()) if settings.api == "auto" else [FORMS[settings.api]]
         self._settled = False
         """Whether the endpoint has answered in the first of the forms."""
         self._refusal: JudgeRefused | None = None
         """Why no request can succeed. Requests that wait for the first one are then not sent."""
-        self._most = settings.max_questions
+        self._most = 1 if self._one_question else settings.max_questions
         self._first = FirstAlone()
         self._gathering: Gathering[RowState, Asked] = Gathering(self._send)
 
@@ -195,11 +228,14 @@ class DecisionJudge:
         async with self._first.passage():
             most = self._most  # the first request may have shown that the server takes fewer
             parts = [pieces[start : start + most] for start in range(0, len(pieces), most)]
-            await self._ask_all([_Batch(asked, part, everything) for part in parts], outcome)
+            whole = self._one_question
+            first, *others = [_Batch(asked, part, everything, whole) for part in parts]
+            await self._ask(first, outcome)
+            await self._ask_all(others, outcome)
         prompt, cached, completion, _ = outcome.tokens
         cost = Reply(prompt_tokens=prompt, cached_tokens=cached, completion_tokens=completion)
         replies = [
-            _reply([outcome.answers[_Piece(n, i)] for i in range(len(one.questions))])
+            outcome.reply([_Piece(n, i) for i in range(len(one.questions))])
             for n, one in enumerate(asked)
         ]
         settle(waiting, replies, cost, outcome.failures)
@@ -235,6 +271,8 @@ class DecisionJudge:
             outcome.note(batch.pieces, [error] * len(batch.pieces))
         else:
             self._settled = True
+            if outcome.is_paid:
+                bill_in_use().free()  # the sum of all tokens is paid at once
             outcome.add(batch.pieces, decided, failures)
 
     async def _ask_in_parts(
@@ -244,7 +282,9 @@ class DecisionJudge:
         text, smaller, left = str(error), list[_Batch](), batch.pieces
         if _TOO_LONG.search(text):
             error = RequestRejected(f"too long for the judge: {size}: {error}")
-            if len(batch.shown) > 1:
+            if batch.whole:
+                smaller, left = [replace(batch, whole=False)], []
+            elif len(batch.shown) > 1:
                 smaller, left = batch.by_context()
         elif len(batch.pieces) > 1 and (self._settled or _TOO_MANY.search(text)):
             smaller, left = batch.halves(), []
@@ -263,20 +303,10 @@ class DecisionJudge:
         if len(self._forms) == 1:
             self._refusal = JudgeRefused(
                 f"the endpoint does not serve {self._model!r} as a decision model: "
-                f"{self._endpoint.address}: {error}"
+                f"{self._endpoint.address}: {error}; `api: logprobs` asks a chat model"
             )
             raise self._refusal from error
         del self._forms[0]
-
-
-def _reply(answers: Sequence[Sequence[Answer | JudgeError]]) -> Reply | JudgeError:
-    """The reply to a request by the answers to each of its questions, or the first error."""
-    for answer in (one for several in answers for one in several):
-        if isinstance(answer, JudgeError):
-            return answer
-        if answer == REFUSED:
-            return Reply(refused=True)
-    return Reply(dump_json({"answers": [_highest(several) for several in answers]}))
 
 
 def _highest(several: Sequence[Answer | JudgeError]) -> Answer | JudgeError:

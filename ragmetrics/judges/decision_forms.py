@@ -4,8 +4,8 @@
     POST {base_url}/systemone    {"model", "state", "questions": {id: ...}}  vLLM, LiteLLM
 
 An answer is a probability for a predicate, a list of probabilities by level for a score, REFUSED,
-or None if it is not what was asked for. Whether the numbers are probabilities is checked where the
-stored reply is read.
+another text that says why there is none, or None if it is not what was asked for. Whether the
+numbers are probabilities is checked where the stored reply is read.
 """
 
 from __future__ import annotations
@@ -30,12 +30,16 @@ class Decided:
 
     answers: Sequence[Answer]
     tokens: Tokens
+    masses: Sequence[float] = ()
+    """The probability of all labels together for each answer, if the protocol has it."""
 
 
 class Form(Protocol):
     """One protocol."""
 
     path: str
+    one_question: bool
+    """Whether a request has one question. Requests about a row then begin equally."""
 
     def body(self, model: str, state: str, questions: Sequence[Worded]) -> bytes:
         """The body of a request."""
@@ -50,11 +54,12 @@ class Decisions:
     """OpenAI's form: answers come in the order of the questions."""
 
     path = "/decisions"
+    one_question = False
 
     def body(self, model: str, state: str, questions: Sequence[Worded]) -> bytes:
         """The body of a request."""
         asked = [self._question(*worded) for worded in questions]
-        return _bytes({"model": model, "input": state, "questions": asked})
+        return body_bytes({"model": model, "input": state, "questions": asked})
 
     def read(self, questions: Sequence[Worded], answer: dict[str, Any]) -> Decided:
         """The answers; all are None if their number is wrong, as none can be told apart."""
@@ -93,11 +98,12 @@ class SystemOne:
     """System One's form: answers have the ids of their questions."""
 
     path = "/systemone"
+    one_question = False
 
     def body(self, model: str, state: str, questions: Sequence[Worded]) -> bytes:
         """The body of a request."""
         asked = {str(n): self._question(*worded) for n, worded in enumerate(questions, 1)}
-        return _bytes({"model": model, "state": state, "questions": asked})
+        return body_bytes({"model": model, "state": state, "questions": asked})
 
     def read(self, questions: Sequence[Worded], answer: dict[str, Any]) -> Decided:
         """The answers."""
@@ -148,6 +154,7 @@ def _tokens(answer: Any) -> Tokens:
     return Tokens(prompt, min(cached, prompt), count(usage.get("output_tokens")))
 
 
-def _bytes(body: Mapping[str, Any]) -> bytes:
+def body_bytes(body: Mapping[str, Any]) -> bytes:
+    """The JSON of a body."""
     # ASCII, so that a lone surrogate of a broken log does not fail a request.
     return json.dumps(body, separators=(",", ":")).encode("ascii")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ragmetrics.errors import UnreadableReply
+from ragmetrics.text import shorten
 
 if TYPE_CHECKING:
     from ragmetrics.records.request import Data, Prompt
@@ -124,6 +125,8 @@ def _distribution(question: Question, answer: Any) -> Distribution:
     if isinstance(question, Predicate):
         chance = _probability(answer)
         return (1 - chance, chance)
+    if isinstance(answer, str):
+        raise UnreadableReply(shorten(answer))
     if not isinstance(answer, list) or len(answer) != len(question.levels):
         raise UnreadableReply(f"not one probability for each of {len(question.levels)} levels")
     chances = [_probability(value) for value in answer]
@@ -134,6 +137,8 @@ def _distribution(question: Question, answer: Any) -> Distribution:
 
 
 def _probability(value: Any) -> float:
+    if isinstance(value, str):
+        raise UnreadableReply(shorten(value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UnreadableReply("a probability is missing, or is no number")
     if not (math.isfinite(value) and 0 <= value <= 1):

@@ -2,6 +2,7 @@
 
     POST /v1/decisions    {"model", "input", "questions": [...]}      OpenAI
     POST /v1/systemone    {"model", "state", "questions": {id: ...}}  System One
+    POST /v1/chat/completions with "logprobs": the tokens with which a chat model would begin
 
 A probability is the share of the words of what is asked about that the contexts have. `malformed`
 and `truncated` spoil one answer, `prose` gives no JSON, `nonsense` gives numbers that are none.
@@ -10,6 +11,7 @@ and `truncated` spoil one answer, `prose` gives no JSON, `nonsense` gives number
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +68,26 @@ class Deciders:
         if fault in _SPOILED:
             del answers[next(iter(answers))]
         return await self._respond(body, body["state"], answers, fault)
+
+    async def one_token(self, body: Json, fault: str | None) -> web.StreamResponse:
+        """Answer a chat completion of one token, with the likeliest tokens."""
+        text = body["messages"][-1]["content"]
+        state, end = json.JSONDecoder().raw_decode(text)
+        words, _, asked = text[end:].strip().partition(": ")
+        share = probability(words, state)
+        shares = {" Yes": 0.6 * share, "yes": 0.4 * share, "no": 1 - share}
+        if asked.startswith("which number"):
+            levels = {"levels": [{"label": f"{n}"} for n in range(asked.count("; ") + 1)]}
+            scored = _scored(levels, share)["probabilities"]
+            shares = {one["label"]: one["probability"] for one in scored}
+        if fault or self._judge.behaviour.nonsense:
+            shares = {"Sure": 1.0}
+        usage = self._judge.use(len(text) + len(body["messages"][0]["content"]), 1)
+        await self._judge.wait(1)
+        choice: Json = {"index": 0, "message": {"content": "?"}, "finish_reason": "length"}
+        if self._judge.behaviour.logprobs:
+            choice["logprobs"] = {"content": [{"top_logprobs": _top(shares)}]}
+        return web.json_response({"model": body["model"], "choices": [choice], "usage": usage})
 
     async def _admit(self, request: web.Request, form: str, key: str) -> tuple[Json, str | None]:
         behaviour = self._judge.behaviour
@@ -140,6 +162,15 @@ def probability(words: str, state: Json) -> float:
         return round(overlap(state["question"], sentences[numbers[0]]), 4)
     given = [value for key, value in _items(task) if isinstance(value, str) and key != "task"]
     return round(overlap(state["question"], " ".join(given) or whole), 4)
+
+
+def _top(shares: dict[str, float]) -> list[Json]:
+    """The likeliest tokens: a tenth goes to what is no answer, and what is impossible is listed
+    with a small number, as servers do.
+    """
+    chances = {"The": 0.1, **{token: 0.9 * share for token, share in shares.items()}}
+    ordered = sorted(chances.items(), key=lambda pair: -pair[1])
+    return [{"token": token, "logprob": math.log(max(one, 1e-12))} for token, one in ordered]
 
 
 def _items(task: Any) -> list[tuple[str, Any]]:

@@ -112,6 +112,8 @@ class Behaviour:
     """Which protocol of decision models it serves: `both`, `decisions`, `systemone` or `none`."""
     most_questions: int = 400
     """More in one request are refused: 400."""
+    logprobs: bool = True
+    """Whether chat completions of one token have the likeliest tokens, if asked for."""
     declines: tuple[str, ...] = ()
     """Questions that a decision model declines to answer, word by word."""
     prompt_cache: str = "provider"
@@ -280,6 +282,8 @@ class Judge:
         body, fault = await self.admit(request)
         self.stats.last_chat = body
         self.check_parameters(body)
+        if body.get("logprobs"):
+            return await self.deciders.one_token(body, fault)
         schema = self.check_format(body.get("response_format") or {})
         messages, kind = body["messages"], self.behaviour.prompt_cache
         cached = self.prompts.cached_tokens(messages, kind, schema)

@@ -15,9 +15,10 @@ class DecisionSettings(JudgeSettings):
 
     model: str = "gpt-6-luna"
     """The model, by the name that the endpoint uses."""
-    api: Literal["auto", "decisions", "systemone"] = "auto"
+    api: Literal["auto", "decisions", "systemone", "logprobs"] = "auto"
     """`decision` only: the protocol. `auto`: `decisions`, or `systemone` if the endpoint lacks
-    that."""
+    that. `logprobs`: any chat model of a server that returns `top_logprobs`, such as llama.cpp,
+    Ollama or vLLM; one request for each question."""
     round: bool = False
     """`decision` only: use the likeliest verdict in place of the expectation, as to compare with
     tools that have no probabilities."""

@@ -161,7 +161,9 @@ def test_more_questions_than_a_server_takes_are_split_by_question(
     judge_server.reset()
     parted = scored(judge_server, max_questions=4)
     assert values(parted) == whole
-    assert parted.manifest.usage.requests == judge_server.stats()["requests"] > 20
+    stats, usage = judge_server.stats(), parted.manifest.usage
+    assert usage.requests == stats["requests"] > 20
+    assert (usage.prompt_tokens, usage.unknown_requests) == (stats["prompt_tokens"], 0)
     judge_server.reset()
     judge_server.faults(most_questions=4)  # which only the server knows
     assert values(scored(judge_server)) == whole
