@@ -25,6 +25,7 @@ from ragmetrics.cli.options import (
 )
 from ragmetrics.cli.output.summary import progress
 from ragmetrics.config import with_overrides
+from ragmetrics.errors import InputError
 from ragmetrics.records import (
     ATTACK_WORDS,
     FIGURES,
@@ -66,6 +67,12 @@ AttacksFlag = Annotated[
         help="Irrelevant contexts per set that are attacked, 5 requests each; 0 skips it.",
     ),
 ]
+FitFlag = Annotated[
+    bool,
+    typer.Option(
+        "--fit", help="Fit the judge's strengths to the labels, for `judge: calibration:`."
+    ),
+]
 StoreFlag = Annotated[
     str | None,
     typer.Option("--store", help="Store for replies and results; default: that of the settings."),
@@ -96,6 +103,7 @@ def calibrate(
     base_url: BaseUrlFlag = None,
     limit: LimitFlag = None,
     attacks: AttacksFlag = 20,
+    fit: FitFlag = False,
     store: StoreFlag = None,
     settings: SettingsFlag = None,
     as_json: JsonFlag = False,
@@ -111,13 +119,15 @@ def calibrate(
     if store or settings:
         files = Files(store or chosen.store, chosen.storage_options)
     names = names_of(metrics)
+    if fit and (files is None or judge == "labels"):
+        raise InputError("--fit needs a store, by --store or --settings, and a judge that is asked")
     with progress(err, "judging", quiet=as_json) as bar:
         if judge == "labels":
             found = calibrate_replies(chosen, labelled, names, limit, files=files)
         else:
             judged = with_overrides(chosen, judge, model, base_url)
             found = calibrate(
-                judged, labelled, names, limit, files=files, progress=bar, attacks=attacks
+                judged, labelled, names, limit, files=files, progress=bar, attacks=attacks, fit=fit
             )
     history = load_history(files) if files else None
     drifts = [history.drift_to(one) if history else None for one in found]
@@ -147,6 +157,8 @@ def print_calibration(console: Console, calibration: Calibration, drift: Drift |
     for measured in calibration.metrics:
         if measured.overall:
             _print_details(console, measured, measured.overall)
+    if calibration.fit:
+        console.print(f"Fitted: set `judge: {{calibration: {calibration.fit}}}` to use it.")
     _print_gold(console, calibration.gold)
     _print_attacks(console, calibration.attacks)
     for metric, reason in calibration.skipped.items():
@@ -193,8 +205,6 @@ def _figures(measured: Sequence[MetricCalibration]) -> Table:
         if any(found):
             # The interval stands below, so that four metrics fit into 80 columns.
             table.add_row(title, *(_with_interval(one, "\n") for one in found))
-    errors = [number(one.calibration_error if one else None) for one in shown]
-    table.add_row("calibration error", *errors)
     table.add_row("no verdict", *(_unanswered(one) for one in measured))
     return table
 
@@ -214,6 +224,13 @@ def _print_details(console: Console, measured: MetricCalibration, overall: Agree
         console.print(
             "In a cascade: no thresholds; these labels do not show that it is certain of any "
             "context (that takes 59 contexts beyond a score, and 29 of other grades)"
+        )
+    if measured.not_fitted:
+        console.print(f"Not fitted: {measured.not_fitted}")
+    if measured.error_after_fit:
+        before, after = overall.figures.get("calibration_error"), measured.error_after_fit
+        console.print(
+            f"Calibration error: {_with_interval(before)}; fitted: {_with_interval(after)}"
         )
     _show(console, _confusion(overall))
     if overall.reliability:

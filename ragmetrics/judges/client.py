@@ -28,7 +28,16 @@ from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.row_first import Layout, is_cacheable, layout_of
 from ragmetrics.judges.spending import MeteredJudge, budget_in_use
-from ragmetrics.records import Answer, Ask, Embed, Request, Status, before_deadline, check_deadline
+from ragmetrics.records import (
+    Answer,
+    Ask,
+    Embed,
+    Recalibration,
+    Request,
+    Status,
+    before_deadline,
+    check_deadline,
+)
 from ragmetrics.text import is_refusal, shorten
 
 _REFUSALS = 2
@@ -65,6 +74,7 @@ class JudgeClient(ClientBase):
         record: Record | None = None,
         meter: MeteredJudge | None = None,
         layout: Layout | None = None,
+        fit: Recalibration | None = None,
     ) -> None:
         super().__init__(judge, cache, single_flight)
         self.judge = judge
@@ -73,7 +83,7 @@ class JudgeClient(ClientBase):
         self._tracker = judge if isinstance(judge, TracksRequests) else None
         self._embeddings, self._reasks = embeddings, reasks
         self._record, self._meter = record, meter or MeteredJudge()
-        self._head_first = head_first
+        self._head_first, self._fit = head_first, fit
         self._streaks = UnreadableStreaks()
         self.layout = layout
         """The layout of its prompts. None: instructions first."""
@@ -95,6 +105,14 @@ class JudgeClient(ClientBase):
             layout=layout_of(chosen, judge),
             **more,
         )
+
+    def probabilities(self, request: Ask) -> Sequence[float] | None:
+        """The probability of each item of a verdict just given, by the judge's `calibration`; None
+        without one for this prompt.
+        """
+        known = self._fit.map_of(request.prompt.digest) if self._fit else None
+        strengths = self.judge.evidence(request) if known else None
+        return known.of(strengths) if known and strengths is not None else None
 
     @property
     def changed_parameters(self) -> str:

@@ -229,3 +229,9 @@ from .learned import (
     LastNight as LastNight,
     LearnedQuality as LearnedQuality,
 )
+from .recalibration import (
+    Recalibration as Recalibration,
+    StrengthMap as StrengthMap,
+    log_odds as log_odds,
+    probabilities as probabilities,
+)

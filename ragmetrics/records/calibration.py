@@ -32,6 +32,7 @@ FigureName = Literal[
     "alpha",
     "spearman",
     "accuracy",
+    "calibration_error",
 ]
 
 FIGURES: dict[FigureName, str] = {
@@ -43,6 +44,7 @@ FIGURES: dict[FigureName, str] = {
     "alpha": "Krippendorff's α",
     "spearman": "Spearman",
     "accuracy": "accuracy",
+    "calibration_error": "calibration error",
 }
 """Names of the figures, in display order."""
 
@@ -91,6 +93,7 @@ class Agreement(Record):
     reliability: list[ReliabilityBin] = Field(default_factory=list)
     """Empty where the strengths are not in [0, 1]."""
     calibration_error: float | None = None
+    """That of the bins of `reliability`; the figure of this name has bins of equally many units."""
 
 
 class MetricCalibration(Record):
@@ -115,6 +118,11 @@ class MetricCalibration(Record):
     """Of a reranker: the same for an earlier judge of a cascade, which is certain outside them."""
     certain: float | None = None
     """Share of the contexts outside the thresholds for a cascade."""
+    error_after_fit: Figure | None = None
+    """Expected calibration error of the probabilities by `calibrate --fit`, each from a fit without
+    the questions of its fold."""
+    not_fitted: str = ""
+    """Why `calibrate --fit` fitted nothing to these labels; empty if it did."""
 
 
 class GoldRank(Record):
@@ -177,6 +185,8 @@ class Calibration(Record):
     """Why this judge could not be asked. Such a record is returned and not stored."""
     redact: bool = False
     """Whether its texts are never published."""
+    fit: str = ""
+    """The `Recalibration` that was fitted to this set, for `judge: calibration:`; empty if none."""
 
     @property
     def incomplete(self) -> bool:

@@ -6,7 +6,15 @@ from collections.abc import Sequence, Set
 
 from ragmetrics.config import Aggregate, EmbeddingSettings, JudgeSettings, MetricChoice, Settings
 from ragmetrics.errors import InputError, SettingsError
-from ragmetrics.judges import Corpus, Judge, can_answer, make_embedder, make_judges, names_of
+from ragmetrics.judges import (
+    Corpus,
+    Judge,
+    can_answer,
+    make_embedder,
+    make_judges,
+    names_of,
+    scored_fingerprint,
+)
 from ragmetrics.metrics import Metric, PromptOverrides, metric_families, metrics, prompts_of, select
 from ragmetrics.records import EMBEDDINGS, JudgeInfo, Usage, fingerprint
 from ragmetrics.storage import AskedWays, open_store
@@ -75,9 +83,10 @@ def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
         ways.compared(judge.fingerprint) if chosen.remote else judge.fingerprint
         for judge, chosen in zip(judges, settings.panel, strict=True)
     ]
+    prints = [scored_fingerprint(*pair) for pair in zip(settings.panel, compared, strict=True)]
     info = JudgeInfo(
         name=f"{settings.aggregate} of {', '.join(names)}" if several else names[0],
-        fingerprint=panel_fingerprint(compared, repeats, settings.aggregate),
+        fingerprint=panel_fingerprint(prints, repeats, settings.aggregate),
         note=_notes(judge_names, judges) if several else judges[0].note,
         panel=judge_names if several else [],
     )

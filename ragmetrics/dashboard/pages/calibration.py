@@ -61,6 +61,7 @@ _TERMS: dict[FigureName, str] = {
     "alpha": "agreement α",
     "spearman": "Spearman",
     "accuracy": "accuracy",
+    "calibration_error": "calibration error",
 }
 """The glossary's term for each figure."""
 _MAIN: dict[FigureName, tuple[str, str, str]] = {

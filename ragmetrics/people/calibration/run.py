@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgeError, StoreError
 from ragmetrics.http import run_coroutine
-from ragmetrics.judges import Corpus, make_judges
+from ragmetrics.judges import Corpus, make_judges, save_fit, scored_fingerprint
 from ragmetrics.metrics import find_metric, label_targets, metrics
 from ragmetrics.people.calibration.attacks import METRIC as ATTACKED_METRIC
 from ragmetrics.people.calibration.labelled_sets import (
@@ -24,6 +24,7 @@ from ragmetrics.people.calibration.labelled_sets import (
     set_name,
     targets,
 )
+from ragmetrics.people.calibration.recalibration import with_fit, without_fits
 from ragmetrics.people.calibration.run_judges import JudgedSet, Progress, judge_set
 from ragmetrics.people.calibration.store import load_calibrations, load_units, save_calibration
 from ragmetrics.people.calibration.thresholds import fit_certain_thresholds, fit_thresholds
@@ -56,25 +57,34 @@ def calibrate(
     files: Files | None = None,
     progress: Progress | None = None,
     attacks: int = 0,
+    fit: bool = False,
 ) -> list[Calibration]:
     """Compare every judge of the settings with the labelled sets; one record per set and judge.
 
     `attacks` is the number of irrelevant contexts of a set that are attacked: five requests each.
-    `files` is a store for replies and records. Works inside a running event loop too. If one of
-    several judges refuses, its record says so in `refused` and is not stored. Raises InputError
-    for an unknown place or metric, JudgeRefused where no judge can be asked.
+    `files` is a store for replies and records. `fit` also fits the judge's strengths to the labels,
+    and stores that for `judge: calibration:`; one that the settings name is left out. Works inside
+    a running event loop too. If one of several judges refuses, its record says so in `refused` and
+    is not stored. Raises InputError for an unknown place or metric, JudgeRefused where no judge can
+    be asked.
     """
     check_metrics(metrics)
     at = now or datetime.now(UTC)
+    settings = without_fits(settings) if fit else settings
     found = []
     for labelled in read_sets(settings, paths, limit, files):
         hostile = attacks if metrics is None or ATTACKED_METRIC in metrics else 0
         for judged in run_coroutine(
             judge_set(settings, labelled, metrics, at, files, progress, hostile)
         ):
-            found.append(record(labelled, judged, at, metrics, redact=settings.redact))
+            calibration = record(labelled, judged, at, metrics, redact=settings.redact)
+            if fit and files:
+                calibration, fitted = with_fit(calibration, judged)
+                if fitted:
+                    save_fit(files, fitted)
             if files and not judged.refused:
-                save_calibration(files, found[-1], judged.units)
+                save_calibration(files, calibration, judged.units)
+            found.append(calibration)
     return found
 
 
@@ -209,7 +219,11 @@ def _judged_today(settings: Settings, files: Files, name: str, now: datetime) ->
         if calibration.at.date() == now.date() and _verdicts(files, calibration)
     ]
     judges, ways = make_judges(settings, Corpus()), AskedWays(files)
-    return all(ways.compared(judge.fingerprint) in todays for judge in judges)
+    prints = [
+        scored_fingerprint(chosen, ways.compared(judge.fingerprint))
+        for chosen, judge in zip(settings.panel, judges, strict=True)
+    ]
+    return all(known in todays for known in prints)
 
 
 def _verdicts(files: Files, calibration: Calibration) -> int | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -27,9 +27,11 @@ from ragmetrics.judges import (
     JudgeClient,
     ReplyCache,
     can_answer,
+    find_fit,
     make_embedder,
     make_judges,
     names_of,
+    scored_fingerprint,
 )
 from ragmetrics.metrics import Grade, Metric, metrics
 from ragmetrics.people.calibration.attacks import (
@@ -50,7 +52,7 @@ from ragmetrics.people.calibration.thresholds import fits_thresholds, with_thres
 from ragmetrics.people.calibration.units import GoldScore, Unit, gold_metrics
 from ragmetrics.records import Answer, Ask, AttackResult, JudgeInfo, LogRow, Request, Status, Usage
 from ragmetrics.scoring import add_price, chosen_metrics, run_metric
-from ragmetrics.storage import AskedWays, Files
+from ragmetrics.storage import AskedWays, Files, open_store
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
@@ -68,12 +70,16 @@ class JudgedSet:
     gold: list[GoldScore] = field(default_factory=list)
     fingerprints: dict[str, str] = field(default_factory=dict)
     """Fingerprints of judge and prompts, by metric."""
+    prompts: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Digests of the prompts that it answered, by metric."""
     usage: Usage = field(default_factory=Usage)
     corpus: str | None = None
     """Digest of the set's texts, where the replies depend on all of them."""
     refused: str = ""
     """Why the judge could not be asked."""
     attacks: list[AttackResult] = field(default_factory=list)
+    fingerprint: str = ""
+    """That of the judge itself, however it is asked and whatever is fitted to it."""
     reranks: bool = False
     """Whether the judge is a reranker, whose thresholds can be fitted."""
 
@@ -109,22 +115,27 @@ async def judge_set(
             reranks = fits_thresholds(chosen)
             kept = None if reranks else files
             cache = await asyncio.to_thread(_reply_cache, kept, judge, at)
-            client = JudgeClient.of(chosen, judge, EmbeddingClient(embedder), cache=cache)
-            who = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
-            judged = JudgedSet(who, reranks=reranks)
+            store = files or (open_store(settings) if chosen.calibration else None)
+            fit = await asyncio.to_thread(find_fit, chosen, judge, store) if store else None
+            client = JudgeClient.of(chosen, judge, EmbeddingClient(embedder), cache=cache, fit=fit)
+            asked = scored_fingerprint(chosen, judge.fingerprint)
+            who = JudgeInfo(name=name, fingerprint=asked, note=judge.note)
+            judged = JudgedSet(who, reranks=reranks, fingerprint=judge.fingerprint)
             try:
                 able = [
                     target
                     for target in targets(wanted)
                     if can_answer(judge, known[target.metric].prompts)
                 ]
-                session = _Session(client, known, able, wanted)
+                session = _Session(client, known, able, wanted, judged.prompts)
                 await session.judge_all(labelled, hostile, judged, progress)
             except JudgeRefused as error:
                 refusals.append(error)
                 judged = JudgedSet(judged.judge, refused=str(error))
             else:
-                compared = await asyncio.to_thread(_compared, files, client)
+                compared = scored_fingerprint(
+                    chosen, await asyncio.to_thread(_compared, files, client)
+                )
                 judged.judge = who.model_copy(update={"fingerprint": compared})
                 judged.fingerprints = {
                     name: metric.fingerprint(compared, embedder.fingerprint)
@@ -178,6 +189,7 @@ class _Session:
     metrics: dict[str, Metric]
     targets: Sequence[LabelTarget]
     wanted: Sequence[str] | None
+    prompts: defaultdict[str, set[str]]
 
     async def judge_all(
         self,
@@ -246,7 +258,10 @@ class _Session:
         answer = await self.client.answer(log_row.question_key, ask)
         if isinstance(answer, Unanswered):
             return units_of(row, question, None, Status(answer.status))
-        strengths = self.client.judge.evidence(ask) if isinstance(ask, Ask) else None
+        strengths = None
+        if isinstance(ask, Ask):
+            self.prompts[target.metric].add(ask.prompt.digest)
+            strengths = self.client.probabilities(ask) or self.client.judge.evidence(ask)
         return units_of(row, question, target.verdicts(answer, question), strengths=strengths)
 
 

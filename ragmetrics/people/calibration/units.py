@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ragmetrics.people.calibration.agreement_figures import (
     auc_statistic,
     auc_within_statistic,
+    calibration_error_statistic,
     confusion,
     kappa_statistic,
     reliability,
@@ -94,6 +95,11 @@ class Columns:
         return (self.labels >= self.label_from).astype(np.float64)
 
     @property
+    def expected(self) -> Numbers:
+        """What a strength should be on average: the label, where half a label counts as half."""
+        return self.positive if self.label_from >= 1 else self.labels
+
+    @property
     def said(self) -> Numbers:
         """1 where the verdict is positive."""
         return (self.verdicts >= self.verdict_from).astype(np.float64)
@@ -130,7 +136,8 @@ def has_strengths(units: Iterable[Unit]) -> bool:
 def statistics(data: Columns) -> dict[FigureName, Statistic]:
     """The figures as functions of resampling counts.
 
-    Rank figures use the strengths, agreement figures the verdicts. Kappa and accuracy use positive
+    Rank figures and the calibration error use the strengths, agreement figures the verdicts. The
+    calibration error is of strengths in [0, 1] alone. Kappa and accuracy use positive
     or not; the others use the values, halves included.
     """
     agreed = (data.positive == data.said).astype(np.float64)
@@ -145,6 +152,8 @@ def statistics(data: Columns) -> dict[FigureName, Statistic]:
     }
     if min(len(np.unique(data.labels)), len(np.unique(data.verdicts))) > 2:
         found["kappa_classes"] = kappa_statistic(data.labels, data.verdicts)
+    if len(data.strengths) and data.strengths.min() >= 0 and data.strengths.max() <= 1:
+        found["calibration_error"] = calibration_error_statistic(data.expected, data.strengths)
     return found
 
 

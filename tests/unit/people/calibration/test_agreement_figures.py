@@ -17,6 +17,7 @@ from ragmetrics.people.calibration.agreement_figures import (
     CalibrationBin,
     auc_statistic,
     auc_within_statistic,
+    calibration_error_statistic,
     confusion,
     kappa_statistic,
     reliability,
@@ -279,6 +280,24 @@ def test_one_question_has_a_share_without_an_interval() -> None:
     found = reliability([1, 0], [0.5, 0.5], ["a", "a"])
     assert found is not None
     assert found.bins == (CalibrationBin(0.5, 0.6, 2, 0.5, 0.5, None, None),)
+
+
+def test_calibration_error_by_hand() -> None:
+    """Forty units in two bins: judged 0.2 and 0.8, observed 0.5 and 0.9: error 0.2."""
+    scores, labels = [0.2] * 20 + [0.8] * 20, [1, 0] * 10 + [1] * 18 + [0] * 2
+    assert unweighted(calibration_error_statistic(labels, scores), 40) == near(0.2)
+
+
+def test_calibration_error_of_few_units_is_that_of_their_mean() -> None:
+    """Bins of fewer than twenty units would measure chance: errors of both signs cancel."""
+    assert unweighted(calibration_error_statistic([1, 0], [0.6, 0.6]), 2) == near(0.1)
+    assert unweighted(calibration_error_statistic([], []), 0) is None
+
+
+def test_calibration_error_keeps_equal_scores_together() -> None:
+    """The order of the units has no part in it: a constant score has one bin."""
+    statistic = calibration_error_statistic([1] * 20 + [0] * 180, [0.1] * 200)
+    assert unweighted(statistic, 200) == near(0)
 
 
 # Resampling

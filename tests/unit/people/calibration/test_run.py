@@ -65,11 +65,12 @@ def values(agreement: Agreement) -> dict[str, float | None]:
 
 @pytest.mark.parametrize("name", UNIT_METRICS)
 def test_a_judge_that_is_always_right(tmp_path: Path, labelled: Path, name: str) -> None:
-    """Every figure is 1, and so are the ends of its interval."""
+    """Every figure is 1, and so are the ends of its interval; its calibration error is 0."""
     found = overall(hold(labelled, write_judge(tmp_path / "judge.jsonl", labelled)), name)
+    error = found.figures.pop("calibration_error")
+    assert (error.value, error.low, error.high, found.calibration_error) == (0, 0, 0, 0)
     assert set(values(found).values()) == {1.0}
     assert {(figure.low, figure.high) for figure in found.figures.values()} == {(1.0, 1.0)}
-    assert found.calibration_error == 0
 
 
 def test_a_judge_that_is_always_wrong(tmp_path: Path, labelled: Path) -> None:
@@ -364,6 +365,8 @@ def test_judges_recorded_in_the_rows_are_each_calibrated(tmp_path: Path) -> None
     place = write_jsonl(tmp_path / "set.jsonl", rows)
     careful, hasty = calibrate_replies(make_settings({}), [str(place)], now=NOW)
     assert (careful.judge.name, hasty.judge.name) == ("careful", "hasty")
+    # A verdict of 0.5 on support in part, which counts as none.
+    assert overall(careful, "context_recall").figures.pop("calibration_error").value == 1 / 6
     assert set(values(overall(careful, "context_recall")).values()) == {1.0, None}
     assert values(overall(careful, "context_recall"))["kappa_classes"] == 1
     assert overall(hasty, "context_recall").confusion.counts == [[3], [3], [3]]

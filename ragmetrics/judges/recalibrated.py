@@ -1,0 +1,51 @@
+"""Probabilities in place of a judge's strengths, by what `ragmetrics calibrate --fit` fitted.
+
+calibrations/fits/ID.json      named by `judge: calibration: ID`
+"""
+
+from __future__ import annotations
+
+from ragmetrics.config import JudgeSettings
+from ragmetrics.errors import JudgeRefused
+from ragmetrics.judges.base import Judge
+from ragmetrics.records import Recalibration, fingerprint
+from ragmetrics.storage import Files, require_record, save_record
+
+
+def fit_path(name: str) -> str:
+    """Where a fit is stored."""
+    return f"calibrations/fits/{name}.json"
+
+
+def save_fit(files: Files, fit: Recalibration) -> None:
+    """Store a fit. Raises StoreError."""
+    save_record(files, fit_path(fit.id), fit)
+
+
+def find_fit(chosen: JudgeSettings, judge: Judge, files: Files) -> Recalibration | None:
+    """The fit that the settings of a judge name; None if they name none.
+
+    Raises JudgeRefused for one that is not in the store, or that is another judge's.
+    """
+    if chosen.calibration is None:
+        return None
+    fit = require_record(files, fit_path(chosen.calibration), Recalibration)
+    if fit is None:
+        raise JudgeRefused(
+            f"judge: calibration: {chosen.calibration} is not in {files.uri()}: `ragmetrics "
+            "calibrate LABELLED --fit` makes one, and says its name"
+        )
+    if fit.judge_fingerprint != judge.fingerprint:
+        raise JudgeRefused(
+            f"judge: calibration: {chosen.calibration} was fitted to {fit.judge} "
+            f"({fit.judge_fingerprint}), and this judge is {judge.name} ({judge.fingerprint})"
+        )
+    return fit
+
+
+def scored_fingerprint(chosen: JudgeSettings, judge: str) -> str:
+    """The fingerprint of a judge and its fit, on which its scores depend; `judge` is its own.
+
+    Its cached replies depend on the judge alone.
+    """
+    return fingerprint("calibrated", judge, chosen.calibration) if chosen.calibration else judge

@@ -1,0 +1,130 @@
+"""The fit of strengths to labels: known truths, few labels, and judges that cannot be fitted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from ragmetrics.config import make_settings
+from ragmetrics.errors import JudgeRefused
+from ragmetrics.people import calibrate
+from ragmetrics.people.calibration.recalibration import fit_map
+from ragmetrics.records import Calibration, Recalibration, probabilities
+from ragmetrics.storage import Files, require_record
+from tests.fakes.command import Run
+from tests.fakes.labelled import make_labelled, write_judge
+from tests.fakes.logs import write_jsonl
+
+NOW = datetime(2026, 11, 19, 12, tzinfo=UTC)
+
+
+def calibrated(place: Path, store: Path, judge: Any = "lexical", **options: Any) -> Calibration:
+    """One judge against one set, with a store."""
+    settings = make_settings({"judge": judge, "store": str(store)})
+    (found,) = calibrate(settings, [str(place)], now=NOW, files=Files(str(store)), **options)
+    return found
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> Path:
+    """A set of 60 rows."""
+    return write_jsonl(tmp_path / "towers.jsonl", make_labelled(60))
+
+
+def test_the_fit_finds_the_probabilities() -> None:
+    """Of a judge whose strengths have known probabilities; the penalty alone moves the numbers."""
+    strengths = np.linspace(0.001, 0.999, 5_000)
+    truth = probabilities(strengths, -1.0, 2.0, 0.5)
+    assert fit_map(strengths, np.array(truth)) == pytest.approx((-1.0, 2.0, 0.5), abs=0.06)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0])), min_size=2, max_size=40)
+)
+def test_a_probability_never_falls_with_the_strength(units: list[tuple[float, float]]) -> None:
+    """Whatever the labels are: it lies in [0, 1] and keeps the order of the strengths."""
+    strengths, labels = (np.array(side) for side in zip(*units, strict=True))
+    fitted = probabilities(np.linspace(0, 1, 50), *fit_map(strengths, labels))
+    assert fitted[0] >= 0 and fitted[-1] <= 1
+    assert (np.diff(fitted) >= -1e-12).all()
+
+
+def test_a_judge_that_ranks_the_wrong_way_round_says_nothing() -> None:
+    """Each strength then has the share of positive labels."""
+    strengths = np.linspace(0, 1, 60)
+    fitted = probabilities([0.0, 1.0], *fit_map(strengths, (strengths < 0.5).astype(np.float64)))
+    assert fitted == pytest.approx([0.5, 0.5], abs=1e-6)
+
+
+def test_a_fit_is_stored_under_the_name_that_the_calibration_has(
+    labelled: Path, tmp_path: Path
+) -> None:
+    """Each metric has a map, or the reason why it has none; equal units give the equal name."""
+    found = calibrated(labelled, tmp_path / "store", fit=True)
+    path = f"calibrations/fits/{found.fit}.json"
+    fit = require_record(Files(str(tmp_path / "store")), path, Recalibration)
+    assert fit is not None
+    fitted = [one.metric for one in found.metrics if not one.not_fitted]
+    assert [one.metric for one in fit.maps] == fitted
+    assert "context_relevance" in fitted
+    assert all(one.error_after_fit for one in found.metrics if not one.not_fitted)
+    assert calibrated(labelled, tmp_path / "other", fit=True).fit == found.fit
+
+
+def test_a_judge_with_a_calibration_is_calibrated(labelled: Path, tmp_path: Path) -> None:
+    """Its strengths are the probabilities, its fingerprint is another one."""
+    before = calibrated(labelled, tmp_path, fit=True)
+    judge = {"name": "lexical", "calibration": before.fit}
+    after = calibrated(labelled, tmp_path, judge)
+    assert after.judge.fingerprint != before.judge.fingerprint
+    errors = [
+        found.metrics[0].overall.figures["calibration_error"].value or 0
+        for found in (before, after)
+        if found.metrics[0].overall
+    ]
+    assert errors[1] < errors[0] / 2
+    assert calibrated(labelled, tmp_path, judge, fit=True).fit == before.fit
+
+
+def test_a_judge_without_strengths_is_not_fitted(labelled: Path, tmp_path: Path) -> None:
+    """Nothing is stored, and the reason is said."""
+    judge = write_judge(tmp_path / "judge.jsonl", labelled)
+    found = calibrated(labelled, tmp_path / "store", judge, fit=True)
+    assert {one.not_fitted for one in found.metrics} == {"this judge gives no strengths"}
+    assert found.fit == ""
+
+
+def test_few_labels_are_not_fitted(tmp_path: Path) -> None:
+    """Below fifty it is said how many are missing."""
+    place = write_jsonl(tmp_path / "few.jsonl", make_labelled(20))
+    found = calibrated(place, tmp_path / "store", metrics=["context_relevance"], fit=True)
+    assert found.metrics[0].not_fitted == "40 labels; 10 are missing of 50"
+
+
+def test_a_calibration_that_is_not_in_the_store_is_refused(labelled: Path, tmp_path: Path) -> None:
+    """The sentence says how to make one."""
+    judge = {"name": "lexical", "calibration": "0123456789ab"}
+    with pytest.raises(JudgeRefused, match=r"is not in .*--fit"):
+        calibrated(labelled, tmp_path / "store", judge)
+
+
+def test_the_command_prints_the_name_and_both_errors(
+    labelled: Path, tmp_path: Path, run: Run
+) -> None:
+    """What to set, and the calibration error before and after."""
+    result = run("calibrate", str(labelled), "--fit", "--store", str(tmp_path / "store"))
+    assert "Fitted: set `judge: {calibration: " in result.out
+    assert "Calibration error: 0." in result.out
+    assert "; fitted: 0." in result.out
+
+
+def test_the_command_needs_a_store_to_fit(labelled: Path, run: Run) -> None:
+    """Without one nothing could use the fit."""
+    result = run("calibrate", str(labelled), "--fit")
+    assert result.code == 2
+    assert "--fit needs a store" in result.err
