@@ -27,6 +27,7 @@ from ragmetrics.records import (
     Gate,
     LearnedModel,
     Manifest,
+    Recalibration,
     Record,
     Silence,
     TopicModel,
@@ -94,6 +95,11 @@ FILES: tuple[tuple[str, type[Record] | str, str], ...] = (
         "calibrations/drift/set=NAME/judge=FINGERPRINT/TIME.json",
         Drift,
         "that calibration compared with the one before",
+    ),
+    (
+        "calibrations/fits/ID.json",
+        Recalibration,
+        "what [`calibrate --fit`](../how-to/calibrating.md#probabilities) fitted; it never changes",
     ),
     (
         "calibrations/replies/dt=2026-11-19/judgements/...",

@@ -22,6 +22,7 @@ from ragmetrics.records import (
     BrokenFile,
     Calibration,
     DriftUnknown,
+    Figure,
     JudgeInfo,
     Manifest,
     MetricCalibration,
@@ -32,6 +33,7 @@ from ragmetrics.storage import Files, Runs, open_store
 from tests.builders import night_settings
 from tests.fakes.calibrations import (
     FIRST,
+    agreement,
     calibration,
     drift_between,
     history,
@@ -98,6 +100,17 @@ class TestPage:
             "a baseline",
         ):
             assert words in told
+
+    def test_a_fit_is_shown_with_its_calibration_error(self, site: Files) -> None:
+        """The error of the strengths, that of the probabilities, and the name for the settings."""
+        error = {"calibration_error": Figure(value=0.21, low=0.2, high=0.22)}
+        fitted = Figure(value=0.034, low=0.02, high=0.06)
+        metric = measured(overall=agreement(figures=error), error_after_fit=fitted)
+        told = cells(page(site, history(calibration(metrics=[metric], fit="c09b8a91486c"))))
+        assert "calibration error 0.210 [0.20, 0.22]" in told
+        assert "calibration error , fitted 0.034 [0.02, 0.06]" in told
+        assert "calibration error 0.111" not in told
+        assert "judge: calibration: c09b8a91486c" in told
 
     def test_the_level_of_a_judge_is_shown_night_by_night(self, site: Files) -> None:
         """The mean verdict on a set that stays the same, beside the mean of people's labels."""
