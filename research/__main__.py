@@ -23,6 +23,7 @@ from research import (
     learned_judge,
     lost_passages,
     people_labels,
+    probabilities,
     prediction_powered,
     topics,
     weekdays,
@@ -58,6 +59,9 @@ STUDIES = {
     "active": Study(active_sampling.report, active_sampling.NIGHTS, "docs/explanation/statistics.md"),
     "labels": Study(people_labels.report, people_labels.DRAWS, "docs/explanation/statistics.md"),
     "learned": Study(learned_judge.report, active_sampling.NIGHTS, "docs/how-to/learned-judge.md"),
+    "probabilities": Study(
+        probabilities.report, probabilities.NIGHTS, "docs/how-to/calibrating.md"
+    ),
     "cascade": Study(lambda rows: cascade.report(), 0, "docs/how-to/rerank.md"),
     "lost": Study(
         lambda rows: lost_passages.report(nights=rows), 200, "docs/how-to/lost-passages.md"

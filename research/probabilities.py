@@ -1,0 +1,208 @@
+"""What probabilities are worth in place of verdicts: `python -m research probabilities`.
+
+Judges are those that give strengths: lexical, local, and learned from 500 labels of other questions.
+For each metric of each labelled set:
+
+- the calibration error of strengths, and of probabilities by a fit on 60 labels (mean and 90% of
+  40 draws of questions; measured on all other questions), beside the error that 60 labels leave in
+  the share of positive labels alone;
+- nights of 400 questions drawn from the set: the variance of the mean of expectations, divided by
+  that of the mean of verdicts (as the judge gives them today; as the likelier of both), and how often
+  the 95% interval holds the mean of the set and the mean of the labels. Probabilities are by a fit
+  without the questions of their fold;
+- rows for a half width of 0.02.
+
+The penalties of the fit were chosen on the sets marked A, by Brier score and calibration error.
+
+The sets are those of the folder in `RAGMETRICS_DATA`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from research.active_sampling import HALF_WIDTH, SEED, Floats
+from research.learned_judge import FEWEST_POSITIVE, SETS, Labelled, counted, gather
+from research.moving_world import data_folder
+from ragmetrics.config import make_settings
+from ragmetrics.judges import Judge, LexicalJudge, levels_of
+from ragmetrics.people.calibration.agreement_figures import calibration_error_statistic
+from ragmetrics.people.calibration.labelled_sets import LabelledSet, read_sets, targets
+from ragmetrics.people.calibration.learned_fit import fit_folds
+from ragmetrics.people.calibration.recalibration import fit_map
+from ragmetrics.records import fold_of, probabilities
+from ragmetrics.stats import mean_interval
+
+CHOSEN_ON = ("chunkeval_bm25", "hotpot_multihop", "wice_judge_replies")
+LABELS, FITS, LEARNED_FROM = 60, 40, 500
+NIGHT, NIGHTS = 400, 1_000
+_Z = 1.96
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The items of one metric in one set, with a judge's strengths and verdicts."""
+
+    name: str
+    judge: str
+    strengths: Floats
+    verdicts: Floats
+    labels: Floats
+    questions: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def fitted(self) -> Floats:
+        """The probability of each item, by a fit without the questions of its fold."""
+        names, place = np.unique(self.questions, return_inverse=True)
+        folds = np.array([fold_of(str(name)) for name in names])[place]
+        found = np.zeros(len(folds))
+        for fold in np.unique(folds):
+            there = folds == fold
+            of_others = fit_map(self.strengths[~there], self.labels[~there])
+            found[there] = probabilities(self.strengths[there], *of_others)
+        return found
+
+
+def read(judges: Sequence[str]) -> Iterator[Judged]:
+    """All metrics of all sets by some judges."""
+    for name in SETS:
+        (labelled,) = read_sets(make_settings({}), [str(data_folder() / f"{name}.jsonl")])
+        if "learned" in judges:
+            yield from map(_learned, gather(labelled))
+        for judge in _baselines(labelled, judges):
+            yield from _judged(labelled, judge)
+
+
+def _learned(known: Labelled) -> Judged:
+    items = known.examples
+    chances = fit_folds(items, known.top, LEARNED_FROM).chances
+    strengths = chances.mean(axis=1)
+    verdicts = (chances > 0.5).mean(axis=1)
+    labels = items.levels / known.top
+    return Judged(known.name, "learned", strengths, verdicts, labels, items.questions, items.rows)
+
+
+def _baselines(labelled: LabelledSet, judges: Sequence[str]) -> Iterator[Judge]:
+    corpus = counted(labelled)
+    if "lexical" in judges:
+        yield LexicalJudge(corpus)
+    if "local" in judges:
+        from ragmetrics.judges.local import LocalJudge
+
+        yield LocalJudge(corpus)
+
+
+def _judged(labelled: LabelledSet, judge: Judge) -> Iterator[Judged]:
+    for target in targets(None):
+        columns: list[tuple[float, float, float, str, str]] = []
+        for row in labelled.rows:
+            for asked in row.questions[target.metric]:
+                strengths = judge.evidence(asked.ask) or ()
+                levels = levels_of(asked.ask, judge.verdict(asked.ask))
+                top = 2 if target.metric == "context_relevance" else 1
+                question = asked.ask.data["question"] or " ".join(asked.ask.data["sentences"])
+                for label, strength, level in zip(asked.labels, strengths, levels, strict=False):
+                    known = int(label * top) / top  # half support is no support
+                    columns.append((strength, level / top, known, question, str(row.number)))
+        positive = sum(one[2] > 0 for one in columns)
+        if min(positive, len(columns) - positive) >= FEWEST_POSITIVE:
+            arrays = [np.array(side) for side in zip(*columns, strict=True)]
+            name = judge.name.partition(":")[0]
+            yield Judged(f"{labelled.name} {target.metric}", name, *arrays)
+
+
+def errors_after(judged: Judged, labels: int = LABELS) -> tuple[Floats, Floats]:
+    """The calibration errors of probabilities by fits on so many labels, and by how much the share
+    of positive labels among them misses that of all others. Empty where too few are left.
+    """
+    random = np.random.default_rng(SEED)
+    names, place = np.unique(judged.questions, return_inverse=True)
+    after, base = [], []
+    for _ in range(FITS):
+        order = np.argsort(random.permutation(len(names))[place], kind="stable")
+        taken = order[:labels]
+        others = ~np.isin(place, place[taken])
+        if others.sum() < 100:
+            break
+        fitted = probabilities(judged.strengths[others], *_fit(judged, taken))
+        after.append(_error(judged.labels[others], np.array(fitted)))
+        base.append(abs(judged.labels[taken].mean() - judged.labels[others].mean()))
+    return np.array(after), np.array(base)
+
+
+def _fit(judged: Judged, taken: np.ndarray) -> tuple[float, float, float]:
+    return fit_map(judged.strengths[taken], judged.labels[taken])
+
+
+def _error(labels: Floats, scores: Floats) -> float:
+    return float(calibration_error_statistic(labels, scores)(np.ones((1, len(labels))))[0])
+
+
+def row_means(judged: Judged, values: Floats) -> Floats:
+    """The mean of the items of each row."""
+    place = np.unique(judged.rows, return_inverse=True)[1]
+    return np.bincount(place, values) / np.bincount(place)
+
+
+def nights(values: Floats, of_row: np.ndarray, truth: float, count: int) -> tuple[float, float, float, float]:
+    """Of nights of drawn questions: the variance of the mean, the coverage of the mean of the set
+    and of the labels, and rows for a half width of 0.02.
+    """
+    random = np.random.default_rng(SEED)
+    names, place = np.unique(of_row, return_inverse=True)
+    rows_of = [np.flatnonzero(place == number) for number in range(len(names))]
+    whole, means, held, true, spent = values.mean(), [], 0, 0, []
+    for _ in range(count):
+        chosen = random.integers(0, len(names), NIGHT)
+        rows = [rows_of[number] for number in chosen]
+        groups = np.repeat(np.arange(NIGHT), [len(one) for one in rows])
+        found = mean_interval(values[np.concatenate(rows)], groups)
+        means.append(found.mean)
+        held += found.low <= whole <= found.high
+        true += found.low <= truth <= found.high
+        half = (found.high - found.low) / 2
+        spent.append(len(groups) * (half / HALF_WIDTH) ** 2)
+    return float(np.var(means)), held / count, true / count, float(np.mean(spent))
+
+
+def line(judged: Judged, count: int = NIGHTS) -> str:
+    """The figures of one metric of one set by one judge."""
+    after, base = errors_after(judged)
+    fitted = judged.fitted
+    of_row = judged.questions[np.unique(judged.rows, return_index=True)[1]]
+    truth = float(row_means(judged, judged.labels).mean())
+    figures = [
+        nights(row_means(judged, values), of_row, truth, count)
+        for values in (fitted, judged.verdicts, (fitted > 0.5).astype(np.float64))
+    ]
+    soft, hard, rounded = figures
+    ratios = [_ratio(soft[0], other[0]) for other in (hard, rounded)]
+    mark = "A" if judged.name.startswith(CHOSEN_ON) else "B"
+    fits = f"{after.mean():.3f}, {np.quantile(after, 0.9):.3f} | {base.mean():.3f}" if len(after) else "– | –"
+    return (
+        f"| {judged.name} ({mark}) | {judged.judge} | {_error(judged.labels, judged.strengths):.3f} "
+        f"| {fits} | {ratios[0]} | {ratios[1]} | {soft[1]:.1%} | {soft[2]:.1%} | {hard[2]:.1%} "
+        f"| {hard[3]:,.0f} | {soft[3]:,.0f} |"
+    )
+
+
+def _ratio(above: float, below: float) -> str:
+    return f"{above / below:.2f}" if below > 1e-12 else "–"
+
+
+def report(
+    count: int = NIGHTS, judges: Sequence[str] = ("lexical", "learned", "local")
+) -> Iterator[str]:
+    """The table, line by line."""
+    yield (
+        "| set, metric | judge | error of strengths | after 60 labels: mean, 90% | share alone "
+        "| variance of the mean, of verdicts | of likelier | coverage, own mean | labels' mean "
+        "| verdicts: labels' mean | rows, verdicts | rows, expectations |"
+    )
+    yield "|---" * 12 + "|"
+    for judged in read(judges):
+        yield line(judged, count)
