@@ -24,6 +24,7 @@ from ragmetrics.judges.client_base import (
 )
 from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.prompt_length import check_read
+from ragmetrics.judges.recalibrated import recalibrated
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.row_first import Layout, is_cacheable, layout_of
@@ -105,14 +106,6 @@ class JudgeClient(ClientBase):
             layout=layout_of(chosen, judge),
             **more,
         )
-
-    def probabilities(self, request: Ask) -> Sequence[float] | None:
-        """The probability of each item of a verdict just given, by the judge's `calibration`; None
-        without one for this prompt.
-        """
-        known = self._fit.map_of(request.prompt.digest) if self._fit else None
-        strengths = self.judge.evidence(request) if known else None
-        return known.of(strengths) if known and strengths is not None else None
 
     @property
     def changed_parameters(self) -> str:
@@ -201,7 +194,11 @@ class JudgeClient(ClientBase):
             return self._failed_answer(error, counter)
         counter.add(reply)
         self._note(request, reply)
-        return _read(request, reply)
+        return self._expected(request, _read(request, reply))
+
+    def _expected(self, request: Ask, verdict: BaseModel) -> BaseModel:
+        """The verdict, or its expectation by the judge's `calibration`."""
+        return recalibrated(self._fit, self.judge, request, verdict) if self._fit else verdict
 
     @property
     def can_continue(self) -> bool:
@@ -230,6 +227,7 @@ class JudgeClient(ClientBase):
         except UnreadableReply:
             counter.failures["unreadable_in_store"] += 1
             return None
+        verdict = self._expected(request, verdict)
         counter.answered_from_store += 1
         self._streaks.readable(request.prompt)
         self._note(request, Reply(text))
@@ -251,7 +249,7 @@ class JudgeClient(ClientBase):
                     reply = await self._reply(asked, attempt, counter)
                     check_read(request, reply)
                     try:
-                        verdict = _read(request, reply)
+                        verdict = self._expected(request, _read(request, reply))
                     except UnreadableReply as error:
                         self._note(request, reply)
                         reason = _unreadable(request, reply, error, counter)

@@ -5,10 +5,14 @@ calibrations/fits/ID.json      named by `judge: calibration: ID`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Judge
-from ragmetrics.records import Recalibration, fingerprint
+from ragmetrics.records import Ask, HasStrengths, Recalibration, fingerprint
 from ragmetrics.storage import Files, require_record, save_record
 
 
@@ -41,6 +45,23 @@ def find_fit(chosen: JudgeSettings, judge: Judge, files: Files) -> Recalibration
             f"({fit.judge_fingerprint}), and this judge is {judge.name} ({judge.fingerprint})"
         )
     return fit
+
+
+def recalibrated(fit: Recalibration, judge: Judge, request: Ask, verdict: BaseModel) -> BaseModel:
+    """The expectation of a verdict by calibrated probabilities; the verdict for a prompt that the
+    judge's fit does not know.
+    """
+    known, expect = fit.map_of(request.prompt.digest), request.prompt.expect
+    if known is None or expect is None:
+        return verdict
+    if isinstance(verdict, HasStrengths):
+        strengths: Sequence[float] | None = verdict.strengths
+    else:
+        strengths = judge.evidence(request)
+    if strengths is None:
+        return verdict
+    expected: BaseModel = expect(known.distributions(strengths), request.data)
+    return expected
 
 
 def scored_fingerprint(chosen: JudgeSettings, judge: str) -> str:

@@ -24,6 +24,7 @@ from .row import (
 )
 from .decisions import (
     Distribution as Distribution,
+    HasStrengths as HasStrengths,
     Predicate as Predicate,
     Question as Question,
     ScoreQuestion as ScoreQuestion,

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.text import shorten
@@ -56,6 +56,17 @@ class ScoreQuestion:
     instructions: str
     levels: tuple[str, ...]
     context: int | None = None
+
+
+@runtime_checkable
+class HasStrengths(Protocol):
+    """A verdict with probabilities."""
+
+    @property
+    def strengths(self) -> Sequence[float]:
+        """The expected level of each item as a share of the highest: a probability, where there
+        are two levels."""
+        ...
 
 
 Question: TypeAlias = Predicate | ScoreQuestion

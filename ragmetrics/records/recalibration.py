@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from ragmetrics.records.base import JudgeName, Record, fingerprint
+from ragmetrics.records.decisions import Distribution
 
 _EDGE = 1e-3
-"""Strengths nearer to 0 or 1 count as this near: a logarithm is finite, and one label too."""
+"""Strengths nearer to 0 or 1 count as this near: a logarithm is finite."""
+_TINY = 1e-9
 
 
 class StrengthMap(Record):
@@ -30,9 +34,26 @@ class StrengthMap(Record):
     labels: int
     questions: int
 
-    def of(self, strengths: ArrayLike) -> list[float]:
-        """The probabilities of some strengths."""
-        return probabilities(strengths, self.c, self.a, self.b)
+    levels: tuple[float, float, float] | None = None
+    """For grades: the shares of the labels 0, 0.5 and 1."""
+
+    def distributions(self, strengths: ArrayLike) -> list[Distribution]:
+        """The distribution of each item over the levels of a verdict, with the mean p.
+
+        That of a grade is the labels' own, tilted until it has the mean: p_l ~ levels_l x^l.
+        """
+        found = probabilities(strengths, self.c, self.a, self.b)
+        return [self._of_grade(p) if self.levels else (1 - p, p) for p in found]
+
+    def _of_grade(self, p: float) -> Distribution:
+        low, middle, high = self.levels or (1.0, 0.0, 1.0)
+        if not (low and middle and high):
+            return (1 - p, 0.0, p)
+        mean = 2 * min(max(p, _TINY), 1 - _TINY)
+        a, b, c = (2 - mean) * high, (1 - mean) * middle, -mean * low
+        x = (math.sqrt(b * b - 4 * a * c) - b) / (2 * a)
+        total = low + middle * x + high * x * x
+        return (low / total, middle * x / total, high * x * x / total)
 
 
 def probabilities(strengths: ArrayLike, c: float, a: float, b: float) -> list[float]:

@@ -58,6 +58,11 @@ class SupportShares(Support):
         """How surely each claim is supported."""
         return self.shares
 
+    @property
+    def strengths(self) -> Sequence[float]:
+        """The same, which only a verdict with probabilities has."""
+        return self.shares
+
 
 def a_predicate_each(field: str) -> Callable[[Data], list[Predicate]]:
     """A question for each claim. It may be asked of a part of the contexts."""

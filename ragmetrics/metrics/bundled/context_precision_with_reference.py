@@ -45,6 +45,11 @@ class UsefulShare(Useful):
         """How surely it was useful."""
         return self.share
 
+    @property
+    def strengths(self) -> Sequence[float]:
+        """The same, which only a verdict with probabilities has."""
+        return (self.share,)
+
 
 def _expect(distributions: Sequence[Distribution], data: Data) -> UsefulShare:
     ((_, share),) = distributions

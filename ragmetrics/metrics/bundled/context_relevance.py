@@ -20,6 +20,7 @@ from ragmetrics.records import (
     Steps,
     expected_level,
     likeliest_level,
+    strength,
 )
 
 HELPS_FROM, ANSWERS_FROM = 0.2, 0.4
@@ -55,6 +56,11 @@ class ExpectedGrade(Grade):
     def level(self) -> float:
         """The expectation of the grade."""
         return expected_level(self.probabilities)
+
+    @property
+    def strengths(self) -> Sequence[float]:
+        """The expectation as a share of the best grade."""
+        return (strength(self.probabilities),)
 
     def reaches(self, level: int) -> float:
         """Probability of this grade or a higher one."""

@@ -49,6 +49,11 @@ class NeededShares(Needed):
         """How surely each sentence is needed."""
         return self.shares
 
+    @property
+    def strengths(self) -> Sequence[float]:
+        """The same, which only a verdict with probabilities has."""
+        return self.shares
+
 
 def _questions(data: Data) -> list[Predicate]:
     return [

@@ -123,7 +123,14 @@ def _why_not_fitted(metric: MetricCalibration, data: Columns) -> str:
 
 def _map(metric: str, prompts: list[str], data: Columns) -> StrengthMap:
     c, a, b = fit_map(data.strengths, data.expected)
-    questions = len(np.unique(data.questions))
+    shares = [float((data.expected == level).mean()) for level in (0, 0.5, 1)]
     return StrengthMap(
-        metric=metric, prompts=prompts, c=c, a=a, b=b, labels=len(data.labels), questions=questions
+        metric=metric,
+        prompts=prompts,
+        c=c,
+        a=a,
+        b=b,
+        levels=(shares[0], shares[1], shares[2]) if data.label_from < 1 else None,
+        labels=len(data.labels),
+        questions=len(np.unique(data.questions)),
     )

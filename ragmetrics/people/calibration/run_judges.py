@@ -50,7 +50,17 @@ from ragmetrics.people.calibration.labelled_sets import (
 )
 from ragmetrics.people.calibration.thresholds import fits_thresholds, with_thresholds
 from ragmetrics.people.calibration.units import GoldScore, Unit, gold_metrics
-from ragmetrics.records import Answer, Ask, AttackResult, JudgeInfo, LogRow, Request, Status, Usage
+from ragmetrics.records import (
+    Answer,
+    Ask,
+    AttackResult,
+    HasStrengths,
+    JudgeInfo,
+    LogRow,
+    Request,
+    Status,
+    Usage,
+)
 from ragmetrics.scoring import add_price, chosen_metrics, run_metric
 from ragmetrics.storage import AskedWays, Files, open_store
 
@@ -258,10 +268,12 @@ class _Session:
         answer = await self.client.answer(log_row.question_key, ask)
         if isinstance(answer, Unanswered):
             return units_of(row, question, None, Status(answer.status))
-        strengths = None
+        strengths: Sequence[float] | None = None
         if isinstance(ask, Ask):
             self.prompts[target.metric].add(ask.prompt.digest)
-            strengths = self.client.probabilities(ask) or self.client.judge.evidence(ask)
+            strengths = self.client.judge.evidence(ask)
+        if isinstance(answer, HasStrengths):
+            strengths = answer.strengths
         return units_of(row, question, target.verdicts(answer, question), strengths=strengths)
 
 
