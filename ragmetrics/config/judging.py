@@ -120,8 +120,8 @@ class SampleSettings(SettingsModel):
 def check_cascade(judges: Sequence[JudgeSettings]) -> None:
     """Raise ValueError unless the judges, the cheap one first, can be a cascade.
 
-    An earlier judge must show whether it is certain: a reranker by its grade, a language model by
-    repeats that agree.
+    An earlier judge must show whether it is certain: a reranker by its grade, a decision model by
+    its probabilities, a language model by repeats that agree.
     """
     if len(judges) < 2:
         raise ValueError("aggregate: cascade needs two `judges`, the cheap one first")

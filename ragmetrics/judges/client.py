@@ -76,6 +76,7 @@ class JudgeClient(ClientBase):
         meter: MeteredJudge | None = None,
         layout: Layout | None = None,
         fit: Recalibration | None = None,
+        gives_probabilities: bool = False,
     ) -> None:
         super().__init__(judge, cache, single_flight)
         self.judge = judge
@@ -86,6 +87,8 @@ class JudgeClient(ClientBase):
         self._record, self._meter = record, meter or MeteredJudge()
         self._head_first, self._fit = head_first, fit
         self._streaks = UnreadableStreaks()
+        self.gives_probabilities = gives_probabilities
+        """Whether its verdicts have probabilities."""
         self.layout = layout
         """The layout of its prompts. None: instructions first."""
 
@@ -104,6 +107,7 @@ class JudgeClient(ClientBase):
             head_first=chosen.live,
             meter=meter,
             layout=layout_of(chosen, judge),
+            gives_probabilities=chosen.kind.decides or chosen.calibration is not None,
             **more,
         )
 

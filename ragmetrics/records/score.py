@@ -72,7 +72,7 @@ class Score:
     failed: tuple[str, ...] = ()
     """The judges of a panel that gave no usable verdict."""
     spread: float | None = None
-    """Standard deviation over a judge's repeats."""
+    """Standard deviation of the value over a judge's repeats, or by its probabilities."""
     cheap: float | None = None
     """The cheap judge's value, on a sampled night."""
     probability: float | None = None

@@ -1,6 +1,7 @@
 """A cascade of judges: a cheap judge answers what it is certain of, the next judge the rest.
 
-    certain   all repeats of the judge give every item the same level, the lowest or the highest
+    certain   all repeats of the judge give every item the same level, the lowest or the highest;
+              of a judge with probabilities: every item has p >= 0.95 or p <= 0.05
 
 So a grade of 1 is never certain. What an earlier judge cannot answer, or fails to answer, goes to
 the next one, and so does a request whose verdict has no levels. The last judge answers all that is
@@ -18,22 +19,31 @@ from typing import TypeAlias
 from pydantic import BaseModel
 
 from ragmetrics.judges import MetricRequest, can_answer, levels_of, top_level
-from ragmetrics.records import Answer, Ask, Score
+from ragmetrics.records import Answer, Ask, HasStrengths, Score
 from ragmetrics.scoring.judge_pool import Member
 from ragmetrics.scoring.metric_run import repeated
 
 Send: TypeAlias = Callable[[Member, Sequence[MetricRequest]], Awaitable[list[Answer]]]
 """Sends requests to one judge, and returns the answers in order."""
 
+UNLIKELY, LIKELY = 0.05, 0.95
+"""The probabilities up to which, and from which on, a verdict is certain."""
+
 Certain: TypeAlias = Callable[[Member, MetricRequest, Sequence[Answer]], bool]
 """Whether a judge is certain of its answers to a request and to its repeats."""
 
 
 def is_certain(request: Ask, answers: Sequence[Answer]) -> bool:
-    """Whether the answers of a judge's repeats are a verdict that the next judge need not see."""
+    """Whether the answers of a judge's repeats are a verdict that the next judge need not see.
+
+    A single yes or no without a probability shows no certainty.
+    """
     top = top_level(request.prompt)
+    known = [answer.strengths for answer in answers if isinstance(answer, HasStrengths)]
+    if known and len(known) == len(answers):
+        return all(not UNLIKELY < p < LIKELY for strengths in known for p in strengths)
     levels = [levels_of(request, answer) for answer in answers if isinstance(answer, BaseModel)]
-    if top is None or len(levels) < len(answers):
+    if top is None or len(levels) < len(answers) or (top == 1 and len(answers) == 1):
         return False
     first, *others = levels
     return all(other == first for other in others) and all(level in (0, top) for level in first)
@@ -122,9 +132,10 @@ class CascadedRow:
 
 
 def _can_be_certain(member: Member, wanted: MetricRequest) -> bool:
-    """Whether an earlier judge is asked. A single yes or no shows no certainty."""
+    """Whether an earlier judge is asked: not if its answer can show no certainty."""
     ask = wanted.request
     top = top_level(ask.prompt) if isinstance(ask, Ask) else None
-    if not isinstance(ask, Ask) or top is None or (top == 1 and member.repeats == 1):
+    once = member.repeats == 1 and not member.client.gives_probabilities
+    if not isinstance(ask, Ask) or top is None or (top == 1 and once):
         return False
     return can_answer(member.client.judge, [ask.prompt])

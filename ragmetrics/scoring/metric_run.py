@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +21,7 @@ from ragmetrics.records import (
     Answer,
     Ask,
     Embed,
+    HasStrengths,
     LogRow,
     Request,
     Score,
@@ -76,6 +78,7 @@ class MetricRun:
         self.score: Score | None = None
         self.asked = False
         """True when the metric has sent a request. Otherwise every judge gives the same score."""
+        self._strengths: list[float] = []
         self._row = row
         self._run = BundledRun(metric, row) if metric.bundled else ForeignRun(metric, row)
         self._heavy = heavy or not metric.bundled
@@ -96,11 +99,27 @@ class MetricRun:
 
     def step(self, answers: Sequence[Answer] | None) -> None:
         """The same without an event loop."""
+        for answer in answers or ():
+            if isinstance(answer, HasStrengths):
+                self._strengths += answer.strengths
         result = self._run.step(answers)
         if isinstance(result, Score):
-            self.score = result
+            self.score = with_spread(result, self._strengths)
         else:
             self.requests, self.asked = result, self.asked or bool(result)
+
+
+def with_spread(score: Score, strengths: Sequence[float]) -> Score:
+    """A score with the standard deviation of its value by the probabilities of its verdicts.
+
+        spread = sqrt(sum p_i (1 - p_i)) / n
+
+    It is that of a share of n independent verdicts. Without probabilities or a value: unchanged.
+    """
+    if not strengths or score.value is None:
+        return score
+    variance = sum(p * (1 - p) for p in strengths)
+    return replace(score, spread=math.sqrt(variance) / len(strengths))
 
 
 async def run_metric(

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from ragmetrics.config import JudgeKind, JudgeSettings
+from ragmetrics.config import JudgeKind, JudgeSettings, Settings
+from ragmetrics.errors import SettingsError
 from ragmetrics.judges.base import Judge, JudgeParts
 
 
@@ -34,6 +35,15 @@ def _make(judge: DecisionSettings, parts: JudgeParts) -> Judge:
     return DecisionJudge(find_access(judge, judge.base_url, parts.key), judge)
 
 
+def _check(judge: DecisionSettings, settings: Settings) -> None:
+    """Raise SettingsError for rounded verdicts in a cascade: it would be certain of all of them."""
+    if judge.round and settings.aggregate == "cascade" and judge is not settings.panel[-1]:
+        raise SettingsError(
+            "judge: round: a cascade asks whether the decision model is certain, by its "
+            "probabilities; leave `round` out"
+        )
+
+
 decision = JudgeKind(
     "decision",
     _make,
@@ -41,5 +51,6 @@ decision = JudgeKind(
     remote=True,
     live=True,
     decides=True,
+    check=_check,
     sample={"base_url": "{url}"},
 )

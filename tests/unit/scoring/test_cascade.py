@@ -55,6 +55,12 @@ def by_context(name: str, grades: dict[str, Any]) -> ScriptedJudge:
     return ScriptedJudge(answer, name=name)
 
 
+def expected(request: Ask, *distributions: tuple[float, ...]) -> Any:
+    """A verdict with probabilities."""
+    assert request.prompt.expect is not None
+    return request.prompt.expect(distributions, request.data)
+
+
 def score(*members: Member) -> Score:
     """The context_relevance of a row with three contexts, by a cascade."""
 
@@ -133,12 +139,20 @@ def test_without_its_last_judge_the_run_ends() -> None:
         (CLAIMED, [Support(supported=[1, 0]), Support(supported=[1, 0])], True),
         (CLAIMED, [Support(supported=[1, 0]), Support(supported=[1, 1])], False),
         (GRADED, [Grade(grade=2), Unanswered(Status.UNREADABLE, "no JSON")], False),
+        (CLAIMED, [Support(supported=[1, 0])], False),
+        (CLAIMED, [expected(CLAIMED, (0.05, 0.95), (0.96, 0.04))], True),
+        (CLAIMED, [expected(CLAIMED, (0.05, 0.95), (0.94, 0.06))], False),
+        (GRADED, [expected(GRADED, (0.0, 0.08, 0.92))], True),
+        (GRADED, [expected(GRADED, (0.0, 1.0, 0.0))], False),
+        (GRADED, [expected(GRADED, (0.1, 0.0, 0.9))], False),
     ],
 )
 def test_certain_is_the_same_level_at_either_end(
     request_: Ask, answers: Sequence[Any], certain: bool
 ) -> None:
-    """A missing answer is never certain."""
+    """With probabilities: within 0.05 of either end. A missing answer is never certain, nor is a
+    single yes or no.
+    """
     assert is_certain(request_, answers) is certain
 
 

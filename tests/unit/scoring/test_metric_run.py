@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from ragmetrics.metrics import select
-from ragmetrics.records import LogRow
+from ragmetrics.metrics import Grade, select
+from ragmetrics.records import Ask, LogRow
 from ragmetrics.scoring.metric_run import MetricRun, is_heavy
 from ragmetrics.text import SizedCache, sentence_splitter as module, sentences
 
@@ -56,3 +56,24 @@ def test_a_heavy_row_is_split_beside_the_event_loop(monkeypatch: pytest.MonkeyPa
     for heavy in (False, True):
         asyncio.run(MetricRun(metric, row(PROSE), heavy=heavy).advance(None))
     assert threads == [True, False]
+
+
+def test_probabilities_give_a_score_its_standard_deviation() -> None:
+    """Of two supported sentences, one with 0.5 and one surely: sqrt(0.25) / 2."""
+    metric = select(["context_recall"])[0]
+    run = MetricRun(metric, LogRow("1", "Why?", ("Because.",), reference="It is. It was."))
+    run.step(None)
+    (ask,) = run.requests
+    assert isinstance(ask, Ask) and ask.prompt.expect
+    run.step([ask.prompt.expect([(0.5, 0.5), (0.0, 1.0)], ask.data)])
+    assert run.score is not None
+    assert (run.score.value, run.score.spread) == (0.75, 0.25)
+
+
+def test_a_score_of_verdicts_without_probabilities_has_no_spread() -> None:
+    """Nothing is known of it from one asking."""
+    run = MetricRun(select(["context_relevance"])[0], row("Because."))
+    run.step(None)
+    run.step([Grade(grade=1)])
+    assert run.score is not None
+    assert (run.score.value, run.score.spread) == (0.5, None)
