@@ -219,7 +219,7 @@ class Summary(Record):
     """Krippendorff's alpha of a panel's judges over the rows' values: 1 is full agreement, 0 is
     chance."""
     spread: float | None = None
-    """Mean standard deviation of a row's value over a judge's repeats."""
+    """Mean standard deviation of a row's value over a judge's repeats, or by its probabilities."""
     higher_is_better: bool = True
     sample: SampledMean | None = None
     """Set where a sample was judged. Mean and interval then estimate all rows, by both judges."""

@@ -128,7 +128,7 @@ def _summary_line(one: Summary, manifest: Manifest) -> tuple[str, ...]:
 
 
 def _print_panel(console: Console, manifest: Manifest) -> None:
-    """Print the mean of each judge of a panel, their agreement, and their spread over repeats."""
+    """Print the mean of each judge of a panel, their agreement, and the spread of a row."""
     panel = manifest.judge.panel
     if panel:
         lines = [
@@ -149,7 +149,7 @@ def _print_panel(console: Console, manifest: Manifest) -> None:
     spreads = {one.metric: one.spread for one in manifest.metrics if one.spread is not None}
     if spreads:
         steady = ", ".join(f"{metric} {spread:.3f}" for metric, spread in spreads.items())
-        console.print(f"Spread over repeats: {steady}")
+        console.print(f"Spread of a row: {steady}")
     _print_easy_rows(console, manifest)
     _print_unanswered(console, manifest)
 

@@ -3,7 +3,7 @@
 A row is drawn with a known chance, by what the store says of it, metric by metric:
 
     votes    how far the judges of a panel are apart
-    spread   how far the judge's repeats are apart
+    spread   how far the judge's repeats are apart; of one with probabilities, how near 0.5 they are
     cheap    how far the cheap judge is from the judge, on sampled nights
     labels   how far people were from the judge on rows of about the same score, from 30 rows on
 

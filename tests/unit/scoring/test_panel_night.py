@@ -76,7 +76,7 @@ def test_the_dashboard_shows_the_panel(tmp_path: Path, judge_server: JudgeServer
     run_night(settings, NIGHT)
     site = tmp_path / "store" / "dashboard" / NIGHT.isoformat()
     night = re.sub(r"<[^>]*>", "", (site / "index.html").read_text())
-    assert "agreement α" in night and "spread over repeats" in night
+    assert "agreement α" in night and "spread of a row" in night
     rows = "".join(page.read_text() for page in site.glob("*.html"))
     assert "<bdi>openai:m-1</bdi></th>" in rows and ">repeats: " in rows
 
