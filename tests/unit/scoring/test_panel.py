@@ -236,10 +236,10 @@ def test_fingerprint_covers_judges_repeats_and_aggregate() -> None:
     """Whatever changes the value changes the fingerprint."""
     a, b = grader("a", 1).fingerprint, grader("b", 1).fingerprint
     prints = {
-        panel_fingerprint([a.fingerprint], [2], "mean"),
-        panel_fingerprint([a.fingerprint, b.fingerprint], [1, 1], "mean"),
-        panel_fingerprint([a.fingerprint, b.fingerprint], [1, 1], "median"),
-        panel_fingerprint([a.fingerprint, b.fingerprint], [1, 2], "mean"),
+        panel_fingerprint([a], [2], "mean"),
+        panel_fingerprint([a, b], [1, 1], "mean"),
+        panel_fingerprint([a, b], [1, 1], "median"),
+        panel_fingerprint([a, b], [1, 2], "mean"),
     }
     assert len(prints) == 4
 
