@@ -96,7 +96,7 @@ def ack(
             f"{alert.key} is {alert.state.state}: only a firing alert can be acknowledged; "
             f"to get no messages of it: ragmetrics alerts snooze {alert.id} --days 7"
         )
-    one = Silence(
+    entry = Silence(
         key=alert.key,
         at=datetime.now(UTC),
         by=clean(by, 80),
@@ -104,7 +104,7 @@ def ack(
         since=alert.state.since,
         severity=alert.finding.severity,
     )
-    _store_silence(files, book, one, alert)
+    _store_silence(files, book, entry, alert)
 
 
 @app.command()
@@ -127,14 +127,14 @@ def snooze(
 ) -> None:
     """Get no messages of an alert for some nights, unless it escalates. Then its state is sent."""
     files, book, alert = _find(settings, store, key)
-    one = Silence(
+    entry = Silence(
         key=alert.key,
         at=datetime.now(UTC),
         by=clean(by, 80),
         note=clean(note, 300),
         until=_end_of_snooze(book.night, days, date_of(until) if until else None),
     )
-    _store_silence(files, book, one, alert)
+    _store_silence(files, book, entry, alert)
 
 
 @app.command()

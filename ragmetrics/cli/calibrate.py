@@ -240,9 +240,9 @@ def _print_details(console: Console, measured: MetricCalibration, overall: Agree
 
 
 def _confusion(overall: Agreement) -> Table:
-    found = overall.confusion
-    table = _table("label", *(f"verdict {value:g}" for value in found.verdicts))
-    for label, counts in zip(found.labels, found.counts, strict=True):
+    confusion = overall.confusion
+    table = _table("label", *(f"verdict {value:g}" for value in confusion.verdicts))
+    for label, counts in zip(confusion.labels, confusion.counts, strict=True):
         table.add_row(f"{label:g}", *(f"{count:,}" for count in counts))
     return table
 

@@ -99,7 +99,7 @@ def compare(
 
     chosen = settings_here(settings)
     with tables.progress(err, "staging", quiet=as_json) as progress:
-        found = compare_sides(
+        comparison = compare_sides(
             a,
             b,
             by=names_of(by),
@@ -115,21 +115,21 @@ def compare(
             progress=progress,
         )
     if as_json:
-        print_json(found.as_json())
+        print_json(comparison.as_json())
     else:
-        print_comparison(out, found)
+        print_comparison(out, comparison)
     if page or site:
-        place = _write_page(found, (a, b), chosen, store, site)
+        place = _write_page(comparison, (a, b), chosen, store, site)
         (err if as_json else out).print(f"Page: {place}")
-    if not found.compared:
+    if not comparison.compared:
         err.print("ragmetrics: no metric could be compared", style="red")
         raise typer.Exit(2)
     if fail_on_drop is not None:
-        _fail(found, fail_on_drop)
+        _fail(comparison, fail_on_drop)
 
 
 def _write_page(
-    found: Comparison,
+    comparison: Comparison,
     sides: tuple[str, str],
     settings: Settings,
     store: str | None,
@@ -140,23 +140,23 @@ def _write_page(
     from ragmetrics.delivery import page_link
     from ragmetrics.storage import Files, open_store
 
-    path, found = compare_path(*sides), redacted(found, settings.redact)
+    path, comparison = compare_path(*sides), redacted(comparison, settings.redact)
     if site:
         files = Files(str(site))
-        return files.uri(write_comparison(files, path, found))
+        return files.uri(write_comparison(files, path, comparison))
     named = settings.model_copy(update={"store": store}) if store else settings
     files = open_store(named)
-    return page_link(named, files, write_comparison(files.at("dashboard"), path, found))
+    return page_link(named, files, write_comparison(files.at("dashboard"), path, comparison))
 
 
-def _fail(found: Any, limit: float) -> None:
+def _fail(comparison: Any, limit: float) -> None:
     """Exit with code 1 if a metric dropped significantly, 2 if that is undecided."""
-    lost = found.significantly_worse(limit)
+    lost = comparison.significantly_worse(limit)
     print_lost(err, lost, limit)
     if lost:
         raise typer.Exit(1)
-    if found.undecided:
-        names = ", ".join(one.metric for one in found.undecided)
+    if comparison.undecided:
+        names = ", ".join(one.metric for one in comparison.undecided)
         err.print(f"ragmetrics: undecided: {names}; choose others with --metrics", style="red")
         raise typer.Exit(2)
 
@@ -167,32 +167,32 @@ _TEXT = 200
 _COLOURS = {"firing": "bold red", "fell": "bold red", "no_data": "yellow", "ok": "bold"}
 
 
-def print_comparison(console: Console, found: Comparison) -> None:
+def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print the verdict, the sides, and the changes: overall, by segment and by question."""
-    _print_verdict(console, found)
-    if found.lost_passages and found.lost_passages.sentence:
-        console.print(clean(found.lost_passages.sentence, 600), style="bold red")
-    if found.lost_passages and found.lost_passages.edited:
-        console.print(clean(found.lost_passages.edited, 600), style="yellow")
-    for letter, side in (("A", found.a), ("B", found.b)):
+    _print_verdict(console, comparison)
+    if comparison.lost_passages and comparison.lost_passages.sentence:
+        console.print(clean(comparison.lost_passages.sentence, 600), style="bold red")
+    if comparison.lost_passages and comparison.lost_passages.edited:
+        console.print(clean(comparison.lost_passages.edited, 600), style="yellow")
+    for letter, side in (("A", comparison.a), ("B", comparison.b)):
         console.print(f"{letter}: {_side(side)}")
-    lines = [(one.metric, *_numbers(one), number(one.mde)) for one in found.compared]
+    lines = [(one.metric, *_numbers(one), number(one.mde)) for one in comparison.compared]
     if lines:
         headers = ("metric", *_HEADERS, "MDE")
-        print_grid(console, headers, lines, styles=_styles(found.compared))
-        _print_questions(console, found.compared)
+        print_grid(console, headers, lines, styles=_styles(comparison.compared))
+        _print_questions(console, comparison.compared)
         console.print("p: adjusted for all changes shown. MDE: smallest drop found with 80% power")
-    _print_segments(console, found)
-    _print_moved(console, found)
-    for change in found.metrics:
+    _print_segments(console, comparison)
+    _print_moved(console, comparison)
+    for change in comparison.metrics:
         if change.difference is None:
             text = f"Not compared: {change.metric}: {clean(change.reason, 300)}"
             console.print(text, style="red")
-    for notice in (*found.problems, *found.notices):
+    for notice in (*comparison.problems, *comparison.notices):
         text = f"Note: {clean(notice, 300)}"
         console.print(text, style="yellow")
-    _print_judges(console, found)
-    print_usage(console, {}, found.usage)
+    _print_judges(console, comparison)
+    print_usage(console, {}, comparison.usage)
 
 
 def print_lost(console: Console, lost: Sequence[MetricChange], limit: float) -> None:
@@ -210,12 +210,12 @@ def _side(side: ComparedSide) -> str:
     return f"{clean(side.name, _TEXT)}, {rows}"
 
 
-def _print_verdict(console: Console, found: Comparison) -> None:
+def _print_verdict(console: Console, comparison: Comparison) -> None:
     """Print in one line whether B is worse, and by which metric most."""
     from ragmetrics.dashboard import comparison_verdict
 
-    state, sentence = comparison_verdict(found)
-    worse = found.significantly_worse()
+    state, sentence = comparison_verdict(comparison)
+    worse = comparison.significantly_worse()
     if worse:
         overall = [one for one in worse if not one.segment] or worse
         most = max(overall, key=lambda one: one.loss or 0.0)
@@ -251,10 +251,10 @@ def _styles(changes: Sequence[MetricChange]) -> list[str | None]:
     return ["bold red" if change.significantly_worse() else None for change in changes]
 
 
-def _print_segments(console: Console, found: Comparison) -> None:
+def _print_segments(console: Console, comparison: Comparison) -> None:
     """A table per tag, those that most likely got worse first; of many no others."""
     by_tag: dict[str, list[MetricChange]] = {}
-    for change in found.segments:
+    for change in comparison.segments:
         if change.segment:
             by_tag.setdefault(change.segment.tag, []).append(change)
     for tag, changes in by_tag.items():
@@ -280,11 +280,11 @@ def _print_moved(console: Console, found: Comparison) -> None:
             console.print(line)
 
 
-def _print_judges(console: Console, found: Comparison) -> None:
+def _print_judges(console: Console, comparison: Comparison) -> None:
     """Who judged; once where both sides have the same judge."""
-    judges = {"A": found.a.judge, "B": found.b.judge}
-    if found.a.judge == found.b.judge:
-        judges = {"": found.b.judge}
+    judges = {"A": comparison.a.judge, "B": comparison.b.judge}
+    if comparison.a.judge == comparison.b.judge:
+        judges = {"": comparison.b.judge}
     for letter, judge in judges.items():
         of = f" of {letter}" if letter else ""
         console.print(f"Judge{of}: {clean(judge.name, _TEXT)} ({clean(judge.fingerprint, 40)})")

@@ -48,9 +48,9 @@ def doctor(
     from ragmetrics.pipeline import examine
 
     chosen = settings_here(settings, store)
-    found = []
+    checks = []
     for check in chain(_file(settings), examine(chosen, date_or_yesterday(date, chosen), ask=ask)):
-        found.append(check)
+        checks.append(check)
         if not as_json:
             first, *rest = check.text.splitlines()
             text = f"{check.state:8} {check.name}: {clean(first, 1_000)}"
@@ -58,8 +58,8 @@ def doctor(
             for line in rest:
                 out.print(f"         {clean(line, 1_000)}")
     if as_json:
-        print_json({"checks": [one.as_json() for one in found]})
-    if any(one.state == "failed" for one in found):
+        print_json({"checks": [one.as_json() for one in checks]})
+    if any(one.state == "failed" for one in checks):
         raise typer.Exit(1)
 
 

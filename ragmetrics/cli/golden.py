@@ -71,12 +71,12 @@ def check(
     from ragmetrics.passages import check_golden_set
 
     chosen = settings_here(settings, store)
-    found = check_golden_set(chosen, date_of(night) if night else None, passages)
+    report = check_golden_set(chosen, date_of(night) if night else None, passages)
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(report.model_dump(mode="json"))
     else:
-        _print_check(found)
-    if found.has_findings:
+        _print_check(report)
+    if report.has_findings:
         raise typer.Exit(1)
 
 
@@ -97,16 +97,16 @@ def anchor(
     from ragmetrics.records import NEEDS_REVIEW
 
     chosen = settings_here(settings, store)
-    found = anchor_golden_set(chosen, out, date_of(night) if night else None, passages)
+    report = anchor_golden_set(chosen, out, date_of(night) if night else None, passages)
     if as_json:
-        print_json({"anchors": [one.model_dump(mode="json") for one in found]})
+        print_json({"anchors": [one.model_dump(mode="json") for one in report]})
     else:
-        _print_anchors(found)
+        _print_anchors(report)
         if out:
             console.print(f"Written: {out}")
         else:
             console.print("Nothing is written without --out FILE.")
-    if any(one.status in NEEDS_REVIEW for one in found):
+    if any(one.status in NEEDS_REVIEW for one in report):
         raise typer.Exit(1)
 
 
@@ -140,17 +140,17 @@ def suggest(
     if chosen.redact and out is None:
         raise InputError("`redact:` is on, so questions are not printed: name a file by --out")
     day, is_page = date_of(night) if night else None, out is not None and out.suffix == ".html"
-    found = suggest_golden_questions(chosen, None if is_page else out, day, count)
+    suggested = suggest_golden_questions(chosen, None if is_page else out, day, count)
     if out is not None and is_page:
         from ragmetrics.dashboard import write_labelling_page
 
-        write_labelling_page(out, found)
+        write_labelling_page(out, suggested)
     if as_json:
-        print_json({"suggestions": [one.model_dump(mode="json") for one in found]})
+        print_json({"suggestions": [one.model_dump(mode="json") for one in suggested]})
         return
     if not chosen.redact:
-        _print_suggestions(found)
-    if not found:
+        _print_suggestions(suggested)
+    if not suggested:
         console.print("No question to suggest: every topic has golden questions, and none fails.")
     elif out:
         console.print(f"Written: {out}. Next: confirm the good ones, then `ragmetrics golden add`.")
@@ -169,10 +169,10 @@ def add(
     from ragmetrics.passages import add_to_golden_set
 
     chosen = settings_here(settings)
-    found = add_to_golden_set(chosen, suggestions, out, date_of(on) if on else None)
+    added = add_to_golden_set(chosen, suggestions, out, date_of(on) if on else None)
     console.print(
-        f"Written: {out}, {len(found.records):,} questions: {found.added:,} added, {found.known:,} "
-        f"confirmed that were there already, {found.unconfirmed:,} not confirmed"
+        f"Written: {out}, {len(added.records):,} questions: {added.added:,} added, {added.known:,} "
+        f"confirmed that were there already, {added.unconfirmed:,} not confirmed"
     )
 
 
@@ -191,30 +191,30 @@ def retire(
     console.print(f"Written: {out}, {len(set(ids)):,} questions retired")
 
 
-def _print_check(found: GoldenCheck) -> None:
-    retired = f", {found.retired:,} not in use" if found.retired else ""
+def _print_check(report: GoldenCheck) -> None:
+    retired = f", {report.retired:,} not in use" if report.retired else ""
     console.print(
-        f"{found.questions:,} golden questions{retired}; passages of {clean(found.passages, 200)}"
+        f"{report.questions:,} golden questions{retired}; passages of {clean(report.passages, 200)}"
     )
-    if found.unreadable:
-        console.print(f"{found.unreadable:,} rows of the golden set cannot be read", style="red")
-    for reason, count in found.problems.items():
+    if report.unreadable:
+        console.print(f"{report.unreadable:,} rows of the golden set cannot be read", style="red")
+    for reason, count in report.problems.items():
         console.print(f"{count:,} {'row' if count == 1 else 'rows'}: {clean(reason, 300)}")
-    _print_anchors(found.anchors)
-    if found.duplicates:
+    _print_anchors(report.anchors)
+    if report.duplicates:
         console.print("Duplicate passages: the question names one, retrieval may bring the other")
         lines = [
             (clean(copy.context_id, _WIDEST), _names(copy.same_as), f"{len(copy.questions):,}")
-            for copy in found.duplicates[:_SHOWN]
+            for copy in report.duplicates[:_SHOWN]
         ]
         print_grid(console, ("label", "same text", "questions"), lines, names=(0, 1))
-    if found.constant:
-        first = found.constant[0]
-        values = Counter(one.value for one in found.constant)
+    if report.constant:
+        first = report.constant[0]
+        values = Counter(one.value for one in report.constant)
         console.print(
-            f"{len(found.constant):,} questions had the same {first.metric} in all "
-            f"{max(one.builds for one in found.constant):,} index builds before, so they showed no "
-            "difference: "
+            f"{len(report.constant):,} questions had the same {first.metric} in all "
+            f"{max(one.builds for one in report.constant):,} index builds before, so they showed "
+            "no difference: "
             + ", ".join(f"{count:,} always {value:.2f}" for value, count in sorted(values.items()))
         )
 

@@ -106,21 +106,25 @@ def suggest(
         raise InputError("`redact:` is on, so questions are not printed: name a file by --out")
     day = date_of(night) if night else None
     is_page = out is not None and out.suffix == ".html"
-    found = suggest_labels(chosen, None if is_page else out, day, metric or (), rows)
+    suggested = suggest_labels(chosen, None if is_page else out, day, metric or (), rows)
     if out is not None and is_page:
         from ragmetrics.dashboard import write_label_page
 
-        write_label_page(out, found.rows)
+        write_label_page(out, suggested.rows)
     if as_json:
-        shown = [] if chosen.redact else [row.model_dump(mode="json") for row in found.rows]
+        shown = [] if chosen.redact else [row.model_dump(mode="json") for row in suggested.rows]
         print_json(
-            {"night": found.night.isoformat(), "uniform": found.uniform, "suggestions": shown}
+            {
+                "night": suggested.night.isoformat(),
+                "uniform": suggested.uniform,
+                "suggestions": shown,
+            }
         )
         return
     if not chosen.redact:
-        _print_rows(found.rows)
-    how = "uniformly" if found.uniform else "by the judge's uncertainty"
-    console.print(f"{len(found.rows):,} rows of night {found.night}, drawn {how}")
+        _print_rows(suggested.rows)
+    how = "uniformly" if suggested.uniform else "by the judge's uncertainty"
+    console.print(f"{len(suggested.rows):,} rows of night {suggested.night}, drawn {how}")
     if out:
         place = "the folder of" if chosen.labels else "a folder, and name that in"
         fill = "open it, label the rows, and put the file that it saves"

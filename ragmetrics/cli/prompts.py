@@ -152,52 +152,52 @@ def _folder(directory: Path | None, settings: Path | None) -> Path:
 
 
 def _replaceable(prompts: dict[str, Prompt[Any]]) -> list[Prompt[Any]]:
-    found = [prompt for prompt in prompts.values() if not prompt.verbatim]
-    if not found:
+    asking = [prompt for prompt in prompts.values() if not prompt.verbatim]
+    if not asking:
         raise InputError("these metrics ask nothing that can be put in other words")
-    return found
+    return asking
 
 
 def _sources(
     directory: Path, prompts: Sequence[Prompt[Any]]
 ) -> list[tuple[Prompt[Any], int | None]]:
     """The prompts as the folder has them for all rows, with the version they were made from."""
-    own: dict[str, PromptFile] = {}
+    replaced: dict[str, PromptFile] = {}
     if directory.exists() and any(directory.glob("*.yaml")):
         files = read_folder(directory, prompts_of(all_metrics().values()))
-        own = {file.name: file for file in files if file.language is None}
+        replaced = {file.name: file for file in files if file.language is None}
     sources = []
     for prompt in prompts:
-        file = own.get(prompt.name)
+        file = replaced.get(prompt.name)
         if file and file.problem:
             raise InputError(f"{file.file}: {file.problem}")
         sources.append((file.prompt or prompt, file.based_on) if file else (prompt, None))
     return sources
 
 
-def _record(one: PromptFile, files: Sequence[PromptFile]) -> dict[str, Any]:
-    asking = [m.name for m in all_metrics().values() if one.name in {p.name for p in m.prompts}]
+def _record(prompt: PromptFile, files: Sequence[PromptFile]) -> dict[str, Any]:
+    asking = [m.name for m in all_metrics().values() if prompt.name in {p.name for p in m.prompts}]
     return {
-        "file": one.file.name,
-        "prompt": one.name,
-        "language": one.language,
-        "rows": _rows(one, files),
+        "file": prompt.file.name,
+        "prompt": prompt.name,
+        "language": prompt.language,
+        "rows": _rows(prompt, files),
         "metrics": asking,
-        "problem": one.problem or None,
-        "outdated": one.outdated or None,
+        "problem": prompt.problem or None,
+        "outdated": prompt.outdated or None,
     }
 
 
-def _rows(one: PromptFile, files: Sequence[PromptFile]) -> str:
+def _rows(prompt: PromptFile, files: Sequence[PromptFile]) -> str:
     """Which rows a file applies to: those of its language that no other file is nearer to."""
-    prefix = f"{one.language}-" if one.language else ""
+    prefix = f"{prompt.language}-" if prompt.language else ""
     nearer = [
         other.language
         for other in files
-        if other.name == one.name and other.language and other.language != one.language
+        if other.name == prompt.name and other.language and other.language != prompt.language
         if other.language.startswith(prefix)
     ]
-    rows = f"rows in {one.language}" if one.language else "all rows"
+    rows = f"rows in {prompt.language}" if prompt.language else "all rows"
     return f"{rows} but those in {', '.join(sorted(set(nearer)))}" if nearer else rows
 
 

@@ -66,7 +66,7 @@ def whatif(
     chosen = settings_here(settings, store)
     parameters = dict(_parameter(change) for change in changes or ())
     with progress_reporter(err, "asking", quiet=as_json) as progress:
-        found = run(
+        result = run(
             date_of(night),
             settings=chosen,
             variants=variant,
@@ -75,9 +75,9 @@ def whatif(
             progress=progress,
         )
     if as_json:
-        print_json(found.as_json())
+        print_json(result.as_json())
     else:
-        print_whatif(out, found)
+        print_whatif(out, result)
 
 
 def _parameter(text: str) -> tuple[str, Any]:
@@ -91,30 +91,30 @@ def _parameter(text: str) -> tuple[str, Any]:
         raise InputError(f"--set {clean(text, 100)}: {clean(str(error), 200)}") from None
 
 
-def print_whatif(console: Console, found: WhatIf) -> None:
+def print_whatif(console: Console, result: WhatIf) -> None:
     """Print the verdict, a line per variant, and the changes of metrics."""
     from ragmetrics.records import whatif_sentence
 
-    sentence = clean(whatif_sentence(found), 600)
-    style = "bold green" if found.best else "bold yellow"
+    sentence = clean(whatif_sentence(result), 600)
+    style = "bold green" if result.best else "bold yellow"
     console.print(f"{sentence[0].upper()}{sentence[1:]}", style=style)
     console.print(
-        f"Night {found.night}, index build {clean(found.build, 100)}: {found.fallen:,} questions "
-        "lost a passage that they need"
+        f"Night {result.night}, index build {clean(result.build, 100)}: {result.fallen:,} "
+        "questions lost a passage that they need"
     )
     headers = ("variant", "mended", "share [95%]", "others broken", "contexts")
-    print_grid(console, headers, [_line(variant) for variant in found.variants])
+    print_grid(console, headers, [_line(variant) for variant in result.variants])
     for title, name in (("Questions that fell", "fell"), ("Others", "kept")):
-        _print_changes(console, title, [(one.name, getattr(one, name)) for one in found.variants])
-    for variant in found.variants:
+        _print_changes(console, title, [(one.name, getattr(one, name)) for one in result.variants])
+    for variant in result.variants:
         if variant.failed:
             text = f"{variant.failed:,} questions without an answer: {variant.reason}"
             console.print(clean(f"{variant.name}: {text}", 300), style="yellow")
-    for problem in found.problems:
+    for problem in result.problems:
         console.print(f"Problem: {clean(problem, 300)}", style="red")
     console.print(
-        f"Requests: {found.requests:,} to the retriever, {found.usage.requests:,} to judges "
-        f"({found.usage.answered_from_store:,} answered from the store)"
+        f"Requests: {result.requests:,} to the retriever, {result.usage.requests:,} to judges "
+        f"({result.usage.answered_from_store:,} answered from the store)"
     )
 
 

@@ -66,10 +66,12 @@ def _mean(measured: MetricCalibration, *, of_labels: bool) -> float | None:
     """The mean verdict or label of the units with a verdict; None if there are none."""
     if measured.overall is None:
         return None
-    found = measured.overall.confusion
-    columns = [sum(column) for column in zip(*found.counts, strict=True)]
+    confusion = measured.overall.confusion
+    columns = [sum(column) for column in zip(*confusion.counts, strict=True)]
     values, units = (
-        (found.labels, list(map(sum, found.counts))) if of_labels else (found.verdicts, columns)
+        (confusion.labels, list(map(sum, confusion.counts)))
+        if of_labels
+        else (confusion.verdicts, columns)
     )
     total = sum(value * count for value, count in zip(values, units, strict=True))
     return total / sum(units) if sum(units) else None

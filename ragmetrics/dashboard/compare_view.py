@@ -74,28 +74,28 @@ class ComparisonLine:
     @property
     def ends(self) -> str:
         """The interval of the difference."""
-        one = self.change
-        if one.low is None or one.high is None:
+        change = self.change
+        if change.low is None or change.high is None:
             return ""
-        return f"[{_signed(one.low, one)}, {_signed(one.high, one)}]"
+        return f"[{_signed(change.low, change)}, {_signed(change.high, change)}]"
 
     @property
     def over(self) -> str:
         """`over the same 138 questions`: the questions of the change's means."""
-        one = self.change
-        if one.paired:
-            return f"over the same {one.questions:,} questions"
-        return "each question counted once" if one.paired is False else ""
+        change = self.change
+        if change.paired:
+            return f"over the same {change.questions:,} questions"
+        return "each question counted once" if change.paired is False else ""
 
     @property
     def questions(self) -> str:
         """`80 paired`, or `80 + 75`: the questions of each side."""
-        one = self.change
-        if one.paired:
-            return f"{one.questions:,} paired"
-        if one.questions_a is None and one.questions_b is None:
+        change = self.change
+        if change.paired:
+            return f"{change.questions:,} paired"
+        if change.questions_a is None and change.questions_b is None:
             return number(None)
-        return f"{one.questions_a or 0:,} + {one.questions_b or 0:,}"
+        return f"{change.questions_a or 0:,} + {change.questions_b or 0:,}"
 
 
 @dataclass(frozen=True)
@@ -191,27 +191,29 @@ class CompareView:
         return [*whole, *sorted(segments, key=_likeliest)[:_MOST_WORSE]]
 
 
-def compare_view(found: Comparison, means: Mapping[str, Means] | None = None) -> CompareView:
+def compare_view(comparison: Comparison, means: Mapping[str, Means] | None = None) -> CompareView:
     """The view of a comparison; `means` are the means of all rows of both sides by metric."""
     budget = TextBudget(_ROOM)
     rows = []
-    for row in found.rows[:MOST_ROWS]:
+    for row in comparison.rows[:MOST_ROWS]:
         if budget.empty:
             break
         rows.append(_row(row, budget))
-    lines = tuple(_lines(found.metrics, means or {}))
-    return CompareView(found, *comparison_verdict(found), lines, _by_tag(found), tuple(rows))
+    lines = tuple(_lines(comparison.metrics, means or {}))
+    return CompareView(
+        comparison, *comparison_verdict(comparison), lines, _by_tag(comparison), tuple(rows)
+    )
 
 
-def comparison_verdict(found: Comparison) -> tuple[str, str]:
+def comparison_verdict(comparison: Comparison) -> tuple[str, str]:
     """The state of a comparison, and its result in one sentence."""
-    compared = found.compared
+    compared = comparison.compared
     if not compared:
         return "no_data", "nothing can be compared"
-    if lost := [metric for metric in found.metrics if metric.significantly_worse()]:
+    if lost := [metric for metric in comparison.metrics if metric.significantly_worse()]:
         many = f"{plural(len(lost), 'metric')} of {len(compared):,}"
         return "firing", f"B is significantly worse by {many}"
-    if where := found.significantly_worse():
+    if where := comparison.significantly_worse():
         names = plural(len({str(one.segment) for one in where}), "segment")
         return "fell", f"no metric got significantly worse over all rows, but {names} did"
     better = sum(one.significantly_better for one in compared)
@@ -236,14 +238,14 @@ def _lines(
     return sorted(lines, key=_likeliest)
 
 
-def _result(one: MetricChange) -> tuple[str, str]:
-    if one.difference is None:
+def _result(change: MetricChange) -> tuple[str, str]:
+    if change.difference is None:
         return "no_data", "not compared"
-    if one.significantly_worse():
+    if change.significantly_worse():
         return "firing", "significantly worse"
-    if one.significantly_better:
+    if change.significantly_better:
         return "ok", "better"
-    if one.interval_is_worse:
+    if change.interval_is_worse:
         return "unwatched", "not significant after correction"
     return "unwatched", "no significant change"
 
@@ -261,9 +263,9 @@ def _likeliest(line: ComparisonLine) -> tuple[bool, float]:
     return line.change.p_value is None, line.change.p_value or 0.0
 
 
-def _by_tag(found: Comparison) -> tuple[TagLines, ...]:
+def _by_tag(comparison: Comparison) -> tuple[TagLines, ...]:
     tags: dict[str, list[MetricChange]] = {}
-    for segment in found.segments:
+    for segment in comparison.segments:
         if segment.segment:
             tags.setdefault(segment.segment.tag, []).append(segment)
     tables = []
@@ -294,15 +296,15 @@ def _distance(one: RowValue) -> float:
     return round(abs(one.value_b - one.value_a), 9)
 
 
-def _words(one: MovedContext) -> str:
+def _words(context: MovedContext) -> str:
     """What became of a context: `came`, `up from 3 to 2`, `stayed, with another text`."""
-    if one.rank_a is None or one.rank_b is None:
-        return became(one)
+    if context.rank_a is None or context.rank_b is None:
+        return became(context)
     words = "stayed"
-    if one.rank_a != one.rank_b:
-        up = "up" if one.rank_b < one.rank_a else "down"
-        words = f"{up} from {one.rank_a} to {one.rank_b}"
-    return f"{words}, with another text" if one.rewritten else words
+    if context.rank_a != context.rank_b:
+        up = "up" if context.rank_b < context.rank_a else "down"
+        words = f"{up} from {context.rank_a} to {context.rank_b}"
+    return f"{words}, with another text" if context.rewritten else words
 
 
 def _signed(value: float | None, one: MetricChange) -> str:

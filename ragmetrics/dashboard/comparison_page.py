@@ -33,13 +33,13 @@ def _file_name(side: str) -> str:
     return f"{plain}-{digest.hexdigest()}"
 
 
-def write_comparison(site: Files, path: str, found: Comparison) -> str:
+def write_comparison(site: Files, path: str, comparison: Comparison) -> str:
     """Write the page, and the files that it needs, into a site or an empty folder."""
     write_shared(site, charts=False)
     page = render_page(
         "compare.html",
         1,
-        view=compare_view(found),
+        view=compare_view(comparison),
         home=site.exists("index.html"),
         made=datetime.now(UTC),
         version=__version__,

@@ -246,16 +246,16 @@ def active_text(report: SampleReport, summaries: Sequence[Summary]) -> str:
     """What active sampling did for each metric, in words; empty without it."""
     if report.draw != "active":
         return ""
-    found = []
+    notes = []
     for summary in summaries:
         if why := report.uniform.get(summary.metric):
-            found.append(f"{summary.metric} with equal chances, because {why}")
+            notes.append(f"{summary.metric} with equal chances, because {why}")
         elif summary.sample and summary.sample.effective:
-            found.append(
+            notes.append(
                 f"{summary.metric}: {summary.scored:,} judged rows count as "
                 f"{round(summary.sample.effective):,} of a plain sample"
             )
-    return "; ".join(found)
+    return "; ".join(notes)
 
 
 def too_wide(report: SampleReport, summaries: Sequence[Summary]) -> str:

@@ -62,43 +62,43 @@ def _write(path: Path, template: str, script: str, entries: Sequence[Mapping[str
     path.write_bytes(page)
 
 
-def _golden_entry(one: Suggestion) -> dict[str, Any]:
+def _golden_entry(suggestion: Suggestion) -> dict[str, Any]:
     """A suggestion for the page: the row of the file, and what a person decides by."""
     return {
-        "row": suggestion_record(one),
-        "reason": REASON_WORDS[one.reason],
-        "asked": one.asked,
-        "night": one.night.isoformat(),
+        "row": suggestion_record(suggestion),
+        "reason": REASON_WORDS[suggestion.reason],
+        "asked": suggestion.asked,
+        "night": suggestion.night.isoformat(),
         "passages": [
             {"id": item.id, "text": clean(item.text[:_LONGEST]), "relevant": bool(item.relevant)}
-            for item in one.passages
+            for item in suggestion.passages
         ],
     }
 
 
-def _row_entry(one: LabelSuggestion) -> dict[str, Any]:
+def _row_entry(suggestion: LabelSuggestion) -> dict[str, Any]:
     """A row for the page: the row of the file without values, and the items that are answered."""
-    record = label_record(one)
+    record = label_record(suggestion)
     given = {name: value for name, value in record.items() if value != ""}
-    groups = [_group(metric, one) for metric in one.metrics]
-    contexts = [] if _GRADED in one.metrics else one.contexts
+    groups = [_group(metric, suggestion) for metric in suggestion.metrics]
+    contexts = [] if _GRADED in suggestion.metrics else suggestion.contexts
     return {
         "row": given,
-        "response": clean((one.response or "")[:_LONGEST]),
-        "reference": clean((one.reference or "")[:_LONGEST]),
+        "response": clean((suggestion.response or "")[:_LONGEST]),
+        "reference": clean((suggestion.reference or "")[:_LONGEST]),
         "groups": [group for group in groups if group["items"]],
         "contexts": [clean(text[:_LONGEST]) for text in contexts],
     }
 
 
-def _group(metric: str, one: LabelSuggestion) -> dict[str, Any]:
+def _group(metric: str, suggestion: LabelSuggestion) -> dict[str, Any]:
     """The items of one metric, and their possible answers with their keys."""
     if metric == _GRADED:
         title = "How relevant is each context to the question?"
-        return _items(title, metric, one.contexts, _GRADES)
+        return _items(title, metric, suggestion.contexts, _GRADES)
     if metric == "context_recall":
         title = "Do the contexts say what each sentence of the right answer says?"
-        return _items(title, metric, one.sentences, _YES_NO)
+        return _items(title, metric, suggestion.sentences, _YES_NO)
     title = f"Which {metric} has the row?"
     group = _items(title, metric, [""], _SHARES)
     options = [{**option, "value": option["value"] / 4} for option in group["options"]]

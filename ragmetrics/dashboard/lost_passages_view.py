@@ -58,17 +58,17 @@ class LostPassagesView:
 
 
 def lost_passages_view(
-    found: LostPassages | None, links: Mapping[RowLocation, str] | None = None
+    lost: LostPassages | None, links: Mapping[RowLocation, str] | None = None
 ) -> LostPassagesView | None:
     """The view; None where nothing was lost. `links` are the addresses of kept rows."""
-    if found is None or not found.lost:
+    if lost is None or not lost.lost:
         return None
     known = links or {}
     return LostPassagesView(
-        found,
-        _bar(found.stages),
-        [_line(found, stage) for stage in found.stages],
-        [_passage(passage, known) for passage in found.passages[:MOST_SHOWN]],
+        lost,
+        _bar(lost.stages),
+        [_line(lost, stage) for stage in lost.stages],
+        [_passage(passage, known) for passage in lost.passages[:MOST_SHOWN]],
     )
 
 

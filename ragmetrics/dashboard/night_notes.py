@@ -21,12 +21,12 @@ _LEAST = 20
 
 
 def night_notes(
-    manifest: Manifest, no_data: bool, found: Sequence[Incident] = ()
+    manifest: Manifest, no_data: bool, shown: Sequence[Incident] = ()
 ) -> tuple[str, ...]:
     """The notes, without what the incidents say already; `no_data`: nothing was scored."""
-    said = " ".join(incident.message for incident in found)
-    problem = manifest.source.problem or ("" if found else "No row could be scored.")
-    lacking = [problem] if no_data and problem and not _is_in(said, problem) else []
+    told = " ".join(incident.message for incident in shown)
+    problem = manifest.source.problem or ("" if shown else "No row could be scored.")
+    lacking = [problem] if no_data and problem and not _is_in(told, problem) else []
     resolved = sum(finding.transition == "resolved" for finding in manifest.findings)
     return (
         *_of_passages(manifest),
@@ -38,7 +38,7 @@ def night_notes(
         *(
             f"Not scored: {problem}"
             for problem in manifest.problems[:_MOST_NOTES]
-            if not _is_in(said, problem)
+            if not _is_in(told, problem)
         ),
         *([f"{plural(resolved, 'alert')} resolved this night."] if resolved else ()),
     )

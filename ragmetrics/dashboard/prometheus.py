@@ -271,7 +271,7 @@ def _retry(send: Callable[[], None]) -> None:
     return send()
 
 
-def _push(settings: PushSettings, newest: Manifest, own: Mapping[str, str]) -> None:
+def _push(settings: PushSettings, newest: Manifest, labels: Mapping[str, str]) -> None:
     from prometheus_client import push_to_gateway
     from prometheus_client.exposition import default_handler
     from prometheus_client.openmetrics import exposition as openmetrics
@@ -284,7 +284,7 @@ def _push(settings: PushSettings, newest: Manifest, own: Mapping[str, str]) -> N
         if settings.format == "openmetrics":
             headers = [("Content-Type", openmetrics.CONTENT_TYPE_LATEST)]
             data = openmetrics.generate_latest(night)  # type: ignore[no-untyped-call]
-        return default_handler(url, method, timeout, [*headers, *own.items()], data)
+        return default_handler(url, method, timeout, [*headers, *labels.items()], data)
 
     push_to_gateway(
         settings.url,

@@ -52,13 +52,13 @@ class RenderCache:
     ) -> None:
         """Write the pages of a folder, each unless it shows this very file."""
         known, there = self._known(), {info.path for info in self.site.below(folder)}
-        made = {page: _digest([info], self.beside) for page, (info, _) in pages.items()}
-        todo = [page for page in made if page not in there or known.get(page) != made[page]]
+        digests = {page: _digest([info], self.beside) for page, (info, _) in pages.items()}
+        todo = [page for page in digests if page not in there or known.get(page) != digests[page]]
         for page in todo:
             _, write = pages[page]
             write()
         if todo:
-            self._save({**known, **made})
+            self._save({**known, **digests})
 
     def _save(self, known: Mapping[str, str]) -> None:
         self.site.write(MADE_OF, json.dumps(known, indent=1, sort_keys=True).encode())

@@ -175,14 +175,14 @@ def _indices(values: object) -> list[int] | None:
 
 def _relevant_to(scored: ScoredRow) -> dict[int, list[str]]:
     """By rank, the metrics that found a context relevant and show that in no other way."""
-    found: dict[int, list[str]] = {}
+    by_position: dict[int, list[str]] = {}
     for metric in scored.scores:
         if metric not in _SHOWN_WITH_CONTEXTS:
             own = details_of(scored, metric)
             places = integers_of(own.get("relevant_contexts"))
             for rank in (*integers_of(own.get("relevant_ranks")), *(place + 1 for place in places)):
-                found.setdefault(rank, []).append(metric)
-    return found
+                by_position.setdefault(rank, []).append(metric)
+    return by_position
 
 
 def _opinions(score: Score) -> list[Opinion]:

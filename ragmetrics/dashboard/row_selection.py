@@ -80,15 +80,15 @@ class EarlierNight:
         return words or "the same contexts in the same order"
 
 
-def became(one: MovedContext) -> str:
+def became(context: MovedContext) -> str:
     """What became of a context: `left`, `came`, `moved`, `rewritten` or `stayed`."""
-    if one.rank_b is None:
+    if context.rank_b is None:
         return "left"
-    if one.rank_a is None:
+    if context.rank_a is None:
         return "came"
-    if one.rewritten:
+    if context.rewritten:
         return "rewritten"
-    return "stayed" if one.rank_a == one.rank_b else "moved"
+    return "stayed" if context.rank_a == context.rank_b else "moved"
 
 
 @dataclass(frozen=True)
@@ -178,13 +178,13 @@ def _fallen(
     then = np.array([before.get(question, np.nan) for question in table.questions])
     loss = (now - then) if lower_is_better else (then - now)
     candidates = np.flatnonzero(np.nan_to_num(loss, nan=0.0) > _LEAST_FALL)
-    found: dict[str, tuple[int, SelectionReason]] = {}
+    reasons: dict[str, tuple[int, SelectionReason]] = {}
     for row in candidates[np.argsort(-loss[candidates], kind="stable")].tolist():
-        if len(found) >= FELL:
+        if len(reasons) >= FELL:
             break
         reason = SelectionReason("fell", metric, float(now[row]), float(then[row]))
-        found.setdefault(table.questions[row], (row, reason))
-    return list(found.values())
+        reasons.setdefault(table.questions[row], (row, reason))
+    return list(reasons.values())
 
 
 def _in_random_order(table: RowTable) -> list[int]:

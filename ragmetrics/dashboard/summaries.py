@@ -109,19 +109,19 @@ def summary_markdown(manifest: Manifest, dashboard: str, earlier: Sequence[Manif
 
 
 def calibration_markdown(
-    found: Sequence[Calibration], drifts: Sequence[Drift | None], dashboard: str
+    calibrations: Sequence[Calibration], drifts: Sequence[Drift | None], dashboard: str
 ) -> str:
     """What drifted, one table line per judge, set and metric, and a link to the dashboard."""
     drifted = [drift for drift in drifts if drift and drift.drifted]
     lines = [
         _calibration_row(calibration, measured, drift)
-        for calibration, drift in zip(found, drifts, strict=True)
+        for calibration, drift in zip(calibrations, drifts, strict=True)
         for measured in calibration.metrics
     ]
     headers = ("set", "judge", "metric", "kappa, quadratic", "AUC", "units", "drift")
     return _markdown(
         [
-            Header(f"{len(drifted)} of {len(found)} calibrations show drift"),
+            Header(f"{len(drifted)} of {len(calibrations)} calibrations show drift"),
             *bullets("", map(_drift_words, drifted), most=_MOST_LINES, room=_ROOM),
             *table("", headers, lines[:_MOST_METRICS], names=(0, 1, 2, 6)),
             *links([("dashboard", dashboard)]),
@@ -190,13 +190,13 @@ def _links(manifest: Manifest) -> dict[str, str]:
 
 
 def _card_row(card: Card) -> tuple[Text, ...]:
-    one, change = card.summary, ""
+    summary, change = card.summary, ""
     if card.moved:
         change = " ".join(filter(None, moved_words(card.moved.by, card.moved.low, card.moved.high)))
         change += f" compared with {card.moved.label}" if card.moved.label else ""
     state = LABELS[card.state] if card.state else "no rule"
     missing = f", {card.not_scored:,} not scored" if card.not_scored else ""
-    return clean(one.metric, 80), state, _mean(one), change, f"{one.scored:,}{missing}"
+    return clean(summary.metric, 80), state, _mean(summary), change, f"{summary.scored:,}{missing}"
 
 
 def _mean(one: Summary) -> str:
@@ -210,7 +210,7 @@ def _low_row(pair: tuple[Summary, Summary]) -> tuple[Text, ...]:
 
 
 def _calibration_row(
-    one: Calibration, measured: MetricCalibration, drift: Drift | None
+    calibration: Calibration, measured: MetricCalibration, drift: Drift | None
 ) -> tuple[Text, ...]:
     figures = measured.overall.figures if measured.overall else {}
     found = [figures.get(name) for name in ("kappa_quadratic", "auc")]
@@ -218,7 +218,9 @@ def _calibration_row(
     moves = [moved for moved in (drift.metrics if drift else ()) if moved.metric == measured.metric]
     state = moves[0].state if moves else "not compared"
     units = f"{measured.overall.units:,}" if measured.overall else "0"
-    names = (clean(name, 80) for name in (one.name, one.judge.name, measured.metric))
+    names = (
+        clean(name, 80) for name in (calibration.name, calibration.judge.name, measured.metric)
+    )
     return *names, *shown, units, state
 
 

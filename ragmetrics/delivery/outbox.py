@@ -62,9 +62,9 @@ class MessageBatch(Record):
     def _upgrade(cls, data: Any) -> Any:
         """Read a file of an earlier version: it had one message, and said nothing of its alerts."""
         if isinstance(data, dict) and "message" in data:
-            one = {name: data[name] for name in ("message", "channel") if name in data}
+            single = {name: data[name] for name in ("message", "channel") if name in data}
             same = {name: data[name] for name in ("night", "queued") if name in data}
-            return {**same, "number": data.get("turn", 0), "waiting": [one]}
+            return {**same, "number": data.get("turn", 0), "waiting": [single]}
         return data
 
     @property

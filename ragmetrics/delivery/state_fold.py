@@ -211,27 +211,27 @@ def fold_states(
     manifests = {one.date: one for one in nights}
     alerts = begin or AlertStates()
     for day in sorted({*manifests, *(day for day in by_night if day >= first)}):
-        said = by_night.get(day, [])
+        messages = by_night.get(day, [])
         if night := manifests.get(day):
-            alerts = _after(alerts, night, said, remind_days)
+            alerts = _after(alerts, night, messages, remind_days)
         else:  # its manifest could not be written, or cannot be read
-            alerts = alerts.heard(said).model_copy(update={"night": day})
+            alerts = alerts.heard(messages).model_copy(update={"night": day})
     return alerts
 
 
 def _after(
-    alerts: AlertStates, night: Manifest, said: Sequence[Told], remind_days: int
+    alerts: AlertStates, night: Manifest, messages: Sequence[Told], remind_days: int
 ) -> AlertStates:
     """The states after a night whose messages said this."""
     keys = {one.renamed_from: one.key for one in night.findings if one.renamed_from}
-    said = [_under(one, keys.get(one.finding.key, one.finding.key)) for one in said]
+    messages = [_under(one, keys.get(one.finding.key, one.finding.key)) for one in messages]
     before = alerts.states
-    if said:
+    if messages:
         known = under_keys_of_today(before, night.findings)
-        before = AlertStates(states=dict(known)).heard(said).states
+        before = AlertStates(states=dict(known)).heard(messages).states
     quiet = recorded_silences(night)
     states, _ = changed_states(before, night.findings, night.date, remind_days, quiet)
-    heard = {one.finding.key for one in said}
+    heard = {one.finding.key for one in messages}
     for finding in () if night.silent else night.findings:
         state = states.get(finding.key) if finding.transition else None
         if finding.key not in heard and state and not state.told:
@@ -266,26 +266,26 @@ def implied(
 
     `alerts` are the states after the late night.
     """
-    keys, found = {one.finding.key for one in told}, list[Told]()
+    keys, cleared = {one.finding.key for one in told}, list[Told]()
     for night in newer:
         alerts, findings = advance_states(
             alerts, night.findings, night.date, remind_days, recorded_silences(night), night.run
         )
         said = [one for one in findings if one.key in keys]
-        found += messages_of(alerts, said, night.run)
-    return found
+        cleared += messages_of(alerts, said, night.run)
+    return cleared
 
 
 def with_keys_of_today(
     rules: Sequence[Rule] | None, nights: Sequence[Manifest]
 ) -> Sequence[Manifest]:
     """Earlier nights with the keys that tonight's rules give to the same alerts."""
-    said = {(rule.metric, rule.by, name) for rule in rules or () for name in rule.limits}
+    limits = {(rule.metric, rule.by, name) for rule in rules or () for name in rule.limits}
     names = {
         (rule.metric, rule.by, former): drop_name(rule.max_drop, rule.versus)
         for rule in rules or ()
         if (former := rule.former_limit) and rule.max_drop is not None
-        if (rule.metric, rule.by, former) not in said
+        if (rule.metric, rule.by, former) not in limits
     }
     return [_renamed(night, names) for night in nights] if names else nights
 

@@ -24,7 +24,7 @@ _HEADERS = ("", "metric", "A", "B", "B - A [95%]", "p", "questions")
 def comparison_report(
     comparison: Comparison,
     title: str,
-    said: str,
+    verdict: str,
     conclusions: Mapping[str, str],
     worse: Sequence[MetricChange],
     link: str,
@@ -38,7 +38,7 @@ def comparison_report(
     }
     return [
         Header(title),
-        Section(lines=(quoted(said),)),
+        Section(lines=(quoted(verdict),)),
         *links([("whole comparison", link)]),
         Section(lines=(_sides(comparison),)),
         *table(

@@ -100,16 +100,20 @@ def _what(gate: Gate) -> str:
     return ", ".join(parts)
 
 
-def _section(one: MetricVerdict) -> Section:
+def _section(verdict: MetricVerdict) -> Section:
     """One metric that holds the build, with all its numbers."""
-    drop = "" if one.drop is None else " ".join(drop_words(one.drop, one.low, one.high)).rstrip()
+    drop = (
+        ""
+        if verdict.drop is None
+        else " ".join(drop_words(verdict.drop, verdict.low, verdict.high)).rstrip()
+    )
     fields = {
-        "Compared": f"{_change(one)} {_over(one)}",
+        "Compared": f"{_change(verdict)} {_over(verdict)}",
         "Drop": drop,
-        "Missing": f"{one.missing:,} questions" if one.missing else "",
-        "Limit": f"{one.max_drop:g}",
+        "Missing": f"{verdict.missing:,} questions" if verdict.missing else "",
+        "Limit": f"{verdict.max_drop:g}",
     }
-    title = f"{clean(one.metric, 80)} is significantly worse"
+    title = f"{clean(verdict.metric, 80)} is significantly worse"
     return Section(title, facts=tuple((label, value) for label, value in fields.items() if value))
 
 

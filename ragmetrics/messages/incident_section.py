@@ -54,11 +54,11 @@ def _facts(incident: Incident, manifest: Manifest) -> tuple[tuple[str, str], ...
 
 def _escalated(incident: Incident) -> list[str]:
     """For an escalation: how much worse it is than the last message, and the silence it ended."""
-    found = next((one for one in incident.findings if one.transition == "escalated"), None)
-    if found is None:
+    escalated = next((one for one in incident.findings if one.transition == "escalated"), None)
+    if escalated is None:
         return []
-    worse = f"Significantly {clean(str(found.escalation), 300)}" if found.escalation else ""
-    ended = f"No longer {clean(str(found.ended), 200)}" if found.ended else ""
+    worse = f"Significantly {clean(str(escalated.escalation), 300)}" if escalated.escalation else ""
+    ended = f"No longer {clean(str(escalated.ended), 200)}" if escalated.ended else ""
     return [one for one in (worse, ended) if one]
 
 

@@ -52,10 +52,10 @@ def compose(
     hidden = redactions(manifest.source, manifest.quoting) if redact else {}
     news = [finding for finding in findings if _is_news(finding)]
     news = [_redacted(finding, hidden) for finding in news] if hidden else news
-    found = incidents(news, manifest)
-    fired = _by_importance(found, *_DETAILED)
-    reminded = [one for one in found if one.transition == "reminded"]
-    resolved = [one for one in found if one.transition == "resolved"]
+    news_incidents = incidents(news, manifest)
+    fired = _by_importance(news_incidents, *_DETAILED)
+    reminded = [one for one in news_incidents if one.transition == "reminded"]
+    resolved = [one for one in news_incidents if one.transition == "resolved"]
     if not (fired or reminded or resolved):
         return None
     title = _title(fired, reminded, resolved)
@@ -69,7 +69,7 @@ def compose(
         Note(_night(manifest)),
         *bullets("Damaged files", (clean(problem, 300) for problem in manifest.damaged)),
         *(section(incident, manifest, titled=len(fired) > 1) for incident in fired[:SHOWN]),
-        *_lists(manifest, found, dashboard=dashboard, redact=redact),
+        *_lists(manifest, news_incidents, dashboard=dashboard, redact=redact),
         *links([("dashboard", dashboard), ("run", run_url)]),
         Note(_judge(manifest)),
     ]
@@ -77,15 +77,15 @@ def compose(
 
 
 def _lists(
-    manifest: Manifest, found: Sequence[Incident], *, dashboard: str | None, redact: bool
+    manifest: Manifest, told: Sequence[Incident], *, dashboard: str | None, redact: bool
 ) -> list[Block]:
     """The lists of a message: what was lost, what else fires or has ended, where it is worst."""
-    fired = _by_importance(found, *_DETAILED)
-    firing = [one for one in found if one.state == "firing" and one.transition not in _DETAILED]
+    fired = _by_importance(told, *_DETAILED)
+    firing = [one for one in told if one.state == "firing" and one.transition not in _DETAILED]
     snoozed = [one for one in firing if one.cause.silence and one.cause.silence.until]
     still = sorted((one for one in firing if one not in snoozed), key=_most_important_first)
-    resolved = [one for one in found if one.transition == "resolved"]
-    alerted = (*fired, *(one for one in found if one.transition == "reminded"))
+    resolved = [one for one in told if one.transition == "resolved"]
+    alerted = (*fired, *(one for one in told if one.transition == "reminded"))
     causes = (incident.cause for incident in alerted if incident.cause.is_rule)
     metrics = {f.metric: None for f in causes if f.metric and f.level != "no_data"}
     falls = (clean(unwatched_drop_story(fall), 250) for fall in manifest.falls)

@@ -108,19 +108,19 @@ def print_summary(console: Console, manifest: Manifest) -> None:
         console.print(f"Texts split by the plain splitter: {counts}")
 
 
-def _summary_line(one: Summary, manifest: Manifest) -> tuple[str, ...]:
+def _summary_line(metric: Summary, manifest: Manifest) -> tuple[str, ...]:
     rest = [
-        f"{n:,} {clean(one.status_text(status, status.replace('_', ' ')), 200)}"
-        for status, n in one.status.items()
+        f"{n:,} {clean(metric.status_text(status, status.replace('_', ' ')), 200)}"
+        for status, n in metric.status.items()
         if status != Status.SCORED and n
     ]
-    counts = f"{one.scored:,}", f"{one.questions:,}"
-    least, _ = detectable(manifest, one)
+    counts = f"{metric.scored:,}", f"{metric.questions:,}"
+    least, _ = detectable(manifest, metric)
     detects = "" if least is None else number(least)
     return (
-        one.metric,
-        number(one.mean),
-        interval(one.low, one.high) or NO_VALUE,
+        metric.metric,
+        number(metric.mean),
+        interval(metric.low, metric.high) or NO_VALUE,
         detects,
         *counts,
         ", ".join(rest),
@@ -313,9 +313,9 @@ def print_messages(console: Console, results: Sequence[NightResult]) -> None:
         delivery = result.delivery
         if delivery.message is None:
             continue
-        said = "sent" if delivery.sent else "not sent: SLACK_WEBHOOK_URL is not set"
+        outcome = "sent" if delivery.sent else "not sent: SLACK_WEBHOOK_URL is not set"
         if delivery.errors:
-            said = f"not delivered: {delivery.errors[0]}"
-        console.rule(f"Slack message of {result.manifest.date} ({said})", align="left")
+            outcome = f"not delivered: {delivery.errors[0]}"
+        console.rule(f"Slack message of {result.manifest.date} ({outcome})", align="left")
         console.print(FORMATS.find("terminal").render(delivery.message.blocks))
         console.print()

@@ -80,13 +80,13 @@ def builds_page(
     )
 
 
-def build_page(gate: Gate, found: Comparison | None) -> bytes:
-    """The page of one gate; `found` compares the builds, if they could be and the store has it."""
+def build_page(gate: Gate, comparison: Comparison | None) -> bytes:
+    """The page of one gate, with the comparison of the builds if there is one in the store."""
     return render_page(
         "build.html",
         1,
         gate=gate,
-        view=compare_view(found) if found else None,
+        view=compare_view(comparison) if comparison else None,
         states=_STATES,
         moves=list(filter(None, dict.fromkeys(movement_text(m.movement) for m in gate.metrics))),
         took=duration(gate.finished_at - gate.started_at),

@@ -11,12 +11,12 @@ from ragmetrics.records import Manifest
 
 def render(shown: Shown) -> bytes:
     """What changed since the night before; if no night compares, why."""
-    night, before, found = shown.night, shown.before, shown.comparison
+    night, before, comparison = shown.night, shown.before, shown.comparison
     return shown.render(
         "changes.html",
-        before=before if found else None,
-        view=compare_view(found, _means_of_rows(before, night)) if found else None,
-        reason="" if found else _why_not_compared(night, shown.earlier),
+        before=before if comparison else None,
+        view=compare_view(comparison, _means_of_rows(before, night)) if comparison else None,
+        reason="" if comparison else _why_not_compared(night, shown.earlier),
     )
 
 

@@ -239,13 +239,13 @@ class Month:
     weeks: tuple[tuple[Day | None, ...], ...]
 
 
-def months(found: Iterable[NightStatus], died: Collection[date] = ()) -> list[Month]:
+def months(statuses: Iterable[NightStatus], died: Collection[date] = ()) -> list[Month]:
     """The months that have a night, newest first, without the weeks before and after all nights.
 
     Days without a night between the first and the last say so. `died` are the days on which a run
     began and did not end.
     """
-    days = {one.date: Day(one.date, one.state, one.words) for one in found}
+    days = {one.date: Day(one.date, one.state, one.words) for one in statuses}
     if not days:
         return []
     for day in died:
@@ -259,8 +259,8 @@ def months(found: Iterable[NightStatus], died: Collection[date] = ()) -> list[Mo
 
     def weeks(year: int, month: int) -> tuple[tuple[Day | None, ...], ...]:
         whole = Calendar().monthdatescalendar(year, month)
-        found = (tuple(shown(day, month) for day in week) for week in whole)
-        return tuple(week for week in found if any(week))
+        weeks_shown = (tuple(shown(day, month) for day in week) for week in whole)
+        return tuple(week for week in weeks_shown if any(week))
 
     pairs = sorted({(day.year, day.month) for day in days}, reverse=True)
     return [Month(f"{date(*pair, 1):%B %Y}", weeks(*pair)) for pair in pairs]

@@ -60,17 +60,17 @@ def render(shown: Shown) -> bytes | None:
 def write_rows(site: Files, manifest: Manifest, rows: Sequence[KeptRow]) -> bytes | None:
     """Write the data of the page of a night's rows; return the page, or None without rows."""
     folder = manifest.date
-    found = {kept.place: _detail(kept) for kept in rows}
-    articles = {one.kept.key: _article(one) for one in found.values()}
-    pages = _pages_of([_entry(one, articles[one.kept.key]) for one in found.values()])
+    details = {kept.place: _detail(kept) for kept in rows}
+    articles = {one.kept.key: _article(one) for one in details.values()}
+    pages = _pages_of([_entry(one, articles[one.kept.key]) for one in details.values()])
     for number, page in enumerate(pages, 1):  # before the page that names them
         site.write(f"{folder}/rows-{number}.js", _script(number, page))
     for number in range(len(pages) + 1, _MOST_FILES + 1):  # files of another run of the night
         site.discard(f"{folder}/rows-{number}.js")
-    if not found:
+    if not details:
         return None
-    kept = list(found.values())[: sum(map(len, pages))]
-    return _page(manifest, _worst_rows(manifest, found), kept, articles, len(pages))
+    kept = list(details.values())[: sum(map(len, pages))]
+    return _page(manifest, _worst_rows(manifest, details), kept, articles, len(pages))
 
 
 def row_link(key: str | None) -> str:
@@ -87,11 +87,11 @@ def _article(found: RowDetail) -> Markup:
     return Markup(render_page("_row.html", 1, found=found).decode())  # noqa: S704 - by a template
 
 
-def _worst_rows(manifest: Manifest, found: Mapping[RowLocation, RowDetail]) -> _Worst:
+def _worst_rows(manifest: Manifest, details: Mapping[RowLocation, RowDetail]) -> _Worst:
     """The worst rows by metric, in the order of the cards."""
     by_metric: dict[str, list[tuple[WorstRow, RowDetail]]] = {}
     for worst in manifest.worst:
-        kept = found.get((worst.shard, worst.position))
+        kept = details.get((worst.shard, worst.position))
         if kept:
             by_metric.setdefault(worst.metric, []).append((worst, kept))
     states = metric_states(manifest)
@@ -188,25 +188,25 @@ def _tag_values(kept: Sequence[RowDetail]) -> list[tuple[str, str, int]]:
     return sorted((tag, value, rows) for (tag, value), rows in most)
 
 
-def _entry(found: RowDetail, article: str) -> bytes:
+def _entry(detail: RowDetail, article: str) -> bytes:
     """One row as JSON: what the page searches, sorts and filters by, and the row as it is shown.
 
     Metrics have the names that anchors use.
     """
-    row = found.kept.row
-    scores = {anchor(name): finite(score.value) for name, score in found.kept.scores.items()}
+    row = detail.kept.row
+    scores = {anchor(name): finite(score.value) for name, score in detail.kept.scores.items()}
     fields: dict[str, Any] = {
-        "key": found.kept.key,
+        "key": detail.kept.key,
         "id": _short(row.id),
         "question": _short(row.user_input, _LONGEST_QUESTION),
         "why": [
             {"kind": reason.kind, "metric": anchor(reason.metric), "before": finite(reason.before)}
             if reason.metric
             else {"kind": reason.kind}
-            for reason in found.kept.why
+            for reason in detail.kept.why
         ],
         "scores": {name: round(value, 6) for name, value in scores.items() if value is not None},
-        "tags": list(_shown_tags(found).items()),  # pairs: a script's object loses `__proto__`
+        "tags": list(_shown_tags(detail).items()),  # pairs: a script's object loses `__proto__`
         "build": _short(row.index_build or ""),
         "language": _short(row.language or ""),
         "at": row.timestamp.strftime("%Y-%m-%d %H:%M") if row.timestamp else "",

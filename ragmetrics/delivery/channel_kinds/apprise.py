@@ -46,10 +46,10 @@ def send(message: Message, settings: ChannelSettings, address: SecretStr) -> Non
             body_format=service.notify_format,
         )
     if not sent:
-        said = "; ".join(lines)
-        reason = clean(redact_secrets(said, [url]), 300) or "no reason given"
+        reasons = "; ".join(lines)
+        reason = clean(redact_secrets(reasons, [url]), 300) or "no reason given"
         raise Unconfirmed(
-            f"{name} did not take the message: {reason}", transient=not _REFUSED.search(said)
+            f"{name} did not take the message: {reason}", transient=not _REFUSED.search(reasons)
         )
 
 

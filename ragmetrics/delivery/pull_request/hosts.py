@@ -200,10 +200,10 @@ def _token(environment: Mapping[str, str], name: str) -> str:
 def _event(path: str | None) -> dict[str, Any]:
     """The event that started the job; empty where it cannot be read."""
     try:
-        found = json.loads(Path(path).read_text("utf-8")) if path else {}
+        event = json.loads(Path(path).read_text("utf-8")) if path else {}
     except (OSError, ValueError, RecursionError):
         return {}
-    return _object(found)
+    return _object(event)
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -25,30 +25,32 @@ _GATE: dict[str, Conclusion] = {
 }
 
 
-def comparison_result(found: Comparison, max_drop: float, link: str = "") -> CheckResult:
+def comparison_result(comparison: Comparison, max_drop: float, link: str = "") -> CheckResult:
     """The check of a comparison: failed if a metric, or one in a segment, dropped significantly by
     more than `max_drop`; inconclusive if some metric may have, or if there is no metric at all.
     """
-    by_metric = {one.metric: drop_conclusion(one, max_drop) for one in found.metrics}
-    worse = found.significantly_worse(max_drop)
+    by_metric = {one.metric: drop_conclusion(one, max_drop) for one in comparison.metrics}
+    worse = comparison.significantly_worse(max_drop)
     if worse:
         conclusion: Conclusion = "failed"
         most = max(worse, key=lambda one: one.loss or 0.0)
         where = f" of {most.segment}" if most.segment else ""
-        said = f"{most.metric}{where} got worse by {most.loss or 0.0:.3f}, more than {max_drop:g}"
-        said += f" (and {len(worse) - 1} more)" if len(worse) > 1 else ""
+        summary = (
+            f"{most.metric}{where} got worse by {most.loss or 0.0:.3f}, more than {max_drop:g}"
+        )
+        summary += f" (and {len(worse) - 1} more)" if len(worse) > 1 else ""
     elif open_ones := [name for name, one in by_metric.items() if one == "inconclusive"]:
         conclusion = "inconclusive"
-        said = f"too few questions to rule out a drop of {max_drop:g}: {', '.join(open_ones)}"
-    elif not found.metrics:
-        conclusion, said = "inconclusive", "there is no metric to compare"
+        summary = f"too few questions to rule out a drop of {max_drop:g}: {', '.join(open_ones)}"
+    elif not comparison.metrics:
+        conclusion, summary = "inconclusive", "there is no metric to compare"
     else:
-        conclusion, said = "passed", f"no metric got worse by more than {max_drop:g}"
+        conclusion, summary = "passed", f"no metric got worse by more than {max_drop:g}"
     title = f"Retrieval {conclusion}"
     shown = link if is_web_address(link) else ""
     heading = f"{SIGNS[conclusion]} {title}"
-    blocks = comparison_report(found, heading, said, by_metric, worse, shown)
-    return _result(conclusion, f"{title}: {said}", blocks, link)
+    blocks = comparison_report(comparison, heading, summary, by_metric, worse, shown)
+    return _result(conclusion, f"{title}: {summary}", blocks, link)
 
 
 def gate_result(gate: Gate, link: str = "") -> CheckResult:

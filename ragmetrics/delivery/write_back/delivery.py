@@ -108,10 +108,10 @@ def send_waiting(
     names, reports = _names(settings, only), []
     listed = [one for one in outbox.waiting(files) if night in (None, one.night)]
     for name in names:
-        own = [one for one in listed if one.target == name]
+        nights = [one for one in listed if one.target == name]
         retry = night is not None
         round_ = _Round(settings, files, name, environment, now, retry=retry, again=again)
-        reports += round_.run(_unexpired(files, own, newest))
+        reports += round_.run(_unexpired(files, nights, newest))
     if only is None:
         _drop_unconfigured(files, listed, names)
     for report in reports:
@@ -191,32 +191,32 @@ class _Round:
         except StoreError as error:  # the night is in the outbox all the same
             log.error("the state of write-back cannot be stored: %s", error)
 
-    def _send_safely(self, one: WaitingNight, sender: Sender) -> WriteBackReport | None:
+    def _send_safely(self, waiting: WaitingNight, sender: Sender) -> WriteBackReport | None:
         """Send a night; None if another run has replaced it."""
-        report = WriteBackReport(one.night, self.name)
+        report = WriteBackReport(waiting.night, self.name)
         try:
-            manifest = Runs(self.files).find(one.ref)
-            if manifest is None and self.files.exists(one.ref.manifest):
-                raise StoreError(f"{one.ref.manifest} cannot be read: its scores wait")
+            manifest = Runs(self.files).find(waiting.ref)
+            if manifest is None and self.files.exists(waiting.ref.manifest):
+                raise StoreError(f"{waiting.ref.manifest} cannot be read: its scores wait")
             if manifest is None or not Runs(self.files).is_current(manifest):
-                log.info("%s: run %s of %s is replaced", self.name, one.run, one.night)
-                outbox.remove(self.files, one)
+                log.info("%s: run %s of %s is replaced", self.name, waiting.run, waiting.night)
+                outbox.remove(self.files, waiting)
                 return None
-            since = one.early_since or self.now
+            since = waiting.early_since or self.now
             waits = self.now - since < EARLY_FOR
             reader = ResultReader(self.settings, self.files, manifest)
             self._send(reader, sender, report, waits=waits)
             if not (report.problem or report.waiting):
-                outbox.remove(self.files, one)
+                outbox.remove(self.files, waiting)
         except StoreError as error:
             report.problem = clean(str(error), 500)
         if report.problem or report.early:
             state = {
                 "problem": report.problem or _EARLY,
                 "waiting": report.waiting,
-                "early_since": one.early_since or (self.now if report.early else None),
+                "early_since": waiting.early_since or (self.now if report.early else None),
             }
-            self._save(one.model_copy(update=state))
+            self._save(waiting.model_copy(update=state))
         return report
 
     def _send(

@@ -175,7 +175,7 @@ def _asks_judge(metric: str) -> bool:
 def _rows(files: Files, ref: RunRef, shard: int) -> list[dict[str, Any]]:
     """The ids of a shard's rows. Tags `trace_id` and `span_id` stand in for missing fields."""
     try:
-        found = list(StoredPart(files, ref.rows(shard)).records(_IDS))
+        records = list(StoredPart(files, ref.rows(shard)).records(_IDS))
     except StoreError as error:
         if is_missing(error):
             raise StoreError(
@@ -183,11 +183,11 @@ def _rows(files: Files, ref: RunRef, shard: int) -> list[dict[str, Any]]:
                 "written back until `prune` removes its rows"
             ) from error
         raise
-    for row in found:
+    for row in records:
         tags = dict(row.get("tags") or [])
         for name in ("trace_id", "span_id"):
             row[name] = row.get(name) or tags.get(name) or None
-    return found
+    return records
 
 
 def _scores(

@@ -127,10 +127,10 @@ class Langfuse:
             for result in batch
         ]
         answer = self._client.post(_INGESTION, dump_json({"batch": events}).encode())
-        found = self._parsed(answer, _Ingested)
+        reply = self._parsed(answer, _Ingested)
         sent = {one.digest for one in batch}
-        taken = {success.id for success in found.successes if 200 <= success.status < 300} & sent
-        not_taken = [one for one in (*found.errors, *found.successes) if one.id in sent - taken]
+        taken = {success.id for success in reply.successes if 200 <= success.status < 300} & sent
+        not_taken = [one for one in (*reply.errors, *reply.successes) if one.id in sent - taken]
         errors = {one.id: self._client.shown(_text(one)) for one in not_taken}
         passing = {one.id for one in not_taken if one.status in _RETRYABLE}
         silent = sent - taken - errors.keys()
@@ -147,18 +147,18 @@ class Langfuse:
             raise self._client.unlike(answer, "the `api:` of Langfuse") from error
 
 
-def score(one: EvaluationResult) -> dict[str, Any]:
+def score(result: EvaluationResult) -> dict[str, Any]:
     """A score as Langfuse takes it. A result without a value is a category: its status."""
-    has_value = one.value is not None
+    has_value = result.value is not None
     known = {
-        "id": one.id,
-        "traceId": one.trace_id,
-        "observationId": one.span_id,
-        "name": one.metric,
-        "value": one.value if has_value else one.status,
+        "id": result.id,
+        "traceId": result.trace_id,
+        "observationId": result.span_id,
+        "name": result.metric,
+        "value": result.value if has_value else result.status,
         "dataType": "NUMERIC" if has_value else "CATEGORICAL",
-        "comment": one.reason or None,
-        "metadata": dict(one.metadata),
+        "comment": result.reason or None,
+        "metadata": dict(result.metadata),
     }
     return {name: value for name, value in known.items() if value is not None}
 

@@ -163,21 +163,21 @@ def export_request(batch: Sequence[EvaluationResult]) -> ExportLogsServiceReques
     )
 
 
-def attributes(one: EvaluationResult) -> dict[str, Any]:
+def attributes(result: EvaluationResult) -> dict[str, Any]:
     """The attributes of an event. Those that the conventions do not have begin with
     `ragmetrics.`.
     """
     named = {
-        "gen_ai.evaluation.name": one.metric,
-        "gen_ai.evaluation.score.value": one.value,
-        "gen_ai.evaluation.score.label": None if one.value is not None else one.status,
-        "gen_ai.evaluation.explanation": one.reason or None,
-        "error.type": one.metadata.get("status") if one.status == "failed" else None,
-        "log.record.uid": one.digest,
-        "ragmetrics.evaluation.id": one.id,
+        "gen_ai.evaluation.name": result.metric,
+        "gen_ai.evaluation.score.value": result.value,
+        "gen_ai.evaluation.score.label": None if result.value is not None else result.status,
+        "gen_ai.evaluation.explanation": result.reason or None,
+        "error.type": result.metadata.get("status") if result.status == "failed" else None,
+        "log.record.uid": result.digest,
+        "ragmetrics.evaluation.id": result.id,
     }
     known = {name: value for name, value in named.items() if value is not None}
-    return known | {f"ragmetrics.{name}": value for name, value in one.metadata.items()}
+    return known | {f"ragmetrics.{name}": value for name, value in result.metadata.items()}
 
 
 def _pairs(values: Mapping[str, Any]) -> list[KeyValue]:
