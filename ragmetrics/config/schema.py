@@ -61,8 +61,8 @@ def _add_judges(schema: dict[str, Any]) -> None:
             part = kind.settings.model_json_schema(ref_template="#/$defs/{model}")
             part = part["$defs"].pop(kind.settings.__name__) if "$ref" in part else part
             texts = field_docstrings(kind.settings)
-            for key in part["properties"].keys() - section.keys():
-                section[key] = {**part["properties"][key], "description": texts[key]}
+            for key, value in part["properties"].items():
+                section.setdefault(key, {**value, "description": texts.get(key, "")})
 
 
 def _or_name(mapping: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ A question has a distribution over its levels, worst first. A predicate has two:
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
@@ -152,6 +151,6 @@ def _probability(value: Any) -> float:
         raise UnreadableReply(shorten(value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UnreadableReply("a probability is missing, or is no number")
-    if not (math.isfinite(value) and 0 <= value <= 1):
-        raise UnreadableReply(f"a probability of {value:g}")
+    if not 0 <= value <= 1:  # false for NaN
+        raise UnreadableReply(f"a probability of {value!r:.20}")
     return float(value)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,9 @@ from ragmetrics.errors import InputError, JudgeError, UnreadableReply
 from ragmetrics.http import Answer, RetryableError, error_of, retry_after
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import Fault, read_outputs
+from ragmetrics.judges.decision import _Outcome, _Piece
+from ragmetrics.judges.decision_forms import FORMS
+from ragmetrics.judges.decision_layout import decision_prompt
 from ragmetrics.judges.embeddings import _embedded
 from ragmetrics.judges.live import read_reply
 from ragmetrics.judges.replayed import RecordedJudge
@@ -27,6 +31,7 @@ from ragmetrics.judges.responses import MOST_TOKENS, UNREADABLE, error_from_resp
 from ragmetrics.metrics import GRADE, NEEDED
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
+from ragmetrics.records import questions_of
 from ragmetrics.retriever.questions import NoAnswer, Question, read_answer
 from ragmetrics.text import is_refusal, json_objects
 
@@ -89,6 +94,93 @@ def test_chat_completions(answer: Any) -> None:
         "0" * 32, "p", reply.text, reply.prompt_tokens, reply.completion_tokens
     ).line(1)
     assert sum(len(table) for table in read_lines([line])) == 1
+
+
+SHARES = st.floats(0, 1) | st.sampled_from([0, 1, 0.25, 0.5, 0.25, 1.004, -0.001, True, "0.5"])
+THREE = st.lists(SHARES | ANYTHING, min_size=2, max_size=4) | st.sampled_from(
+    [[0.2, 0.3, 0.5], [0.2, 0.3, 0.505], [0.2, 0.3, 0.6], [0, 0, 1]]
+)
+OF_LABELS = THREE.map(
+    lambda shares: [
+        {"label": str(level), "value": level, "probability": share}
+        for level, share in enumerate(shares)
+    ]
+)
+DECIDED = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["score", "predicate", "noul", "refusal", 1, None]),
+        "probability": SHARES | ANYTHING,
+        "noul": SHARES | ANYTHING,
+        "probabilities": OF_LABELS
+        | THREE.map(lambda shares: {str(level): share for level, share in enumerate(shares)})
+        | ANYTHING,
+    },
+)
+DECISION_USAGE = st.dictionaries(
+    st.sampled_from(["input_tokens", "output_tokens", "input_tokens_details"]), ANYTHING
+)
+
+
+def _is_share(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 1
+
+
+def _sought(form: str, answer: Any) -> float | None:
+    """By the documentation alone: the expected grade of an answer. None: it is no answer."""
+    answer = answer if isinstance(answer, dict) else {}
+    shares = answer.get("probabilities")
+    if answer.get("type") == "refusal":
+        return None
+    if form == "decisions":
+        if not isinstance(shares, list) or not all(isinstance(one, dict) for one in shares):
+            return None
+        if [one.get("label") for one in shares] != ["0", "1", "2"]:
+            return None
+        numbers = [one.get("probability") for one in shares]
+    elif isinstance(shares, dict) and set(shares) == {"0", "1", "2"}:
+        numbers = [shares[key] for key in ("0", "1", "2")]
+    else:
+        return None
+    if not all(map(_is_share, numbers)) or abs(sum(numbers) - 1) > 0.01:
+        return None
+    return float(numbers[1] + 2 * numbers[2]) / sum(numbers)
+
+
+@fuzzed
+@given(
+    st.sampled_from(["decisions", "systemone"]),
+    DECIDED | ANYTHING,
+    ANYTHING | st.none(),
+    DECISION_USAGE | ANYTHING,
+)
+def test_decisions(form: str, answer: Any, other: Any, usage: Any) -> None:
+    """The expected grade by the documentation, an unreadable reply, or an expected error."""
+    of_form = [answer] if form == "decisions" else {"1": answer}
+    answers = of_form if other is None else other
+    (question,) = questions_of(GRADE, {})
+    prompt = decision_prompt(GRADE)
+    try:
+        decided = FORMS[form].read([("grade", question)], {"answers": answers, "usage": usage})
+    except UNREADABLE:
+        return
+    assert all(map(is_count, decided.tokens))
+    outcome, piece = _Outcome(), _Piece(0, 0)
+    outcome.add([piece], decided, Counter())
+    reply = outcome.reply([piece])
+    assert isinstance(reply, Reply)
+    wanted = _sought(form, answer) if other is None else None
+    if other is not None and isinstance(answers, list) and len(answers) == 1:
+        wanted = _sought(form, answers[0])
+    if other is not None and isinstance(answers, dict) and form == "systemone":
+        wanted = _sought(form, answers.get("1"))
+    try:
+        grade = prompt.parse(reply.text, {"question": "q", "context": "c"})
+    except UnreadableReply:
+        assert wanted is None
+        return
+    assert wanted is not None
+    assert abs(grade.level - wanted) < 1e-9
 
 
 @fuzzed

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
+from math import prod
 
 import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.errors import Unanswered
-from ragmetrics.metrics import Grade
+from ragmetrics.metrics import Grade, average_precision as of_weights
 from ragmetrics.metrics.bundled.context_precision import context_precision
 from ragmetrics.metrics.bundled.context_relevance import context_relevance
 from ragmetrics.records import Score, Status
@@ -115,3 +117,21 @@ def test_value_is_in_0_1(relevant: list[bool]) -> None:
     assert 0 <= value <= 1
     assert (value == 0) == (not any(relevant))
     assert (value == 1) == (any(relevant) and relevant == sorted(relevant, reverse=True))
+
+
+# Probabilities
+
+
+@given(st.lists(st.sampled_from([0.0, 0.1, 0.5, 0.8, 1.0]), min_size=1, max_size=7))
+def test_with_probabilities_it_is_the_expectation(weights: list[float]) -> None:
+    """By the book: the sum over all rankings of what may be relevant, times their probability."""
+    expected = 0.0
+    for relevant in product([False, True], repeat=len(weights)):
+        chances = [w if is_so else 1 - w for w, is_so in zip(weights, relevant, strict=True)]
+        expected += prod(chances) * float(average_precision(list(relevant)))
+    assert of_weights(weights).value == pytest.approx(expected)
+
+
+def test_contexts_that_are_surely_of_no_use_are_worth_nothing() -> None:
+    """A judge that gives each of ten useless contexts one per cent does not find half of them."""
+    assert 0 < (of_weights([0.01] * 10).value or 1) < 0.05
