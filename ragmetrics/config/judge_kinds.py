@@ -68,8 +68,9 @@ class JudgeKind:
     """Whether it is so quick that it scores all rows of a sampled night too."""
     fitted: bool = False
     """Whether its model is fitted to other verdicts, and kept in the store."""
-    joins_contexts: bool = False
-    """Whether the contexts of a question share one request."""
+    forecast: Callable[[Any], Callable[[Any], Awaitable[Any]]] | None = None
+    """For a judge of which several requests share one that is sent: for its settings, a function
+    that gives the `Reply` to an `Ask` without sending it, with the tokens alone."""
     decides: bool = False
     """Whether it answers the questions of prompts with probabilities, those of a row together."""
     at_once: str = ""

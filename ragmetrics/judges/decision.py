@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from ragmetrics.judges.decision_forms import FORMS, REFUSED, Answer, Decided, Fo
 from ragmetrics.judges.decision_layout import READ, Asked, DecisionPrompt, compose, decision_prompt
 from ragmetrics.judges.decision_logprobs import WORDING, Logprobs
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.gathering import JOINED, Gathering, Waiting, settle
+from ragmetrics.judges.gathering import JOINED, Gathering, Waiting, forecast, settle
 from ragmetrics.judges.live import FirstAlone
 from ragmetrics.judges.responses import RequestRejected, Tokens, Unserved
 from ragmetrics.judges.spending import bill_in_use
@@ -171,10 +171,7 @@ class DecisionJudge:
         self.name = f"decision:{settings.model}"
         self.concurrency = _ROWS_PER_SLOT * settings.concurrency
         rounded = ("round",) if settings.round else ()
-        by_name = {**FORMS, "logprobs": Logprobs()}
-        self._forms: list[Form] = [*FORMS.values()]
-        if settings.api != "auto":
-            self._forms = [by_name[settings.api]]
+        self._forms = _forms_of(settings)
         self._one_question = self._forms[0].one_question
         way = ("logprobs", WORDING) if self._one_question else ()
         self.fingerprint = fingerprint(
@@ -223,11 +220,9 @@ class DecisionJudge:
     async def _send(self, row: RowState, waiting: list[Waiting[Asked]]) -> None:
         """Ask all questions about a row, and give each request its answers or its error."""
         asked = [one.part for one in waiting]
-        pieces = [_Piece(n, i) for n, one in enumerate(asked) for i in range(len(one.questions))]
         outcome, everything = _Outcome(), frozenset(range(len(row.contexts)))
         async with self._first.passage():
-            most = self._most  # the first request may have shown that the server takes fewer
-            parts = [pieces[start : start + most] for start in range(0, len(pieces), most)]
+            parts = _parts(asked, self._most)  # the first request may have shown that it is less
             whole = self._one_question
             first, *others = [_Batch(asked, part, everything, whole) for part in parts]
             await self._ask(first, outcome)
@@ -307,6 +302,42 @@ class DecisionJudge:
             )
             raise self._refusal from error
         del self._forms[0]
+
+
+def forecast_decisions(settings: DecisionSettings) -> Callable[[Ask], Awaitable[Reply]]:
+    """Replies for a dry run, with a quarter of the characters as tokens."""
+    form = _forms_of(settings)[0]
+    most = 1 if form.one_question else settings.max_questions
+
+    def tokens(asked: Sequence[Asked]) -> list[int]:
+        everything = frozenset(range(len(asked[0].row.contexts)))
+        parts = _parts(asked, most)
+        batches = [_Batch(asked, part, everything, form.one_question) for part in parts]
+        return [-(-len(form.body("", *batch.composed())) // 4) for batch in batches]
+
+    ask = forecast(tokens)
+
+    async def reply(request: Ask) -> Reply:
+        prompt = request.prompt
+        if not isinstance(prompt, DecisionPrompt):
+            raise JudgeError(f"no decision model can answer {prompt.name!r}")
+        asked = prompt.asked(request.data)
+        return await ask(asked.row, asked)
+
+    return reply
+
+
+def _forms_of(settings: DecisionSettings) -> list[Form]:
+    """The protocols in the order in which they are tried."""
+    if settings.api == "auto":
+        return [*FORMS.values()]
+    return [Logprobs() if settings.api == "logprobs" else FORMS[settings.api]]
+
+
+def _parts(asked: Sequence[Asked], most: int) -> list[list[_Piece]]:
+    """All questions, in parts of at most so many."""
+    pieces = [_Piece(n, i) for n, one in enumerate(asked) for i in range(len(one.questions))]
+    return [pieces[start : start + most] for start in range(0, len(pieces), most)]
 
 
 def _highest(several: Sequence[Answer | JudgeError]) -> Answer | JudgeError:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from ragmetrics.errors import JudgeError
 from ragmetrics.judges.base import Reply
@@ -89,6 +89,22 @@ class Gathering(Generic[K, T]):
             fail(waiting, error)
 
 
+def forecast(
+    tokens: Callable[[Sequence[Any]], Sequence[int]],
+) -> Callable[[Hashable, Any], Awaitable[Reply]]:
+    """Replies for a dry run: `tokens` gives those of each request that would be sent."""
+
+    async def send(key: Hashable, waiting: list[Waiting[Any]]) -> None:
+        counted = tokens([one.part for one in waiting])
+        for number, one in enumerate(waiting):
+            sent = number < len(counted)  # one for each request, whatever part it is of
+            reply = Reply(prompt_tokens=counted[number] if sent else 0, shares_request=not sent)
+            one.future.set_result(reply)
+
+    gathering: Gathering[Hashable, Any] = Gathering(send)
+    return gathering.ask
+
+
 def settle(
     waiting: Sequence[Waiting[T]],
     replies: Sequence[Reply | JudgeError],
@@ -99,6 +115,8 @@ def settle(
     with a reply the tokens of `cost`.
     """
     payer = next((n for n, reply in enumerate(replies) if isinstance(reply, Reply)), None)
+    if payer:
+        waiting[0].bill.free()  # its attempt is paid by the payer
     for number, (one, reply) in enumerate(zip(waiting, replies, strict=True)):
         met = {} if number else dict(failures)
         if isinstance(reply, JudgeError):

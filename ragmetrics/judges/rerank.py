@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics.errors import JudgeError, SettingsError
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.gathering import JOINED, Gathering, Waiting, fail, settle
+from ragmetrics.judges.gathering import JOINED, Gathering, Waiting, fail, forecast, settle
 from ragmetrics.judges.kinds.rerank import RerankSettings
 from ragmetrics.judges.responses import Oversized, RequestRejected, count, mapping
 from ragmetrics.judges.spending import shared_bill
@@ -167,6 +167,17 @@ class RerankJudge:
             body = {"query": question, "texts": documents, "truncate": True}
         # ASCII, so that a lone surrogate of a broken log does not fail a request.
         return json.dumps(body, separators=(",", ":")).encode("ascii")
+
+
+def forecast_rerank() -> Callable[[Ask], Awaitable[Reply]]:
+    """Replies for a dry run, with a quarter of the characters as tokens."""
+    ask = forecast(lambda parts: [sum(-(-len(text) // 4) for text in parts)])
+
+    async def reply(request: Ask) -> Reply:
+        question = request.data["question"]
+        return await ask(question, question + request.data["context"])
+
+    return reply
 
 
 def _at(access: Access) -> tuple[Access, str]:

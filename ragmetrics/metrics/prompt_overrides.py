@@ -207,7 +207,8 @@ def reword(
         raise SettingsError("instruction: is blank")
     for number, (data, verdict) in enumerate(examples):
         _check_example(prompt, f"examples.{number}", data, verdict)
-    return replace(prompt, instruction=instruction, examples=tuple(examples))
+    # A rubric says the same in short: a decision model gets the user's words in its place.
+    return replace(prompt, instruction=instruction, examples=tuple(examples), rubric="")
 
 
 def _check_example(prompt: Prompt[Any], place: str, data: Data, verdict: Data) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from pydantic import Field
 
 from ragmetrics.config import JudgeKind, JudgeSettings, Settings
 from ragmetrics.errors import SettingsError
-from ragmetrics.judges.base import Judge, JudgeParts
+from ragmetrics.judges.base import Judge, JudgeParts, Reply
+from ragmetrics.records import Ask
 
 
 class DecisionSettings(JudgeSettings):
     """A decision model."""
 
-    model: str = "gpt-6-luna"
-    """The model, by the name that the endpoint uses."""
     api: Literal["auto", "decisions", "systemone", "logprobs"] = "auto"
     """`decision` only: the protocol. `auto`: `decisions`, or `systemone` if the endpoint lacks
     that. `logprobs`: any chat model of a server that returns `top_logprobs`, such as llama.cpp,
@@ -44,6 +44,12 @@ def _check(judge: DecisionSettings, settings: Settings) -> None:
         )
 
 
+def _forecast(judge: DecisionSettings) -> Callable[[Ask], Awaitable[Reply]]:
+    from ragmetrics.judges.decision import forecast_decisions
+
+    return forecast_decisions(judge)
+
+
 decision = JudgeKind(
     "decision",
     _make,
@@ -52,5 +58,6 @@ decision = JudgeKind(
     live=True,
     decides=True,
     check=_check,
+    forecast=_forecast,
     sample={"base_url": "{url}"},
 )

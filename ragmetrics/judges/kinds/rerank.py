@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable, Callable
 
 from pydantic import model_validator
 
 from ragmetrics.config import JudgeKind, JudgeSettings, Settings
 from ragmetrics.errors import SettingsError
-from ragmetrics.judges.base import Judge, JudgeParts
+from ragmetrics.judges.base import Judge, JudgeParts, Reply
+from ragmetrics.records import Ask
 
 
 class RerankSettings(JudgeSettings):
@@ -37,6 +39,12 @@ def _make(judge: RerankSettings, parts: JudgeParts) -> Judge:
     return RerankJudge(find_access(judge, judge.base_url, parts.key), judge)
 
 
+def _forecast(judge: RerankSettings) -> Callable[[Ask], Awaitable[Reply]]:
+    from ragmetrics.judges.rerank import forecast_rerank
+
+    return forecast_rerank()
+
+
 def _check(judge: RerankSettings, settings: Settings) -> None:
     """Raise SettingsError for the reranker of the retriever: it would judge itself, and find its
     own first contexts the best.
@@ -60,7 +68,7 @@ rerank = JudgeKind(
     RerankSettings,
     remote=True,
     live=True,
-    joins_contexts=True,
+    forecast=_forecast,
     check=_check,
     sample={"base_url": "{url}", "thresholds": (0.2, 0.6)},
 )

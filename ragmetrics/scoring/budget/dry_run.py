@@ -53,6 +53,7 @@ from ragmetrics.records import (
     Steps,
     Vector,
     dump_json,
+    questions_of,
 )
 from ragmetrics.scoring.budget.certain_share import ExpectedCertainty, certain_shares
 from ragmetrics.scoring.budget.plan import Spending
@@ -97,8 +98,15 @@ class _DryPrompt(Prompt[Any]):
 
 
 def guess(prompt: Prompt[Any], data: Data) -> BaseModel | None:
-    """The baseline's verdict with a null lexicon; None when the prompt has no baseline."""
-    verdict: BaseModel | None = prompt.baseline(data, NullLexicon()) if prompt.baseline else None
+    """The baseline's verdict with a null lexicon, or the lowest that a decision model may give;
+    None when the prompt has neither.
+    """
+    verdict: BaseModel | None = None
+    if prompt.baseline:
+        verdict = prompt.baseline(data, NullLexicon())
+    elif prompt.decides and prompt.expect:
+        lowest = [(1.0, *(0.0,) * (len(one.levels) - 1)) for one in questions_of(prompt, data)]
+        verdict = prompt.expect(lowest, data)
     return verdict
 
 
@@ -280,7 +288,8 @@ class CountingJudge:
     def __init__(self, judge: Judge, chosen: JudgeSettings, batched: set[str]) -> None:
         self.name, self.fingerprint, self.cacheable = judge.name, judge.fingerprint, judge.cacheable
         self.chosen, self.only = chosen, only_of(judge)
-        self._question = ""
+        forecast = chosen.kind.forecast
+        self._forecast = forecast(chosen) if forecast else None
         self._batched = batched
         self._lengths: defaultdict[str, _Lengths] = defaultdict(_Lengths)
 
@@ -289,21 +298,15 @@ class CountingJudge:
         text = _MARK
         if not self.chosen.remote:
             return Reply(text)
-        if self.chosen.kind.joins_contexts:
-            return self._counted_context(request, text)
+        if self._forecast:
+            counted: Reply = await self._forecast(request)
+            return replace(counted, text=text)
         if self._batched and f"{request.key}-0" in self._batched:
             return Reply(text, known=1)
         messages = request.prompt.messages(request.data)
         prompt = _tokens(sum(len(message["content"]) for message in messages))
         completion = _tokens(self._length(request))
         return Reply(text, prompt_tokens=prompt, completion_tokens=completion)
-
-    def _counted_context(self, request: Ask, text: str) -> Reply:
-        """A reranker's reply: the contexts of a question come together, in one request."""
-        question, context = request.data["question"], request.data["context"]
-        is_first, self._question = question != self._question, question
-        tokens = _tokens(len(question) + len(context))
-        return Reply(text, prompt_tokens=tokens, shares_request=not is_first)
 
     def learn(self, ask: Ask, text: str) -> None:
         """Note the length of a cached reply."""

@@ -204,6 +204,11 @@ def test_a_declined_question_costs_its_own_verdict(judge_server: JudgeServer) ->
     """The other metrics of the rows are scored."""
     judge_server.faults(declines=["support 2"])
     result = scored(judge_server)
+    usage = result.manifest.usage
+    assert (usage.prompt_tokens, usage.unknown_requests) == (
+        judge_server.stats()["prompt_tokens"],
+        0,
+    )
     statuses = {one.metric: one.status for one in result.manifest.metrics}
     assert statuses.pop("context_recall") == {"refused": 20}
     assert all(status == {"scored": 20} for status in statuses.values())
@@ -263,3 +268,17 @@ def test_a_chat_judge_scores_what_a_decision_model_cannot(judge_server: JudgeSer
     wanted = ["context_relevance", "context_entity_recall"]
     result = ragmetrics.evaluate(rows(3), wanted, settings=settings)
     assert [one.status["scored"] for one in result.manifest.metrics] == [3, 3]
+
+
+@pytest.mark.parametrize("most", [400, 6])
+def test_a_dry_run_knows_the_requests_and_the_tokens(judge_server: JudgeServer, most: int) -> None:
+    """Nothing is sent; what a run would send is counted to the request, and tokens nearly."""
+    judge = {"name": "decision", "base_url": judge_server.base_url, "max_questions": most}
+    settings = make_settings({"judge": judge | {"usd_per_million_prompt_tokens": 0.1}})
+    estimate = ragmetrics.estimate(rows(), DEFAULTS, settings=settings).total
+    assert judge_server.stats()["requests"] == 0
+    sent = scored(judge_server, max_questions=most).manifest.usage
+    assert estimate.requests == sent.requests
+    assert estimate.prompt_tokens == pytest.approx(sent.prompt_tokens, rel=0.2)
+    assert estimate.completion_tokens == 0
+    assert estimate.usd == pytest.approx(estimate.prompt_tokens * 1e-7, rel=0.01)
