@@ -59,7 +59,7 @@ def test_answers_are_read_as_the_sdk_reads_them() -> None:
     Decision.model_validate(answer)
     decided = FORMS["decisions"].read(ASKED, answer)
     assert decided.answers == [[0.1, 0.2, 0.7], 0.97]
-    assert decided.tokens == (90, 20, 0)
+    assert decided.tokens[:3] == (90, 20, 0)
 
 
 def test_system_one_has_answers_by_id() -> None:
