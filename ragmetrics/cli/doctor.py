@@ -33,7 +33,9 @@ def doctor(
     ask: Annotated[
         bool,
         typer.Option(
-            "--ask", help="Also send each judge and embedder one request, which costs one token."
+            "--ask",
+            help="Also send each judge and embedder a request of one token, and each judge ten "
+            "questions with an obvious answer.",
         ),
     ] = False,
     settings: SettingsFlag = None,

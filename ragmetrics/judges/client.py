@@ -29,6 +29,7 @@ from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.row_first import Layout, is_cacheable, layout_of
 from ragmetrics.judges.spending import MeteredJudge, budget_in_use
+from ragmetrics.judges.verdict_counts import VerdictCounts
 from ragmetrics.records import (
     Answer,
     Ask,
@@ -91,6 +92,8 @@ class JudgeClient(ClientBase):
         """Whether its verdicts have probabilities."""
         self.layout = layout
         """The layout of its prompts. None: instructions first."""
+        self.verdicts = VerdictCounts()
+        """Its verdicts. Those of a judge that computes them at once are not counted."""
 
     @classmethod
     def of(
@@ -235,6 +238,7 @@ class JudgeClient(ClientBase):
         counter.answered_from_store += 1
         self._streaks.readable(request.prompt)
         self._note(request, Reply(text))
+        self.verdicts.add(request, verdict)
         return verdict
 
     async def _ask_judge(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
@@ -267,6 +271,7 @@ class JudgeClient(ClientBase):
                     self._streaks.readable(request.prompt)
                     await self._store(key, request, reply)
                     self._note(request, reply)
+                    self.verdicts.add(request, verdict)
                     return verdict
         except JudgeError as error:
             return self._failed_answer(error, counter)

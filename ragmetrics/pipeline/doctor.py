@@ -17,24 +17,17 @@ from ragmetrics.config import (
     JUDGES,
     PRESETS,
     TARGETS,
-    JudgeSettings,
     Settings,
 )
 from ragmetrics.dashboard import PAGES
 from ragmetrics.delivery import channels, target_problems, waiting
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.http import run_coroutine
-from ragmetrics.judges import (
-    Corpus,
-    Embedder,
-    check_judges,
-    make_embedder,
-    make_judges,
-    probe_judge,
-)
+from ragmetrics.judges import Corpus, Embedder, check_judges, make_embedder
 from ragmetrics.logs import GoldenSet, find_logs, golden_set
 from ragmetrics.metrics import METRICS
 from ragmetrics.people import read_labels
+from ragmetrics.pipeline.doctor_judges import SECONDS, judge_text
 from ragmetrics.pipeline.doctor_logs import logs_text
 from ragmetrics.pipeline.doctor_rules import DoctorWarning, rules_text
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
@@ -46,7 +39,6 @@ from ragmetrics.storage import Files, open_store
 from ragmetrics.text import plural
 from retrieval_nightly import replaced
 
-_SECONDS = 20.0
 
 _WRITTEN = ("rows", "scores", "runs", "alerts", "dashboard")
 """Folders of the store that every night writes to; a bucket may refuse some of them."""
@@ -75,7 +67,7 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     Prefect, one by one.
 
     `day` is the night whose logs are looked for. With `ask`, each judge and embedder behind a
-    network gets one small request, which costs a fraction of a cent.
+    network gets one small request, and a judge ten more (canaries): a fraction of a cent.
     """
     yield from _installation(settings)
     valid = _checked("settings", partial(_settings, settings))
@@ -95,7 +87,8 @@ def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Che
     if builds.local is None or builds.local.exists():
         yield _checked("gate logs", partial(_gate_logs, settings, builds))
     for judge in settings.panel:
-        yield _checked(f"judge {judge.name}", partial(_judge, settings, judge, ask))
+        asked = day if ask else None
+        yield _checked(f"judge {judge.name}", partial(judge_text, settings, judge, asked))
     if _embeds(settings):
         yield _checked("embeddings", partial(_embeddings, settings, ask))
     yield from _deliveries(settings)
@@ -249,15 +242,6 @@ def _check_missing(files: Files) -> None:
         ) from None
 
 
-def _judge(settings: Settings, judge: JudgeSettings, ask: bool) -> str:
-    if judge.remote:
-        text = run_coroutine(probe_judge(judge, ask=ask))
-        row_first = judge.begins_with_row
-        return f"{text}; prompts begin with the row (prompt_layout)" if row_first else text
-    (local,) = make_judges(settings.model_copy(update={"judges": (judge,)}), Corpus())
-    return f"{local.name} runs on this machine"
-
-
 def _embeds(settings: Settings) -> bool:
     try:
         return any(metric.embeds for metric in chosen_metrics(settings))
@@ -266,7 +250,7 @@ def _embeds(settings: Settings) -> bool:
 
 
 def _embeddings(settings: Settings, ask: bool) -> str:
-    brief = {"retries": 0, "deadline_seconds": _SECONDS}
+    brief = {"retries": 0, "deadline_seconds": SECONDS}
     judges = tuple(one.model_copy(update=brief) for one in settings.panel)
     embedder = make_embedder(settings.model_copy(update={"judges": judges}), Corpus())
     if embedder.cacheable and not ask:  # only vectors of a network are cached

@@ -18,7 +18,7 @@ from ragmetrics.config import Settings
 from ragmetrics.delivery import AlertHistory, alert_history
 from ragmetrics.errors import StoreError
 from ragmetrics.passages import IdReader, topics_of_night
-from ragmetrics.people import History, fixed_sets, load_history, with_people
+from ragmetrics.people import History, fixed_sets, load_history, with_canaries, with_people
 from ragmetrics.pipeline.lost_passages import lost_passages_of
 from ragmetrics.pipeline.store_references import COMPARED_NIGHTS, NEEDED_NIGHTS
 from ragmetrics.records import Finding, Manifest, WorstRow
@@ -99,6 +99,7 @@ def _manifest(
     alerts = alert_history(files, settings.alerts, manifest.date, past)
     manifest = _told_or_silent(files, manifest, index, queued=alerts.is_queued, silent=silent)
     published = Runs(files).find(staged.ref)
+    manifest = with_canaries(settings, files, manifest, scores, published)
     folded, alerts = alerts.before, alerts.after(superseded, published)
     manifest = manifest.model_copy(update={"alerts": alerts.before.snapshot})
     earlier = _compared(settings, alerts, manifest.date)

@@ -125,6 +125,12 @@ from .manifest import (
     EMBEDDINGS as EMBEDDINGS,
     Usage as Usage,
 )
+from .verdicts import (
+    CANARIES as CANARIES,
+    LEAST_RIGHT as LEAST_RIGHT,
+    CanaryReport as CanaryReport,
+    VerdictCount as VerdictCount,
+)
 from .base import (
     Record as Record,
     current_judge_name as current_judge_name,

@@ -24,6 +24,7 @@ from ragmetrics.records.golden import LabelReport
 from ragmetrics.records.lost_passages import LostPassages
 from ragmetrics.records.score import Summary
 from ragmetrics.records.topics import TopicReport
+from ragmetrics.records.verdicts import CanaryReport, VerdictCount
 
 MANIFEST_VERSION = 1
 EMBEDDINGS = "embeddings"
@@ -306,6 +307,10 @@ class Manifest(Record):
     changed_parameters: dict[str, str] = Field(default_factory=dict)
     """Parameters of requests that a model does not take, and what was sent in their place, by name
     of the judge."""
+    verdicts: dict[JudgeName, dict[str, VerdictCount]] = Field(default_factory=dict)
+    """The verdicts of the judges that are asked, by judge and prompt."""
+    canaries: dict[JudgeName, CanaryReport] = Field(default_factory=dict)
+    """What the judges that can be asked at once said of obvious questions."""
     settings: Annotated[dict[str, Any], BeforeValidator(with_current_judges)] = Field(
         default_factory=dict
     )

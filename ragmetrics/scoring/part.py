@@ -240,6 +240,7 @@ class PartScorer:
             "refused": {name: str(error) for name, error in refused.items() if error},
             "overdue": next((str(one.overdue) for one in asked if one.overdue), ""),
             "splits": dict(counter.counts().fallback),
+            "verdicts": {member.name: member.client.verdicts.notes() for member in clients.members},
             "changed_parameters": {
                 member.name: changes
                 for member in clients.members

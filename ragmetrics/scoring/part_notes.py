@@ -19,6 +19,7 @@ from ragmetrics.records import (
     Status,
     Summary,
     Usage,
+    VerdictCount,
     current_judge_name,
 )
 from ragmetrics.scoring.metric_choice import score_families
@@ -185,6 +186,8 @@ class UsageReport:
     unanswered: UnansweredRows = field(default_factory=UnansweredRows)
     changed_parameters: dict[str, str] = field(default_factory=dict)
     """What judges were sent in place of parameters that they refused, by name of the judge."""
+    verdicts: dict[str, dict[str, VerdictCount]] = field(default_factory=dict)
+    """Verdicts by judge, then by prompt."""
     taken_over: int = 0
     """Number of parts that were reused from an earlier run of the night."""
 
@@ -197,6 +200,16 @@ class UsageReport:
                 self.usage[judge] = self.usage.get(judge, Usage()) + usage
                 of_metric = self.by_metric.setdefault(metric, {})
                 of_metric[judge] = of_metric.get(judge, Usage()) + usage
+
+    def add_verdicts(self, verdicts: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add the verdicts that a part counted."""
+        for judge, by_prompt in verdicts.items():
+            if not by_prompt:  # a judge that computes its verdicts
+                continue
+            of_judge = self.verdicts.setdefault(judge, {})
+            for prompt, counted in by_prompt.items():
+                count = VerdictCount.model_validate(counted)
+                of_judge[prompt] = of_judge.get(prompt, VerdictCount()) + count
 
     def by_metric_without(self, free: set[str]) -> dict[str, dict[str, Usage]]:
         """Usage by metric and judge without the `free` judges; metrics without usage are left
@@ -234,6 +247,7 @@ def read_usage_report(settings: Settings, files: Files, ref: RunRef) -> UsageRep
             costs.metric_errors.add(notes.get("metric_errors", {}))
             costs.unanswered.add(notes.get("unanswered", {}))
             costs.changed_parameters.update(notes.get("changed_parameters", {}))
+            costs.add_verdicts(notes.get("verdicts", {}))
             costs.taken_over += "taken_over" in notes
             # Families split the same texts: the largest count is the count of the shard.
             of_shard |= Counter(notes["splits"])

@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from typing import Any
 
 from pydantic import Field
 
@@ -225,10 +226,12 @@ def _unsettled(files: Files, path: str) -> set[str]:
 
 
 def _copy_part(files: Files, source: RunRef, ref: RunRef, names: Sequence[str], shard: int) -> None:
-    splits: dict[str, int] = {}
+    kept_notes: dict[str, dict[str, Any]] = {"splits": {}, "verdicts": {}}
     for name in names:
-        splits |= StoredPart(files, source.scores(name, shard)).notes().get("splits", {})
-    notes = {"usage": {}, "paid": [], "refused": {}, "splits": splits, "taken_over": source.run}
+        stored = StoredPart(files, source.scores(name, shard)).notes()
+        for kind, counts in kept_notes.items():
+            counts |= stored.get(kind, {})
+    notes = {"usage": {}, "paid": [], "refused": {}, **kept_notes, "taken_over": source.run}
     for number, name in enumerate(names):
         # As with scored parts, only the file of the first metric has the notes of the family.
         kept = {} if number else notes

@@ -109,6 +109,7 @@ def _manifest(
         usage_by_judge=costs.usage,
         usage_by_metric=costs.by_metric_without(free),
         changed_parameters=costs.changed_parameters,
+        verdicts=costs.verdicts,
         settings=public_settings(settings),
         splits=dict(costs.splits),
     )

@@ -29,7 +29,7 @@ from tests.fakes.processes import UNTIL_EOF, announce
 from tests.fakes.prompt_cache import KINDS, PromptCache
 from tests.fakes.ragas_replies import ragas_reply
 from tests.fakes.reranker import Rerankers
-from tests.fakes.verdicts import Json, embedding, endless, nonsense, reply, stricter
+from tests.fakes.verdicts import Json, embedding, endless, nonsense, reply, stricter, with_grade
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -98,6 +98,8 @@ class Behaviour:
     """Lists without a bound in the schema go on until `max_tokens`."""
     refused_keywords: tuple[str, ...] = ()
     """Words of a JSON schema that this server does not take: 400, by name."""
+    grade: int | None = None
+    """Every grade is this one, as that of a model that cannot judge."""
     nonsense: bool = False
     """Replies are no verdicts."""
     reranker: str = "vllm"
@@ -434,7 +436,7 @@ class Judge:
             return nonsense(len(user))
         content = ragas_reply(user, number)
         if content is None:
-            content = reply(system, user, schema)
+            content = with_grade(reply(system, user, schema), self.behaviour.grade)
         if int(key, 16) / 2**64 < self.behaviour.strict:
             content = stricter(content)
         if fault in ("malformed", "truncated"):

@@ -67,6 +67,13 @@ def endless(content: str, schema: Json) -> str:
     return json.dumps(verdict, ensure_ascii=False)
 
 
+def with_grade(content: str, grade: int | None) -> str:
+    """A reply with this grade in place of its own, if it has one; None: as it is."""
+    if grade is None or '"grade"' not in content:
+        return content
+    return json.dumps({**json.loads(content), "grade": grade}, ensure_ascii=False)
+
+
 def embedding(text: str) -> list[float]:
     """A unit vector of the words' hashes; texts that share words point the same way."""
     vector = [0.0] * DIMENSIONS

@@ -1,0 +1,45 @@
+"""Canaries: a judge of the night cannot tell an obvious yes from an obvious no."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ragmetrics.records import CANARIES, LEAST_RIGHT, Finding, Level
+from ragmetrics.rules.night_check import Limit, Sample, Tonight, check
+
+_FAILS = "cannot tell an obvious yes from an obvious no"
+_DO = (
+    "the night's scores by it mean nothing: take another model, or a larger one, then "
+    "`ragmetrics doctor --ask`"
+)
+
+
+@check(
+    "canaries",
+    "a judge that cannot tell yes from no",
+    order=35,
+    limit=Limit(LEAST_RIGHT, 0, CANARIES),
+    sample=Sample(
+        "A judge at chance",
+        "at least 8 of 10 obvious questions right",
+        f"openai smol-135m {_FAILS}: 5 of 10 obvious questions right (it said yes to 10); {_DO}",
+    ),
+)
+def canaries(tonight: Tonight) -> Iterator[Finding]:
+    """Ten contexts that obviously answer a question, or obviously do not, which each judge that can
+    be asked at once grades in every night. A judge that gets fewer than eight right is at chance.
+
+    One finding for all judges of the night. Right are at least the limit (8); 0: they are not
+    asked. `no_data` where too few were replied to. None where no judge was asked, as in nights of
+    earlier versions; but an alert that is open resolves, as its judge was replaced.
+    """
+    reports = tonight.manifest.canaries
+    if not (reports or tonight.is_open):
+        return
+    least = tonight.limit
+    failed = [f"{name} {_FAILS}: {one.text}" for name, one in reports.items() if one.fails(least)]
+    unknown = [f"{name}: {one.text}" for name, one in reports.items() if one.right < least]
+    passed = [f"{name}: {one.text}" for name, one in reports.items()] or ["no judge is asked"]
+    level: Level = "breach" if failed else "no_data" if unknown else "ok"
+    text = "; ".join([*failed, _DO] if failed else unknown or passed)
+    yield tonight.finding(level, f"at least {least:g} of {CANARIES} obvious questions right", text)
