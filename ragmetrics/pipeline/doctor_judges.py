@@ -33,9 +33,10 @@ def judge_text(settings: Settings, judge: JudgeSettings, day: date | None) -> st
     if not day:
         return text
     brief = judge.model_copy(update={"retries": 0, "deadline_seconds": SECONDS})
-    report = ask_canaries(settings, brief, _languages(settings, day))
-    if report is None:
+    asked = ask_canaries(settings, brief, _languages(settings, day))
+    if asked is None:
         return text
+    report, _ = asked
     least = settings.alerts.limit("canaries", LEAST_RIGHT)
     if report.right < least:
         advice = "scores by it would mean nothing, so take another model, or a larger one"

@@ -29,11 +29,6 @@ class CanaryReport(Record):
     """Those that it graded at least 1; right are five."""
     problem: str = ""
     """Why it gave no verdict on some; empty if it gave all."""
-    requests: int = 0
-    """Requests that were sent for them; the others were answered from the store. No other figure
-    includes them."""
-    tokens: int = 0
-    """Tokens of these requests and of their replies."""
 
     def fails(self, least: float) -> bool:
         """Whether it cannot get `least` of ten right any more, whatever it would have said to those

@@ -57,16 +57,17 @@ def test_a_judge_that_always_says_1_is_told_everywhere(
 def test_a_good_judge_is_asked_once_and_then_read_from_the_store(
     settings: Settings, tmp_path: Path, judge_server: JudgeServer
 ) -> None:
-    """The ten replies are cached under an ordinary key: the next night sends no request for them."""
+    """The ten replies are cached under an ordinary key: the next night asks nothing of it."""
     first = run_night(settings, NIGHT).manifest
     assert of_kind(first, "canaries").level == of_kind(first, "constant_verdicts").level == "ok"
     assert first.judge.note == ""
-    (report,) = first.canaries.values()
-    assert (report.right, report.requests) == (10, 10)
-    sent = judge_server.stats()["requests"]
+    (usage,) = first.usage_by_metric["canaries"].values()
+    assert usage.requests == 10
+    assert first.usage.requests == judge_server.stats()["requests"]
     later = NIGHT.replace(day=NIGHT.day + 1)
     rows = [row | {"id": f"later-{row['id']}", "language": "de"} for row in make_rows(60)]
     write_jsonl(tmp_path / "logs" / f"dt={later}" / "a.jsonl", rows)
-    (again,) = run_night(settings, later).manifest.canaries.values()
-    assert (again.right, again.requests) == (10, 0)
-    assert judge_server.stats()["requests"] == sent
+    second = run_night(settings, later).manifest
+    (report,), (usage,) = second.canaries.values(), second.usage_by_metric["canaries"].values()
+    assert (report.right, usage.requests, usage.answered_from_store) == (10, 0, 10)
+    assert first.usage.requests == judge_server.stats()["requests"]

@@ -10,8 +10,6 @@ requests are: a judge whose fingerprint stays the same gets no further request f
 from __future__ import annotations
 
 import asyncio
-import logging
-import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +18,7 @@ from importlib.resources import files as resources
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragmetrics.config import JudgeSettings, Settings
-from ragmetrics.errors import RagmetricsError, Unanswered
+from ragmetrics.errors import Unanswered
 from ragmetrics.http import run_coroutine
 from ragmetrics.judges import (
     Corpus,
@@ -30,15 +28,19 @@ from ragmetrics.judges import (
     JudgeClient,
     MetricRequest,
     ReplyCache,
-    SpendLimiter,
     can_answer,
     make_judges,
-    names_of,
-    use_budget,
 )
 from ragmetrics.metrics import GRADE, Metric
-from ragmetrics.records import LEAST_RIGHT, Answer, Ask, CanaryReport, LogRow, Manifest, Status
-from ragmetrics.scoring import MetricScores, chosen_metrics
+from ragmetrics.records import (
+    Answer,
+    Ask,
+    CanaryReport,
+    LogRow,
+    Status,
+    Usage,
+)
+from ragmetrics.scoring import add_price, chosen_metrics
 from ragmetrics.storage import Files
 from ragmetrics.text import clean
 
@@ -48,12 +50,11 @@ if TYPE_CHECKING:
 METRIC = "context_relevance"
 """The metric whose prompt asks the canaries."""
 NAME = "canaries"
-"""Their name in `alerts: checks`, and that of their requests."""
+"""Their name in `alerts: checks`, and among the metrics of a usage."""
 _ENGLISH = "en"
 _NO_REPLY = frozenset({Status.JUDGE_FAILED, Status.OVER_BUDGET})
 _LONGEST = 200
 """Characters of a reason."""
-log = logging.getLogger(__name__)
 
 
 class Canary(NamedTuple):
@@ -101,8 +102,9 @@ def ask_canaries(
     judge: JudgeSettings,
     languages: Iterable[Hashable],
     store: Files | None = None,
-) -> CanaryReport | None:
-    """Ask a judge the canaries in the language of most rows; one by batches is asked at once.
+) -> tuple[CanaryReport, Usage] | None:
+    """Ask a judge the canaries in the language of most rows; one by batches is asked at once. Also
+    returns what that cost.
 
     `store` has the cached replies; without it all are asked. None for a judge that is not asked,
     as it computes its verdicts on this machine, or that cannot grade contexts. Raises JudgeError
@@ -119,7 +121,7 @@ def ask_canaries(
 
 async def _ask(
     settings: Settings, metric: Metric, language: str, store: Files | None
-) -> CanaryReport | None:
+) -> tuple[CanaryReport, Usage] | None:
     asked = canaries(language)
     key = asked[0].row.question_key  # of all: so their replies are found in one small range
     (judge,) = make_judges(settings, Corpus())
@@ -140,7 +142,7 @@ async def _ask(
         if cache:
             cache.close()
         await judge.close()
-    return _report(asked, answers, client)
+    return _report(asked, answers), add_price(settings.judge, client.counters.usage())
 
 
 def _open_cache(store: Files, judge: Judge, ttl_days: int | None, key: str) -> ReplyCache:
@@ -159,9 +161,7 @@ def _worded(client: JudgeClient, metric: Metric, canary: Canary) -> Ask:
     return client.layout.arrange(row, [worded])[0] if client.layout else worded
 
 
-def _report(
-    asked: Sequence[Canary], answers: Sequence[Answer], client: JudgeClient
-) -> CanaryReport:
+def _report(asked: Sequence[Canary], answers: Sequence[Answer]) -> CanaryReport:
     replied = [
         (canary, answer)
         for canary, answer in zip(asked, answers, strict=True)
@@ -169,15 +169,12 @@ def _report(
     ]
     said = [(canary.answers, _says_yes(answer)) for canary, answer in replied]
     reasons = (answer.reason for answer in answers if isinstance(answer, Unanswered))
-    usage = client.counters.usage()
     return CanaryReport(
         language=asked[0].row.language or _ENGLISH,
         asked=len(said),
         right=sum(answers == yes for answers, yes in said),
         yes=sum(yes is True for _, yes in said),
         problem=clean(next(reasons, ""), _LONGEST),
-        requests=usage.requests,
-        tokens=usage.tokens,
     )
 
 
@@ -185,65 +182,3 @@ def _says_yes(answer: Answer) -> bool | None:
     """Whether the grade is at least 1; it may be an expected one. None without a verdict."""
     grade = getattr(answer, "grade", None)
     return None if grade is None else bool(grade >= 1)
-
-
-def with_canaries(
-    settings: Settings,
-    store: Files,
-    manifest: Manifest,
-    scores: Mapping[str, MetricScores],
-    before: Manifest | None,
-) -> Manifest:
-    """The manifest with what the night's judges said of the canaries. One that failed is noted
-    wherever the judge is named.
-
-    Only a judge that gave a verdict in the night is asked, within what is left of the budget. A
-    judge that cannot be asked has no report. `before` is the manifest of the same run: its judges
-    are not asked again. With the limit 0 none is.
-    """
-    least = settings.alerts.limit(NAME, LEAST_RIGHT)
-    if not least:
-        return manifest
-    reports = before.canaries if before else {}
-    if not reports:
-        names = names_of(make_judges(settings, Corpus())) if manifest.verdicts else ()
-        with use_budget(_rest_of_budget(settings, manifest)):
-            asked = {
-                name: _try(settings, judge, scores, store)
-                for name, judge in zip(names, settings.panel, strict=bool(names))
-                if name in manifest.verdicts
-            }
-        reports = {name: report for name, report in asked.items() if report and report.asked}
-    failed = [f"{name}: {one.text}" for name, one in reports.items() if one.fails(least)]
-    warning = f"cannot tell an obvious yes from an obvious no: {'; '.join(failed)}"
-    note = "; ".join(filter(None, [manifest.judge.note, warning if failed else ""]))
-    judge = manifest.judge.model_copy(update={"note": note})
-    return manifest.model_copy(update={"canaries": reports, "judge": judge})
-
-
-def _try(
-    settings: Settings, judge: JudgeSettings, scores: Mapping[str, MetricScores], store: Files
-) -> CanaryReport | None:
-    """The report of a judge in a night; None where it cannot be asked, which the log says."""
-    table = next(iter(scores.values())).table
-    try:
-        return ask_canaries(settings, judge, table["tag:language"], store)
-    except RagmetricsError as error:
-        log.warning("canaries of %s are not asked: %s", judge.name, error)
-        return None
-
-
-def _rest_of_budget(settings: Settings, manifest: Manifest) -> SpendLimiter | None:
-    """What the night has left of its budget; None without one."""
-    budget, spent = settings.budget, manifest.usage
-    if not budget.binds:
-        return None
-    return SpendLimiter(
-        requests=_rest(budget.max_requests, spent.requests),
-        tokens=_rest(budget.max_tokens, spent.tokens),
-        usd=_rest(budget.max_usd, spent.usd or 0.0),
-    )
-
-
-def _rest(most: float | None, used: float) -> float:
-    return math.inf if most is None else max(0.0, most - used)
