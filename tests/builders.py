@@ -31,9 +31,14 @@ def night_values(
     rules: Sequence[Any] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Settings of nights, as a file has them, whose logs and store lie in a folder or bucket."""
+    """Settings of nights, as a file has them, whose logs and store lie in a folder or bucket.
+
+    Judges are asked no canaries, unless `alerts: checks` says so: requests are those of rows.
+    """
+    alerts = more.get("alerts", {})
+    more["alerts"] = {**alerts, "checks": {"canaries": 0, **alerts.get("checks", {})}}
     if rules is not None:
-        more["alerts"] = {"rules": list(rules), **more.get("alerts", {})}
+        more["alerts"] = {"rules": list(rules), **more["alerts"]}
     places = {"logs": f"{folder}/{logs}", "store": f"{folder}/{store}"}
     return {**places, "metrics": list(metrics), **more}
 

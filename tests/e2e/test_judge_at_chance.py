@@ -26,7 +26,11 @@ def settings(tmp_path: Path, judge_server: JudgeServer) -> Settings:
     rows = [row | {"language": "de-AT"} for row in make_rows(60)]
     write_jsonl(tmp_path / "logs" / f"dt={NIGHT}" / "a.jsonl", rows)
     return night_settings(
-        tmp_path, metrics=["context_relevance"], judge=judge_at(judge_server), shards=2
+        tmp_path,
+        metrics=["context_relevance"],
+        judge=judge_at(judge_server),
+        shards=2,
+        alerts={"checks": {"canaries": 8}},
     )
 
 

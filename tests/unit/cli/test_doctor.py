@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.people.calibration.canaries import canaries
 from tests.builders import save_settings
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Run
@@ -132,7 +133,7 @@ def test_rows_without_a_time_are_told(run: Run, tmp_path: Path) -> None:
 def test_a_judge_is_asked_for_its_models(
     run: Run, tmp_path: Path, judge_server: JudgeServer
 ) -> None:
-    """That costs nothing: no request reaches a model before --ask, which sends one."""
+    """That costs nothing: no request reaches a model before --ask, which sends the canaries too."""
     judge = {**REMOTE, "base_url": judge_server.base_url}
     path = dataset(tmp_path, judge=judge, metrics=["context_recall", "response_relevancy"])
     found = checks(run, path)
@@ -141,8 +142,24 @@ def test_a_judge_is_asked_for_its_models(
     assert "was not asked" in found["embeddings"][1]
     assert judge_server.stats()["requests"] == 0
     found = checks(run, path, "--ask")
-    assert found["judge openai"][1].endswith("answered with judge")
+    assert found["judge openai"][1].endswith(
+        "answered with judge; 10 of 10 obvious questions right (it said yes to 5)"
+    )
     assert "gave a vector of" in found["embeddings"][1]
+
+
+def test_a_judge_at_chance_is_a_warning(
+    run: Run, tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """It answers, and its answers mean nothing; it is asked in the language of the log."""
+    judge_server.faults(grade=1)
+    rows = [row | {"language": "fr"} for row in make_rows(12)]
+    path = dataset(tmp_path, rows, judge={**REMOTE, "base_url": judge_server.base_url})
+    state, text = checks(run, path, "--ask")["judge openai"]
+    assert state == "warning"
+    assert "; 5 of 10 obvious questions right (it said yes to 10), at least 8 are needed" in text
+    asked = judge_server.stats()["last_chat"]["messages"][1]["content"]
+    assert any(canary.row.user_input in asked for canary in canaries("fr"))
 
 
 def test_a_layout_that_the_provider_chose_is_said(
