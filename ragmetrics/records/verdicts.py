@@ -18,7 +18,8 @@ and with one answer to all of them never."""
 
 
 class CanaryReport(Record):
-    """What a judge said of ten contexts that obviously answer a question, or obviously do not."""
+    """What a judge said of ten contexts: five answer their question, five are about something
+    else."""
 
     language: str
     asked: int

@@ -1,5 +1,5 @@
-"""Canaries: ten contexts that obviously answer a question, or obviously do not, as every language
-model can tell that can judge at all.
+"""Canaries: ten contexts, five that answer their question and five about something else, as every
+language model can tell that can judge at all.
 
 A judge that answers at random gives plausible scores with narrow intervals, and nothing in a log
 tells it from a good one. The questions are bundled in several languages (`canaries.toml`). They are

@@ -26,8 +26,9 @@ _DO = (
     ),
 )
 def canaries(tonight: Tonight) -> Iterator[Finding]:
-    """Ten contexts that obviously answer a question, or obviously do not, which each judge that can
-    be asked at once grades in every night. A judge that gets fewer than eight right is at chance.
+    """Ten contexts, five that answer their question and five about something else, which each judge
+    that can be asked at once grades in every night. One that gets fewer than eight right is at
+    chance.
 
     One finding for all judges of the night. Right are at least the limit (8); 0: they are not
     asked. `no_data` where too few were replied to. None where no judge was asked, as in nights of

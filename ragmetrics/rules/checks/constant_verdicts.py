@@ -29,10 +29,11 @@ def constant_verdicts(tonight: Tonight) -> Iterator[Finding]:
     more of the judge than of the log.
 
     A share alone says little: at a recall of 0.97, more than 90% of the statements are supported,
-    and among twenty contexts of a question often nineteen are of no use. So a verdict at either end
-    of its scale (0 or 1; grade 0 or 2) counts only where the judge failed the canaries. A verdict
-    between the ends (grade 1: some use) counts by itself: no log is known whose contexts all help
-    in part, while models that cannot judge often choose the middle.
+    and people labelled 93% to 97% of the sentences of three sets as not needed, and all contexts of
+    another one as relevant. So a verdict at either end of its scale (0 or 1; grade 0 or 2) counts
+    only where the judge failed the canaries. A verdict between the ends (grade 1: some use) counts
+    by itself: no log is known whose contexts all help in part (in seven sets the lexical judge
+    gives it to 65% at most), while models that cannot judge often choose the middle.
 
     One finding for all judges; no finding in nights without counts, as those of earlier versions or
     of judges that compute their verdicts on this machine. An alert that is open then resolves.
