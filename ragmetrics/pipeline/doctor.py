@@ -39,7 +39,6 @@ from ragmetrics.storage import Files, open_store
 from ragmetrics.text import plural
 from retrieval_nightly import replaced
 
-
 _WRITTEN = ("rows", "scores", "runs", "alerts", "dashboard")
 """Folders of the store that every night writes to; a bucket may refuse some of them."""
 

@@ -99,7 +99,8 @@ def _manifest(
     alerts = alert_history(files, settings.alerts, manifest.date, past)
     manifest = _told_or_silent(files, manifest, index, queued=alerts.is_queued, silent=silent)
     published = Runs(files).find(staged.ref)
-    manifest = with_canaries(settings, files, manifest, scores, published)
+    if manifest.verdicts:
+        manifest = with_canaries(settings, files, manifest, scores, published)
     folded, alerts = alerts.before, alerts.after(superseded, published)
     manifest = manifest.model_copy(update={"alerts": alerts.before.snapshot})
     earlier = _compared(settings, alerts, manifest.date)
