@@ -13,14 +13,14 @@ from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.past import a_night, scores
 
-NAME = "openai:gpt-4.1-mini"
+NAME = "openai:m"
 VERDICTS = {NAME: {"grade": VerdictCount(top=2, levels={1: 5}, replies=5)}}
 GERMAN = scores([0.5, 0.7], "context_relevance", language=["de", "de"])
 
 
 def settings(server: JudgeServer, **more: Any) -> Settings:
     """Settings with a judge at the server."""
-    return make_settings({"judge": judge_at(server, retries=0), **more})
+    return make_settings({"judge": judge_at(server, model="m", retries=0), **more})
 
 
 def night(**more: Any) -> Manifest:
