@@ -37,7 +37,7 @@ from ragmetrics.config.judge_kinds import (
 from ragmetrics.config.prices import Prices, listed_prices
 from ragmetrics.errors import SettingsError
 from ragmetrics.plugins import UnknownPlugin
-from ragmetrics.records import explain_validation_error
+from ragmetrics.records import explain_validation_error, fingerprint
 
 
 class SettingsModel(BaseModel):
@@ -153,6 +153,12 @@ class JudgeSettings(SettingsModel):
     def argument(self) -> str:
         """What follows the colon of its name, such as the model of `local:MODEL`."""
         return self.name.partition(":")[2]
+
+    def scored_fingerprint(self, judge: str) -> str:
+        """The fingerprint of a judge and its `calibration`, on which scores depend; `judge` is that
+        of the judge alone, on which its cached replies depend.
+        """
+        return fingerprint("calibrated", judge, self.calibration) if self.calibration else judge
 
     @property
     def remote(self) -> bool:

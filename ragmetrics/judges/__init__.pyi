@@ -30,11 +30,6 @@ from .factory import (
     make_member as make_member,
     names_of as names_of,
 )
-from .recalibrated import (
-    find_fit as find_fit,
-    save_fit as save_fit,
-    scored_fingerprint as scored_fingerprint,
-)
 from .lexical_judge import (
     LexicalJudge as LexicalJudge,
     HashedEmbedder as HashedEmbedder,

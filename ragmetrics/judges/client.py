@@ -24,7 +24,7 @@ from ragmetrics.judges.client_base import (
 )
 from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.prompt_length import check_read
-from ragmetrics.judges.recalibrated import recalibrated
+from ragmetrics.judges.recalibrated import find_fit, recalibrated
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.row_first import Layout, is_cacheable, layout_of
@@ -40,6 +40,7 @@ from ragmetrics.records import (
     before_deadline,
     check_deadline,
 )
+from ragmetrics.storage import Files
 from ragmetrics.text import is_refusal, shorten
 
 _REFUSALS = 2
@@ -97,10 +98,17 @@ class JudgeClient(ClientBase):
 
     @classmethod
     def of(
-        cls, chosen: JudgeSettings, judge: Judge, embeddings: EmbeddingClient, **more: Any
+        cls,
+        chosen: JudgeSettings,
+        judge: Judge,
+        embeddings: EmbeddingClient,
+        *,
+        files: Files | None = None,
+        **more: Any,
     ) -> Self:
         """The client of a judge by its settings, whose requests are charged to the budget in use
-        if it is paid for. `more` goes to the constructor.
+        if it is paid for. A `calibration` is read from the store `files`. `more` goes to the
+        constructor. Raises JudgeRefused for a calibration that cannot be used.
         """
         meter = MeteredJudge(budget_in_use() if chosen.remote else None, chosen)
         return cls(
@@ -110,6 +118,7 @@ class JudgeClient(ClientBase):
             head_first=chosen.live,
             meter=meter,
             layout=layout_of(chosen, judge),
+            fit=find_fit(chosen, judge, files) if files else None,
             gives_probabilities=chosen.kind.decides or chosen.calibration is not None,
             **more,
         )

@@ -12,18 +12,8 @@ from pydantic import BaseModel
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Judge
-from ragmetrics.records import Ask, HasStrengths, Recalibration, fingerprint
-from ragmetrics.storage import Files, require_record, save_record
-
-
-def fit_path(name: str) -> str:
-    """Where a fit is stored."""
-    return f"calibrations/fits/{name}.json"
-
-
-def save_fit(files: Files, fit: Recalibration) -> None:
-    """Store a fit. Raises StoreError."""
-    save_record(files, fit_path(fit.id), fit)
+from ragmetrics.records import Ask, HasStrengths, Recalibration
+from ragmetrics.storage import Files, require_record
 
 
 def find_fit(chosen: JudgeSettings, judge: Judge, files: Files) -> Recalibration | None:
@@ -33,7 +23,7 @@ def find_fit(chosen: JudgeSettings, judge: Judge, files: Files) -> Recalibration
     """
     if chosen.calibration is None:
         return None
-    fit = require_record(files, fit_path(chosen.calibration), Recalibration)
+    fit = require_record(files, Recalibration.place(chosen.calibration), Recalibration)
     if fit is None:
         raise JudgeRefused(
             f"judge: calibration: {chosen.calibration} is not in {files.uri()}: `ragmetrics "
@@ -62,11 +52,3 @@ def recalibrated(fit: Recalibration, judge: Judge, request: Ask, verdict: BaseMo
         return verdict
     expected: BaseModel = expect(known.distributions(strengths), request.data)
     return expected
-
-
-def scored_fingerprint(chosen: JudgeSettings, judge: str) -> str:
-    """The fingerprint of a judge and its fit, on which its scores depend; `judge` is its own.
-
-    Its cached replies depend on the judge alone.
-    """
-    return fingerprint("calibrated", judge, chosen.calibration) if chosen.calibration else judge

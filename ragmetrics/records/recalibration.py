@@ -88,6 +88,16 @@ class Recalibration(Record):
         """Its name in settings and in the store: the digest of its contents."""
         return fingerprint("recalibration", self.model_dump_json())
 
+    @property
+    def path(self) -> str:
+        """Its place in the store."""
+        return self.place(self.id)
+
+    @staticmethod
+    def place(name: str) -> str:
+        """The place of a fit by its `id`."""
+        return f"calibrations/fits/{name}.json"
+
     def map_of(self, prompt: str) -> StrengthMap | None:
         """The map of a prompt by its digest; None without one."""
         return next((known for known in self.maps if prompt in known.prompts), None)

@@ -13,7 +13,6 @@ from ragmetrics.judges import (
     make_embedder,
     make_judges,
     names_of,
-    scored_fingerprint,
 )
 from ragmetrics.metrics import Metric, PromptOverrides, metric_families, metrics, prompts_of, select
 from ragmetrics.records import EMBEDDINGS, JudgeInfo, Usage, fingerprint
@@ -83,7 +82,8 @@ def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
         ways.compared(judge.fingerprint) if chosen.remote else judge.fingerprint
         for judge, chosen in zip(judges, settings.panel, strict=True)
     ]
-    prints = [scored_fingerprint(*pair) for pair in zip(settings.panel, compared, strict=True)]
+    pairs = zip(settings.panel, compared, strict=True)
+    prints = [chosen.scored_fingerprint(judge) for chosen, judge in pairs]
     info = JudgeInfo(
         name=f"{settings.aggregate} of {', '.join(names)}" if several else names[0],
         fingerprint=panel_fingerprint(prints, repeats, settings.aggregate),

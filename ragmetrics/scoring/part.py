@@ -26,7 +26,6 @@ from ragmetrics.judges import (
     JudgeClient,
     Reply,
     ReplyCache,
-    find_fit,
 )
 from ragmetrics.metrics import Metric
 from ragmetrics.records import EMBEDDINGS, UNSETTLED, Ask, LogRow, Usage
@@ -152,13 +151,10 @@ class PartScorer:
         embeddings = EmbeddingClient(
             judges.embedder, cached_vectors, judges.embedding, self.settings.embedder
         )
-        fits = [
-            await asyncio.to_thread(find_fit, judge.chosen, judge.judge, self.kept)
-            for judge in judges.judges
-        ]
         members = [
             Member(
-                JudgeClient.of(
+                await asyncio.to_thread(
+                    JudgeClient.of,
                     judge.chosen,
                     judge.judge,
                     embeddings,
@@ -166,11 +162,11 @@ class PartScorer:
                     cache=cache,
                     single_flight=judge.single_flight,
                     record=record,
-                    fit=fit,
+                    files=self.kept,
                 ),
                 judge.chosen.repeats,
             )
-            for judge, cache, fit in zip(judges.judges, caches, fits, strict=True)
+            for judge, cache in zip(judges.judges, caches, strict=True)
         ]
         return Clients(members, embeddings, [*caches, cached_vectors])
 

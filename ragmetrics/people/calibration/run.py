@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgeError, StoreError
 from ragmetrics.http import run_coroutine
-from ragmetrics.judges import Corpus, make_judges, save_fit, scored_fingerprint
+from ragmetrics.judges import Corpus, make_judges
 from ragmetrics.metrics import find_metric, label_targets, metrics
 from ragmetrics.people.calibration.attacks import METRIC as ATTACKED_METRIC
 from ragmetrics.people.calibration.labelled_sets import (
@@ -39,7 +39,7 @@ from ragmetrics.people.calibration.units import (
 )
 from ragmetrics.records import Calibration, MetricCalibration
 from ragmetrics.scoring import chosen_metrics
-from ragmetrics.storage import AskedWays, Files
+from ragmetrics.storage import AskedWays, Files, save_record
 from ragmetrics.version import __version__
 
 ATTACKED = 20
@@ -81,7 +81,7 @@ def calibrate(
             if fit and files:
                 calibration, fitted = with_fit(calibration, judged)
                 if fitted:
-                    save_fit(files, fitted)
+                    save_record(files, fitted.path, fitted)
             if files and not judged.refused:
                 save_calibration(files, calibration, judged.units)
             found.append(calibration)
@@ -220,7 +220,7 @@ def _judged_today(settings: Settings, files: Files, name: str, now: datetime) ->
     ]
     judges, ways = make_judges(settings, Corpus()), AskedWays(files)
     prints = [
-        scored_fingerprint(chosen, ways.compared(judge.fingerprint))
+        chosen.scored_fingerprint(ways.compared(judge.fingerprint))
         for chosen, judge in zip(settings.panel, judges, strict=True)
     ]
     return all(known in todays for known in prints)

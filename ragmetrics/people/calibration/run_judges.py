@@ -27,11 +27,9 @@ from ragmetrics.judges import (
     JudgeClient,
     ReplyCache,
     can_answer,
-    find_fit,
     make_embedder,
     make_judges,
     names_of,
-    scored_fingerprint,
 )
 from ragmetrics.metrics import Grade, Metric, metrics
 from ragmetrics.people.calibration.attacks import (
@@ -126,9 +124,15 @@ async def judge_set(
             kept = None if reranks else files
             cache = await asyncio.to_thread(_reply_cache, kept, judge, at)
             store = files or (open_store(settings) if chosen.calibration else None)
-            fit = await asyncio.to_thread(find_fit, chosen, judge, store) if store else None
-            client = JudgeClient.of(chosen, judge, EmbeddingClient(embedder), cache=cache, fit=fit)
-            asked = scored_fingerprint(chosen, judge.fingerprint)
+            client = await asyncio.to_thread(
+                JudgeClient.of,
+                chosen,
+                judge,
+                EmbeddingClient(embedder),
+                cache=cache,
+                files=store,
+            )
+            asked = chosen.scored_fingerprint(judge.fingerprint)
             who = JudgeInfo(name=name, fingerprint=asked, note=judge.note)
             judged = JudgedSet(who, reranks=reranks, fingerprint=judge.fingerprint)
             try:
@@ -143,9 +147,8 @@ async def judge_set(
                 refusals.append(error)
                 judged = JudgedSet(judged.judge, refused=str(error))
             else:
-                compared = scored_fingerprint(
-                    chosen, await asyncio.to_thread(_compared, files, client)
-                )
+                compared = await asyncio.to_thread(_compared, files, client)
+                compared = chosen.scored_fingerprint(compared)
                 judged.judge = who.model_copy(update={"fingerprint": compared})
                 judged.fingerprints = {
                     name: metric.fingerprint(compared, embedder.fingerprint)

@@ -9,14 +9,15 @@ import pytest
 
 from ragmetrics.config.judge import make_judge_section
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges import Corpus, LexicalJudge, find_fit, save_fit, scored_fingerprint
+from ragmetrics.judges import Corpus, LexicalJudge
 from ragmetrics.judges.client import JudgeClient
 from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.lexical_judge import HashedEmbedder
+from ragmetrics.judges.recalibrated import find_fit
 from ragmetrics.metrics import GRADE, SUPPORT
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Ask, HasStrengths, Recalibration, StrengthMap
-from ragmetrics.storage import Files
+from ragmetrics.storage import Files, save_record
 from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -73,7 +74,7 @@ def test_labels_of_two_classes_give_no_grade_of_one() -> None:
 def test_the_fit_of_another_judge_is_refused(tmp_path: Path) -> None:
     """Its strengths mean something else."""
     files, fit = Files(str(tmp_path)), fitted(HALVED, judge="another")
-    save_fit(files, fit)
+    save_record(files, fit.path, fit)
     chosen = make_judge_section({"name": "lexical", "calibration": fit.id})
     with pytest.raises(JudgeRefused, match="was fitted to lexical"):
         find_fit(chosen, LexicalJudge(Corpus()), files)
@@ -82,7 +83,7 @@ def test_the_fit_of_another_judge_is_refused(tmp_path: Path) -> None:
 def test_without_a_calibration_the_fingerprint_is_that_of_the_judge() -> None:
     """Another fit is another judge."""
     prints = [
-        scored_fingerprint(make_judge_section({"name": "lexical", "calibration": fit}), "f1")
+        make_judge_section({"name": "lexical", "calibration": fit}).scored_fingerprint("f1")
         for fit in (None, "0123456789ab", "ba9876543210")
     ]
     assert prints[0] == "f1"
@@ -96,7 +97,7 @@ def test_a_night_is_scored_by_the_probabilities(tmp_path: Path) -> None:
     plain = run_night(night_settings(tmp_path, **values), NIGHT).manifest
     fit = fitted(HALVED)
     settings = night_settings(tmp_path, **values, judge={"name": "lexical", "calibration": fit.id})
-    save_fit(Files(settings.store, settings.storage_options), fit)
+    save_record(Files(settings.store, settings.storage_options), fit.path, fit)
     manifest = run_night(settings, NIGHT).manifest
     assert manifest.judge.fingerprint != plain.judge.fingerprint
     summary = manifest.summary("context_recall")
