@@ -5,7 +5,6 @@ from .base import (
     JudgeParts as JudgeParts,
     Reply as Reply,
     can_answer as can_answer,
-    only_of as only_of,
 )
 from .batch_lifecycle import open_batches as open_batches
 from .batch_records import batched_requests as batched_requests
@@ -18,7 +17,6 @@ from .client_base import (
 )
 from .embeddings import (
     EmbeddingClient as EmbeddingClient,
-    expected_of as expected_of,
 )
 from .endpoint import Endpoint as Endpoint
 from .factory import (
@@ -57,7 +55,6 @@ from .reply_files import outdated_replies as outdated_replies
 from .reply_tables import CachedReply as CachedReply
 from .learned_judge import (
     LearnedJudge as LearnedJudge,
-    Predictor as Predictor,
 )
 from .verdict_features import (
     Features as Features,

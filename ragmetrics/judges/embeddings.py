@@ -99,6 +99,12 @@ class EmbeddingClient(ClientBase):
         self._at_once = embedder if isinstance(embedder, EmbedsAtOnce) else None
         self._checks = VectorChecks(self._cache.vector_sizes() if self._cache else None)
 
+    @classmethod
+    def expected_of(cls, text: str, prices: EmbeddingSettings) -> Spend:
+        """Expected cost of the vector of a text, with its share of a request."""
+        tokens = -(-len(text) // 4)
+        return Spend(1 / cls.texts_per_request, tokens, prices.usd(tokens) or 0.0)
+
     def begin(self, row_key: str, request: Embed, metric: str) -> Answer | PendingAnswer:
         """The vector of a text, or a failure, if it takes no waiting; else it is requested now."""
         key, text, counter = request.key, request.input, self.counters[metric]
@@ -190,7 +196,7 @@ class EmbeddingClient(ClientBase):
 
     def _charge(self, text: str, tokens: float, *, vector: Vector) -> None:
         if budget := budget_in_use():
-            expected = expected_of(text, self._prices) if vector.size else Spend()
+            expected = self.expected_of(text, self._prices) if vector.size else Spend()
             budget.charge_embedding(expected, tokens, self._prices.usd(tokens) or 0.0)
 
 
@@ -227,12 +233,6 @@ class VectorChecks:
         if vector.size != usual and self._sizes[vector.size] < times:
             return f"it has {vector.size:,} numbers, and the model's vectors have {usual:,}"
         return ""
-
-
-def expected_of(text: str, prices: EmbeddingSettings) -> Spend:
-    """Expected cost of the vector of a text, with its share of a request."""
-    tokens = -(-len(text) // 4)
-    return Spend(1 / EmbeddingClient.texts_per_request, tokens, prices.usd(tokens) or 0.0)
 
 
 class OpenAIEmbedder:

@@ -97,6 +97,18 @@ class LearnedJudge(BaselineJudge):
             "LLM: trust its changes more than its values"
         )
 
+    @classmethod
+    def at_quantiles(
+        cls, model: LearnedModel, corpus: Corpus, quantiles: Sequence[float]
+    ) -> list[LearnedJudge]:
+        """A judge at each quantile; they share their predictions."""
+        predictor = Predictor(model, corpus)
+        return [cls(model, corpus, predictor=predictor, quantile=own) for own in quantiles]
+
+    def predicts(self, prompt: str) -> bool:
+        """Whether there is a model of a wording of this prompt."""
+        return self._predictor.answers(prompt)
+
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """The predicted verdict. Raises JudgeRefused for a prompt without model and baseline."""
         return self.reply_at_once(request)

@@ -34,11 +34,9 @@ from ragmetrics.judges import (
     ReplyCache,
     SingleFlight,
     batched_requests,
-    expected_of,
     make_embedder,
     make_member,
     names_of,
-    only_of,
 )
 from ragmetrics.metrics import Metric
 from ragmetrics.records import (
@@ -287,7 +285,7 @@ class CountingJudge:
 
     def __init__(self, judge: Judge, chosen: JudgeSettings, batched: set[str]) -> None:
         self.name, self.fingerprint, self.cacheable = judge.name, judge.fingerprint, judge.cacheable
-        self.chosen, self.only = chosen, only_of(judge)
+        self.chosen, self.only = chosen, getattr(judge, "only", None)
         forecast = chosen.kind.forecast
         self._forecast = forecast(chosen) if forecast else None
         self._batched = batched
@@ -356,7 +354,7 @@ class CountingEmbedder:
 
     async def embed_metered(self, text: str) -> Embedded:
         """A vector. Each text counts as one request."""
-        expected = expected_of(text, self.prices)
+        expected = EmbeddingClient.expected_of(text, self.prices)
         return Embedded(self._vector, requests=1, tokens=int(expected.tokens))
 
     async def close(self) -> None:

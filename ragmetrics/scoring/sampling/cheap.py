@@ -23,7 +23,6 @@ from ragmetrics.judges import (
     JudgeClient,
     LearnedJudge,
     LexicalJudge,
-    Predictor,
     find_learned,
 )
 from ragmetrics.metrics import Metric
@@ -41,7 +40,7 @@ class CheapJudges:
 
     lexical: Member
     learned: tuple[Member, ...] = ()
-    predictor: Predictor | None = None
+    model: LearnedJudge | None = None
 
     def groups(self, metrics: Sequence[Metric]) -> list[tuple[Sequence[Member], list[Metric]]]:
         """The judges whose mean score is the cheap score, with their metrics."""
@@ -51,8 +50,8 @@ class CheapJudges:
         return [(judges, own) for judges, own in groups if own]
 
     def _is_learned(self, metric: Metric) -> bool:
-        known = self.predictor
-        return known is not None and any(known.answers(prompt.name) for prompt in metric.prompts)
+        model = self.model
+        return model is not None and any(model.predicts(prompt.name) for prompt in metric.prompts)
 
     async def stop(self) -> None:
         """Cancel the requests in flight."""
@@ -111,12 +110,9 @@ def make_cheap_judges(corpus: Corpus, files: Files, path: str = "") -> CheapJudg
     model = LearnedJudges(files).load(path)
     if model is None:
         raise StoreError(f"{files.uri(path)} is missing: run the night again without its sample")
-    predictor = Predictor(model, corpus)
-    learned = tuple(
-        _member(LearnedJudge(model, corpus, predictor=predictor, quantile=quantile), corpus)
-        for quantile in QUANTILES
-    )
-    return CheapJudges(lexical, learned, predictor)
+    judges = LearnedJudge.at_quantiles(model, corpus, QUANTILES)
+    learned = tuple(_member(judge, corpus) for judge in judges)
+    return CheapJudges(lexical, learned, judges[0])
 
 
 def _member(judge: LexicalJudge | LearnedJudge, corpus: Corpus) -> Member:
