@@ -93,14 +93,15 @@ class JudgeSettings(SettingsModel):
     """Longest reply, in tokens. A request has fewer where its verdict needs fewer; a reply that
     these cut is asked for again, with all. A model that reasons gets room for that besides."""
     concurrency: int = Field(128, ge=1, le=1_000)
-    """Most requests in flight in one process. The number adapts to the endpoint, up to this."""
+    """Most requests in flight in one process. The number adapts to the endpoint, up to this. It
+    begins at 16 for known providers, and at 2 for other servers, which may answer one at a time."""
     requests_per_minute: int | None = Field(None, ge=1)
     """Limit of one process. None: the endpoint's own limit."""
     tokens_per_minute: int | None = Field(None, ge=1)
     """Limit of one process. None: the endpoint's own limit."""
     timeout_seconds: float = Field(60, gt=0)
-    """Timeout of one attempt. Once the endpoint's times are known, it is ten times its slow answers
-    if that is less."""
+    """Timeout of one attempt, from when the server can have begun with it. Once the endpoint's
+    times are known, it is ten times its slow answers if that is less."""
     deadline_seconds: float = Field(600, gt=0)
     """Timeout of a request with all its attempts. After 1.5 times as long without one usable reply,
     the judge gets no more requests."""

@@ -21,13 +21,19 @@ from dataclasses import dataclass, field
 from statistics import median
 
 START = 16
-"""Initial number of concurrent requests."""
+"""Initial number of concurrent requests to a known provider."""
+CAREFUL_START = 2
+"""The same for another endpoint: a server on one's own machine may answer one at a time."""
 
 _CALM = 0.02  # share of refusals that is always tolerated
+_AT_FIRST = 0.3  # tolerated on the way up to START, where a trial would take long
 _NO_HELP = 0.7  # a decrease did not help if this fraction of the refusals remains
 _CURED = 0.25  # load was the cause if less than this fraction of the refusals remains
 _BACK = 0.7  # factor of a decrease if the number of requests served is not known
 _HOPELESS = 0.5  # share of refusals that is never tolerated
+_FEW = 12  # outcomes needed below START to see whether a step up brought anything
+_GAIN = 0.3  # least gain of throughput below START, in shares of the increase
+_NO_QUEUE = 1.4  # ratio to the best latency up to which nothing waits for anything
 _STRETCH = 3.0  # ratio to the best latency from which an endpoint counts as queueing
 _LONGEST_HOLD = 32  # most windows between two attempts to exceed a limit
 _KEPT = 200  # latencies in the sample
@@ -76,8 +82,15 @@ class _Window:
     """Most slots in use."""
     latencies: float = 0.0
     """Sum of the latencies of answered requests."""
+    work: float = 0.0
+    """Sum of the best latencies of their kinds: a longer prompt is more work."""
     stretches: list[float] = field(default_factory=list)
     """Ratios of latencies to the best latency of their kind."""
+
+    @property
+    def stretch(self) -> float:
+        """Median ratio of a latency to the best one of its kind; 1 without an answer."""
+        return median(self.stretches) if self.stretches else 1.0
 
     @property
     def outcomes(self) -> int:
@@ -115,12 +128,13 @@ class _Trial:
 class AdaptiveConcurrency:
     """Current limit of concurrent requests, and the state that adapts it."""
 
-    def __init__(self, ceiling: int) -> None:
-        self.limit = min(START, ceiling)
+    def __init__(self, ceiling: int, start: int = START) -> None:
+        self.limit = min(start, ceiling)
         self.tolerated = _CALM
         """Share of refusals that is not attributed to load."""
         self.latencies = Latencies()
         self._ceiling = ceiling
+        self._starts_low = self._begins = start < START
         self._kinds: dict[str, Latencies] = {}
         self._in_flight = 0
         self._seen = 0.0
@@ -133,6 +147,15 @@ class AdaptiveConcurrency:
         self._failed = 0  # failed increases in a row
         self._failed_at = 0  # limit of the last failed increase
         self._mark: tuple[int, float] | None = None  # a limit and the throughput it gave
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that are sent and not answered."""
+        return self._in_flight
+
+    @property
+    def _is_careful(self) -> bool:
+        return self._starts_low and self.limit < START
 
     def successor(self) -> AdaptiveConcurrency:
         """A copy with the learned state, for the next limiter of the same endpoint."""
@@ -162,6 +185,7 @@ class AdaptiveConcurrency:
         if self._counts(window, sent):
             window.answered += 1
             window.latencies += latency
+            window.work += known.best
         self._decide(window, now)
 
     def refused(self, now: float, sent: float, *, late: bool = False) -> None:
@@ -193,7 +217,9 @@ class AdaptiveConcurrency:
         return self._trial is None or sent >= window.start
 
     def _decide(self, window: _Window, now: float) -> None:
-        needed = max(self.limit, self._trial.needs(window.refused) if self._trial else 0)
+        unclear = window.refused or window.stretch > _NO_QUEUE
+        few = _FEW if self._is_careful and unclear else 0
+        needed = max(self.limit, few, self._trial.needs(window.refused) if self._trial else 0)
         elapsed = now - window.start
         if window.outcomes < needed or elapsed <= 0 or elapsed < self.latencies.typical:
             return
@@ -212,7 +238,8 @@ class AdaptiveConcurrency:
         self._window = _Window(now)
 
     def _is_troubled(self, window: _Window) -> bool:
-        expected = self.tolerated * window.outcomes
+        tolerated = _AT_FIRST if self._begins and self._is_careful else self.tolerated
+        expected = tolerated * window.outcomes
         return window.refused > expected + math.sqrt(expected)
 
     def _conclude(self, trial: _Trial, window: _Window, elapsed: float) -> None:
@@ -236,6 +263,7 @@ class AdaptiveConcurrency:
 
     def _shrink(self, window: _Window, elapsed: float) -> None:
         """Decrease to the served concurrency (Little's law: seconds in flight per second)."""
+        self._begins = False
         before = max(min(self.limit, window.peak), 1)
         served = window.served / elapsed
         if window.late * 2 > window.refused:
@@ -273,16 +301,27 @@ class AdaptiveConcurrency:
         self.limit = min(max(step, min(doubled, self._threshold)), self._ceiling)
 
     def _only_queues(self, window: _Window, elapsed: float) -> bool:
-        """Whether the last increase by half raised latency and not throughput."""
-        throughput = window.answered / elapsed
+        """Whether the last increase by half raised latency and not throughput.
+
+        Where the start was low, an increase that brings little is taken back at once: a server that
+        answers one request at a time is given no queue.
+        """
+        throughput = (window.work if self._starts_low else window.answered) / elapsed
         if self._mark is None:
             self._mark = (self.limit, throughput)
             return False
         limit, before = self._mark
         if self.limit < 1.5 * limit:
+            if self._is_careful and self.limit == limit:
+                self._mark = (limit, (before + throughput) / 2)
             return False
-        stretched = bool(window.stretches) and median(window.stretches) > _STRETCH
-        if not stretched or throughput > 1.15 * before:
+        needed = before * (1 + _GAIN * (self.limit / limit - 1))
+        was_careful = self._starts_low and limit < START
+        if was_careful and window.stretch > _NO_QUEUE and throughput < needed:
+            self._hold_back(self.limit)
+            self.limit = limit
+            return True
+        if window.stretch <= _STRETCH or throughput > 1.15 * before:
             self._mark = (self.limit, throughput)
             return False
         self._hold_back(self.limit)

@@ -65,31 +65,51 @@ class _Attempt:
 
     call: Call[Any]
     sent: float
+    ahead: int
+    """Requests in flight when it was sent: the server may answer them first."""
+    end: float
+    """The deadline of the request."""
     limit: float
-    """Most seconds that it may take."""
+    """Most seconds that the server may take for it."""
     times: int
     """Factor of the usual timeout, for a request that timed out before."""
     hedge: Callable[[], None] | None = None
     """Called when it is late. None: it is not sent again."""
     knows: bool = False
-    """Whether the timeout follows from known latencies."""
+    """Whether latencies of its kind are known."""
     is_late: bool = False
     answer: Answer | None = None
     """The answer to the second request, by which this one is given up."""
     second: asyncio.Task[None] | None = None
     scope: asyncio.Timeout | None = None
+    alarm: asyncio.TimerHandle | None = None
+    """Timer of its timeout."""
     timer: asyncio.TimerHandle | None = None
+    """Timer of the second request."""
     context: Context = field(default_factory=copy_context)
     """Its budget and its bill: another request may find out that it is late."""
 
-    def seconds(self, limiter: RateLimiter) -> float:
-        """Seconds from when it was sent to its timeout; sets the timer of the second request."""
+    def watch(self, limiter: RateLimiter) -> None:
+        """End it at its timeout, which counts from when the server can have begun with it; until
+        then look again when that would be. Sets the timer of the second request too.
+        """
         usual = limiter.timeout(self.call.kind)
-        self.knows = usual < math.inf
+        self.knows = limiter.late_after(self.call.kind) < math.inf
         if self.hedge and self.knows and self.timer is None:
             left = self.sent + limiter.late_after(self.call.kind) - limiter.clock()
             self.timer = limiter.loop.call_later(left, self.hedge, context=self.context)
-        return min(usual * self.times, self.limit)
+        due = limiter.begun(self.sent, self.ahead) + min(usual * self.times, self.limit)
+        left = min(due, self.end) - limiter.clock()
+        self.stop_watching()
+        if left > 0:
+            self.alarm = limiter.loop.call_later(left, self.watch, limiter)
+        elif self.scope:
+            self.scope.reschedule(limiter.loop.time())
+
+    def stop_watching(self) -> None:
+        """End it at no time."""
+        if self.alarm:
+            self.alarm.cancel()
 
     def close(self) -> None:
         """Send no second request, or give it up."""
@@ -122,7 +142,7 @@ class Attempts:
 
         Raises RetryableError, TooLarge, and JudgeRefused if no server was ever reached.
         """
-        first = self._attempt(call, sent, deadline, failures)
+        first = self._attempt(limiter, call, sent, deadline, failures)
         if not self._settings.hedge or failures[HEDGED]:
             return await self._run(limiter, first, failures)
         first.hedge = partial(self._hedge, limiter, first, tokens, deadline, failures)
@@ -138,10 +158,16 @@ class Attempts:
             first.close()
 
     def _attempt(
-        self, call: Call[Any], sent: float, deadline: float, failures: Counter[str]
+        self,
+        limiter: RateLimiter,
+        call: Call[Any],
+        sent: float,
+        deadline: float,
+        failures: Counter[str],
     ) -> _Attempt:
-        limit = min(self._settings.timeout_seconds, max(deadline - sent, 1.0))
-        return _Attempt(call, sent, limit, 2 ** failures["timeout"])
+        ahead, end = limiter.concurrency.in_flight - 1, max(deadline, sent + 1.0)
+        limit = self._settings.timeout_seconds
+        return _Attempt(call, sent, ahead, end, limit, 2 ** failures["timeout"])
 
     def _hedge(self, limiter: RateLimiter, first: _Attempt, *more: Any) -> None:
         """A request is late: send it a second time, if that is allowed."""
@@ -177,7 +203,7 @@ class Attempts:
                 raise
             self.hedged += 1
             failures[HEDGED] += 1
-            second = self._attempt(first.call, now, deadline, failures)
+            second = self._attempt(limiter, first.call, now, deadline, failures)
             answer = await self._run(limiter, second, failures)
         except (RetryableError, JudgeError, TooLarge):
             return  # the first request may still be answered
@@ -223,13 +249,15 @@ class Attempts:
 
     async def _in_time(self, limiter: RateLimiter, attempt: _Attempt) -> Answer:
         bill = bill_in_use()
-        async with asyncio.timeout(attempt.seconds(limiter)) as attempt.scope:
+        async with asyncio.timeout(None) as attempt.scope:
+            attempt.watch(limiter)
             self._in_flight.add(attempt)
             try:
                 with timed(self._model, self._client.address, attempt.call.path):
                     return await self._post(attempt.call, bill)
             finally:
                 self._in_flight.discard(attempt)
+                attempt.stop_watching()
                 attempt.scope = None
 
     async def _post(self, call: Call[Any], bill: Bill) -> Answer:
@@ -252,10 +280,8 @@ class Attempts:
     def _tighten_timeouts(self, limiter: RateLimiter) -> None:
         """Apply the timeout of known latencies to requests that were sent before it was known."""
         for attempt in [attempt for attempt in self._in_flight if not attempt.knows]:
-            seconds = attempt.seconds(limiter)
-            if attempt.knows and attempt.scope:
-                end = limiter.loop.time() + attempt.sent + seconds - limiter.clock()
-                attempt.scope.reschedule(end)
+            if limiter.timeout(attempt.call.kind) < math.inf:
+                attempt.watch(limiter)
 
     def _unreachable(
         self, error: Unreachable, failures: Counter[str]

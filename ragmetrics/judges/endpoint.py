@@ -26,6 +26,7 @@ from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.http import Answer, HttpClient, RetryableError, TooLarge, error_of
 from ragmetrics.judges.attempts import Attempts
 from ragmetrics.judges.base import HEDGED, JudgeParts, Reply
+from ragmetrics.judges.providers import first_in_flight
 from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter
 from ragmetrics.judges.responses import (
     UNREADABLE,
@@ -214,7 +215,7 @@ class Endpoint:
     def _make_limiter(self) -> RateLimiter:
         settings = self._settings
         limits = (settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute)
-        self._limiter = shared_rate_limiter(self._key, *limits)
+        self._limiter = shared_rate_limiter(self._key, *limits, start=first_in_flight(self.address))
         return self._limiter
 
     def _make_breaker(self) -> Breaker:

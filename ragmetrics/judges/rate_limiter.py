@@ -24,12 +24,14 @@ from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges.adaptive_concurrency import AdaptiveConcurrency
+from ragmetrics.judges.adaptive_concurrency import START, AdaptiveConcurrency
 
 _UNKNOWN_LATENCY = 0.1  # seconds
 _BURST = 1.0  # seconds of an allowance that may be taken at once
 _LEAST_TIMEOUT = 2.0
 _SLOW = 10  # timeout, in 95th percentiles of latency
+_GUESSED = 3  # replies from which a timeout is guessed: two that hang may hold all slots at first
+_SLOW_AT_FIRST = 50
 _LEAST_LATE = 1.0
 _LATE = 2  # in 90th percentiles of latency
 _KNOWN = 20  # replies from which the percentile is known
@@ -71,9 +73,10 @@ class RateLimiter:
         tokens_per_minute: int | None = None,
         *,
         concurrency: AdaptiveConcurrency | None = None,
+        start: int = START,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.concurrency = concurrency or AdaptiveConcurrency(ceiling)
+        self.concurrency = concurrency or AdaptiveConcurrency(ceiling, start)
         self.clock = clock
         self.loop = asyncio.get_running_loop()
         self._requests = Bucket(requests_per_minute) if requests_per_minute else None
@@ -84,6 +87,8 @@ class RateLimiter:
         self._streak = 0
         self._refused_since = 0.0
         self._alarm: asyncio.TimerHandle | None = None
+        self._answered_at = 0.0  # time of the last answer
+        self._newest_answered = 0.0  # latest sending of a request that was answered
 
     async def enter(self, tokens: float, *, again: bool = False) -> float:
         """Wait for a slot; return the time it was given. With `again` the request goes first."""
@@ -103,7 +108,9 @@ class RateLimiter:
     def answered(self, sent: float, kind: str) -> None:
         """A request was answered."""
         self._streak = 0
-        self.concurrency.answered(self.clock(), sent, kind)
+        self._answered_at = self.clock()
+        self._newest_answered = max(self._newest_answered, sent)
+        self.concurrency.answered(self._answered_at, sent, kind)
         self._leave()
 
     def correct_tokens(self, estimated: float, used: float) -> None:
@@ -147,7 +154,22 @@ class RateLimiter:
     def timeout(self, kind: str) -> float:
         """Timeout in seconds for this kind of request; inf while latencies are unknown."""
         known = self.concurrency.of(kind)
-        return math.inf if known.count < _KNOWN else max(_LEAST_TIMEOUT, _SLOW * known.p95)
+        if known.count < _GUESSED:
+            return math.inf
+        slow = _SLOW if known.count >= _KNOWN else _SLOW_AT_FIRST
+        return max(_LEAST_TIMEOUT, slow * known.p95)
+
+    def begun(self, sent: float, ahead: int) -> float:
+        """The time at which the server can have begun with a request at the latest.
+
+            sent + requests ahead of it * (typical latency / requests in flight)
+
+        While no request that was sent later is answered, the server may answer in order: then it
+        has begun no earlier than with its last answer.
+        """
+        each = self.concurrency.latencies.typical / max(self.concurrency.in_flight, 1)
+        begun = sent + ahead * each
+        return begun if sent < self._newest_answered else max(begun, self._answered_at)
 
     def late_after(self, kind: str) -> float:
         """Seconds from which a request of this kind is late; inf while latencies are unknown."""
@@ -202,6 +224,8 @@ def shared_rate_limiter(
     ceiling: int,
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
+    *,
+    start: int = START,
 ) -> RateLimiter:
     """The limiter of an endpoint, shared by all its users in this process."""
     key = (endpoint, ceiling, requests_per_minute, tokens_per_minute)
@@ -209,7 +233,7 @@ def shared_rate_limiter(
     if limiter is None or limiter.loop is not asyncio.get_running_loop():
         concurrency = limiter.concurrency.successor() if limiter else None
         limiter = _limiters[key] = RateLimiter(
-            ceiling, requests_per_minute, tokens_per_minute, concurrency=concurrency
+            ceiling, requests_per_minute, tokens_per_minute, concurrency=concurrency, start=start
         )
     return limiter
 

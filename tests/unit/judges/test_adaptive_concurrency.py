@@ -12,7 +12,12 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.judges.adaptive_concurrency import START, AdaptiveConcurrency, Latencies
+from ragmetrics.judges.adaptive_concurrency import (
+    CAREFUL_START,
+    START,
+    AdaptiveConcurrency,
+    Latencies,
+)
 from ragmetrics.judges.rate_limiter import Bucket, RateLimiter, shared_rate_limiter
 
 Outcome = tuple[str, float]
@@ -133,6 +138,21 @@ def test_an_endpoint_that_bears_all_gets_the_ceiling_soon() -> None:
     assert ended.limits[0] == START
     assert ended.limits.index(64) < 100
     assert max(ended.limits) == 64
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_server_that_answers_one_at_a_time_gets_no_queue(seed: int) -> None:
+    """Where two at once only wait longer, the limit stays near two: no timeout is in danger."""
+    limits = play(AdaptiveConcurrency(64, CAREFUL_START), endpoint(queue=1), 600, seed).limits
+    assert sum(limits) / len(limits) < 5
+    assert max(limits) <= 8
+
+
+def test_an_unknown_endpoint_that_bears_all_gets_the_ceiling_too() -> None:
+    """2, 4, 8 ..., a little later than a known provider."""
+    ended = play(AdaptiveConcurrency(64, CAREFUL_START), endpoint())
+    assert ended.limits[0] == CAREFUL_START
+    assert ended.limits.index(64) < 400
 
 
 def test_a_ceiling_below_the_start_holds() -> None:
