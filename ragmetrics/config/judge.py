@@ -70,6 +70,12 @@ def as_mapping(value: object) -> object:
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
+def _nights(value: object) -> object:
+    """`7 nights` as 7."""
+    number, _, unit = value.partition(" ") if isinstance(value, str) else (value, "", "")
+    return number if unit in ("", "night", "nights") else value
+
+
 class JudgeSettings(SettingsModel):
     """A judge: `judge: lexical`, or a mapping with more settings."""
 
@@ -144,6 +150,17 @@ class JudgeSettings(SettingsModel):
     """Price of prompt tokens from the endpoint's cache. None: the price of other prompt tokens."""
     usd_per_million_completion_tokens: float | None = Field(None, ge=0)
     """Price of completion tokens. None: as that of prompt tokens."""
+
+    replaces: Annotated[
+        SerializeAsAny[JudgeSettings] | None, BeforeValidator(lambda value: _by_kind(value))
+    ] = None
+    """The judge of the nights before, with all its settings. Both score a sample of the first
+    nights, and trend and rules go on over the change by the offset between both."""
+    bridge: Annotated[int, BeforeValidator(_nights)] = Field(7, ge=1, le=60)
+    """With `replaces`: how many nights have rows of both judges, as `7 nights`."""
+    bridge_rows: int = Field(200, ge=20, le=10_000)
+    """With `replaces`: the most rows of a night that the old judge is asked about. Beyond `budget`
+    it is not asked."""
 
     @property
     def kind(self) -> JudgeKind:

@@ -223,6 +223,14 @@ class Settings(BaseSettings):
         return self.judges or (self.judge,)
 
     @property
+    def replaced(self) -> Settings | None:
+        """The settings with the judges that those of today replace; None where none does."""
+        if not any(judge.replaces for judge in self.panel):
+            return None
+        panel = tuple(judge.replaces or judge for judge in self.panel)
+        return self.model_copy(update={"judges": panel} if self.judges else {"judge": panel[0]})
+
+    @property
     def final_judges(self) -> tuple[JudgeSettings, ...]:
         """The judges whose verdicts are final: the last one of a cascade, else all."""
         return self.panel[-1:] if self.aggregate == "cascade" else self.panel

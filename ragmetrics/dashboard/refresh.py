@@ -30,6 +30,7 @@ from ragmetrics.dashboard.render_cache import (
 from ragmetrics.people import History, load_history
 from ragmetrics.records import Manifest
 from ragmetrics.rules import known_silences, with_silences
+from ragmetrics.scoring import across_change
 from ragmetrics.storage import FileInfo, Files, RunIndex, RunRef, Runs, do_all
 
 
@@ -169,12 +170,14 @@ class _Dashboard:
         if night is not self.nights[-1]:
             (night,) = Runs(self.files).in_full([night])
             night = redacted(night, night.redacts or self.hide)
-        nights = [*self.nights[:number], night]
+        nights = [*across_change(self.nights[:number], night.bridge), night]
         return Shown(self.files, self.site, nights, self.history, self.now, f"{night.date}/")
 
     def shown(self) -> Shown:
         """What the pages of the site show."""
-        return Shown(self.files, self.site, self.nights, self.history, self.now)
+        bridge = self.nights[-1].bridge if self.nights else None
+        nights = across_change(self.nights, bridge)
+        return Shown(self.files, self.site, nights, self.history, self.now)
 
     def write_first_pages(self) -> str:
         """Write the overview and the pages beside it; return the path of the overview."""

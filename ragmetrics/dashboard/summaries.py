@@ -36,6 +36,7 @@ from ragmetrics.messages import (
 )
 from ragmetrics.records import Calibration, Drift, Gate, Manifest, MetricCalibration, Summary
 from ragmetrics.rules import known_silences, with_silences
+from ragmetrics.scoring import across_change
 from ragmetrics.storage import Files, Runs
 from ragmetrics.text import NO_VALUE, clean, plural
 
@@ -62,7 +63,7 @@ _NEUTRAL = "#474c54"
 def night_markdown(files: Files, manifest: Manifest, link: str) -> str:
     """The summary of a run as Markdown, with a link to its page."""
     shown = redacted(manifest, manifest.redacts)
-    return summary_markdown(shown, link, _before(files, manifest.date))
+    return summary_markdown(shown, link, _before(files, manifest))
 
 
 def night_summary(files: Files, day: date) -> bytes:
@@ -75,7 +76,7 @@ def night_summary(files: Files, day: date) -> bytes:
     last = Runs(files).in_full(Runs(files).outlines(last=1))
     hide = any(night.redacts for night in [found, *last])
     shown = redacted(with_silences(found, known_silences(files)), hide)
-    return summary_page(shown, _before(files, day))
+    return summary_page(shown, _before(files, found))
 
 
 def summary_page(manifest: Manifest, earlier: Sequence[Manifest]) -> bytes:
@@ -163,8 +164,8 @@ def night_blocks(
     ]
 
 
-def _before(files: Files, day: date) -> list[Manifest]:
-    return Runs(files).outlines(before=day, last=_EARLIER)
+def _before(files: Files, night: Manifest) -> list[Manifest]:
+    return across_change(Runs(files).outlines(before=night.date, last=_EARLIER), night.bridge)
 
 
 def _asked(manifest: Manifest) -> str:

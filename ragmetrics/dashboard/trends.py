@@ -58,6 +58,8 @@ class TrendPoint:
     summary: Summary | None
     broken: str = ""
     """Why the line breaks before this point."""
+    joined: str = ""
+    """How the line goes on over a change of the judge before this point."""
     drifted: bool = False
     """Whether this night is the first that reports judge drift in this metric."""
     fired: tuple[Finding, ...] = ()
@@ -170,7 +172,9 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
     served: set[str] = set()
     for night in nights:
         summary = scored(night, name)
-        broken = ""
+        broken = joined = ""
+        if summary and last and last[1].moved_by and not summary.moved_by:
+            joined = f"judge changed, nights before moved by {last[1].moved_by.offset:+.3f}"
         if summary and last and last[1].fingerprint != summary.fingerprint:
             same_judge = last[0].judge.fingerprint == night.judge.fingerprint
             broken = "metric changed" if same_judge else "judge changed"
@@ -184,7 +188,7 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
             _alerts(night, name, kind) for kind in ("fired", "escalated", "resolved")
         )
         alerts = (fired, escalated, resolved)
-        points.append(TrendPoint(night.date, summary, broken, moved, *alerts, new))
+        points.append(TrendPoint(night.date, summary, broken, joined, moved, *alerts, new))
     latest = points[-1].summary
     since = change(nights[-1], latest, nights[:-1]) if latest else None
     return Trend(name, tuple(points), _limits(nights, name), since, rows)

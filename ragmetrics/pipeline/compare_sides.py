@@ -30,11 +30,13 @@ from ragmetrics.logs import NightInputs, inputs_of
 from ragmetrics.pipeline.evaluation import Progress, Result, score_inputs, settings_of, temporary
 from ragmetrics.records import Comparison, JudgeInfo, LogRow, Manifest, MetricChange, is_name
 from ragmetrics.scoring import (
+    across_change,
     chosen_metrics,
     corpus_of,
     judge_info,
     metric_fingerprints,
     scoring_only,
+    stored_bridge,
     summarise_run,
 )
 from ragmetrics.storage import Files, RunRef, Runs, open_store
@@ -89,7 +91,9 @@ def compare(
     requested = None if metrics is None else [metric.name for metric in chosen_metrics(chosen)]
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as temporary:
         folder = Path(temporary)
-        pair = find_side(chosen, a, folder / "A"), find_side(chosen, b, folder / "B")
+        pair = _across_change(
+            find_side(chosen, a, folder / "A"), find_side(chosen, b, folder / "B")
+        )
         names, refused = _comparable(chosen, pair, requested)
         if not names:
             raise InputError(_nothing_to_compare(refused))
@@ -100,6 +104,19 @@ def compare(
         lost = lost_between(chosen, *sides, worse=worse, build=sides[1].build)
         notices = [*_identical(*pair), *comparison.notices]
         return comparison.model_copy(update={"notices": notices, "lost_passages": lost})
+
+
+def _across_change(a: Found, b: Found) -> tuple[Found, Found]:
+    """Both sides, with nights of a judge that was replaced in the level of the new judge."""
+    bridges = (stored_bridge(side.files) for side in (a, b) if isinstance(side, Stored))
+    bridge = next(filter(None, bridges), None)
+    first, second = (
+        replace(side, nights=across_change(side.nights, bridge))
+        if isinstance(side, Stored)
+        else side
+        for side in (a, b)
+    )
+    return first, second
 
 
 def _comparable(

@@ -21,7 +21,7 @@ from ragmetrics.passages import IdReader, topics_of_night
 from ragmetrics.people import History, fixed_sets, load_history, with_canaries, with_people
 from ragmetrics.pipeline.lost_passages import lost_passages_of
 from ragmetrics.pipeline.store_references import COMPARED_NIGHTS, NEEDED_NIGHTS
-from ragmetrics.records import Finding, Manifest, WorstRow
+from ragmetrics.records import Finding, JudgeBridge, Manifest, WorstRow
 from ragmetrics.rules import (
     SEGMENT_DAYS,
     NightContext,
@@ -31,7 +31,16 @@ from ragmetrics.rules import (
     try_topic_changes,
     with_movements,
 )
-from ragmetrics.scoring import MetricScores, Staged, earlier_scores, summarise_run
+from ragmetrics.scoring import (
+    MetricScores,
+    Staged,
+    across_change,
+    earlier_scores,
+    find_bridge,
+    moved_scores,
+    summarise_run,
+    with_differences,
+)
 from ragmetrics.storage import (
     Files,
     RunIndex,
@@ -103,13 +112,17 @@ def _manifest(
         manifest = with_canaries(settings, files, manifest, scores, published)
     folded, alerts = alerts.before, alerts.after(superseded, published)
     manifest = manifest.model_copy(update={"alerts": alerts.before.snapshot})
-    earlier = _compared(settings, alerts, manifest.date)
+    bridge, spent = find_bridge(settings, files, manifest, scores, alerts.nights)
+    manifest = manifest.model_copy(update={"bridge": bridge, "bridged": spent})
+    bridge = with_differences(files, bridge, alerts.nights)
+    earlier = across_change(_compared(settings, alerts, manifest.date), bridge)
     states = alerts.states(earlier, silent=manifest.silent)
     if settings.labels:
         manifest = with_people(settings, files, manifest, earlier, history.calibrations)
-    night = _night(settings, files, history, manifest, scores, earlier)
+    night = _night(settings, files, history, manifest, scores, earlier, bridge)
     told = states.notified
-    night = replace(night, history=alerts.nights, notified=told, states=folded.states)
+    past = across_change(alerts.nights, bridge)
+    night = replace(night, history=past, notified=told, states=folded.states)
     findings = alerts.judge(states, evaluate_rules(settings.alerts, night), silent=manifest.silent)
     findings, falls = explain_findings(settings.alerts, night, findings)
     findings = _shown(findings, silent=manifest.silent)
@@ -148,6 +161,7 @@ def _night(
     manifest: Manifest,
     scores: dict[str, MetricScores],
     earlier: Sequence[Manifest],
+    bridge: JudgeBridge | None,
 ) -> NightContext:
     """The context in which the rules are evaluated."""
     return NightContext(
@@ -155,7 +169,9 @@ def _night(
         scores,
         earlier,
         cached_load(
-            lambda one, metric: earlier_scores(settings, files, RunRef.of(one), metric),
+            lambda one, metric: moved_scores(
+                earlier_scores(settings, files, RunRef.of(one), metric), one
+            ),
             manifest,
             night_before(manifest, earlier),
             scores,
@@ -166,9 +182,13 @@ def _night(
         else None,
         ids=IdReader(files),
         mix_tags=settings.alerts.mix_tags,
-        find_run=cache(Runs(files).named),
+        find_run=cache(lambda run: _moved_run(Runs(files).named(run), bridge)),
         serving=cache(partial(find_serving, files, manifest.dataset, manifest.date)),
     )
+
+
+def _moved_run(run: Manifest | None, bridge: JudgeBridge | None) -> Manifest | None:
+    return across_change([run], bridge)[0] if run else None
 
 
 def _compared(settings: Settings, alerts: AlertHistory, day: date) -> list[Manifest]:

@@ -242,3 +242,8 @@ from .recalibration import (
     log_odds as log_odds,
     probabilities as probabilities,
 )
+from .judge_bridge import (
+    JudgeBridge as JudgeBridge,
+    JudgedTwice as JudgedTwice,
+    JudgeOffset as JudgeOffset,
+)

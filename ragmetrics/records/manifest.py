@@ -21,6 +21,7 @@ from ragmetrics.records.base import JudgeName, Record, with_current_judges
 from ragmetrics.records.changes import Move, UnwatchedDrop
 from ragmetrics.records.finding import AlertState, Finding
 from ragmetrics.records.golden import LabelReport
+from ragmetrics.records.judge_bridge import JudgeBridge
 from ragmetrics.records.lost_passages import LostPassages
 from ragmetrics.records.score import Summary
 from ragmetrics.records.topics import TopicReport
@@ -276,6 +277,9 @@ class Manifest(Record):
     source: Source
     judge: JudgeInfo
     shards: int
+    bridge: JudgeBridge | None = None
+    """How the judge's scores compare with those of the judge that it replaced; None: it replaced
+    none."""
     metrics: list[Summary]
     segments: list[Summary]
     findings: list[Finding]
@@ -299,6 +303,8 @@ class Manifest(Record):
     sample: SampleReport | None = None
     labelled: Usage | None = None
     """Usage of the labelled set for judge drift. No other figure and no budget includes it."""
+    bridged: Usage | None = None
+    """Usage of the replaced judge. No other figure includes it."""
     labels: LabelReport | None = None
     """The labels of people that were read; None without `labels:` in the settings."""
     problems: list[str] = Field(default_factory=list)

@@ -16,6 +16,7 @@ from ragmetrics.errors import Unanswered
 from ragmetrics.records.base import JudgeName, Record
 from ragmetrics.records.changes import JudgeMovement
 from ragmetrics.records.golden import PeopleMean
+from ragmetrics.records.judge_bridge import JudgeOffset
 from ragmetrics.text import clean, shorten
 
 _SCALARS = ("numpy", "torch")
@@ -230,6 +231,9 @@ class Summary(Record):
     empty for rows without the tag. Only for metrics whose slow decline is watched."""
     people: PeopleMean | None = None
     """What people would say; None without enough labels."""
+    moved_by: JudgeOffset | None = Field(None, exclude=True)
+    """Set while a night is compared with nights of the judge that replaced its own: the offset that
+    its numbers were moved by. It is not stored."""
 
     @property
     def unanswered_rows(self) -> tuple[int, int]:

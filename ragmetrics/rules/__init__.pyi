@@ -19,7 +19,7 @@ from .silence_store import (
 )
 from .sides import (
     correct_drop as correct_drop,
-    level_by_movement as level_by_movement,
+    level_of_builds as level_of_builds,
 )
 from .incident_grouping import (
     Incident as Incident,

@@ -1,11 +1,14 @@
 """The corrections of a drop: what makes two sets of scores differ besides retrieval.
 
-    align -> drop -> mix, judge movement, judge drift, stale labels -> decision -> words
+    align -> drop -> corrections -> decision -> words
 
 A correction takes a drop and its two sides, and returns the drop that is left with a note. Every
 comparison names its list; `CORRECTIONS` is the whole list, in the one order.
 
+In their order:
+
     mix             the earlier rows are weighted to the later mix of tags (`question_mix`)
+    judge change    error of the offset by which an old judge's rows were moved (`with_offset`)
     judge movement  error of a level that moves from night to night without a cause
     judge drift     left  = drop - f * move          f: share of the night's verdicts that are new
                     se^2  = se_drop^2 + f^2 * se_move^2
@@ -66,6 +69,10 @@ class Sides:
         """The drop for one mix of tags."""
         return drop
 
+    def across_change(self, drop: Drop) -> Drop:
+        """The drop with the error of the offset between the judges of both sides."""
+        return drop
+
     def level(self, drop: Drop) -> LevelError | None:
         """The error that movement of the level adds to a drop."""
         return None
@@ -113,6 +120,11 @@ def mix(drop: Drop, sides: Sides) -> tuple[Drop, Note | None]:
     return sides.like_for_like(drop), None
 
 
+def judge_change(drop: Drop, sides: Sides) -> tuple[Drop, Note | None]:
+    """The drop with the error of the offset by which rows of an old judge were moved."""
+    return sides.across_change(drop), None
+
+
 def judge_movement(drop: Drop, sides: Sides) -> tuple[Drop, Note | None]:
     """The drop with the error of a level that moves without a cause."""
     moved = with_movement(drop, sides.level(drop))
@@ -134,7 +146,13 @@ def stale_labels(drop: Drop, sides: Sides) -> tuple[Drop | None, Note | None]:
     return stale.left, Note(drop, stale=stale, left=stale.left)
 
 
-CORRECTIONS: Sequence[Correction] = (mix, judge_movement, judge_drift, stale_labels)
+CORRECTIONS: Sequence[Correction] = (
+    mix,
+    judge_change,
+    judge_movement,
+    judge_drift,
+    stale_labels,
+)
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def find_movement(night: NightContext, metric: str) -> JudgeMovement | None:
 
 
 def _find(night: NightContext, metric: str) -> JudgeMovement | None:
-    nights = night.comparable(metric)[-NIGHTS:]
+    nights = [one for one in night.comparable(metric) if not _is_moved(one, metric)][-NIGHTS:]
     if not any(may_move(manifest, metric) for manifest in (*nights, night.manifest)):
         return None
     if len(nights) < 2:  # there is no step from one night to another
@@ -55,6 +55,12 @@ def _find(night: NightContext, metric: str) -> JudgeMovement | None:
     if sd is None or len(by_day) < FEWEST_STEPS:
         return JudgeMovement(sd=None, nights=count)
     return JudgeMovement(sd=sd, nights=count, freedom=degrees_of_freedom(len(by_day)))
+
+
+def _is_moved(night: Manifest, metric: str) -> bool:
+    """Whether another judge scored a night, whose own movement says nothing of tonight's."""
+    summary = night.summary(metric)
+    return summary is not None and summary.moved_by is not None
 
 
 def level_between(

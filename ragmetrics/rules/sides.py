@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
+from statistics import fmean
 
 from ragmetrics.people import carried_movement, fresh_share, level_error
 from ragmetrics.records import JudgeMovement, Manifest
@@ -20,6 +21,7 @@ from ragmetrics.rules.corrections import (
     Sides,
     StaleRows,
     corrected,
+    judge_change,
     judge_movement,
     mix,
 )
@@ -32,8 +34,10 @@ from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import (
     Drop,
     LevelError,
+    OffsetError,
     QuestionValues,
     compare_nights,
+    with_offset,
 )
 
 SURE = 0.01
@@ -94,6 +98,15 @@ class NightSides(Sides):
         """The drop for tonight's mix of tags, and for its day of the week."""
         return without_mix(drop, self.night, self._aligned, self.baseline, self.now)
 
+    def across_change(self, drop: Drop) -> Drop:
+        """The drop with the error of the offset, where nights of an old judge were moved by it."""
+        which, nights = self._aligned, (self.baseline.nights, self.now)
+        if (offset := offset_error(which.metric, *nights, which.sign)) is None:
+            return drop
+        now = self.night.questions(which.metric, which.segment, self.now)
+        sides = ([_selected(one, which) for one in side] for side in (self.before, now))
+        return with_offset(drop, offset, *map(_question_means, sides))
+
     def level(self, drop: Drop) -> LevelError | None:
         """The movement of the judge, or that of the nights where it is larger."""
         night, metric = self.night, self.rows.metric
@@ -117,7 +130,7 @@ class NightSides(Sides):
         if len(asked) - stale < self.least_rows:
             return StaleRows(stale, len(asked), too_few=True)
         others = replace(self, rows=replace(which, without=night.stale))
-        left = others.corrected((mix, judge_movement))
+        left = others.corrected((mix, judge_change, judge_movement))
         return StaleRows(stale, len(asked), left=left.left if left else None)
 
 
@@ -129,6 +142,32 @@ def _selected(values: QuestionValues, which: RowSelection) -> QuestionValues:
         for question, scores in values.items()
         if question not in which.without
     }
+
+
+def _question_means(nights: Sequence[QuestionValues]) -> dict[str, float]:
+    """The mean of each question over the rows of all nights."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for night in nights:
+        for question, scores in night.items():
+            values[question].extend(scores)
+    return {question: fmean(scores) for question, scores in values.items()}
+
+
+def offset_error(
+    metric: str, before: Sequence[Manifest], now: Sequence[Manifest], sign: int = 1
+) -> OffsetError | None:
+    """The error of the offset by which nights of an old judge were moved; None where none was."""
+    summaries = [[one.summary(metric) for one in side] for side in (before, now)]
+    known = [[one for one in side if one] for side in summaries]
+    offset = next((one.moved_by for side in known for one in side if one.moved_by), None)
+    if offset is None:
+        return None
+    old, new = (
+        sum(one.scored for one in side if one.moved_by) / max(1, sum(one.scored for one in side))
+        for side in known
+    )
+    differences = {name: sign * value for name, value in offset.differences.items()}
+    return OffsetError(old - new, offset.error, offset.freedom, differences)
 
 
 def judge_fall(
@@ -180,6 +219,13 @@ class RunSides(Sides):
         both = old.tags.keys() & new.tags.keys()
         return like_by_tags(drop, MixedRows([old.with_tags(both)], [new.with_tags(both)]))
 
+    def across_change(self, drop: Drop) -> Drop:
+        """The drop with the error of the offset; of pairs both errors count as independent."""
+        if (offset := offset_error(self.metric, self.before, self.now)) is None:
+            return drop
+        sides = [_question_means([side.by_question()]) for side in self.scores or ()]
+        return with_offset(drop, offset, *(sides or ({}, {})))
+
     def level(self, drop: Drop) -> LevelError | None:
         """The movement of the judge, or that of the nights where it is larger."""
         return level_by_movement(drop, self.metric, self.before, self.now, self.moves)
@@ -200,6 +246,25 @@ def level_by_movement(
     if movement and movement.level is not None and (movement.level_seen or not drop.paired):
         spread = LevelError(movement.level, movement.level_freedom, movement.level_seen)
     return level_of(drop, metric, before, now, movement, spread)
+
+
+def level_of_builds(
+    drop: Drop,
+    metric: str,
+    before: Sequence[Manifest],
+    now: Sequence[Manifest],
+    movement: JudgeMovement | None,
+) -> LevelError | None:
+    """The error that movement of the level adds to a drop between two builds, with that of the
+    offset where the serving build's nights were moved by one.
+    """
+    level = level_by_movement(drop, metric, before, now, movement)
+    if (offset := offset_error(metric, before, now)) is None:
+        return level
+    error, freedom = abs(offset.share) * offset.error, offset.freedom
+    if level is None:
+        return LevelError(error, freedom)
+    return LevelError(math.hypot(level.error, error), min(level.freedom, freedom))
 
 
 def level_of(
@@ -250,10 +315,10 @@ def correct_drop(
     movement: JudgeMovement | None = None,
     scores: tuple[MetricScores, MetricScores] | None = None,
 ) -> Drop:
-    """The drop of a metric between any two runs, by mix and judge movement.
+    """The drop of a metric between any two runs, by mix, change of judge and judge movement.
 
     Judge drift is left out, as other runs than a night's have no labelled set, and stale labels, as
     only a night among nights shows which documents are gone.
     """
     sides = RunSides(metric, before, now, movement, scores)
-    return corrected(drop, sides, (mix, judge_movement)).measured
+    return corrected(drop, sides, (mix, judge_change, judge_movement)).measured

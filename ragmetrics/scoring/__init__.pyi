@@ -67,6 +67,13 @@ from .sampling.sample_size import (
 from .topic_assignment import (
     Assigner as Assigner,
 )
+from .judge_bridge import (
+    across_change as across_change,
+    find_bridge as find_bridge,
+    moved_scores as moved_scores,
+    stored_bridge as stored_bridge,
+    with_differences as with_differences,
+)
 from .judged_rows import (
     choose_rows as choose_rows,
     choose_rows_of_night as choose_rows_of_night,

@@ -8,6 +8,7 @@ from functools import partial
 
 from ragmetrics.config import Rule, Settings
 from ragmetrics.records import Record
+from ragmetrics.scoring.both_judges import BridgeRows
 from ragmetrics.scoring.budget.estimate import plan_budget
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.cheap_part import score_cheap_parts
@@ -23,6 +24,7 @@ RUN_FILES: Mapping[str, type[Record]] = {
     "reuse": Reuse,
     "budget": BudgetPlan,
     "sample": SamplePlan,
+    "bridge": BridgeRows,
 }
 """What is stored beside the rows of a run, by the name of its file."""
 

@@ -32,6 +32,10 @@ from .night_movement import (
     widen_difference as widen_difference,
     with_movement as with_movement,
 )
+from .judge_offset import (
+    OffsetError as OffsetError,
+    with_offset as with_offset,
+)
 from .significance import (
     ALPHA as ALPHA,
     CONFIDENCE as CONFIDENCE,

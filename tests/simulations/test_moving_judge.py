@@ -11,8 +11,9 @@ import pytest
 
 from ragmetrics.comparison.gate.measured_drop import measure
 from ragmetrics.records import JudgeMovement, Manifest
-from ragmetrics.rules import correct_drop, level_by_movement
+from ragmetrics.rules import correct_drop
 from ragmetrics.rules.level_series import movement_of
+from ragmetrics.rules.sides import level_by_movement
 from ragmetrics.stats import compare
 from research.judge_movement import power_after, unchanged_alarms
 from research.moving_world import World

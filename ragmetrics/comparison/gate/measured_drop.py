@@ -60,8 +60,9 @@ def measure(
 ) -> MeasuredDrop | None:
     """Compare two builds, `{question: values of its rows}`, over the questions they share.
 
-    Of the corrections it has the judge's movement alone: pairs have one mix, a gate's runs have no
-    labelled set, and the golden set that a gate asks names the documents of both builds.
+    Of the corrections it has the judge's movement and change alone: pairs have one mix, a gate's
+    runs have no labelled set, and the golden set that a gate asks names the documents of both
+    builds.
 
         d_q = mean(before_q) - mean(after_q);   a paired test on d, as `stats.compare`
 

@@ -18,8 +18,8 @@ from ragmetrics.config import GateRule, Settings
 from ragmetrics.logs import GoldenSet
 from ragmetrics.people import carried_movement, is_of_one_day, newest_movement
 from ragmetrics.records import JudgeMovement, Manifest, Status, Usage, WorseQuestion
-from ragmetrics.rules import level_by_movement
-from ragmetrics.scoring import MetricScores, summarise_run
+from ragmetrics.rules import level_of_builds
+from ragmetrics.scoring import MetricScores, across_change, stored_bridge, summarise_run
 from ragmetrics.storage import Files, Runs, by_shard, open_store, scored_rows
 
 MOST_FALLEN = 10
@@ -99,6 +99,7 @@ def load_side(
     else:
         files, of_run = open_store(settings), None
         nights = [night for ref in side.nights if (night := Runs(files).find(ref))]
+        nights = across_change(nights, stored_bridge(files))
         known = [metric for metric in metrics if any(night.summary(metric) for night in nights)]
         tables = {one: read_nights(files, nights, one, build=side.build) for one in known}
     answers = {one: Answers.of(tables[one]) if one in tables else Answers() for one in metrics}
@@ -169,7 +170,7 @@ def compare_sides(
         missing = lacking | missing
         moves = _movement(rule.metric, before, now, movements)
         level_of = partial(
-            level_by_movement,
+            level_of_builds,
             metric=rule.metric,
             before=before.nights,
             now=now.nights,

@@ -30,6 +30,7 @@ from ragmetrics.logs import NightInputs
 from ragmetrics.records import Gate, IndexBuild, Manifest, Record, Source, is_name
 from ragmetrics.scoring import (
     Staged,
+    across_change,
     check_prices,
     choose_rows,
     chosen_metrics,
@@ -40,6 +41,7 @@ from ragmetrics.scoring import (
     plan_run,
     scoring_only,
     stage_run,
+    stored_bridge,
 )
 from ragmetrics.storage import Files, RunRef, Runs, StoredPart, open_store
 
@@ -271,9 +273,10 @@ def find_build_nights(settings: Settings, run: Settings, build: str) -> BuildSid
     that uses word counts it is one night, as each night has its own counts.
     """
     files, prints = open_store(settings), metric_fingerprints(run)
+    nights = across_change(Runs(files).outlines(last=_SEARCHED_NIGHTS), stored_bridge(files))
     found = [
         night
-        for night in reversed(Runs(files).outlines(last=_SEARCHED_NIGHTS))
+        for night in reversed(nights)
         if build in night.source.index_builds and _judged_alike(night, prints)
     ]
     if run.reads_corpus:

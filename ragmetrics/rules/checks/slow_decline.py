@@ -25,8 +25,8 @@ from ragmetrics.rules.level_series import level_series
 from ragmetrics.rules.night_check import Limit, Sample, Tonight, check
 from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.rule_check import alert_key, can_fall
-from ragmetrics.rules.sides import NightSides
-from ragmetrics.stats import ALPHA, CONFIDENCE, Drop, detectable
+from ragmetrics.rules.sides import NightSides, offset_error
+from ragmetrics.stats import ALPHA, CONFIDENCE, Drop, detectable, with_offset
 from ragmetrics.storage import trailing_nights
 from ragmetrics.text import drop_text
 
@@ -120,8 +120,9 @@ def _series(
 def _measure(night: NightContext, metric: str, series: Sequence[Manifest]) -> _Fall | None:
     """The most significant fall of the series; None where it is too short.
 
-    Of the corrections it has judge drift alone: the levels are of one mix, their error has the
-    movement, and stale labels of earlier nights are not known.
+    Of the corrections it has judge drift alone, and the error of an offset between judges: the
+    levels are of one mix, their error has the movement, and stale labels of earlier nights are not
+    known.
     """
     known = level_series(night, metric, series)
     if not known.nights:
@@ -149,6 +150,8 @@ def _measure(night: NightContext, metric: str, series: Sequence[Manifest]) -> _F
     )
     start = night.manifest.date - timedelta(days=span)
     before = [one for one in known.nights if one.date <= start]
+    if offset := offset_error(metric, before, [known.nights[-1]]):
+        drop = with_offset(drop, offset, {}, {})
     sides = NightSides(night, RowSelection(metric), Baseline(before), [known.nights[-1]])
     drop = corrected(drop, sides, (judge_drift,)).left or drop
     return _Fall(drop, span, bool(found.is_ramp), [known.tag] if known.tag else [])

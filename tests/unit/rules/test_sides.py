@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from ragmetrics.records import JudgeMovement, Manifest
-from ragmetrics.rules import correct_drop, level_by_movement
+from ragmetrics.rules import correct_drop
+from ragmetrics.rules.sides import level_by_movement
 from ragmetrics.stats import compare
 from tests.fakes.past import a_night, scores
 

@@ -1,0 +1,54 @@
+"""A change of judge: how the scores of the new judge compare with those of the old one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from ragmetrics.records import Finding, JudgeBridge, JudgeOffset
+from ragmetrics.rules.night_check import Sample, Tonight, check
+
+_TOLD = timedelta(days=14)
+"""Time after the change in which each night says so: until no baseline of a week has old nights."""
+
+
+@check(
+    "judge_change",
+    order=45,
+    sample=Sample(
+        "Change of judge",
+        "scores of the old judge compare by their offset",
+        "the judge lexical was replaced on 2026-11-19; context_recall is +0.041 [+0.020, +0.062] "
+        "by the new judge (180 questions of both), and earlier nights are moved by that",
+    ),
+)
+def judge_change(tonight: Tonight) -> Iterator[Finding]:
+    """Another judge scores the nights from a day on. By rows that both scored, earlier nights are
+    moved by the offset between them; where the judges differ by more, the baseline starts anew.
+
+    A finding that never fires, in the first two weeks of a judge with `replaces`.
+    """
+    bridge = tonight.manifest.bridge
+    if bridge and tonight.manifest.date - bridge.since <= _TOLD:
+        rule = "scores of the old judge compare by their offset"
+        yield tonight.finding("ok", rule, _message(bridge), for_nights=None)
+
+
+def _message(bridge: JudgeBridge) -> str:
+    moved = [_moved(offset) for offset in bridge.offsets if not offset.apart]
+    apart = [f"{one.metric}: {one.apart}" for one in bridge.offsets if one.apart]
+    parts = [f"the judge {bridge.replaced} was replaced on {bridge.since}"]
+    if moved:
+        parts.append(f"{', '.join(moved)}, and earlier nights are moved by that")
+    if apart:
+        parts.append(f"not compared with earlier nights: {', '.join(apart)}")
+    if bridge.problem:
+        parts.append(f"the old judge gave no further verdicts: {bridge.problem}")
+    return "; ".join(parts)
+
+
+def _moved(one: JudgeOffset) -> str:
+    return (
+        f"{one.metric} is {one.offset:+.3f} [{one.low:+.3f}, {one.high:+.3f}] by the new judge "
+        f"({one.questions:,} questions of both)"
+    )

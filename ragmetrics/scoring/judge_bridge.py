@@ -1,0 +1,312 @@
+"""A change of judge that trends, rules, comparisons and gates go on over.
+
+    judge: {name: openai, model: new, replaces: {name: openai, model: old}, bridge: 7 nights}
+
+On the first nights of the new judge the old one scores a sample of the rows too (`both_judges`).
+Of each metric the offset is estimated from the rows of all these nights, paired by question. Then
+`across_change` moves the numbers of the old judge's nights by the offset, so that they compare with
+the new ones; `stats.with_offset` adds its error to a drop. Where the judges differ by more than an
+offset, the old nights stay as they are, and the baseline starts anew:
+
+- rank correlation: with 97.5% confidence Spearman's rho is below 0.3
+- by segment: with equal old values, the new ones of a tag's value are more than 0.1 from those of
+  the other rows (residuals of a linear fit, by question; Welch, p below 0.01 over all values
+  together). So a segment of another quality does not count as one that is judged in another way.
+
+Sources: Bonett and Wright 2000, "Sample size requirements for estimating Pearson, Kendall and
+Spearman correlations", for the interval of rho; Swaminathan and Rogers 1990 for items that function
+differently in groups of equal ability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragmetrics.config import JudgeSettings, Settings
+from ragmetrics.records import (
+    JudgeBridge,
+    JudgedTwice,
+    JudgeOffset,
+    Manifest,
+    Summary,
+    Usage,
+)
+from ragmetrics.scoring.both_judges import BridgeRows, SecondScoring
+from ragmetrics.scoring.metric_choice import judge_info, metric_fingerprints
+from ragmetrics.scoring.scores import MetricScores
+from ragmetrics.stats import MeanDifference, Numbers, compare_aligned, midranks
+from ragmetrics.storage import Files, RunRef, Runs, find_record, save_record
+
+LEAST = 20
+"""Fewest questions of an offset, and of a segment that is compared with the others."""
+LEAST_CORRELATION = 0.3
+_STANDARD_ERRORS = 1.96
+_APART, _SURE = 0.1, 0.01
+_SEARCHED_NIGHTS = 60
+
+
+def find_bridge(
+    settings: Settings,
+    files: Files,
+    night: Manifest,
+    scores: Mapping[str, MetricScores],
+    earlier: Sequence[Manifest],
+) -> tuple[JudgeBridge | None, Usage | None]:
+    """The bridge of a night to those of the judge that its own replaced, and what the old one cost
+    tonight; None where no earlier night is of the old judge.
+
+    After its nights the bridge is that of the night before, also without `replaces`.
+    """
+    alike = [one for one in earlier if one.judge.fingerprint == night.judge.fingerprint]
+    last = next((one.bridge for one in reversed(alike) if one.bridge), None)
+    runs = {**(last.runs if last else {}), night.date: night.run}
+    old = settings.replaced
+    changed = _changed(metric_fingerprints(old), night, earlier) if old else {}
+    if old is None or not changed or len(runs) > _first(settings).bridge:
+        return last, None
+    path = RunRef.of(night).bridge
+    judged = find_record(files, path, BridgeRows, "not readable: both judges are asked again")
+    if judged is None:
+        work = SecondScoring(old, files, night, scores, list(changed))
+        judged = work.pairs(_first(settings).bridge_rows)
+        save_record(files, path, judged)
+    pooled = _pooled(files, runs)
+    offsets = [
+        find_offset(metric, *prints, pooled.get(metric, ())) for metric, prints in changed.items()
+    ]
+    bridge = JudgeBridge(
+        replaced=judge_info(old)[0].name,
+        since=min(runs),
+        runs=runs,
+        offsets=[offset for offset in offsets if offset],
+        problem=judged.problem,
+    )
+    return bridge, judged.usage
+
+
+def _first(settings: Settings) -> JudgeSettings:
+    """The first judge that replaces another one."""
+    return next(judge for judge in settings.panel if judge.replaces)
+
+
+def _changed(
+    prints: Mapping[str, str], night: Manifest, earlier: Sequence[Manifest]
+) -> dict[str, tuple[str, str]]:
+    """The fingerprints by the old and by the new judge of the metrics that change with the judge
+    and that earlier nights have by the old one. `prints` are those by the old one.
+    """
+    scored = {(one.metric, one.fingerprint) for past in earlier for one in past.metrics}
+    return {
+        now.metric: (old, now.fingerprint)
+        for now in night.metrics
+        if (old := prints.get(now.metric)) and now.scored
+        if old != now.fingerprint and (now.metric, old) in scored
+    }
+
+
+def _pooled(files: Files, runs: Mapping[date, str]) -> dict[str, list[JudgedTwice]]:
+    """The rows that both judges scored on some nights, by metric, as far as they are kept."""
+    pooled: dict[str, list[JudgedTwice]] = defaultdict(list)
+    for night, run in runs.items():
+        path = RunRef(date=night, run=run, shards=1).bridge
+        if judged := find_record(files, path, BridgeRows, "not readable, and left out"):
+            for metric, rows in judged.rows.items():
+                pooled[metric] += rows
+    return pooled
+
+
+def with_differences(
+    files: Files, bridge: JudgeBridge | None, nights: Sequence[Manifest]
+) -> JudgeBridge | None:
+    """A bridge with the differences of its questions, if one of the nights is of the old judge."""
+    if bridge is None:
+        return None
+    replaced = {offset.replaced for offset in bridge.offsets}
+    if not any(one.fingerprint in replaced for night in nights for one in night.metrics):
+        return bridge
+    pooled = _pooled(files, bridge.runs)
+    offsets = [
+        offset.model_copy(update={"differences": _differences(pooled.get(offset.metric, ()))})
+        for offset in bridge.offsets
+    ]
+    return bridge.model_copy(update={"offsets": offsets})
+
+
+def stored_bridge(files: Files) -> JudgeBridge | None:
+    """The newest bridge of a store, with the differences of its questions."""
+    nights = Runs(files).outlines(last=_SEARCHED_NIGHTS)
+    newest = next((night.bridge for night in reversed(nights) if night.bridge), None)
+    return with_differences(files, newest, nights)
+
+
+def find_offset(
+    metric: str, replaced: str, fingerprint: str, rows: Sequence[JudgedTwice]
+) -> JudgeOffset | None:
+    """The offset of a metric from the rows that both judges scored.
+
+        offset = mean over questions of (mean of its new values - mean of its old values)
+
+    Paired by question, so that a question of several nights is one cluster. None for less than two
+    questions.
+    """
+    means = _means(rows)
+    old, new = (np.array([pair[side] for pair in means.values()]) for side in (0, 1))
+    drop = compare_aligned(old, new)
+    if drop is None:
+        return None
+    correlation = _rank_correlation(old, new)
+    return JudgeOffset(
+        metric=metric,
+        replaced=replaced,
+        fingerprint=fingerprint,
+        offset=-drop.drop,
+        low=-drop.high,
+        high=-drop.low,
+        error=drop.error,
+        freedom=drop.freedom,
+        questions=len(means),
+        correlation=correlation,
+        apart=_why_apart(rows, len(means), correlation),
+    )
+
+
+def _means(rows: Sequence[JudgedTwice]) -> dict[str, tuple[float, float]]:
+    """The mean of the old and of the new values of each question."""
+    values: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in rows:
+        values[row.question].append((row.old, row.new))
+    return {
+        question: (fmean(old for old, _ in pairs), fmean(new for _, new in pairs))
+        for question, pairs in values.items()
+    }
+
+
+def _differences(rows: Sequence[JudgedTwice]) -> dict[str, float]:
+    return {question: old - new for question, (old, new) in _means(rows).items()}
+
+
+def _rank_correlation(old: Numbers, new: Numbers) -> float | None:
+    """Spearman's rho with midranks; None where one side has one value."""
+    if not (np.ptp(old) and np.ptp(new)):
+        return None
+    once = np.ones((1, len(old)))
+    return float(np.corrcoef(midranks(old)(once)[0], midranks(new)(once)[0])[0, 1])
+
+
+def _why_apart(rows: Sequence[JudgedTwice], questions: int, correlation: float | None) -> str:
+    """Why the judges differ by more than an offset; empty where they do not."""
+    if questions < LEAST:
+        return f"{questions} questions have verdicts of both judges, and {LEAST} are needed"
+    if correlation is not None:
+        reach = _STANDARD_ERRORS * math.sqrt((1 + correlation**2 / 2) / (questions - 3))
+        if (
+            math.tanh(math.atanh(float(np.clip(correlation, -0.999, 0.999))) + reach)
+            < LEAST_CORRELATION
+        ):
+            return f"the rank correlation of both judges is {correlation:.2f}"
+    return _segment_apart(rows)
+
+
+def _segment_apart(rows: Sequence[JudgedTwice]) -> str:
+    """The segment that the new judge scores most unlike other rows with the same old values, if that
+    is certain.
+    """
+    left, found = _residuals(rows), []
+    for tag, value in sorted({pair for row in rows for pair in row.tags.items()}):
+        inside = np.array([row.tags.get(tag) == value for row in rows])
+        sides = [_means_of(rows, left, part) for part in (inside, ~inside)]
+        if min(map(len, sides)) >= LEAST:
+            contrast = MeanDifference.unpaired(*sides)
+            found.append((contrast.difference, contrast.p_two_sided, f"{tag}={value}"))
+    certain = [one for one in found if abs(one[0]) > _APART and one[1] * len(found) < _SURE]
+    if not certain:
+        return ""
+    apart, _, name = max(certain, key=lambda one: abs(one[0]))
+    return f"with equal old scores, the new judge scores {name} by {apart:+.3f} unlike other rows"
+
+
+def _residuals(rows: Sequence[JudgedTwice]) -> Numbers:
+    """The new value of each row less what its old value predicts: segments of another quality do not
+    differ by that.
+    """
+    old, new = (np.array([getattr(row, side) for row in rows]) for side in ("old", "new"))
+    slope = np.cov(old, new)[0, 1] / old.var(ddof=1) if np.ptp(old) else 0.0
+    return np.asarray(new - slope * old, dtype=np.float64)
+
+
+def _means_of(rows: Sequence[JudgedTwice], values: Numbers, part: NDArray[np.bool_]) -> Numbers:
+    """The mean of each question over some rows."""
+    names = [row.question for row in rows]
+    questions = np.unique(names, return_inverse=True)[1]
+    sums, counts = (
+        np.bincount(questions[part], weights=weights) for weights in (values[part], None)
+    )
+    return np.asarray(sums[counts > 0] / counts[counts > 0], dtype=np.float64)
+
+
+def across_change(nights: Sequence[Manifest], bridge: JudgeBridge | None) -> list[Manifest]:
+    """Nights whose numbers by an old judge are moved by the offset, so that they compare with those
+    of the judge that replaced it; other nights as they are.
+    """
+    offsets = {one.replaced: one for one in (bridge.offsets if bridge else ()) if not one.apart}
+    return [_moved_night(night, offsets) for night in nights]
+
+
+def _moved_night(night: Manifest, offsets: Mapping[str, JudgeOffset]) -> Manifest:
+    if not any(one.fingerprint in offsets for one in night.metrics):
+        return night
+    moved = {
+        name: [_moved(one, offsets.get(one.fingerprint)) for one in getattr(night, name)]
+        for name in ("metrics", "segments")
+    }
+    return night.model_copy(update=moved)
+
+
+def _moved(summary: Summary, offset: JudgeOffset | None) -> Summary:
+    """A summary in the level of the new judge; its interval has the error of the offset too."""
+    if offset is None or summary.metric != offset.metric:
+        return summary
+    by, mean = offset.offset, summary.mean
+    update: dict[str, Any] = {"fingerprint": offset.fingerprint, "moved_by": offset}
+    if mean is not None:
+        low, high = summary.low, summary.high
+        below = None if low is None else math.hypot(mean - low, by - offset.low)
+        above = None if high is None else math.hypot(high - mean, offset.high - by)
+        update["mean"] = mean + by
+        update["low"] = None if below is None else mean + by - below
+        update["high"] = None if above is None else mean + by + above
+    update["by_tag"] = {
+        tag: {
+            value: cell.model_copy(update={"mean": cell.mean + by}) for value, cell in cells.items()
+        }
+        for tag, cells in summary.by_tag.items()
+    }
+    return summary.model_copy(update=update)
+
+
+def moved_scores(scores: MetricScores, night: Manifest) -> MetricScores:
+    """The scores of a night by an old judge, moved as its summary is."""
+    summary = night.summary(scores.metric)
+    if summary is None or summary.moved_by is None:
+        return scores
+    table = scores.table.assign(value=scores.table["value"] + summary.moved_by.offset)
+    return replace(scores, table=table)
+
+
+__all__ = [
+    "across_change",
+    "find_bridge",
+    "find_offset",
+    "moved_scores",
+    "stored_bridge",
+    "with_differences",
+]
