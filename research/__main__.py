@@ -19,6 +19,7 @@ from research import (
     coverage,
     false_alarms,
     gate_holds,
+    judge_change,
     judge_movement,
     learned_judge,
     lost_passages,
@@ -52,6 +53,9 @@ STUDIES = {
     ),
     "movement": Study(
         lambda rows: judge_movement.report(rows, min(200, rows)), 500, "docs/explanation/statistics.md"
+    ),
+    "judge-change": Study(
+        judge_change.report, judge_change.DRAWS, "docs/how-to/changing-the-judge.md"
     ),
     "sampled": Study(
         prediction_powered.report, prediction_powered.NIGHTS, "docs/explanation/statistics.md"

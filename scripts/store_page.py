@@ -33,6 +33,7 @@ from ragmetrics.records import (
     TopicModel,
     WhatIf,
 )
+from ragmetrics.scoring.both_judges import BridgeRows
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.reuse import Reuse
 from ragmetrics.scoring.sampling.plan import SamplePlan
@@ -50,6 +51,11 @@ FILES: tuple[tuple[str, type[Record] | str, str], ...] = (
     (f"rows/{_RUN}/reuse.json", Reuse, "parts of earlier runs that are reused"),
     (f"rows/{_RUN}/budget.json", BudgetPlan, "with a budget: which rows are judged"),
     (f"rows/{_RUN}/sample.json", SamplePlan, "on a sampled night: which rows are judged"),
+    (
+        f"rows/{_RUN}/bridge.json",
+        BridgeRows,
+        "after a [change of judge](../how-to/changing-the-judge.md): rows of both judges",
+    ),
     (f"scores/{_RUN}/metric=NAME/shard-000.parquet", "Scores", "the scores of one metric"),
     (
         f"runs/{_RUN}.json",

@@ -101,6 +101,7 @@ def scored_side(
             *dict.fromkeys(" ".join(source.note.split()) for source in sources if source.note),
             *_unsettled(scores),
             *_samples(nights),
+            *_moved(nights, scores),
         ],
         problems=list(dict.fromkeys([*broken, *problems])),
         nights=nights,
@@ -143,6 +144,18 @@ def _unsettled(scores: Mapping[str, MetricScores]) -> list[str]:
                 f"{name}: the judge gave no verdict on {lacking:,} of {len(scored.table):,} rows"
             )
     return notes
+
+
+def _moved(nights: Sequence[Manifest], metrics: Collection[str]) -> list[str]:
+    """Notes on scores of a replaced judge, which are moved to the level of its successor."""
+    moved = {
+        f"{summary.metric} was scored by {night.judge.name} and is moved by "
+        f"{summary.moved_by.offset:+.3f}, the offset of the judge that replaced it": None
+        for night in nights
+        for summary in night.metrics
+        if summary.moved_by and summary.metric in metrics
+    }
+    return list(moved)
 
 
 def _samples(nights: Sequence[Manifest]) -> list[str]:

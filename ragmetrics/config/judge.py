@@ -158,7 +158,7 @@ class JudgeSettings(SettingsModel):
     nights, and trend and rules go on over the change by the offset between both."""
     bridge: Annotated[int, BeforeValidator(_nights)] = Field(7, ge=1, le=60)
     """With `replaces`: how many nights have rows of both judges, as `7 nights`."""
-    bridge_rows: int = Field(200, ge=20, le=10_000)
+    bridge_rows: int = Field(500, ge=20, le=10_000)
     """With `replaces`: the most rows of a night that the old judge is asked about. Beyond `budget`
     it is not asked."""
 

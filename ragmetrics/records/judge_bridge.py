@@ -37,7 +37,7 @@ class JudgeOffset(Record):
     """Spearman's rank correlation of both judges over the questions; None where one gives all
     questions the same value."""
     apart: str = ""
-    """Why the judges differ by more than an offset, so that the baseline starts anew; empty: they
+    """Why the judges differ by more than an offset, so that the baseline begins again; empty: they
     do not."""
     differences: dict[str, float] = Field(default_factory=dict, exclude=True, repr=False)
     """The old value less the new one of each question; read from the rows of the bridge."""

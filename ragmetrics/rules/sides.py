@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
-from statistics import fmean
 
 from ragmetrics.people import carried_movement, fresh_share, level_error
 from ragmetrics.records import JudgeMovement, Manifest
@@ -150,7 +149,7 @@ def _question_means(nights: Sequence[QuestionValues]) -> dict[str, float]:
     for night in nights:
         for question, scores in night.items():
             values[question].extend(scores)
-    return {question: fmean(scores) for question, scores in values.items()}
+    return {question: sum(scores) / len(scores) for question, scores in values.items()}
 
 
 def offset_error(

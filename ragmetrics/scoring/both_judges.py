@@ -110,7 +110,7 @@ class SecondScoring:
         places = {place for column in columns for place in zip(*column, strict=True)}
 
         def rank(place: RowLocation) -> bytes:
-            text = f"{self.night.run} {place[0]} {place[1]}"
+            text = f"{self.night.date} {place[0]} {place[1]}"
             return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
         return sorted(places, key=rank)

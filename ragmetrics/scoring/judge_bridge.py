@@ -6,7 +6,7 @@ On the first nights of the new judge the old one scores a sample of the rows too
 Of each metric the offset is estimated from the rows of all these nights, paired by question. Then
 `across_change` moves the numbers of the old judge's nights by the offset, so that they compare with
 the new ones; `stats.with_offset` adds its error to a drop. Where the judges differ by more than an
-offset, the old nights stay as they are, and the baseline starts anew:
+offset, the old nights stay as they are, and the baseline begins again:
 
 - rank correlation: with 97.5% confidence Spearman's rho is below 0.3
 - by segment: with equal old values, the new ones of a tag's value are more than 0.1 from those of
@@ -217,7 +217,7 @@ def _why_apart(rows: Sequence[JudgedTwice], questions: int, correlation: float |
 
 
 def _segment_apart(rows: Sequence[JudgedTwice]) -> str:
-    """The segment that the new judge scores most unlike other rows with the same old values, if that
+    """The segment that the new judge scores most unlike other rows with equal old values, if that
     is certain.
     """
     left, found = _residuals(rows), []
@@ -235,8 +235,8 @@ def _segment_apart(rows: Sequence[JudgedTwice]) -> str:
 
 
 def _residuals(rows: Sequence[JudgedTwice]) -> Numbers:
-    """The new value of each row less what its old value predicts: segments of another quality do not
-    differ by that.
+    """The new value of each row less what its old value predicts, by which segments of another
+    quality do not differ.
     """
     old, new = (np.array([getattr(row, side) for row in rows]) for side in ("old", "new"))
     slope = np.cov(old, new)[0, 1] / old.var(ddof=1) if np.ptp(old) else 0.0

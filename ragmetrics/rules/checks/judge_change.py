@@ -24,7 +24,7 @@ _TOLD = timedelta(days=14)
 )
 def judge_change(tonight: Tonight) -> Iterator[Finding]:
     """Another judge scores the nights from a day on. By rows that both scored, earlier nights are
-    moved by the offset between them; where the judges differ by more, the baseline starts anew.
+    moved by the offset between them; where the judges differ by more, the baseline begins again.
 
     A finding that never fires, in the first two weeks of a judge with `replaces`.
     """

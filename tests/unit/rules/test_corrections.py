@@ -15,6 +15,7 @@ from ragmetrics.rules.corrections import (
     Sides,
     StaleRows,
     corrected,
+    judge_change,
     judge_drift,
     judge_movement,
     mix,
@@ -78,7 +79,7 @@ def test_sides_of_which_nothing_is_known_correct_nothing() -> None:
 
 def test_the_whole_list_has_one_order() -> None:
     """What measures a drop comes before what explains a part of it."""
-    assert list(CORRECTIONS) == [mix, judge_movement, judge_drift, stale_labels]
+    assert list(CORRECTIONS) == [mix, judge_change, judge_movement, judge_drift, stale_labels]
 
 
 def test_each_correction_gets_what_the_one_before_left() -> None:

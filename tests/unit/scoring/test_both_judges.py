@@ -1,0 +1,127 @@
+"""Rows that a replaced judge scores too: from the store, by asking, or not at all."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.pipeline import run_night
+from ragmetrics.records import JudgeBridge, Manifest
+from ragmetrics.storage import RunRef, open_store
+from tests.builders import judge_at, night_settings
+from tests.fakes.clients import JudgeServer
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+
+METRIC = "context_relevance"
+
+
+def night_of(folder: Path, day: int, judge: Any, *, first: int = 0, **more: Any) -> Manifest:
+    """A night of 40 rows from some row on."""
+    night = NIGHT + timedelta(day)
+    rows = make_rows(first + 40, good=0.5, night=night)[first:]
+    write_jsonl(folder / f"logs/dt={night}/log.jsonl", rows)
+    settings = night_settings(folder, metrics=[METRIC], judge=judge, shards=2, **more)
+    return run_night(settings, night).manifest
+
+
+def bridge_of(night: Manifest) -> JudgeBridge:
+    """The bridge of a night."""
+    assert night.bridge
+    return night.bridge
+
+
+def lexical(old: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The lexical judge, which replaces one at a server."""
+    return {"name": "lexical", "replaces": old, **more}
+
+
+@pytest.fixture
+def old(tmp_path: Path, judge_server: JudgeServer) -> dict[str, Any]:
+    """A judge at a server, after a night by it."""
+    judge = judge_at(judge_server)
+    night_of(tmp_path, 0, judge)
+    judge_server.reset()
+    return judge
+
+
+def test_verdicts_of_the_store_cost_nothing(
+    tmp_path: Path, judge_server: JudgeServer, old: dict[str, Any]
+) -> None:
+    """The same rows again: both judges score them, and no request is sent."""
+    night = night_of(tmp_path, 1, lexical(old))
+    assert bridge_of(night).offsets[0].questions == 40
+    assert night.bridged
+    assert (night.bridged.requests, night.bridged.answered_from_store) == (0, 80)
+    assert judge_server.stats()["requests"] == 0
+
+
+def test_of_other_rows_the_old_judge_is_asked_about_a_sample(
+    tmp_path: Path, old: dict[str, Any]
+) -> None:
+    """At most `bridge_rows`, and its usage is in no other figure."""
+    night = night_of(tmp_path, 1, lexical(old, bridge_rows=25), first=100)
+    assert bridge_of(night).offsets[0].questions == 25
+    assert night.bridged
+    assert night.bridged.requests == 50
+    assert night.usage.requests == 0
+
+
+def test_a_judge_that_is_gone_gives_its_stored_verdicts(
+    tmp_path: Path, judge_server: JudgeServer, old: dict[str, Any]
+) -> None:
+    """Half of the rows were judged by it before; the page says that it refuses."""
+    judge_server.faults(fail={"401": 1.0})
+    night = night_of(tmp_path, 1, lexical(old), first=20)
+    (offset,) = bridge_of(night).offsets
+    assert offset.questions == 20
+    assert not offset.apart
+    assert "refused the key" in bridge_of(night).problem
+    (text,) = [one.message for one in night.findings if one.kind == "judge_change"]
+    assert "the old judge gave no further verdicts" in text
+
+
+def test_a_budget_that_the_night_used_up_leaves_nothing_for_the_old_judge(
+    tmp_path: Path, judge_server: JudgeServer, old: dict[str, Any]
+) -> None:
+    """No request beyond the limit."""
+    new = judge_at(judge_server, model="new", replaces=old)
+    night = night_of(tmp_path, 1, new, first=100, budget={"max_requests": 80})
+    assert night.usage.requests == 80
+    assert bridge_of(night).offsets == []
+
+
+def test_a_night_that_is_published_again_asks_nothing(
+    tmp_path: Path, judge_server: JudgeServer, old: dict[str, Any]
+) -> None:
+    """The rows of both judges are in the store."""
+    night = night_of(tmp_path, 1, lexical(old), first=100)
+    files = open_store(night_settings(tmp_path, metrics=[METRIC]))
+    assert files.exists(RunRef.of(night).bridge)
+    judge_server.reset()
+    settings = night_settings(tmp_path, metrics=[METRIC], judge=lexical(old), shards=2)
+    assert run_night(settings, night.date).manifest.bridge == night.bridge
+    assert judge_server.stats()["requests"] == 0
+
+
+def test_without_earlier_nights_of_the_old_judge_nobody_is_asked(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """There is nothing to go on with."""
+    night = night_of(tmp_path, 1, lexical(judge_at(judge_server)))
+    assert night.bridge is None
+    assert judge_server.stats()["requests"] == 0
+
+
+def test_after_its_nights_the_bridge_stays_without_asking(
+    tmp_path: Path, judge_server: JudgeServer, old: dict[str, Any]
+) -> None:
+    """Also where `replaces` is gone from the settings."""
+    first = night_of(tmp_path, 1, lexical(old, bridge="1 night"))
+    judge_server.reset()
+    second = night_of(tmp_path, 2, lexical(old, bridge="1 night"), first=100)
+    third = night_of(tmp_path, 3, "lexical", first=200)
+    assert second.bridge == third.bridge == first.bridge
+    assert judge_server.stats()["requests"] == 0
