@@ -24,14 +24,20 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics.errors import JudgeError, JudgeRefused, UnreadableReply
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.decision_forms import FORMS, REFUSED, Answer, Decided, Form, Worded
-from ragmetrics.judges.decision_layout import READ, Asked, DecisionPrompt, compose, decision_prompt
+from ragmetrics.judges.decision_layout import (
+    READ,
+    Asked,
+    DecidedPrompts,
+    DecisionPrompt,
+    compose,
+    decision_prompt,
+)
 from ragmetrics.judges.decision_logprobs import WORDING, Logprobs
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.gathering import JOINED, Gathering, Waiting, forecast, settle
 from ragmetrics.judges.live import FirstAlone
 from ragmetrics.judges.responses import RequestRejected, Tokens, Unserved
 from ragmetrics.judges.spending import bill_in_use
-from ragmetrics.metrics import prompts_of, used_metrics
 from ragmetrics.records import Ask, Predicate, Question, dump_json, fingerprint
 
 if TYPE_CHECKING:
@@ -166,6 +172,7 @@ class DecisionJudge:
     note = "a decision model: scores are expectations by its probabilities"
     cacheable = True
     joins = JOINED
+    only: Set[str] = DecidedPrompts()
 
     def __init__(self, access: Access, settings: DecisionSettings) -> None:
         self.name = f"decision:{settings.model}"
@@ -186,13 +193,6 @@ class DecisionJudge:
         self._most = 1 if self._one_question else settings.max_questions
         self._first = FirstAlone()
         self._gathering: Gathering[RowState, Asked] = Gathering(self._send)
-
-    @property
-    def only(self) -> Set[str]:
-        """The names of the prompts with questions."""
-        decided = [metric.by_decisions() for metric in used_metrics().values()]
-        prompts = [*prompts_of(used_metrics().values()).values(), *prompts_of(decided).values()]
-        return frozenset(prompt.name for prompt in prompts if prompt.decides)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """The probabilities of the answers. Raises JudgeError for a prompt without questions."""

@@ -13,13 +13,14 @@ they are of, and a metric that is added later asks only its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.judges.row_first import number_sentences
+from ragmetrics.metrics import used_metrics
 from ragmetrics.records import (
     Ask,
     Data,
@@ -66,6 +67,15 @@ class RowState:
             language=self.language,
         )
         return number_sentences(row)
+
+
+@dataclass
+class _Carried:
+    """What the data of a request carries beside its own: its row, and what was made from them."""
+
+    row: RowState = field(default_factory=RowState)
+    text: str | None = None
+    questions: tuple[Question, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -132,14 +142,17 @@ class DecisionPrompt(Prompt[Any]):
 
     def text(self, data: Data) -> str:
         """The data of the task without the row, and the questions: what a reply depends on."""
-        rest = {key: value for key, value in data.items() if key != _ROW}
-        try:
-            asked = questions_of(self._task, rest)
-        except UnreadableReply:
-            asked = ()
-        levels = next((one.levels for one in asked if isinstance(one, ScoreQuestion)), ())
-        worded = [one.instructions for one in asked]
-        return neutralise(dump_json([rest, worded, levels]))
+        carried = _carried(data)
+        if carried.text is None:
+            rest = {key: value for key, value in data.items() if key != _ROW}
+            try:
+                asked = self._questions(data)
+            except UnreadableReply:
+                asked = ()
+            levels = next((one.levels for one in asked if isinstance(one, ScoreQuestion)), ())
+            worded = [one.instructions for one in asked]
+            carried.text = neutralise(dump_json([rest, worded, levels]))
+        return carried.text
 
     def parse(self, text: str, data: Data) -> Any:
         """The expectation of the verdict by the probabilities of a reply.
@@ -148,7 +161,7 @@ class DecisionPrompt(Prompt[Any]):
         """
         if not text.startswith(_ANSWERS):
             return self._task.parse(text, data)
-        read = distributions(text, questions_of(self._task, data))
+        read = distributions(text, self._questions(data))
         read = [hard(one) for one in read] if self.rounds else read
         verdict = self._task.checked(self._expected(read, data), data)
         key = self.text(data)
@@ -161,10 +174,16 @@ class DecisionPrompt(Prompt[Any]):
 
     def asked(self, data: Data) -> Asked:
         """The questions, with the row. Raises UnreadableReply if there are none for this data."""
-        row, rest = data.get(_ROW, RowState()), dict(data)
-        rest.pop(_ROW, None)
-        questions = questions_of(self._task, rest)
+        rest = {key: value for key, value in data.items() if key != _ROW}
+        row, questions = _carried(data).row, self._questions(data)
         return _placed(Asked(self.name, self.system, questions, row, rest))
+
+    def _questions(self, data: Data) -> tuple[Question, ...]:
+        carried = _carried(data)
+        if carried.questions is None:
+            rest = {key: value for key, value in data.items() if key != _ROW}
+            carried.questions = questions_of(self._task, rest)
+        return carried.questions
 
     def _expected(self, read: Sequence[Distribution], data: Data) -> Any:
         try:
@@ -179,6 +198,28 @@ class DecisionPrompt(Prompt[Any]):
         if self.task is None:
             raise TypeError("a DecisionPrompt needs its task")
         return self.task
+
+
+class DecidedPrompts(Set[str]):
+    """The names of the prompts with questions, of all metrics that are in use when it is asked."""
+
+    def __init__(self) -> None:
+        self._names: frozenset[str] = frozenset()
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a prompt has questions."""
+        return name in self._names or name in frozenset(self)
+
+    def __iter__(self) -> Iterator[str]:
+        """All names."""
+        used = used_metrics().values()
+        forms = [*used, *(metric.by_decisions() for metric in used)]
+        self._names = frozenset(p.name for one in forms for p in one.prompts if p.decides)
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """Their number."""
+        return sum(1 for _ in self)
 
 
 class DecisionLayout:
@@ -198,7 +239,12 @@ class DecisionLayout:
         if prompt is None:
             prompt = decision_prompt(ask.prompt, rounds=self._rounds)
             self._prompts[ask.prompt.digest] = prompt
-        return replace(ask, prompt=prompt, data={**ask.data, _ROW: state})
+        return replace(ask, prompt=prompt, data={**ask.data, _ROW: _Carried(state)})
+
+
+def _carried(data: Data) -> _Carried:
+    carried = data.get(_ROW)
+    return carried if isinstance(carried, _Carried) else _Carried()
 
 
 def decision_prompt(task: Prompt[Any], *, rounds: bool = False) -> DecisionPrompt:
