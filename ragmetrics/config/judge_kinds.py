@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -84,6 +85,9 @@ class JudgeKind:
     probe: Callable[..., Awaitable[str]] | None = None
     """Asks the endpoint of a remote one whether it answers, for `doctor`; with `ask=True` for a
     small reply. None: with `ask=True` the judge is asked for the grade of one context."""
+    ends: Callable[[Any], Coroutine[Any, Any, date | None]] | None = None
+    """The day on which its model is shut down, as the endpoint of a remote one says; None: none is
+    announced. Raises JudgeError where the endpoint does not say it."""
     problem: str = ""
     """Why the judge of another package cannot be loaded; then no judge can be made."""
     sample: Mapping[str, Any] | None = None

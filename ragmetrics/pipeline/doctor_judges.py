@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from itertools import islice
 
 from ragmetrics.config import JudgeSettings, Settings
@@ -12,6 +12,7 @@ from ragmetrics.judges import Corpus, make_judges, probe_judge
 from ragmetrics.logs import ReadCounts, find_inputs
 from ragmetrics.people import ask_canaries
 from ragmetrics.pipeline.doctor_rules import DoctorWarning
+from ragmetrics.pipeline.model_shutdowns import ending_of
 from ragmetrics.records import LEAST_RIGHT, LogRow
 
 SECONDS = 20.0
@@ -22,8 +23,16 @@ _ROWS = 200
 
 def judge_text(settings: Settings, judge: JudgeSettings, day: date | None) -> str:
     """What the judge's endpoint said; with a `day` also what it says of the canaries, in the
-    language of that night's log. Raises DoctorWarning for one that fails them.
+    language of that night's log. Raises DoctorWarning for one that fails them, or whose model ends
+    soon.
     """
+    text = _answers(settings, judge, day)
+    if ending := ending_of(judge, datetime.now(UTC).date(), settings):
+        raise DoctorWarning(f"{text}; {ending}")
+    return text
+
+
+def _answers(settings: Settings, judge: JudgeSettings, day: date | None) -> str:
     if not judge.remote:
         (local,) = make_judges(settings.model_copy(update={"judges": (judge,)}), Corpus())
         return f"{local.name} runs on this machine"

@@ -20,6 +20,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.passages import IdReader, topics_of_night
 from ragmetrics.people import History, fixed_sets, load_history, with_canaries, with_people
 from ragmetrics.pipeline.lost_passages import lost_passages_of
+from ragmetrics.pipeline.model_shutdowns import shutdowns_of
 from ragmetrics.pipeline.store_references import COMPARED_NIGHTS, NEEDED_NIGHTS
 from ragmetrics.records import Finding, JudgeBridge, Manifest, WorstRow
 from ragmetrics.rules import (
@@ -100,7 +101,8 @@ def _manifest(
     """The manifest of a run, with its findings."""
     manifest, scores = summarise_run(settings, files, staged, now)
     distinct = dict.fromkeys([*problems, *manifest.problems])
-    manifest = manifest.model_copy(update={"problems": list(distinct)})
+    ends = shutdowns_of(settings) if manifest.usage.requests and not silent else None
+    manifest = manifest.model_copy(update={"problems": list(distinct), "shutdowns": ends})
     manifest = for_later_nights(settings.alerts, manifest, scores)
     manifest, superseded = Runs(files).superseding(manifest)
     index, history = RunIndex(files), load_history(files)

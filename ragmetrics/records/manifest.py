@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import date, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
@@ -253,6 +253,9 @@ class WorstRow(Record):
     """Position of the row in its shard's part."""
 
 
+DaysByModel: TypeAlias = dict[str, date]
+
+
 class Manifest(Record):
     """One run of one night. It is written last: a run without a manifest does not exist."""
 
@@ -317,6 +320,9 @@ class Manifest(Record):
     """The verdicts of the judges that are asked, by judge and prompt."""
     canaries: dict[JudgeName, CanaryReport] = Field(default_factory=dict)
     """What the judges that can be asked at once said of obvious questions."""
+    shutdowns: DaysByModel | None = None
+    """When models of judges are shut down, by their names, as their endpoints say; None: not
+    known."""
     settings: Annotated[dict[str, Any], BeforeValidator(with_current_judges)] = Field(
         default_factory=dict
     )

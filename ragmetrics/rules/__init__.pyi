@@ -39,6 +39,7 @@ from .checks.cannot_fire import (
     blind_texts as blind_texts,
     why_it_cannot_fire as why_it_cannot_fire,
 )
+from .checks.judge_shutdown import shutdown_text as shutdown_text
 from .topic_changes import (
     try_topic_changes as try_topic_changes,
 )

@@ -10,6 +10,7 @@ from pydantic import Field
 from ragmetrics.config import JudgeKind, JudgeSettings, Settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.judges.base import Judge, JudgeParts, Reply
+from ragmetrics.judges.kinds.openai import openai
 from ragmetrics.records import Ask
 
 
@@ -59,5 +60,6 @@ decision = JudgeKind(
     decides=True,
     check=_check,
     forecast=_forecast,
+    ends=openai.ends,
     sample={"base_url": "{url}"},
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from ragmetrics.config import JudgeKind, JudgeSettings
 from ragmetrics.judges.base import Judge, JudgeParts
 
@@ -19,6 +21,12 @@ async def _probe(judge: JudgeSettings, *, ask: bool) -> str:
     return await probe_chat(judge, ask=ask)
 
 
+async def _ends(judge: JudgeSettings) -> date | None:
+    from ragmetrics.judges.probe import shutdown_date
+
+    return await shutdown_date(judge)
+
+
 openai = JudgeKind(
     "openai",
     _make,
@@ -29,5 +37,6 @@ openai = JudgeKind(
     writes=True,
     embedder="openai",
     probe=_probe,
+    ends=_ends,
     sample={"base_url": "{url}"},
 )

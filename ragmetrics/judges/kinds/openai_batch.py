@@ -27,5 +27,6 @@ openai_batch = JudgeKind(
     at_once=openai.key,
     embedder="openai",
     probe=openai.probe,
+    ends=openai.ends,
     sample=openai.sample,
 )
