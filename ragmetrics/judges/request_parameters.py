@@ -61,11 +61,12 @@ class RequestParameters:
     """
 
     def __init__(self, settings: JudgeSettings) -> None:
-        self._reasons = settings.reasons
+        self._reasons = self._known = settings.reasons
         self._wanted, self._planned = settings.reasoning_effort, settings.planned_effort
         self._limit = _OTHER_LIMIT if self._reasons else _LIMIT
         self._effort: str | None = self._planned
-        self._sends_temperature = True
+        # OpenAI's models take a temperature with the least effort alone.
+        self._sends_temperature = self._planned in (None, _LEAST) or not self._known
         self._refused: set[str] = set()
         """The refused names of the limit, and the refused efforts."""
         self._room = 0
@@ -120,6 +121,7 @@ class RequestParameters:
             return True  # another request was refused before
         if refused == _EFFORT:
             self._effort = self._next_effort(message)
+            self._sends_temperature &= not self._known
         elif refused == _TEMPERATURE:
             self._sends_temperature = self._tries_effort()
         elif not self._turn_limit(refused):

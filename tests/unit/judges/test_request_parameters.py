@@ -359,3 +359,17 @@ def test_an_effort_is_another_fingerprint() -> None:
         for more in ({"reasoning_effort": effort} for effort in efforts)
     ]
     assert prints[0] == prints[1] != prints[2]
+
+
+def test_a_batch_of_a_known_model_fails_at_most_once(judge_server: JudgeServer) -> None:
+    """A model that lacks `none` refuses a temperature too: both are learned from one batch."""
+    result = scored(judge_server, "openai-batch", model="gpt-6.1-sol", rows=5)
+    assert result.manifest.metrics[0].scored == 5
+    assert judge_server.batch_stats()["sizes"] == [5, 5]
+
+
+def test_an_effort_of_the_settings_goes_without_a_temperature(judge_server: JudgeServer) -> None:
+    """A model that is known to reason would refuse it: nothing is refused."""
+    result = scored(judge_server, model="gpt-6-luna", reasoning_effort="low", rows=3)
+    assert result.manifest.metrics[0].scored == 3
+    assert "400" not in judge_server.stats()["by_status"]

@@ -134,11 +134,13 @@ def test_what_a_batch_has_is_not_asked_for(judge_server: JudgeServer, tmp_path: 
 
 
 def test_no_key_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even where the judge needs one: nothing is sent."""
+    """Not even where the judge needs one: nothing is sent. A listed price is known without it."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     expected = estimate(make_rows(3), ["context_recall"], "openai")
     assert expected.total.requests == 3
-    assert expected.total.usd is None
+    assert expected.total.usd
+    unknown = estimate(make_rows(3), ["context_recall"], "openai", model="m")
+    assert unknown.total.usd is None
 
 
 def test_the_judge_of_the_estimate_is_that_of_the_run(
