@@ -6,9 +6,8 @@ server are split by context: questions about one context go with it, and those t
 a part of the contexts (`Predicate.by_part`) are asked of each, and the highest probability counts.
 What is too long even so fails with its length. Nothing is cut.
 
-With `api: logprobs` each question is a request of its own. All requests about a row begin with
-everything that is asked about it, and the first is answered before the others are sent, so that a
-server finds this beginning in its cache.
+With `api: logprobs` each question is a request of its own. Those about a row begin with all that is
+asked about it and follow each other, so that a server finds this beginning in its cache.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from ragmetrics.judges.decision_layout import (
 )
 from ragmetrics.judges.decision_logprobs import WORDING, Logprobs
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.gathering import JOINED, Gathering, Waiting, forecast, settle
+from ragmetrics.judges.gathering import JOINED, Gathering, Turns, Waiting, forecast, settle
 from ragmetrics.judges.live import FirstAlone
 from ragmetrics.judges.responses import RequestRejected, Tokens, Unserved
 from ragmetrics.judges.spending import bill_in_use
@@ -185,6 +184,7 @@ class DecisionJudge:
             "decision", settings.model, access.address, READ, *rounded, *way
         )
         self._endpoint = Endpoint(access, settings, settings.model)
+        self._turns = Turns(lambda: self._endpoint.in_parallel)
         self._model = settings.model
         self._settled = False
         """Whether the endpoint has answered in the first of the forms."""
@@ -223,10 +223,13 @@ class DecisionJudge:
         outcome, everything = _Outcome(), frozenset(range(len(row.contexts)))
         async with self._first.passage():
             parts = _parts(asked, self._most)  # the first request may have shown that it is less
-            whole = self._one_question
-            first, *others = [_Batch(asked, part, everything, whole) for part in parts]
-            await self._ask(first, outcome)
-            await self._ask_all(others, outcome)
+            batches = [_Batch(asked, one, everything, self._one_question) for one in parts]
+            if self._one_question:  # one after another
+                async with self._turns.turn():
+                    for batch in batches:
+                        await self._ask(batch, outcome)
+            else:
+                await self._ask_all(batches, outcome)
         prompt, cached, completion, _ = outcome.tokens
         cost = Reply(prompt_tokens=prompt, cached_tokens=cached, completion_tokens=completion)
         replies = [

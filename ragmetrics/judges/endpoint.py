@@ -128,6 +128,11 @@ class Endpoint:
         self._attempts = Attempts(self._client, model, settings)
         self._completion = 0.0  # tokens of a typical answer
 
+    @property
+    def in_parallel(self) -> int:
+        """Number of requests that the endpoint is sent at a time, as known so far."""
+        return (self._limiter or self._make_limiter()).concurrency.limit
+
     async def ask(self, call: Call[T]) -> tuple[T, Counter[str]]:
         """The answer, and the number of failed attempts before it, by kind.
 

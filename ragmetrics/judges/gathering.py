@@ -7,7 +7,9 @@ the questions about a row               one request to a decision model
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -40,6 +42,39 @@ class Waiting(Generic[T]):
     part: T
     future: asyncio.Future[Reply]
     bill: Bill
+
+
+class Turns:
+    """Lets no more rows be asked at a time than `most` says, in order.
+
+    The requests about a row then follow each other at the server, which still has their beginning.
+    """
+
+    def __init__(self, most: Callable[[], int]) -> None:
+        self._most, self._busy = most, 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for the turn of a row, which ends with the block."""
+        while self._busy >= self._most():
+            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(place)
+            await place
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            for _ in range(self._most() - self._busy):
+                self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():  # one whose task was cancelled is
+                place.set_result(None)
+                return
 
 
 _Budgeted: TypeAlias = tuple[K, SpendLimiter | None, Deadline | None]

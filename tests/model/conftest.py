@@ -62,6 +62,7 @@ def make_task(
     server: LlamaServer,
     rows: Sequence[Mapping[str, Any]],
     metrics: Sequence[str],
+    kind: str = "openai",
     **judge: Any,
 ) -> Task:
     """Write rows and settings into a new folder."""
@@ -70,7 +71,7 @@ def make_task(
     (folder / "rows.jsonl").write_text("\n".join(lines), encoding="utf-8")
     # What else runs on this machine may slow the model: no test depends on how fast it writes.
     patient: dict[str, Any] = {"timeout_seconds": 300, "deadline_seconds": 900, "hedge": False}
-    chosen = judge_at(server, model="smollm2", temperature=0, **patient, **judge)
+    chosen = judge_at(server, kind, model="smollm2", temperature=0, **patient, **judge)
     save_settings(folder, night_values(folder, metrics=metrics, judge=chosen))
     return Task(folder)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -118,3 +119,30 @@ def test_a_killed_command_asks_for_no_stored_reply_again(
     assert resumed.summary["usage"]["answered_from_store"] == stored
     assert one_slot.requests() - before == GRADES - stored
     assert resumed.scores == undisturbed.scores
+
+
+def test_decisions_by_logprobs(tmp_path: Path, two_slots: LlamaServer) -> None:
+    """One token for each question, with probabilities; of a row the server reads most once."""
+    rows = demo_rows(FEW)
+    task = make_task(tmp_path / "task", two_slots, rows, METRICS, kind="decision", api="logprobs")
+    read, written = two_slots.tokens()
+    before = two_slots.requests()
+    scored = task.score()
+    usage = scored.summary["usage"]
+    for score in scored.scores:
+        assert score["status"] in ("scored", "not_applicable"), score
+        for shares in score["details"].get("probabilities", []):
+            assert sum(shares) == pytest.approx(1)
+    assert usage["requests"] == two_slots.requests() - before == usage["completion_tokens"]
+    assert two_slots.tokens() == (read + usage["prompt_tokens"], written + usage["requests"])
+    assert usage["cached_tokens"] > usage["prompt_tokens"] / 3
+
+
+def test_a_model_that_cannot_decide_is_told(tmp_path: Path, two_slots: LlamaServer) -> None:
+    """The server knows the protocol, but not for this model: one sentence says what to do."""
+    rows = demo_rows(1)
+    task = make_task(tmp_path / "task", two_slots, rows, ["context_relevance"], kind="decision")
+    done = subprocess.run(task.command, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 1
+    assert "501" in done.stderr
+    assert "`api: logprobs` asks a chat model" in done.stderr

@@ -126,6 +126,7 @@ def test_a_night_that_is_repeated_asks_nothing_and_a_new_metric_asks_its_own(
         "store": str(tmp_path / "store"),
         "judge": {"name": "decision", "base_url": judge_server.base_url},
         "metrics": ["context_relevance"],
+        "alerts": {"checks": {"canaries": 0}},
     }
     run_night(make_settings(base), NIGHT)
     again = base | {"metrics": ["context_relevance", "context_precision"]}
