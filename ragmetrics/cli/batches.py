@@ -44,16 +44,16 @@ def batches(
     judge = next((one for one in chosen.panel if one.waits), None)
     judge = judge or with_overrides(chosen, "openai-batch").panel[0]
     judge = judge.model_copy(update={"base_url": base_url}) if base_url else judge
-    found = asyncio.run(open_batches(files, judge, cancel))
-    if not found and not files.exists(""):
+    opened = asyncio.run(open_batches(files, judge, cancel))
+    if not opened and not files.exists(""):
         raise InputError(f"{files.uri()}: there is no such store")
-    if cancel not in (None, "all", *(one.batch for one in found)):
+    if cancel not in (None, "all", *(one.batch for one in opened)):
         raise InputError(f"no batch {cancel!r} in the records of {files.uri()}")
     if as_json:
-        print_json({"batches": [asdict(one) for one in found]})
+        print_json({"batches": [asdict(one) for one in opened]})
         return
-    for record in found:
+    for record in opened:
         name = record.batch or "(not submitted)"
         out.print(f"{name}  {record.requests} requests  {record.created_at}  {record.state}")
-    if not found:
+    if not opened:
         out.print("no open batch")

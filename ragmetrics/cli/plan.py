@@ -42,9 +42,9 @@ def plan(
 
     chosen = settings_here(settings, one_store(place, store))
     files = open_store(chosen)
-    found = plan_costs(Runs(files).nights(last=nights), half_width, chosen, files)
+    costs = plan_costs(Runs(files).nights(last=nights), half_width, chosen, files)
     if as_json:
-        totals = {way: found.total(way) for way in found.way_names}
-        print_json({**asdict(found), "night": str(found.night), "totals": totals})
+        totals = {way: costs.total(way) for way in costs.way_names}
+        print_json({**asdict(costs), "night": str(costs.night), "totals": totals})
         return
-    print_plan(out, found)
+    print_plan(out, costs)

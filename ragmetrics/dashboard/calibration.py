@@ -169,19 +169,19 @@ def standings(history: History) -> list[Standing]:
     pairs: dict[tuple[str, str], list[Calibration]] = {}
     for calibration in history.calibrations:
         pairs.setdefault((calibration.name, calibration.judge.name), []).append(calibration)
-    found = [
+    listed = [
         Standing(tuple(calibrations), tuple(d for d in history.drifts if (d.name, d.judge) == pair))
         for pair, calibrations in pairs.items()
     ]
-    drifted = {one.newest.name for one in found if one.drifted}
-    newest = {one.newest.name: one.newest.at for one in sorted(found, key=lambda s: s.newest.at)}
+    drifted = {one.newest.name for one in listed if one.drifted}
+    newest = {one.newest.name: one.newest.at for one in sorted(listed, key=lambda s: s.newest.at)}
 
     def order(one: Standing) -> tuple[bool, float, str, bool, str]:
         name = one.newest.name
         age = -newest[name].timestamp()
         return name not in drifted, age, name, not one.drifted, one.newest.judge.name
 
-    return sorted(found, key=order)
+    return sorted(listed, key=order)
 
 
 def trusted(manifest: Manifest, calibrations: Sequence[Calibration]) -> list[Trust]:
@@ -190,14 +190,14 @@ def trusted(manifest: Manifest, calibrations: Sequence[Calibration]) -> list[Tru
     A calibration of the same judge is preferred to one of another judge with the same name.
     """
     names = judge_names(manifest.judge)
-    found: dict[tuple[str, str], Trust] = {}
+    nearest: dict[tuple[str, str], Trust] = {}
     for calibration in sorted(calibrations, key=lambda one: abs(one.at - manifest.finished_at)):
         exact = None if manifest.judge.panel else _is_of(calibration.judge, manifest.judge)
         key = calibration.name, calibration.judge.name
-        better = key not in found or bool(exact) > bool(found[key].exact)
+        better = key not in nearest or bool(exact) > bool(nearest[key].exact)
         if (exact or calibration.judge.name in names) and better:
-            found[key] = Trust(calibration, exact, anchor(calibration))
-    return [found[key] for key in sorted(found)]
+            nearest[key] = Trust(calibration, exact, anchor(calibration))
+    return [nearest[key] for key in sorted(nearest)]
 
 
 def _is_of(calibrated: JudgeInfo, judge: JudgeInfo) -> bool:

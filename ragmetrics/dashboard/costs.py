@@ -168,12 +168,12 @@ def paid(usage: Usage) -> str:
 
 def limits_text(one: SpendLimits) -> str:
     """A budget in words: `1,000 requests, $2.50`."""
-    found = [
+    limits = [
         plural(one.max_requests, "request") if one.max_requests is not None else "",
         plural(one.max_tokens, "token") if one.max_tokens is not None else "",
         money(one.max_usd) if one.max_usd is not None else "",
     ]
-    return ", ".join(filter(None, found))
+    return ", ".join(filter(None, limits))
 
 
 def usage_text(usage: Usage) -> str:

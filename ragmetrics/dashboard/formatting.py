@@ -187,17 +187,17 @@ def spans(text: str, language: str | None, wanted: Sequence[int]) -> list[Span]:
     """Start and end of the wanted sentences in the text; empty if the text lacks any of them."""
     if not wanted or len(text) > _LONGEST_SPLIT:
         return []
-    found: list[Span] = []
+    texts: list[Span] = []
     place = 0
     for sentence in sentences(text, language):
         start = text.find(sentence, place)
         if start < 0:
             return []
         place = start + len(sentence)
-        found.append((start, place))
-    if not all(0 <= index < len(found) for index in wanted):
+        texts.append((start, place))
+    if not all(0 <= index < len(texts) for index in wanted):
         return []
-    return [found[index] for index in sorted(set(wanted))]
+    return [texts[index] for index in sorted(set(wanted))]
 
 
 def _weight(text: str) -> int:

@@ -234,13 +234,13 @@ def needing_reader(metric: str, states: Mapping[str, MetricState]) -> tuple[int,
 def find_night_status(manifest: Manifest) -> NightStatus:
     """The state of a night."""
     state, words, findings = _judge(manifest)
-    found = tuple(_causes(findings, manifest))
+    causes = tuple(_causes(findings, manifest))
     return NightStatus(
         date=manifest.date,
         state=state,
         words=words,
-        incidents=found,
-        notes=night_notes(manifest, state == "no_data", found),
+        incidents=causes,
+        notes=night_notes(manifest, state == "no_data", causes),
         lowest=_lowest(manifest, findings) if state == "firing" else (),
     )
 
@@ -248,12 +248,12 @@ def find_night_status(manifest: Manifest) -> NightStatus:
 def _judge(manifest: Manifest) -> tuple[NightState, str, tuple[Finding, ...]]:
     """The state, its words, and the findings that explain it."""
     ordered = [(rule_state(one), one) for one in by_state(manifest.findings)]
-    found: dict[MetricState, tuple[Finding, ...]] = {
+    by_kind: dict[MetricState, tuple[Finding, ...]] = {
         state: tuple(one for own, one in ordered if own == state) for state in _ORDER
     }
-    firing, pending = found["firing"], found["pending"]
+    firing, pending = by_kind["firing"], by_kind["pending"]
     # A small segment has too few rows on many nights. That alone does not make a night incomplete.
-    blind = tuple(f for f in found["no_data"] if f.segment is None)
+    blind = tuple(f for f in by_kind["no_data"] if f.segment is None)
     if not has_numbers(manifest):
         return "no_data", "no data", firing + blind
     if firing:
@@ -271,7 +271,7 @@ def _judge(manifest: Manifest) -> tuple[NightState, str, tuple[Finding, ...]]:
     if manifest.source.broken or manifest.problems:
         what = "read" if manifest.source.broken else "scored"
         return "incomplete", f"nothing firing, but not all was {what}", ()
-    return _quiet(manifest, found["uncompared"])
+    return _quiet(manifest, by_kind["uncompared"])
 
 
 def _quiet(
@@ -293,9 +293,9 @@ def _quiet(
 
 def _alerts(firing: Sequence[Finding], manifest: Manifest) -> str:
     """`2 alerts`, without those that another one explains."""
-    found = incidents(firing, manifest)
-    rules = sum(len(one.alike) for one in found if one.cause.is_rule)
-    return plural(len(found) + rules, "alert")
+    causes = incidents(firing, manifest)
+    rules = sum(len(one.alike) for one in causes if one.cause.is_rule)
+    return plural(len(causes) + rules, "alert")
 
 
 def _fell(falls: Sequence[UnwatchedDrop]) -> str:
@@ -308,13 +308,13 @@ def lowest_segments(manifest: Manifest) -> list[tuple[Summary, Summary]]:
     the largest loss first.
     """
     wholes = {one.metric: one for one in manifest.metrics if finite(one.mean) is not None}
-    found = [(one, wholes[one.metric]) for one in worse_segments(manifest) if one.metric in wholes]
+    worse = [(one, wholes[one.metric]) for one in worse_segments(manifest) if one.metric in wholes]
 
     def order(pair: tuple[Summary, Summary]) -> tuple[float, str, str]:
         one, whole = pair
         return -one.loss(whole.mean or 0.0), one.metric, str(one.segment)
 
-    return sorted(found, key=order)
+    return sorted(worse, key=order)
 
 
 def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, ...]:

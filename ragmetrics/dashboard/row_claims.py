@@ -98,12 +98,12 @@ def claims_of_reference(scored: ScoredRow, budget: TextBudget) -> tuple[Claims, 
     ragas = details_of(scored, "ragas_context_recall")
     entities = details_of(scored, "context_entity_recall")
     stated, own = list_of(ragas.get("statements")), _sentences(scored.row)
-    found, missing = list_of(entities.get("found")), list_of(entities.get("missing"))
-    verdicts = [("found", True)] * len(found) + [("missing", False)] * len(missing)
+    present, missing = list_of(entities.get("found")), list_of(entities.get("missing"))
+    verdicts = [("found", True)] * len(present) + [("missing", False)] * len(missing)
     groups = (
         _supported("", own, "attributed", recall, budget),
         _supported("Statements by ragas", stated, "attributed", ragas, budget),
-        _claims("Entities", [*found, *missing], verdicts, None, budget),
+        _claims("Entities", [*present, *missing], verdicts, None, budget),
     )
     return tuple(group for group in groups if group.claims)
 

@@ -154,20 +154,20 @@ def pick_rows(
     night before, if it compares. A sample of the other rows fills the room that is left. It is
     drawn by a hash of their ids, so it is the same every time; rows without any score come last.
     """
-    found: dict[RowLocation, list[SelectionReason]] = {}
+    why: dict[RowLocation, list[SelectionReason]] = {}
     for lowest in worst:
         reason = SelectionReason("worst", lowest.metric, lowest.value)
-        found.setdefault((lowest.shard, lowest.position), []).append(reason)
+        why.setdefault((lowest.shard, lowest.position), []).append(reason)
     for metric, means in before.items():
         for row, reason in _fallen(table, metric, means, metric in lower_is_better):
-            found.setdefault(table.places[row], []).append(reason)
+            why.setdefault(table.places[row], []).append(reason)
     for place in lost:
-        found.setdefault(place, []).append(LOST)
+        why.setdefault(place, []).append(LOST)
     for row in _in_random_order(table):
-        if len(found) >= most:
+        if len(why) >= most:
             break
-        found.setdefault(table.places[row], [SAMPLED])
-    return {place: tuple(reasons) for place, reasons in list(found.items())[:most]}
+        why.setdefault(table.places[row], [SAMPLED])
+    return {place: tuple(reasons) for place, reasons in list(why.items())[:most]}
 
 
 def _fallen(

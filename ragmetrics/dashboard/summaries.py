@@ -68,15 +68,15 @@ def night_markdown(files: Files, manifest: Manifest, link: str) -> str:
 
 def night_summary(files: Files, day: date) -> bytes:
     """The page of a stored night for e-mail. Raises InputError if the night is not there."""
-    found = Runs(files).current(day)
-    if found is None:
+    manifest = Runs(files).current(day)
+    if manifest is None:
         known = Runs(files).outlines(last=1)
         newest = f"; the newest is {known[-1].date}" if known else ""
         raise InputError(f"{files.uri()}: there is no night {day}{newest}")
     last = Runs(files).in_full(Runs(files).outlines(last=1))
-    hide = any(night.redacts for night in [found, *last])
-    shown = redacted(with_silences(found, known_silences(files)), hide)
-    return summary_page(shown, _before(files, found))
+    hide = any(night.redacts for night in [manifest, *last])
+    shown = redacted(with_silences(manifest, known_silences(files)), hide)
+    return summary_page(shown, _before(files, manifest))
 
 
 def summary_page(manifest: Manifest, earlier: Sequence[Manifest]) -> bytes:

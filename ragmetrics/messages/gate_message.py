@@ -139,13 +139,13 @@ def _change(one: MetricVerdict) -> str:
 def _fallen(gate: Gate, held: Sequence[MetricVerdict], redact: bool) -> Iterable[str]:
     """The questions with the largest drops, each once, by the metrics that hold the build."""
     metrics = {one.metric for one in held} or {one.metric for one in gate.fallen}
-    found = sorted(
+    questions = sorted(
         (one for one in gate.fallen if one.metric in metrics),
         key=lambda one: abs(one.after - one.before),
         reverse=True,
     )
     once: dict[str, WorseQuestion] = {}
-    for fallen in found:
+    for fallen in questions:
         once.setdefault(fallen.user_input, fallen)
     for fallen in list(once.values())[:FALLEN]:
         question = "" if redact else f"“{clean(fallen.user_input, 150)}” "

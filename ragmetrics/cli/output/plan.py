@@ -53,13 +53,13 @@ def _width(half_width: float | None) -> str:
 
 def _missing(plan: CostPlan) -> dict[str, list[str]]:
     """What is missing, and the ways that need it; with the metric where not all need it."""
-    found: dict[tuple[str, str], list[str]] = {}
+    needing: dict[tuple[str, str], list[str]] = {}
     for metric in plan.metrics:
         for way in metric.ways:
             if way.needs:
-                found.setdefault((way.needs, way.name), []).append(clean(metric.metric, 60))
+                needing.setdefault((way.needs, way.name), []).append(clean(metric.metric, 60))
     missing: dict[str, list[str]] = {}
-    for (needs, name), metrics in found.items():
+    for (needs, name), metrics in needing.items():
         of = "" if len(metrics) == len(plan.metrics) else f" of {', '.join(metrics)}"
         missing.setdefault(needs, []).append(f"{name}{of}")
     return missing

@@ -83,23 +83,23 @@ def calibration_page(
     history: History, dataset: str = "", learned: Sequence[LearnedModel] = ()
 ) -> bytes | None:
     """The page; None if nothing has been calibrated or learned."""
-    found = standings(history)
-    if not found and not learned:
+    judged = standings(history)
+    if not judged and not learned:
         return None
     sets: dict[str, list[Standing]] = {}
-    for standing in found[:MOST_IN_FULL]:
+    for standing in judged[:MOST_IN_FULL]:
         sets.setdefault(standing.newest.name, []).append(standing)
     return render_page(
         CALIBRATION_PAGE,
         0,
         dataset=dataset,
-        standings=found[:_MOST_LINES],
-        more=max(0, len(found) - _MOST_LINES),
+        standings=judged[:_MOST_LINES],
+        more=max(0, len(judged) - _MOST_LINES),
         sets=sets,
         learned=learned,
-        version=found[0].newest.ragmetrics if found else __version__,
+        version=judged[0].newest.ragmetrics if judged else __version__,
         in_full=MOST_IN_FULL,
-        drifted=sum(one.drifted for one in found),
+        drifted=sum(one.drifted for one in judged),
         names=FIGURES,
         attack_words=ATTACK_WORDS,
         terms_of=_TERMS,

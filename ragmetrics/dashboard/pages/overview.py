@@ -79,8 +79,8 @@ def overview_page(
     """
     if not nights:
         return render_page("empty.html", 0, links=links)
-    found = [(night, find_night_status(night)) for night in nights]
-    newest, state = found[-1]
+    judged = [(night, find_night_status(night)) for night in nights]
+    newest, state = judged[-1]
     drawn, rules = trends(nights), shown_rules(newest, nights[:-1])
     return render_page(
         "overview.html",
@@ -93,12 +93,12 @@ def overview_page(
         has_builds=any(point.builds for trend in drawn for point in trend.points),
         states=metric_states(newest),
         figure=trend_figure,
-        nights=found[::-1],
+        nights=judged[::-1],
         money=night_money(plan_costs(nights[-_PLANNED_FROM:], _HALF_WIDTH)),
         half_width=_HALF_WIDTH,
         latest=LatestNights(nights[-_NIGHTS:]),
-        months=months((one for _, one in found), died),
-        shown_states=[name for name in LABELS if any(name == one.state for _, one in found)],
+        months=months((one for _, one in judged), died),
+        shown_states=[name for name in LABELS if any(name == one.state for _, one in judged)],
         died=bool(died),
         links=links,
     )

@@ -125,15 +125,15 @@ def target_problems(
     """Each configured target, with the reason why nothing can be sent there; empty if there is
     none. Nothing is sent.
     """
-    found = {}
+    problems = {}
     for name in _names(settings, None):
-        found[name] = ""
+        problems[name] = ""
         try:
             if settings.write_back:
                 _make_target(name, settings.write_back, environment)
         except RagmetricsError as error:
-            found[name] = str(error)
-    return found
+            problems[name] = str(error)
+    return problems
 
 
 def _names(settings: Settings, only: str | None) -> list[str]:

@@ -90,12 +90,12 @@ def add(files: Files, manifest: Manifest, targets: Iterable[str]) -> list[Waitin
 
 def waiting(files: Files) -> list[WaitingNight]:
     """All waiting nights, oldest first. Files of another kind are logged and ignored."""
-    found = [
+    nights = [
         find_record(files, info.path, WaitingNight, "not a waiting night and is ignored")
         for info in files.below(OUTBOX)
         if info.size
     ]
-    return sorted((one for one in found if one), key=lambda one: (one.night, one.run, one.target))
+    return sorted((one for one in nights if one), key=lambda one: (one.night, one.run, one.target))
 
 
 def save(files: Files, one: WaitingNight) -> None:
@@ -118,15 +118,15 @@ def give_up(files: Files, one: WaitingNight) -> str:
 
 def confirmed(files: Files, night: date, key: str) -> Confirmed:
     """What a target has answered about a night so far."""
-    found = Confirmed()
+    answered = Confirmed()
     for info in files.below(_folder(night, key)):
         if batch := find_record(files, info.path, _Batch, "not a list of sent scores"):
-            found.sent.update(batch.sent)
-            found.refused.update(batch.refused)
-            found.files.append(info.path)
-    for digest in found.sent & found.refused.keys():  # refused at first, and taken later
-        del found.refused[digest]
-    return found
+            answered.sent.update(batch.sent)
+            answered.refused.update(batch.refused)
+            answered.files.append(info.path)
+    for digest in answered.sent & answered.refused.keys():  # refused at first, and taken later
+        del answered.refused[digest]
+    return answered
 
 
 def confirm(
@@ -143,11 +143,11 @@ def confirm(
 
 def merge(files: Files, night: date, key: str) -> None:
     """Make one file of those of a night. A repetition, or another process, loses none."""
-    found = confirmed(files, night, key)
-    if len(found.files) < 2:
+    answered = confirmed(files, night, key)
+    if len(answered.files) < 2:
         return
-    merged = confirm(files, night, key, found.sent, found.refused)
-    for path in found.files:
+    merged = confirm(files, night, key, answered.sent, answered.refused)
+    for path in answered.files:
         if path != merged:
             files.discard(path)
 

@@ -65,9 +65,9 @@ class TargetClient:
         A login page and an exhausted quota come with status 200 too. The night waits, and is not
         tried again in this run: neither passes within minutes.
         """
-        said = self.shown(answer.said)
+        sentence = self.shown(answer.said)
         return self._unconfirmed(
-            f"answered {answer.status}, and not as {tool} does: {said}", transient=False
+            f"answered {answer.status}, and not as {tool} does: {sentence}", transient=False
         )
 
     def shown(self, text: str) -> str:

@@ -115,21 +115,27 @@ def missing_spans(said: str) -> set[str]:
     return {name.strip() for name in listed.partition(_END)[0].split(",")} - {""}
 
 
-def annotation(one: EvaluationResult) -> dict[str, Any]:
+def annotation(scored: EvaluationResult) -> dict[str, Any]:
     """An annotation as Phoenix takes it. A result without a value has its status as the label."""
     result = {
-        "score": one.value,
-        "label": None if one.value is not None else one.status,
-        "explanation": one.reason or None,
+        "score": scored.value,
+        "label": None if scored.value is not None else scored.status,
+        "explanation": scored.reason or None,
     }
-    of_document = one.document is not None
+    of_document = scored.document is not None
     return {
-        "name": one.metric,
-        "annotator_kind": "CODE" if is_lexical(one.metadata.get("judge") or "lexical") else "LLM",
-        "span_id": _span(one),
+        "name": scored.metric,
+        "annotator_kind": "CODE"
+        if is_lexical(scored.metadata.get("judge") or "lexical")
+        else "LLM",
+        "span_id": _span(scored),
         "result": {name: value for name, value in result.items() if value is not None},
-        "metadata": dict(one.metadata),
-        **({"document_position": one.document} if of_document else {"identifier": _author(one)}),
+        "metadata": dict(scored.metadata),
+        **(
+            {"document_position": scored.document}
+            if of_document
+            else {"identifier": _author(scored)}
+        ),
     }
 
 
