@@ -10,7 +10,10 @@ For each metric of each labelled set:
   that of the mean of verdicts (as the judge gives them today; as the likelier of both), and how often
   the 95% interval holds the mean of the set and the mean of the labels. Probabilities are by a fit
   without the questions of their fold;
-- rows for a half width of 0.02.
+- rows for a half width of 0.02;
+- the variance of the mean of an active sample, divided by that of one with equal chances, where rows
+  are drawn by how far the judge was from the labels in 20 bins of its score, as a night does, and
+  where they are drawn by sqrt(sum p (1 - p)) / n.
 
 The penalties of the fit were chosen on the sets marked A, by Brier score and calibration error.
 
@@ -34,6 +37,8 @@ from ragmetrics.people.calibration.labelled_sets import LabelledSet, read_sets, 
 from ragmetrics.people.calibration.learned_fit import fit_folds
 from ragmetrics.people.calibration.recalibration import fit_map
 from ragmetrics.records import fold_of, probabilities
+from ragmetrics.scoring.sampling.uncertainty import bins_of
+from ragmetrics.scoring.sampling.unequal_probabilities import relative_probabilities
 from ragmetrics.stats import mean_interval
 
 CHOSEN_ON = ("chunkeval_bm25", "hotpot_multihop", "wice_judge_replies")
@@ -148,7 +153,9 @@ def row_means(judged: Judged, values: Floats) -> Floats:
     return np.bincount(place, values) / np.bincount(place)
 
 
-def nights(values: Floats, of_row: np.ndarray, truth: float, count: int) -> tuple[float, float, float, float]:
+def nights(
+    values: Floats, of_row: np.ndarray, truth: float, count: int
+) -> tuple[float, float, float, float]:
     """Of nights of drawn questions: the variance of the mean, the coverage of the mean of the set
     and of the labels, and rows for a half width of 0.02.
     """
@@ -182,12 +189,32 @@ def line(judged: Judged, count: int = NIGHTS) -> str:
     soft, hard, rounded = figures
     ratios = [_ratio(soft[0], other[0]) for other in (hard, rounded)]
     mark = "A" if judged.name.startswith(CHOSEN_ON) else "B"
-    fits = f"{after.mean():.3f}, {np.quantile(after, 0.9):.3f} | {base.mean():.3f}" if len(after) else "– | –"
+    fits = (
+        f"{after.mean():.3f}, {np.quantile(after, 0.9):.3f} | {base.mean():.3f}"
+        if len(after)
+        else "– | –"
+    )
     return (
         f"| {judged.name} ({mark}) | {judged.judge} | {_error(judged.labels, judged.strengths):.3f} "
         f"| {fits} | {ratios[0]} | {ratios[1]} | {soft[1]:.1%} | {soft[2]:.1%} | {hard[2]:.1%} "
-        f"| {hard[3]:,.0f} | {soft[3]:,.0f} |"
+        f"| {hard[3]:,.0f} | {soft[3]:,.0f} | {draws(judged, fitted)} |"
     )
+
+
+def draws(judged: Judged, p: Floats) -> str:
+    """The variance of an active sample by bins, and by probabilities; of the rows that were known."""
+    place = np.unique(judged.rows, return_inverse=True)[1]
+    cheap, truth = row_means(judged, p), row_means(judged, judged.labels)
+    if truth.std() < 1e-9:
+        return "– | –"
+    slope = max(0.0, np.cov(truth, cheap)[0, 1] / cheap.var())
+    squares = np.square(truth - truth.mean() - slope * (cheap - cheap.mean()))
+    bins = bins_of(cheap)
+    count, sums = np.bincount(bins, minlength=20), np.bincount(bins, squares, 20)
+    measured = np.sqrt((sums + 30 * squares.mean()) / (count + 30))[bins]
+    spread = np.sqrt(np.bincount(place, p * (1 - p))) / np.bincount(place)
+    chances = map(relative_probabilities, (measured, spread))
+    return " | ".join(f"{np.mean(squares / one) / squares.mean():.2f}" for one in chances)
 
 
 def _ratio(above: float, below: float) -> str:
@@ -201,8 +228,8 @@ def report(
     yield (
         "| set, metric | judge | error of strengths | after 60 labels: mean, 90% | share alone "
         "| variance of the mean, of verdicts | of likelier | coverage, own mean | labels' mean "
-        "| verdicts: labels' mean | rows, verdicts | rows, expectations |"
+        "| verdicts: labels' mean | rows, verdicts | rows, expectations | active, by bins | by p (1 - p) |"
     )
-    yield "|---" * 12 + "|"
+    yield "|---" * 14 + "|"
     for judged in read(judges):
         yield line(judged, count)

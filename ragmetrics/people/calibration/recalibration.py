@@ -14,7 +14,6 @@ from ragmetrics.people.calibration.run_judges import JudgedSet
 from ragmetrics.people.calibration.units import Columns, Unit, columns, figures_of
 from ragmetrics.records import (
     Calibration,
-    Figure,
     MetricCalibration,
     Recalibration,
     StrengthMap,
@@ -66,8 +65,8 @@ def _regression(x: Numbers, y: Numbers, penalties: Sequence[float]) -> tuple[flo
     return intercept - float(mean @ slopes), slopes
 
 
-def error_after_fit(data: Columns) -> Figure:
-    """The calibration error of probabilities, each from a fit without the questions of its fold."""
+def cross_fitted(data: Columns) -> Numbers:
+    """The probability of each unit, by a fit without the questions of its fold."""
     names, place = np.unique(data.questions, return_inverse=True)
     folds = np.array([fold_of(str(name)) for name in names])[place]
     fitted = np.zeros(len(folds))
@@ -75,31 +74,48 @@ def error_after_fit(data: Columns) -> Figure:
         inside = folds == fold
         c, a, b = fit_map(data.strengths[~inside], data.expected[~inside])
         fitted[inside] = probabilities(data.strengths[inside], c, a, b)
-    error = calibration_error_statistic(data.expected, fitted)
-    return figures_of({"error": error}, data.questions)["error"]
+    return fitted
+
+
+def log_loss(expected: Numbers, p: Numbers) -> float:
+    """Mean of -y ln p - (1 - y) ln(1 - p); probabilities within 0.001 of 0 or 1 count as that."""
+    ends = log_odds(p)
+    return float(-(expected * ends[:, 0] - (1 - expected) * ends[:, 1]).mean())
 
 
 def with_fit(
     calibration: Calibration, judged: JudgedSet
 ) -> tuple[Calibration, Recalibration | None]:
     """A calibration with what is fitted to its units, and the fit; None if no metric has one."""
-    measured, maps = [], []
-    for metric in calibration.metrics:
-        data = _columns(metric, judged.units)
-        if why := _why_not_fitted(metric, data):
-            measured.append(metric.model_copy(update={"not_fitted": why}))
-        else:
-            maps.append(_map(metric.metric, sorted(judged.prompts[metric.metric]), data))
-            measured.append(metric.model_copy(update={"error_after_fit": error_after_fit(data)}))
-    if not maps:
-        return calibration.model_copy(update={"metrics": measured}), None
+    pairs = [_fitted(metric, judged) for metric in calibration.metrics]
+    maps = [known for _, known in pairs if known]
     fit = Recalibration(
         judge=judged.judge.name,
         judge_fingerprint=judged.fingerprint,
         source=calibration.source,
         maps=maps,
     )
-    return calibration.model_copy(update={"metrics": measured, "fit": fit.id}), fit
+    changes = {"metrics": [metric for metric, _ in pairs], "fit": fit.id if maps else ""}
+    return calibration.model_copy(update=changes), fit if maps else None
+
+
+def _fitted(
+    metric: MetricCalibration, judged: JudgedSet
+) -> tuple[MetricCalibration, StrengthMap | None]:
+    """A metric with its map, or with the reason why it has none."""
+    data = _columns(metric, judged.units)
+    why, fitted = _why_not_fitted(metric, data), np.zeros(0)
+    if not why:
+        fitted = cross_fitted(data)
+        losses = log_loss(data.expected, fitted), log_loss(data.expected, data.strengths)
+        if judged.gives_probabilities and losses[0] >= losses[1]:
+            why = "its strengths are probabilities, and no fit to these labels is better"
+    if why:
+        return metric.model_copy(update={"not_fitted": why}), None
+    error = calibration_error_statistic(data.expected, fitted)
+    after = figures_of({"error": error}, data.questions)["error"]
+    known = _map(metric.metric, sorted(judged.prompts[metric.metric]), data)
+    return metric.model_copy(update={"error_after_fit": after}), known
 
 
 def _columns(metric: MetricCalibration, units: Mapping[str, Sequence[Unit]]) -> Columns:

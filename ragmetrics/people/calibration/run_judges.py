@@ -88,6 +88,8 @@ class JudgedSet:
     attacks: list[AttackResult] = field(default_factory=list)
     fingerprint: str = ""
     """That of the judge itself, however it is asked and whatever is fitted to it."""
+    gives_probabilities: bool = False
+    """Whether its strengths are meant to be probabilities."""
     reranks: bool = False
     """Whether the judge is a reranker, whose thresholds can be fitted."""
 
@@ -134,7 +136,12 @@ async def judge_set(
             )
             asked = chosen.scored_fingerprint(judge.fingerprint)
             who = JudgeInfo(name=name, fingerprint=asked, note=judge.note)
-            judged = JudgedSet(who, reranks=reranks, fingerprint=judge.fingerprint)
+            judged = JudgedSet(
+                who,
+                reranks=reranks,
+                fingerprint=judge.fingerprint,
+                gives_probabilities=chosen.kind.decides or chosen.kind.fitted,
+            )
             try:
                 able = [
                     target

@@ -13,9 +13,12 @@ from hypothesis import given, strategies as st
 from ragmetrics.config import make_settings
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.people import calibrate
-from ragmetrics.people.calibration.recalibration import fit_map
-from ragmetrics.records import Calibration, Recalibration, probabilities
+from ragmetrics.people.calibration.recalibration import fit_map, with_fit
+from ragmetrics.people.calibration.run_judges import JudgedSet
+from ragmetrics.people.calibration.units import Unit
+from ragmetrics.records import Calibration, JudgeInfo, Recalibration, probabilities
 from ragmetrics.storage import Files, require_record
+from tests.fakes.calibrations import calibration, measured
 from tests.fakes.command import Run
 from tests.fakes.labelled import make_labelled, write_judge
 from tests.fakes.logs import write_jsonl
@@ -97,6 +100,25 @@ def test_a_judge_without_strengths_is_not_fitted(labelled: Path, tmp_path: Path)
     found = calibrated(labelled, tmp_path / "store", judge, fit=True)
     assert {one.not_fitted for one in found.metrics} == {"this judge gives no strengths"}
     assert found.fit == ""
+
+
+@pytest.mark.parametrize(("power", "is_fitted"), [(1, False), (3, True)])
+def test_probabilities_are_fitted_only_if_that_is_better(power: int, is_fitted: bool) -> None:
+    """A judge of probabilities that are right keeps them; one that is too sure does not."""
+    random = np.random.default_rng(2)
+    truth = random.random(300)
+    strengths = truth**power / (truth**power + (1 - truth) ** power)
+    labels = (random.random(300) < truth).astype(np.float64)
+    units = [
+        Unit(str(n), f"q{n}", "0", "", label, float(strength > 0.5), strength)
+        for n, (label, strength) in enumerate(zip(labels.tolist(), strengths.tolist(), strict=True))
+    ]
+    info = JudgeInfo(name="decision:m", fingerprint="f")
+    judged = JudgedSet(info, {"context_recall": units}, gives_probabilities=True)
+    before = calibration(metrics=[measured("context_recall")])
+    found, fit = with_fit(before, judged)
+    assert (fit is not None) is is_fitted
+    assert ("no fit to these labels is better" in found.metrics[0].not_fitted) is not is_fitted
 
 
 def test_few_labels_are_not_fitted(tmp_path: Path) -> None:
