@@ -359,6 +359,24 @@ def test_a_rejection_of_every_request_of_a_remote_judge_has_its_reason(
     assert "the judge answered 400" in next(iter(summary.unanswered))
 
 
+@pytest.mark.process
+def test_a_budget_binds_a_remote_judge_of_another_package(
+    install: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked on a loop of its own, and each attempt counts: replies that do not fit are asked
+    for again, and the budget ends that.
+    """
+    install(JUDGES.group, "remote", REMOTE, "remote")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    asked: list[tuple[str, str, str]] = []
+    with serving(JudgeOfOwnProtocol, statuses=[], asked=asked) as url:
+        judge = {"name": "remote", "base_url": url, "model": "m"}
+        budget = {"max_requests": 20}
+        settings = make_settings({"judge": judge, "shards": 2, "budget": budget})
+        evaluate(make_rows(6), ["context_relevance", "context_recall"], settings=settings)
+    assert len(asked) == 20
+
+
 def test_a_remote_judge_without_an_address_sends_its_key_to_nobody(
     install: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
