@@ -132,7 +132,7 @@ def test_decisions_by_logprobs(tmp_path: Path, two_slots: LlamaServer) -> None:
     for score in scored.scores:
         assert score["status"] in ("scored", "not_applicable"), score
         for shares in score["details"].get("probabilities", []):
-            assert sum(shares) == pytest.approx(1)
+            assert sum(shares) == pytest.approx(1, abs=1e-5)  # they are rounded
     assert usage["requests"] == two_slots.requests() - before == usage["completion_tokens"]
     assert two_slots.tokens() == (read + usage["prompt_tokens"], written + usage["requests"])
     assert usage["cached_tokens"] > usage["prompt_tokens"] / 3
