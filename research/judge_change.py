@@ -182,14 +182,14 @@ class Found:
     """Share of the weeks with an alarm up to each night."""
 
 
-def weeks(name: str, world: str, draws: int, *, changes: bool, fallen: bool, nights: int = 1, ruled: bool = False) -> Found:
+def weeks(pairs: Values, world: str, draws: int, *, changes: bool, fallen: bool, nights: int = 1, ruled: bool = False) -> Found:
     """So many weeks, of which the first night is measured; alarms only where they are `ruled`."""
     held = above = 0
     fired = np.zeros(nights)
     truth = DROP if fallen else 0.0
     for draw in range(draws):
         random = np.random.default_rng([SEED, draw])
-        rows = Rows(pairs_of(name), world, random, DROP)
+        rows = Rows(pairs, world, random, DROP)
         told, drop = week(rows, random, changes=changes, fallen=fallen, nights=nights, ruled=ruled)
         fired += told
         if drop:
@@ -205,8 +205,8 @@ def report(draws: int) -> Iterator[str]:
             for fallen in (False, True):
                 for changes in (True, False):
                     few = max(1, draws // 4)
-                    first = weeks(name, world, draws, changes=changes, fallen=fallen)
-                    alarms = weeks(name, world, few, changes=changes, fallen=fallen, nights=AFTER, ruled=True)
+                    first = weeks(pairs_of(name), world, draws, changes=changes, fallen=fallen)
+                    alarms = weeks(pairs_of(name), world, few, changes=changes, fallen=fallen, nights=AFTER, ruled=True)
                     told = " ".join(f"{share:6.1%}" for share in alarms.fired)
                     yield (
                         f"{name:6} {world:7} {'drop' if fallen else 'same':5} "

@@ -98,12 +98,22 @@ class NightSides(Sides):
         return without_mix(drop, self.night, self._aligned, self.baseline, self.now)
 
     def across_change(self, drop: Drop) -> Drop:
-        """The drop with the error of the offset, where nights of an old judge were moved by it."""
+        """The drop with the error of the offset, where nights of an old judge were moved by it.
+
+        Where both judged every question, it is the drop by the old judge, with its own test.
+        """
         which, nights = self._aligned, (self.baseline.nights, self.now)
         if (offset := offset_error(which.metric, *nights, which.sign)) is None:
             return drop
         now = self.night.questions(which.metric, which.segment, self.now)
-        sides = ([_selected(one, which) for one in side] for side in (self.before, now))
+        sides = [[_selected(one, which) for one in side] for side in (self.before, now)]
+        known = offset.differences.keys()
+        if drop.paired and all(known >= night.keys() for side in sides for night in side):
+            by_old = [
+                [_by_old(*one, which.metric, offset) for one in zip(of, values, strict=True)]
+                for of, values in zip(nights, sides, strict=True)
+            ]
+            return compare_nights(*by_old, in_order=self.in_order) or drop
         return with_offset(drop, offset, *map(_question_means, sides))
 
     def level(self, drop: Drop) -> LevelError | None:
@@ -140,6 +150,20 @@ def _selected(values: QuestionValues, which: RowSelection) -> QuestionValues:
         question: [which.sign * value for value in scores]
         for question, scores in values.items()
         if question not in which.without
+    }
+
+
+def _by_old(
+    night: Manifest, values: QuestionValues, metric: str, offset: OffsetError
+) -> QuestionValues:
+    """A night's values by the old judge: those of the new one with each question's difference."""
+    summary = night.summary(metric)
+    if summary is None or summary.moved_by:
+        return values
+    mean = sum(offset.differences.values()) / len(offset.differences)
+    return {
+        question: [value + offset.differences[question] - mean for value in scores]
+        for question, scores in values.items()
     }
 
 
