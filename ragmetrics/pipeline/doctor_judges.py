@@ -47,10 +47,13 @@ def _answers(settings: Settings, judge: JudgeSettings, day: date | None) -> str:
         return text
     report, _ = asked
     least = settings.alerts.limit("canaries", LEAST_RIGHT)
-    if report.right < least:
+    text += f"; {report.text}"
+    if report.fails(least):
         advice = "scores by it would mean nothing, so take another model, or a larger one"
-        raise DoctorWarning(f"{text}; {report.text}, at least {least:g} are needed: {advice}")
-    return f"{text}; {report.text}"
+        raise DoctorWarning(f"{text}, at least {least:g} are needed: {advice}")
+    if report.right < least:  # some have no reply
+        raise DoctorWarning(f"{text}; doctor waits {SECONDS:g} s, a night waits `deadline_seconds`")
+    return text
 
 
 def _languages(settings: Settings, day: date) -> list[str | None]:

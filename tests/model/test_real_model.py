@@ -131,8 +131,7 @@ def test_decisions_by_logprobs(tmp_path: Path, two_slots: LlamaServer) -> None:
     usage = scored.summary["usage"]
     for score in scored.scores:
         assert score["status"] in ("scored", "not_applicable"), score
-        for shares in score["details"].get("probabilities", []):
-            assert sum(shares) == pytest.approx(1, abs=1e-5)  # they are rounded
+        assert score["status"] != "scored" or score["details"]["probabilities"]
     assert usage["requests"] == two_slots.requests() - before == usage["completion_tokens"]
     assert two_slots.tokens() == (read + usage["prompt_tokens"], written + usage["requests"])
     assert usage["cached_tokens"] > usage["prompt_tokens"] / 3
@@ -143,6 +142,6 @@ def test_a_model_that_cannot_decide_is_told(tmp_path: Path, two_slots: LlamaServ
     rows = demo_rows(1)
     task = make_task(tmp_path / "task", two_slots, rows, ["context_relevance"], kind="decision")
     done = subprocess.run(task.command, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "501" in done.stderr
     assert "`api: logprobs` asks a chat model" in done.stderr

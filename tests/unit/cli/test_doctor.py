@@ -162,6 +162,19 @@ def test_a_judge_at_chance_is_a_warning(
     assert any(canary.row.user_input in asked for canary in canaries("fr"))
 
 
+def test_a_judge_that_does_not_reply_to_the_canaries_is_not_called_too_weak(
+    run: Run, tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """A slow server is a warning of its own: another model would not help."""
+    judge_server.faults(good_for=1, then="500")
+    path = dataset(tmp_path, judge={**REMOTE, "base_url": judge_server.base_url})
+    state, text = checks(run, path, "--ask")["judge openai"]
+    assert state == "warning"
+    assert "; 0 of 0 obvious questions right" in text
+    assert text.endswith("doctor waits 20 s, a night waits `deadline_seconds`")
+    assert "another model" not in text
+
+
 def test_a_layout_that_the_provider_chose_is_said(
     run: Run, tmp_path: Path, judge_server: JudgeServer
 ) -> None:
