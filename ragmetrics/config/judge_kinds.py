@@ -28,6 +28,10 @@ def _no_files(request: object) -> Mapping[str, str]:
     return {}
 
 
+def _always(prompt: object) -> bool:
+    return True
+
+
 def _never(argument: str) -> bool:
     return False
 
@@ -69,6 +73,8 @@ class JudgeKind:
     """Whether it is so quick that it scores all rows of a sampled night too."""
     fitted: bool = False
     """Whether its model is fitted to other verdicts, and kept in the store."""
+    answers: Callable[[Any], bool] = _always
+    """Whether it can answer a `Prompt`: others are refused before a night."""
     forecast: Callable[[Any], Callable[[Any], Awaitable[Any]]] | None = None
     """For a judge of which several requests share one that is sent: for its settings, a function
     that gives the `Reply` to an `Ask` without sending it, with the tokens alone."""

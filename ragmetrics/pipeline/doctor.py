@@ -34,7 +34,7 @@ from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
 from ragmetrics.pipeline.store_check import check_store, sentence
 from ragmetrics.plugins import Kind
 from ragmetrics.rules import CHECKS, check_rules
-from ragmetrics.scoring import check_prices, chosen_metrics
+from ragmetrics.scoring import check_judging, chosen_metrics
 from ragmetrics.storage import Files, open_store
 from ragmetrics.text import plural
 from retrieval_nightly import replaced
@@ -135,7 +135,7 @@ def _target(settings: Settings, name: str, problem: str) -> str:
 
 def _settings(settings: Settings) -> str:
     check_rules(settings)
-    check_prices(settings)
+    check_judging(settings)
     check_judges(settings)
     return f"data set {settings.dataset}, {len(settings.metrics)} metrics"
 

@@ -15,7 +15,7 @@ from ragmetrics.metrics import find_metric, metrics
 from ragmetrics.people import label_report
 from ragmetrics.records import FIELDS, LabelReport, LogRow, Rejected
 from ragmetrics.rules import check_rules
-from ragmetrics.scoring import chosen_metrics, wanted_rows
+from ragmetrics.scoring import check_judging, chosen_metrics, wanted_rows
 
 
 @dataclass
@@ -80,6 +80,7 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     logs = [log_set(settings, place) for place in places]
     golden = GoldenSet(golden_set(settings))
     check_rules(settings)  # this command reports mistakes in the settings too
+    check_judging(settings)
     everything = metrics([metric.name for metric in chosen_metrics(settings)]).values()
     report = CheckReport(files=sum(len(log.infos) for log in logs))
     report.runnable = {metric.name: 0 for metric in everything}

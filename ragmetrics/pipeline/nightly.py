@@ -47,7 +47,7 @@ from ragmetrics.records import (
 from ragmetrics.rules import check_of, check_rules, incidents
 from ragmetrics.scoring import (
     Staged,
-    check_prices,
+    check_judging,
     choose_rows_of_night,
     chosen_metrics,
     find_reusable_run,
@@ -119,7 +119,7 @@ class Night:
         missing price of a budget, and JudgeRefused for a judge without its key.
         """
         check_rules(self.settings)
-        check_prices(self.settings)
+        check_judging(self.settings)
         return judge_info(self.settings)
 
     def stage(self, day: date, begun: datetime | None = None) -> Staged:

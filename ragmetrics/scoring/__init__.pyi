@@ -34,7 +34,7 @@ from .budget.estimate import (
     estimate_run as estimate_run,
 )
 from .metric_choice import (
-    check_prices as check_prices,
+    check_judging as check_judging,
     chosen_metrics as chosen_metrics,
     scoring_only as scoring_only,
     judge_info as judge_info,

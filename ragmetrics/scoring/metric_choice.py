@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
+from functools import partial
+from typing import Any
 
 from ragmetrics.config import Aggregate, EmbeddingSettings, JudgeSettings, MetricChoice, Settings
 from ragmetrics.errors import InputError, SettingsError
@@ -15,7 +17,7 @@ from ragmetrics.judges import (
     names_of,
 )
 from ragmetrics.metrics import Metric, PromptOverrides, metric_families, metrics, prompts_of, select
-from ragmetrics.records import EMBEDDINGS, JudgeInfo, Usage, fingerprint
+from ragmetrics.records import EMBEDDINGS, JudgeInfo, Prompt, Usage, fingerprint
 from ragmetrics.storage import AskedWays, open_store
 
 
@@ -71,7 +73,8 @@ def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
     """
     empty = Corpus()
     judges, embedder = make_judges(settings, empty), make_embedder(settings, empty)
-    _check_answerable(settings, judges[-len(settings.final_judges) :])
+    final = judges[-len(settings.final_judges) :]
+    _check_answerable(settings, [(one.name, partial(_answers, one)) for one in final])
     repeats, judge_names = [one.repeats for one in settings.panel], names_of(judges)
     names = [
         name if times == 1 else f"{name} ({times} times)"
@@ -93,16 +96,24 @@ def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
     return info, embedder.fingerprint
 
 
-def _check_answerable(settings: Settings, judges: Sequence[Judge]) -> None:
-    """Raise InputError for a metric whose prompts none of the judges can answer."""
+def _answers(judge: Judge, prompt: Prompt[Any]) -> bool:
+    return can_answer(judge, [prompt])
+
+
+def _check_answerable(
+    settings: Settings, judges: Sequence[tuple[str, Callable[[Prompt[Any]], bool]]]
+) -> None:
+    """Raise InputError for a metric whose prompts none of the judges can answer: each has its name,
+    and a function that says whether it can answer a prompt.
+    """
     able = {
-        metric.name: any(can_answer(j, metric.prompts) for j in judges)
+        metric.name: any(all(map(answers, metric.prompts)) for _, answers in judges)
         for metric in chosen_metrics(settings)
     }
     if left := [name for name, can in able.items() if not can]:
         can = ", ".join(name for name in able if able[name]) or "context_relevance"
         raise InputError(
-            f"metrics: the judge {judges[0].name} cannot score {', '.join(left)}; it can score "
+            f"metrics: the judge {judges[0][0]} cannot score {', '.join(left)}; it can score "
             f"{can}. Choose these metrics, or add another judge under `judges`"
         )
 
@@ -143,8 +154,12 @@ def unpaid(settings: Settings, judges: Sequence[str]) -> set[str]:
     return free if settings.embedder.remote else free | {EMBEDDINGS}
 
 
-def check_prices(settings: Settings) -> None:
-    """Raise SettingsError when a budget in US dollars lacks a price."""
+def check_judging(settings: Settings) -> None:
+    """Raise InputError for a metric that no judge can score, by the kinds of the judges, and
+    SettingsError when a budget in US dollars lacks a price.
+    """
+    kinds = [(one.name, one.kind.answers) for one in settings.final_judges]
+    _check_answerable(settings, kinds)
     if settings.budget.max_usd is None:
         return
     for judge in settings.panel:

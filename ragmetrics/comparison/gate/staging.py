@@ -31,7 +31,7 @@ from ragmetrics.records import Gate, IndexBuild, Manifest, Record, Source, is_na
 from ragmetrics.scoring import (
     Staged,
     across_change,
-    check_prices,
+    check_judging,
     choose_rows,
     chosen_metrics,
     corpus_of,
@@ -108,7 +108,7 @@ def stage_gate(settings: Settings, build: IndexBuild, *, announced: bool = False
         check_announced(settings, build)
     started_at = datetime.now(UTC)
     run = gate_run_settings(settings)
-    check_prices(run)
+    check_judging(run)
     ours = find_log(settings, build.logs or settings.gate.logs, build.build)
     known, content = _known(settings, build), content_of(ours)
     serving = build.serving or (known.serving if known and known.content == content else None)

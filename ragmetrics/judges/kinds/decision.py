@@ -58,6 +58,7 @@ decision = JudgeKind(
     remote=True,
     live=True,
     decides=True,
+    answers=lambda prompt: prompt.decides,
     check=_check,
     forecast=_forecast,
     ends=openai.ends,

@@ -68,6 +68,7 @@ rerank = JudgeKind(
     RerankSettings,
     remote=True,
     live=True,
+    answers=lambda prompt: prompt.name == "grade",
     forecast=_forecast,
     check=_check,
     sample={"base_url": "{url}", "thresholds": (0.2, 0.6)},

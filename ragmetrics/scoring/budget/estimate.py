@@ -35,7 +35,7 @@ from ragmetrics.scoring.budget.plan import (
     part_key,
     save_plan,
 )
-from ragmetrics.scoring.metric_choice import check_prices, chosen_metrics, score_families
+from ragmetrics.scoring.metric_choice import check_judging, chosen_metrics, score_families
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.part import PartScorer, stream_rows
 from ragmetrics.scoring.part_notes import UsageReport
@@ -110,7 +110,7 @@ def estimate_run(settings: Settings, files: Files, ref: RunRef, kept: Files | No
 
     A sampled run is estimated for the rows that it draws, and `whole` for all rows.
     """
-    check_prices(settings)
+    check_judging(settings)
     kept = kept or files
     whole = run_coroutine(_estimate(settings, files, kept, ref, None))
     if not settings.samples:
@@ -231,7 +231,7 @@ def plan_budget(
         return None
     if (earlier := load_plan(files, ref)) is not None:
         return earlier
-    check_prices(settings)
+    check_judging(settings)
     sample = load_sample(files, ref) if settings.samples else None
     plan = run_coroutine(_estimate(settings, files, kept or files, ref, sample)).plan
     if plan:

@@ -10,7 +10,7 @@ import pytest
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.config.prices import Prices, _table, listed_prices
 from ragmetrics.judges.embeddings import OPENAI_MODEL
-from ragmetrics.scoring import check_prices
+from ragmetrics.scoring import check_judging
 
 PROXY = "https://llm.example.com/v1"
 
@@ -66,7 +66,7 @@ def test_embeddings_have_their_listed_price() -> None:
 
 def test_a_budget_in_dollars_needs_no_prices_at_openai() -> None:
     """The default judge has all prices."""
-    check_prices(make_settings({"judge": "openai", "budget": {"max_usd": 1}}))
+    check_judging(make_settings({"judge": "openai", "budget": {"max_usd": 1}}))
 
 
 def test_the_list_has_a_date() -> None:

@@ -13,7 +13,8 @@ from ragmetrics.config import make_settings
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import InputError, JudgeRefused
 from ragmetrics.judges import probe_judge
-from ragmetrics.pipeline import Result, run_night
+from ragmetrics.pipeline import Result, check_logs, run_night
+from ragmetrics.scoring import check_judging
 from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -109,10 +110,24 @@ def test_rounded_verdicts_are_hard(judge_server: JudgeServer) -> None:
     assert result.manifest.judge.fingerprint != scored(judge_server).manifest.judge.fingerprint
 
 
-def test_metrics_that_need_a_text_are_named_before_the_night(judge_server: JudgeServer) -> None:
-    """Nothing is asked: the message says which metrics no decision model can score."""
-    with pytest.raises(InputError, match="cannot score context_entity_recall"):
-        scored(judge_server, [*DEFAULTS, "context_entity_recall"])
+@pytest.mark.parametrize("name", ["decision", "rerank"])
+def test_metrics_that_a_judge_cannot_score_are_named_before_the_night(
+    judge_server: JudgeServer, tmp_path: Path, name: str
+) -> None:
+    """By a run, a dry run, `check` and what `doctor` asks: nothing is sent."""
+    log = write_jsonl(tmp_path / "log.jsonl", rows(2))
+    more = {"thresholds": [0.2, 0.6]} if name == "rerank" else {}
+    judge = {"name": name, "base_url": judge_server.base_url, **more}
+    wanted = ["context_relevance", "context_entity_recall"]
+    settings = make_settings({"judge": judge, "metrics": wanted})
+    for ask in (
+        lambda: ragmetrics.evaluate(rows(2), wanted, settings=settings),
+        lambda: ragmetrics.estimate(rows(2), wanted, settings=settings),
+        lambda: check_logs(settings, [str(log)]),
+        lambda: check_judging(settings),
+    ):
+        with pytest.raises(InputError, match="cannot score context_entity_recall"):
+            ask()
     assert judge_server.stats()["requests"] == 0
 
 

@@ -20,7 +20,7 @@ from ragmetrics.judges.spending import Expectation, Forecast, take_attempt
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import SpendLimits, Status, question_key
 from ragmetrics.records.manifest import Usage
-from ragmetrics.scoring import check_prices
+from ragmetrics.scoring import check_judging
 from ragmetrics.scoring.budget.plan import BUCKETS, Costs, bucket_of, divide, no_costs
 from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
@@ -287,7 +287,7 @@ def test_money_without_a_price_is_a_mistake_in_the_settings(
     with pytest.raises(
         SettingsError, match=f"max_usd: the price of openai:.* set {named} of the judge$"
     ):
-        check_prices(settings)
+        check_judging(settings)
     with pytest.raises(SettingsError, match=named):
         evaluate(make_rows(2), METRICS, settings=settings)
     evaluate(make_rows(2), METRICS, settings=budgeted(judge_server, {"max_tokens": 9_999}))
@@ -296,10 +296,10 @@ def test_money_without_a_price_is_a_mistake_in_the_settings(
 def test_money_without_the_price_of_embeddings_is_one_too(judge_server: JudgeServer) -> None:
     """Where a metric asks for them."""
     with pytest.raises(SettingsError, match="embeddings: usd_per_million_tokens"):
-        check_prices(budgeted(judge_server, {"max_usd": 1}))
-    check_prices(budgeted(judge_server, {"max_usd": 1}, metrics=METRICS))
+        check_judging(budgeted(judge_server, {"max_usd": 1}))
+    check_judging(budgeted(judge_server, {"max_usd": 1}, metrics=METRICS))
     priced = {"embeddings": {"usd_per_million_tokens": 0.02}}
-    check_prices(budgeted(judge_server, {"max_usd": 1}, **priced))
+    check_judging(budgeted(judge_server, {"max_usd": 1}, **priced))
 
 
 def test_a_night_keeps_its_plan(judge_server: JudgeServer, tmp_path: Path) -> None:
