@@ -5,6 +5,7 @@
     dollars per row   dollars of these nights / rows that were judged in them
     cascade           the rows of a plain sample; dollars per row of the nights with a cascade. The
                       other ways are priced as if its last judge gave every verdict
+    decisions         all rows; dollars per row of the nights that decision models judged
 
 Dollars per row include what these nights reused from the store: the plan expects as much reuse.
 Each metric is planned by itself. What the nights do not show is said, not guessed.
@@ -25,6 +26,7 @@ from ragmetrics.scoring.row_costs import (
     judged,
     paid_for,
     priced,
+    usd_by_decisions,
     usd_per_row,
 )
 from ragmetrics.scoring.sampling.cheap import learned_correlations
@@ -106,7 +108,7 @@ class CostPlan:
         reach = [
             Way(name, usd=usd, half_width=self.half_width)
             for name in WAYS
-            if name not in (ALL_ROWS, CASCADE)
+            if name not in (ALL_ROWS, DECISIONS, CASCADE)
             if (usd := self.total(name)) is not None and self._reaches(name)
         ]
         return min(reach, key=lambda way: way.usd or 0.0, default=None)
@@ -204,7 +206,10 @@ def _metric_costs(
     ]
     each = usd_per_row(summaries, alone=True)
     by_cascade = usd_per_row(cascades) if cascades else _NO_CASCADE
-    by_way = {name: by_cascade if name == CASCADE else each for name in WAYS}
+    by_way = {name: each for name in WAYS} | {
+        CASCADE: by_cascade,
+        DECISIONS: usd_by_decisions(nights, newest.metric),
+    }
     return MetricCosts(
         metric=newest.metric,
         rows=rows,
@@ -229,7 +234,9 @@ def _way(
 ) -> Way:
     if all(_half_width(summary) is None for _, summary in summaries):
         # Without an interval the standard deviation is not known; all rows are all rows.
-        wanted: int | str = rows if name == ALL_ROWS else "a night with an interval of the mean"
+        wanted: int | str = (
+            rows if name in (ALL_ROWS, DECISIONS) else "a night with an interval of the mean"
+        )
         reached = None
     else:
         spread = known([summary for _, summary in summaries]).spread
@@ -285,9 +292,10 @@ def _active_sampling(nights: _Nights) -> int | str:
     return min(max(wanted, FEWEST), nights.rows)
 
 
-ALL_ROWS, CASCADE = "all rows", "cascade"
+ALL_ROWS, DECISIONS, CASCADE = "all rows", "all rows by decisions", "cascade"
 WAYS: Mapping[str, Callable[[_Nights], int | str]] = {
     ALL_ROWS: _all_rows,
+    DECISIONS: _all_rows,
     "plain sample": _plain_sample,
     "prediction-powered": _prediction_powered,
     "learned judge": _learned_judge,

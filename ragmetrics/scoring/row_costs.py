@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
+from ragmetrics.config import JUDGES, EmbeddingSettings, JudgeSettings, Settings
 from ragmetrics.judges import Corpus, make_member, names_of
 from ragmetrics.records import EMBEDDINGS, UNSETTLED, Manifest, Status, Summary, Usage
 from ragmetrics.scoring.metric_choice import add_price
@@ -61,6 +61,28 @@ def usd_per_row(nights: Sequence[tuple[Manifest, Summary]], *, alone: bool = Fal
             return _PRICE
         usd, rows = usd + paid.usd, rows + judged(summary)
     return usd / rows if rows else "a night whose verdicts are not all in the store already"
+
+
+def usd_by_decisions(nights: Sequence[Manifest], metric: str) -> float | str:
+    """Dollars per row over the nights that decision models alone judged, or what is needed to know
+    them. One metric carries the request of a row, which the others share.
+    """
+    usd, rows = 0.0, 0
+    for night in nights:
+        summary = night.summary(metric)
+        if summary is None or not night.usage.requests or not _is_decided(night):
+            continue
+        paid = paid_for(night, metric)
+        if paid.tokens and paid.usd is None:
+            return _PRICE
+        usd, rows = usd + (paid.usd or 0.0), rows + judged(summary)
+    return usd / rows if rows else "a night with `judge: decision`"
+
+
+def _is_decided(night: Manifest) -> bool:
+    names = night.judge.panel or [night.judge.name]
+    kinds = [JUDGES.bundled.get(name.partition(":")[0]) for name in names]
+    return all(kind is not None and kind.decides for kind in kinds)
 
 
 def _if_last_alone(night: Manifest, metric: str) -> Usage:

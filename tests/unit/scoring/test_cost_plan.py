@@ -19,7 +19,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest, SampledMean, SampleReport, Usage
 from ragmetrics.scoring import CostPlan, cost_plan, plan_costs
-from ragmetrics.scoring.cost_plan import Way
+from ragmetrics.scoring.cost_plan import DECISIONS, Way
 from ragmetrics.scoring.sampling.prediction_powered import rows_to_judge
 from ragmetrics.scoring.sampling.sample_size import FEWEST, known
 from ragmetrics.storage import Files, Runs, open_store
@@ -284,3 +284,18 @@ def test_an_empty_store_is_an_error(tmp_path: Path) -> None:
     files = open_store(make_settings({"store": str(tmp_path / "none")}))
     with pytest.raises(InputError, match="no night"):
         plan_costs(Runs(files).nights())
+
+
+def test_the_price_of_decisions_is_that_of_nights_they_judged(
+    judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """All rows; what a row cost on these nights, whatever judged the others."""
+    place = {"name": "decision", "model": "luna", "usd_per_million_prompt_tokens": 0.1}
+    run(tmp_path, judge_server, day=0)
+    before = {one.metric: one for one in read(tmp_path).metrics}
+    way = next(one for one in before["context_relevance"].ways if one.name == DECISIONS)
+    assert (way.rows, way.usd, way.needs) == (ROWS, None, "a night with `judge: decision`")
+    run(tmp_path, judge_server, day=1, judge=place)
+    paid = Runs(Files(str(tmp_path / "store"))).nights(last=1)[-1].usage.usd
+    run(tmp_path, judge_server, day=2)
+    assert read(tmp_path).total(DECISIONS) == pytest.approx(paid, rel=0.02)
