@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +30,7 @@ from ragmetrics.cli.options import (
 )
 from ragmetrics.cli.output import costs as cost_tables, summary as tables
 from ragmetrics.config import Settings, with_overrides
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, RagmetricsError
 
 JudgeFlag = Annotated[
     str | None,
@@ -138,12 +142,37 @@ def _estimate(what: dict[str, Any], as_json: bool) -> None:
         cost_tables.print_estimate(out, expected)
 
 
+def _print_answered(what: dict[str, Any]) -> None:
+    """Print the scores of the rows whose replies are stored: no request is sent any more."""
+    from ragmetrics.pipeline import RowsLost, evaluate
+
+    with (
+        suppress(KeyboardInterrupt, RagmetricsError),  # it was stopped: this is an extra
+        warnings.catch_warnings(category=RowsLost, action="ignore"),
+    ):
+        result = evaluate(**what, until=datetime.now(UTC))
+        if any(metric.scored for metric in result.manifest.metrics):
+            err.print("What the rows answered so far give:")
+            tables.print_summary(out, result.manifest)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """End at SIGTERM as at Ctrl-C: `timeout` and schedulers send it."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _evaluate(what: dict[str, Any], record: Path | None, as_json: bool, stored: str) -> Any:
     """Score, and print where the replies are `stored`, also if the command is stopped."""
     from ragmetrics.pipeline import RowsLost, evaluate
 
     try:
         with (
+            _stoppable(),
             warnings.catch_warnings(category=RowsLost, action="ignore"),  # the command prints it
             tables.progress(err, "scoring", quiet=as_json) as progress,
         ):
@@ -151,6 +180,8 @@ def _evaluate(what: dict[str, Any], record: Path | None, as_json: bool, stored: 
     except KeyboardInterrupt:
         rest = f"{stored}: the same command continues" if stored else "Nothing is stored"
         err.print(f"Stopped. {rest}")
+        if stored and not as_json:
+            _print_answered(what)
         raise typer.Exit(INTERRUPTED) from None
     usage = result.manifest.usage
     if stored and usage.requests > sum(usage.failures.values()):

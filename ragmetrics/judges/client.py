@@ -91,6 +91,9 @@ class JudgeClient(ClientBase):
         self._streaks = UnreadableStreaks()
         self.gives_probabilities = gives_probabilities
         """Whether its verdicts have probabilities."""
+        chosen = self._meter.settings
+        self.repeats_vary = not (chosen and chosen.kind.writes and chosen.temperature == 0)
+        """Whether repeats of a request may have other replies: at temperature 0 they are equal."""
         self.layout = layout
         """The layout of its prompts. None: instructions first."""
         self.verdicts = VerdictCounts()

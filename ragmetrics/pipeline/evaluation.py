@@ -186,6 +186,7 @@ def evaluate(
     limit: int | None = None,
     store: str | None = None,
     progress: Progress | None = None,
+    until: datetime | None = None,
 ) -> Result:
     """Score rows: a path (or several), dicts, a pandas DataFrame, a ragas or Hugging Face dataset.
 
@@ -196,7 +197,7 @@ def evaluate(
     `preset` names the tool that wrote the rows: `ragas`, `openinference`, `langfuse`, ...
     `record` names a JSONL file for the judge's replies; `judge="recorded:PATH"` replays them.
     `store` caches the replies of judges over a network and reuses those of earlier runs. Without
-    it nothing is cached.
+    it nothing is cached. After `until` no request is sent, and the rows answered so far are scored.
     It works inside a running event loop too, as in a notebook.
     Rows that cannot be read are in quarantine: `Result.quarantined` counts them, and RowsLost warns
     where they are more than the share `alerts: max_quarantined`.
@@ -211,7 +212,7 @@ def evaluate(
             raise InputError(f"recording {record}: is one of the inputs")
         cache = Files(store, chosen.storage_options) if store else None
         chosen = temporary(chosen, folder.name)
-        staged = score_inputs(chosen, inputs, cache, record=record, progress=progress)
+        staged = score_inputs(chosen, inputs, cache, record=record, progress=progress, until=until)
         files = open_store(chosen)
         manifest, _ = summarise_run(chosen, files, staged, datetime.now(UTC))
         manifest = with_people(chosen, files, manifest, dated=False)
@@ -327,11 +328,12 @@ def score_inputs(
     record: str | Path | None = None,
     progress: Progress | None = None,
     weighed_by: Corpus | None = None,
+    until: datetime | None = None,
 ) -> Staged:
     """Stage and score rows in the settings' store. `cache` is the store with the reply cache.
 
-    `weighed_by` are word counts in place of the rows' own. Raises InputError when no row can be
-    read, and the first error of parts that could not be scored.
+    `weighed_by` are word counts in place of the rows' own. After `until` no request is sent. Raises
+    InputError when no row can be read, and the first error of parts that could not be scored.
     """
     _bring_judges(settings, cache)
     info, embedder = judge_info(settings)
@@ -342,7 +344,7 @@ def score_inputs(
     with Recorder(record) as recorder:
         note = recorder.note if record is not None else None
         done = _part_counter(progress, len(todo))
-        problems = score_parts(settings, staged, todo, note, done, cache)
+        problems = score_parts(settings, staged, todo, note, done, cache, until)
     for problem in problems:
         raise problem
     return staged

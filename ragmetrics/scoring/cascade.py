@@ -3,10 +3,10 @@
     certain   all repeats of the judge give every item the same level, the lowest or the highest;
               of a judge with probabilities: every item has p >= 0.95 or p <= 0.05
 
-So a grade of 1 is never certain. What an earlier judge cannot answer, or fails to answer, goes to
-the next one, and so does a request whose verdict has no levels. The last judge answers all that is
-left. Source: Chen, Zaharia and Zou 2023, "FrugalGPT"; Jung, Brahman and Choi 2025, "Trust or
-Escalate", for agreement as certainty.
+So a grade of 1 is never certain. Repeats at temperature 0 are equal anyway: they count as one. What
+an earlier judge cannot answer, or fails to answer, goes to the next one, and so does a request
+whose verdict has no levels. The last judge answers all that is left. Source: Chen, Zaharia and Zou
+2023, "FrugalGPT"; Jung, Brahman and Choi 2025, "Trust or Escalate", for agreement as certainty.
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ def _can_be_certain(member: Member, wanted: MetricRequest) -> bool:
     """Whether an earlier judge is asked: not if its answer can show no certainty."""
     ask = wanted.request
     top = top_level(ask.prompt) if isinstance(ask, Ask) else None
-    once = member.repeats == 1 and not member.client.gives_probabilities
+    alone = member.repeats == 1 or not member.client.repeats_vary
+    once = alone and not member.client.gives_probabilities
     if not isinstance(ask, Ask) or top is None or (top == 1 and once):
         return False
     return can_answer(member.client.judge, [ask.prompt])

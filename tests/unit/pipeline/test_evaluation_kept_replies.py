@@ -144,6 +144,27 @@ def stopped(
     return running.returncode, said
 
 
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "terminated"])
+def test_a_command_that_is_stopped_prints_what_it_had(
+    logs: Path, judge_server: JudgeServer, tmp_path: Path, by: signal.Signals
+) -> None:
+    """The scores of the rows that were answered, without another request."""
+    judge_server.faults(good_for=4)
+    command = [
+        sys.executable,
+        "-m",
+        "ragmetrics",
+        "score",
+        str(logs),
+        "--metrics",
+        "context_recall",
+    ]
+    command += ["--judge", "openai", "--base-url", judge_server.base_url]
+    code, told = stopped(command, tmp_path, judge_server, 6, by)
+    assert (code, told.splitlines()[-1]) == (130, "What the rows answered so far give:")
+    assert judge_server.stats()["by_status"]["200"] == 4
+
+
 def test_a_command_that_is_stopped_says_how_to_go_on(
     logs: Path, judge_server: JudgeServer, tmp_path: Path
 ) -> None:
@@ -151,6 +172,6 @@ def test_a_command_that_is_stopped_says_how_to_go_on(
     judge_server.faults(latency_ms=60_000)
     command = [sys.executable, "-m", "ragmetrics", "score", str(logs), "--metrics", METRICS]
     command += ["--judge", "openai", "--base-url", judge_server.base_url]
-    code, said = stopped(command, tmp_path, judge_server, 5, signal.SIGINT)
+    code, said = stopped(command, tmp_path, judge_server, 1, signal.SIGINT)
     kept = "Replies are stored in ragmetrics-store: the same command continues"
     assert (code, said) == (130, f"Stopped. {kept}\n")

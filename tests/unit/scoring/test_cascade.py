@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -16,8 +17,9 @@ from rich.console import Console
 
 import ragmetrics
 from ragmetrics.cli.output.summary import print_summary
-from ragmetrics.config import Settings, make_settings, with_overrides
+from ragmetrics.config import JudgeSettings, Settings, make_settings, with_overrides
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused, SettingsError, Unanswered
+from ragmetrics.judges.spending import MeteredJudge
 from ragmetrics.metrics import GRADE, SUPPORT, Grade, Support, select
 from ragmetrics.people import learn
 from ragmetrics.people.calibration.thresholds import fit_certain_thresholds
@@ -91,6 +93,23 @@ def test_repeats_that_differ_are_not_certain() -> None:
     last = by_context("last", {"good": 1, "fair": 1, "bad": 1})
     found = score(Member(a_broker(first), repeats=2), Member(a_broker(last)))
     assert found.details["grades"] == [2, 1, 1]
+
+
+@pytest.mark.parametrize(("temperature", "asked"), [(0.0, 0), (0.5, 2)])
+def test_equal_repeats_at_temperature_0_are_no_certainty(temperature: float, asked: int) -> None:
+    """They are equal whatever the judge knows, so a yes or no goes to the next judge."""
+    chosen = JudgeSettings(name="openai", temperature=temperature, repeats=2)
+    judges = [ScriptedJudge(lambda request, attempt: '{"supported": [1, 1]}') for _ in range(2)]
+
+    async def main() -> None:
+        first = a_broker(judges[0], meter=MeteredJudge(settings=chosen))
+        panel = Panel([Member(first, repeats=2), Member(a_broker(judges[1]))], "cascade")
+        row = replace(ROW, reference="The sky is blue. The sea is too.")
+        assert [one async for one in drive([row], select(["context_recall"]), panel)]
+
+    asyncio.run(main())
+    assert judges[0].asked.total() == asked
+    assert judges[1].asked.total() == (0 if asked else 1)
 
 
 def test_three_judges_stand_in_line() -> None:
