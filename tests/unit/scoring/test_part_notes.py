@@ -17,7 +17,7 @@ from ragmetrics.dashboard import redacted
 from ragmetrics.delivery import gate_result
 from ragmetrics.pipeline import run_night
 from ragmetrics.pipeline.nightly import CoverageShort
-from ragmetrics.records import IndexBuild, Manifest, Score, Status, Usage
+from ragmetrics.records import IndexBuild, Manifest, Score, Status, Usage, VerdictCount
 from ragmetrics.scoring.part_notes import UnansweredRows, UsageReport
 from ragmetrics.storage import Runs, open_store
 from tests.builders import judge_at, night_values
@@ -142,3 +142,12 @@ def test_parts_of_an_earlier_version_name_the_lexical_judge_as_it_is_called_now(
         report.add({name: {"recall": Usage(requests=3).model_dump()}})
     assert report.usage == {"lexical #2": Usage(requests=6)}
     assert report.by_metric_without({"lexical #2"}) == {}
+
+
+def test_verdicts_of_parts_add_up_by_judge_and_prompt() -> None:
+    """A judge that computes its verdicts has none."""
+    report, grade = UsageReport(), VerdictCount(top=2, levels={1: 4}, replies=4)
+    for _ in range(2):
+        report.add_verdicts({"m": {"grade": grade.model_dump(mode="json")}, "lexical": {}})
+    twice = VerdictCount(top=2, levels={1: 8}, replies=8)
+    assert report.verdicts == {"m": {"grade": twice}}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Settings, make_settings
-from ragmetrics.pipeline import Night
+from ragmetrics.pipeline import Night, run_night
 from ragmetrics.scoring import (
     Staged,
     chosen_metrics,
@@ -19,7 +19,8 @@ from ragmetrics.scoring import (
 )
 from ragmetrics.scoring.reuse import find_attempt, reuse_part, staged_runs
 from ragmetrics.storage import StoredPart, open_store
-from tests.builders import night_values
+from tests.builders import judge_at, night_values
+from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 SHARDS = 4
@@ -110,6 +111,20 @@ def test_a_part_that_is_taken_over_is_the_same_but_for_its_notes(tmp_path: Path)
     assert (notes["taken_over"], notes["usage"], notes["paid"]) == (run, {}, [])
     changed = next(n for n in range(SHARDS) if n not in shards)
     assert not reuse_part(files, second.ref, ["hit_rate"], changed)
+
+
+def test_a_part_that_is_taken_over_keeps_its_verdicts(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """They tell as much of the judge as on the first run; a judge without any is asked nothing."""
+    settings = dataset(tmp_path, metrics=["context_relevance"], judge=judge_at(judge_server))
+    log(tmp_path, "a.jsonl", make_rows(12))
+    first = run_night(settings, NIGHT).manifest
+    log(tmp_path, "b.jsonl", [row | {"id": "late"} for row in make_rows(1)])
+    second = run_night(settings, NIGHT).manifest
+    assert second.taken_over
+    (before,), (after,) = first.verdicts.values(), second.verdicts.values()
+    assert after["grade"].replies == before["grade"].replies
 
 
 def test_a_part_that_is_not_finished_is_not_taken(tmp_path: Path) -> None:
