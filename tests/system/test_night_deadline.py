@@ -55,7 +55,10 @@ def settings(tmp_path: Path, judge_server: JudgeServer) -> Callable[..., str]:
                     "shards": 2,
                     "deadline": f"{DEADLINE:g}s",
                     "judge": judge_at(judge_server, concurrency=4),
-                    "alerts": {"rules": [{"metric": "context_recall", "min": 0.5, "min_rows": 5}]},
+                    "alerts": {
+                        "rules": [{"metric": "context_recall", "min": 0.5, "min_rows": 5}],
+                        "checks": {"canaries": 0},
+                    },
                     **changes,
                 },
             )

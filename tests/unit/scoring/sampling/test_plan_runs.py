@@ -297,7 +297,7 @@ def nightly(judge_server: JudgeServer, tmp_path: Path) -> Callable[..., Settings
         logs=f"{tmp_path}/logs/dt={{date}}/",
         store=f"{tmp_path}/store",
         metrics=METRICS,
-        alerts={"rules": []},
+        alerts={"rules": [], "checks": {"canaries": 0}},
     )
 
 
