@@ -28,6 +28,7 @@ from ragmetrics.judges.attempts import Attempts
 from ragmetrics.judges.base import HEDGED, JudgeParts, Reply
 from ragmetrics.judges.providers import first_in_flight
 from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter
+from ragmetrics.judges.request_parameters import MOST_ROOM
 from ragmetrics.judges.responses import (
     UNREADABLE,
     Oversized,
@@ -277,7 +278,8 @@ class Endpoint:
         usage = tokens_of(payload)
         # A token has at least one byte. A larger count by the server must not delay other requests.
         prompt = min(usage.prompt, len(call.body))
-        completion = min(usage.completion, self._settings.max_tokens)
+        reasoning = min(usage.reasoning, MOST_ROOM)
+        completion = min(usage.completion, self._settings.max_tokens + reasoning)
         limiter.correct_tokens(estimated, prompt + completion)
         self._completion += (completion - self._completion) / 16
 

@@ -22,7 +22,9 @@ _LEAST = EFFORTS[0]
 _ROOMS = dict(zip(EFFORTS, (0, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000), strict=True))
 """Tokens for reasoning: twice what OpenAI's models use for a short question at that effort."""
 _USUAL_ROOM = _ROOMS["medium"]  # the effort of a model that is not told one
-_FIRST_ROOM, _WIDER, _MOST_ROOM = 4_000, 4, 100_000
+_FIRST_ROOM, _WIDER = 4_000, 4
+MOST_ROOM = 100_000
+"""Most tokens for reasoning in one reply: the models of 2026 write 128,000 in all."""
 _CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
 _REFUSAL = re.compile(
     r"unsupported|unrecogni[sz]ed|unknown|unexpected|extra |deprecated|n't support|"
@@ -132,7 +134,7 @@ class RequestParameters:
     def widen(self, sent: Mapping[str, Any]) -> None:
         """Leave more room after a reply that reasoning cut off, unless another one did."""
         if self.sent.get(self._limit) == sent.get(self._limit):
-            self._room = min(max(_FIRST_ROOM, _WIDER * self.room), _MOST_ROOM)
+            self._room = min(max(_FIRST_ROOM, _WIDER * self.room), MOST_ROOM)
             self.version += 1
 
     def _turn_limit(self, refused: str) -> bool:

@@ -22,6 +22,7 @@ from ragmetrics.judges.batch_files import Fault, FaultAction, read_outputs
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import LiveJudge
+from ragmetrics.judges.responses import tokens_of
 from ragmetrics.metrics import GRADE
 from ragmetrics.records import Answer, Ask
 from ragmetrics.records.manifest import Usage
@@ -67,10 +68,21 @@ USAGES = [
     '{"prompt_tokens": "12", "completion_tokens": true}',
     '{"prompt_tokens_details": [], "prompt_tokens": {}}',
     '{"prompt_tokens_details": {"cached_tokens": 1e400}}',
+    '{"completion_tokens_details": {"reasoning_tokens": 1e400}}',
+    '{"completion_tokens_details": "many", "total_tokens": {}}',
     "[]",
     '"none"',
     "17",
 ]
+
+
+def test_reasoning_beside_the_completion_is_added_to_it() -> None:
+    """As xAI counts; OpenAI's completion has it already."""
+    details = {"completion_tokens_details": {"reasoning_tokens": 30}}
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 45, **details}
+    assert tokens_of({"usage": usage}) == (10, 0, 35, 30)
+    usage |= {"completion_tokens": 35}
+    assert tokens_of({"usage": usage}) == (10, 0, 35, 30)
 
 
 @pytest.mark.parametrize("usage", USAGES)
