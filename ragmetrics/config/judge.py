@@ -135,7 +135,7 @@ class JudgeSettings(SettingsModel):
     and a later run fetches the batches. None: no limit, but 60 s in a nightly of a deployment."""
     repeats: int = Field(1, ge=1, le=100)
     """Number of times that each row is judged. Its value is the mean; the spread is stored."""
-    calibration: str | None = Field(None, pattern="^[0-9a-f]{12}$")
+    calibration: str | None = Field(None, pattern="^fit-[0-9a-f]{12}$")
     """What `ragmetrics calibrate --fit` fitted to this judge, by its name: its scores are then
     expectations by calibrated probabilities. Only for judges that give strengths."""
     prompt_layout: PromptLayout = "auto"

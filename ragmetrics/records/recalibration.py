@@ -86,7 +86,7 @@ class Recalibration(Record):
     @property
     def id(self) -> str:
         """Its name in settings and in the store: the digest of its contents."""
-        return fingerprint("recalibration", self.model_dump_json())
+        return f"fit-{fingerprint(self.model_dump_json())}"  # no number, whatever the digits are
 
     @property
     def path(self) -> str:

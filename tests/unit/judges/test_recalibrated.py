@@ -84,7 +84,7 @@ def test_without_a_calibration_the_fingerprint_is_that_of_the_judge() -> None:
     """Another fit is another judge."""
     prints = [
         make_judge_section({"name": "lexical", "calibration": fit}).scored_fingerprint("f1")
-        for fit in (None, "0123456789ab", "ba9876543210")
+        for fit in (None, "fit-0123456789ab", "fit-ba9876543210")
     ]
     assert prints[0] == "f1"
     assert len(set(prints)) == 3

@@ -106,11 +106,11 @@ class TestPage:
         error = {"calibration_error": Figure(value=0.21, low=0.2, high=0.22)}
         fitted = Figure(value=0.034, low=0.02, high=0.06)
         metric = measured(overall=agreement(figures=error), error_after_fit=fitted)
-        told = cells(page(site, history(calibration(metrics=[metric], fit="c09b8a91486c"))))
+        told = cells(page(site, history(calibration(metrics=[metric], fit="fit-c09b8a91486c"))))
         assert "calibration error 0.210 [0.20, 0.22]" in told
         assert "calibration error , fitted 0.034 [0.02, 0.06]" in told
         assert "calibration error 0.111" not in told
-        assert "judge: calibration: c09b8a91486c" in told
+        assert "judge: calibration: fit-c09b8a91486c" in told
 
     def test_the_level_of_a_judge_is_shown_night_by_night(self, site: Files) -> None:
         """The mean verdict on a set that stays the same, beside the mean of people's labels."""

@@ -18,7 +18,9 @@ from ragmetrics.people.calibration.run_judges import JudgedSet
 from ragmetrics.people.calibration.units import Unit
 from ragmetrics.records import Calibration, JudgeInfo, Recalibration, probabilities
 from ragmetrics.storage import Files, require_record
+from tests.builders import judge_at
 from tests.fakes.calibrations import calibration, measured
+from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.labelled import make_labelled, write_judge
 from tests.fakes.logs import write_jsonl
@@ -130,7 +132,7 @@ def test_few_labels_are_not_fitted(tmp_path: Path) -> None:
 
 def test_a_calibration_that_is_not_in_the_store_is_refused(labelled: Path, tmp_path: Path) -> None:
     """The sentence says how to make one."""
-    judge = {"name": "lexical", "calibration": "0123456789ab"}
+    judge = {"name": "lexical", "calibration": "fit-0123456789ab"}
     with pytest.raises(JudgeRefused, match=r"is not in .*--fit"):
         calibrated(labelled, tmp_path / "store", judge)
 
@@ -140,7 +142,7 @@ def test_the_command_prints_the_name_and_both_errors(
 ) -> None:
     """What to set, and the calibration error before and after."""
     result = run("calibrate", str(labelled), "--fit", "--store", str(tmp_path / "store"))
-    assert "Fitted: set `judge: {calibration: " in result.out
+    assert "Fitted: set `judge: {calibration: fit-" in result.out
     assert "Calibration error: 0." in result.out
     assert "; fitted: 0." in result.out
 
@@ -150,3 +152,24 @@ def test_the_command_needs_a_store_to_fit(labelled: Path, run: Run) -> None:
     result = run("calibrate", str(labelled), "--fit")
     assert result.code == 2
     assert "--fit needs a store" in result.err
+
+
+def test_a_decision_model_is_calibrated(
+    labelled: Path, tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """Its own probabilities are fitted where that is better, and replaced by the fit; its replies
+    are found in the cache of that day.
+    """
+    judge = judge_at(judge_server, "decision")
+    wanted = ["context_recall"]
+    before = calibrated(labelled, tmp_path, judge, metrics=wanted, fit=True)
+    assert before.fit, before.metrics[0].not_fitted
+    after = calibrated(labelled, tmp_path, {**judge, "calibration": before.fit}, metrics=wanted)
+    assert after.usage.requests == 0
+    assert after.judge.fingerprint != before.judge.fingerprint
+    errors = [
+        found.metrics[0].overall.figures["calibration_error"].value
+        for found in (before, after)
+        if found.metrics[0].overall
+    ]
+    assert errors[0] != errors[1]
