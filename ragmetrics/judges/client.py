@@ -26,6 +26,7 @@ from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.prompt_length import check_read
 from ragmetrics.judges.recalibrated import find_fit, recalibrated
 from ragmetrics.judges.reply_cache import ReplyCache
+from ragmetrics.judges.reply_reading import is_refused, read_verdict, refusal_of, unreadable
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.row_first import Layout, is_cacheable, layout_of
 from ragmetrics.judges.spending import MeteredJudge, budget_in_use
@@ -41,7 +42,7 @@ from ragmetrics.records import (
     check_deadline,
 )
 from ragmetrics.storage import Files
-from ragmetrics.text import is_refusal, shorten
+from ragmetrics.text import shorten
 
 _REFUSALS = 2
 """Refused replies to one request after which the client gives it up."""
@@ -213,7 +214,7 @@ class JudgeClient(ClientBase):
             return self._failed_answer(error, counter)
         counter.add(reply)
         self._note(request, reply)
-        return self._expected(request, _read(request, reply))
+        return self._expected(request, read_verdict(request, reply))
 
     def _expected(self, request: Ask, verdict: BaseModel) -> BaseModel:
         """The verdict, or its expectation by the judge's `calibration`."""
@@ -269,14 +270,14 @@ class JudgeClient(ClientBase):
                     reply = await self._reply(asked, attempt, counter)
                     check_read(request, reply)
                     try:
-                        verdict = self._expected(request, _read(request, reply))
+                        verdict = self._expected(request, read_verdict(request, reply))
                     except UnreadableReply as error:
                         self._note(request, reply)
-                        reason = _unreadable(request, reply, error, counter)
+                        reason = unreadable(request, reply, error, counter)
                         text = reason if reply.cut_by_reasoning else reply.text
-                        refusals += _is_refused(reply)
+                        refusals += is_refused(reply)
                         if refusals >= _REFUSALS:
-                            return Unanswered(Status.REFUSED, _refusal(reply))
+                            return Unanswered(Status.REFUSED, refusal_of(reply))
                         if not reply.cut_by_reasoning:  # the model can do nothing about that
                             asked = replace(request, problem=shorten(reason))
                         continue
@@ -326,37 +327,3 @@ class JudgeClient(ClientBase):
 
 async def _answered(begun: Answer | PendingAnswer) -> Answer:
     return await begun if isinstance(begun, PendingAnswer) else begun
-
-
-def _read(request: Ask, reply: Reply) -> BaseModel:
-    if reply.verdict is not None:
-        return reply.verdict
-    if reply.refused and (
-        request.prompt.verbatim or not reply.text
-    ):  # here any text would pass as a verdict
-        raise UnreadableReply(f"{request.prompt.name}: {_refusal(reply)}")
-    verdict: BaseModel = request.prompt.parse(reply.text, request.data)
-    return verdict
-
-
-def _is_refused(reply: Reply) -> bool:
-    """Whether a reply without a verdict is a refusal."""
-    return reply.refused or is_refusal(reply.text)
-
-
-def _refusal(reply: Reply) -> str:
-    text = shorten(reply.text)
-    return f"the judge refused to answer: {text}" if text else "the judge's content filter refused"
-
-
-def _unreadable(request: Ask, reply: Reply, error: UnreadableReply, counter: UsageCounter) -> str:
-    """Count an unreadable reply; return the reason."""
-    kind = "refusal" if _is_refused(reply) else "cut_off" if reply.cut_off else "unreadable"
-    if reply.cut_by_reasoning:
-        counter.failures["cut_by_reasoning"] += 1
-        return (
-            f"{request.prompt.name}: reasoning used {reply.reasoning_tokens:,} tokens and left too "
-            "few for the reply; lower `judge: reasoning_effort` or raise `judge: max_tokens`"
-        )
-    counter.failures[kind] += 1
-    return f"{error} (cut off: max_tokens)" if reply.cut_off else str(error)
