@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
-from ragmetrics.errors import Unanswered
+from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.judges import (
     CachedReply,
     Corpus,
@@ -97,14 +98,15 @@ class _DryPrompt(Prompt[Any]):
 
 def guess(prompt: Prompt[Any], data: Data) -> BaseModel | None:
     """The baseline's verdict with a null lexicon, or the lowest that a decision model may give;
-    None when the prompt has neither.
+    None when the prompt has neither, or its questions fail.
     """
     verdict: BaseModel | None = None
     if prompt.baseline:
         verdict = prompt.baseline(data, NullLexicon())
     elif prompt.decides and prompt.expect:
-        lowest = [(1.0, *(0.0,) * (len(one.levels) - 1)) for one in questions_of(prompt, data)]
-        verdict = prompt.expect(lowest, data)
+        with suppress(UnreadableReply):
+            lowest = [(1.0, *(0.0,) * (len(one.levels) - 1)) for one in questions_of(prompt, data)]
+            verdict = prompt.expect(lowest, data)
     return verdict
 
 

@@ -158,7 +158,7 @@ def test_the_judge_of_the_estimate_is_that_of_the_run(
 def test_prompts_without_a_baseline_say_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can tell what such a metric asks next, so it is told as open-ended."""
     recall = select(["context_recall"])[0]
-    blind = replace(recall.prompts[0], name="blind", baseline=None)
+    blind = replace(recall.prompts[0], name="blind", baseline=None, questions=None, expect=None)
 
     @metric(version=1, calls="1 and more", prompts=[blind])
     def guessing(row: LogRow) -> Steps[Score]:
