@@ -41,6 +41,8 @@ class Reply:
     """Number of requests that it answers at no further cost; 0: it took a request of its own."""
     shares_request: bool = False
     """Whether another reply carries the cost of the request that brought it."""
+    more_requests: int = 0
+    """In a dry run: the requests that would bring it, besides the first."""
 
     @property
     def cut_by_reasoning(self) -> bool:

@@ -266,7 +266,7 @@ class UsageCounter:
 
     def add(self, reply: Reply) -> int:
         """Count a reply, and the failed attempts before it; return the number of requests."""
-        requests = int(not (reply.known or reply.shares_request))
+        requests = int(not (reply.known or reply.shares_request)) + reply.more_requests
         self.requests += requests
         self.shared += reply.shares_request
         self.answered_from_store += reply.known

@@ -134,6 +134,12 @@ def forecast(
         for number, one in enumerate(waiting):
             sent = number < len(counted)  # one for each request, whatever part it is of
             reply = Reply(prompt_tokens=counted[number] if sent else 0, shares_request=not sent)
+            if one is waiting[-1] and (rest := counted[len(waiting) :]):
+                reply = replace(
+                    reply,
+                    prompt_tokens=reply.prompt_tokens + sum(rest),
+                    more_requests=len(rest),
+                )
             one.future.set_result(reply)
 
     gathering: Gathering[Hashable, Any] = Gathering(send)

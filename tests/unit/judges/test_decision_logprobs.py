@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+import ragmetrics
+from ragmetrics.config import make_settings
+from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.decision_logprobs import Logprobs
 from ragmetrics.records import Predicate, Question, ScoreQuestion
@@ -106,3 +109,14 @@ def test_a_row_that_is_too_long_is_asked_context_by_context(judge_server: JudgeS
     whole = values(scored(judge_server, METRICS, count=3, api="logprobs"))
     judge_server.faults(max_prompt_chars=1_000)
     assert values(scored(judge_server, METRICS, count=3, api="logprobs")) == whole
+
+
+def test_a_dry_run_counts_a_request_for_each_question(judge_server: JudgeServer) -> None:
+    """More requests than metrics ask for: none is left out, nor are its tokens."""
+    judge = {"name": "decision", "base_url": judge_server.base_url, "api": "logprobs"}
+    settings = make_settings({"judge": judge})
+    estimate = ragmetrics.estimate(rows(5), DEFAULT_METRICS, settings=settings).total
+    assert judge_server.stats()["requests"] == 0
+    sent = scored(judge_server, list(DEFAULT_METRICS), count=5, api="logprobs").manifest.usage
+    assert estimate.requests == sent.requests
+    assert estimate.prompt_tokens == pytest.approx(sent.prompt_tokens, rel=0.2)
