@@ -50,7 +50,7 @@ def dozen(two_slots: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> D
     rows.append(rows[0] | {"id": TOO_LONG, "retrieved_contexts": long})
     folder = tmp_path_factory.mktemp("dozen") / "task"
     read, written = two_slots.tokens()
-    scored = make_task(folder, two_slots, rows, METRICS, concurrency=2, reasks=1).score()
+    scored = make_task(folder, two_slots, rows, METRICS, reasks=1).score()
     read_since, written_since = two_slots.tokens()
     return Dozen(scored, read_since - read, written_since - written)
 
