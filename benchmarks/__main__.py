@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks import (
     dask_scale,
+    decisions,
     engine,
     judge_speed,
     large_night,
@@ -31,6 +32,10 @@ def _engine(options: Options) -> None:
     if unknown := set(only) - set(engine.PARTS):
         raise SystemExit(f"--only: {', '.join(unknown)}; there are: {', '.join(engine.PARTS)}")
     engine.report(options.rows or 1_000, options.peer_rows, only)
+
+
+def _decisions(options: Options) -> None:
+    decisions.report(options.rows or 1_000)
 
 
 def _judge(options: Options) -> None:
@@ -69,6 +74,7 @@ def _print(lines: Iterable[str]) -> None:
 
 BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "engine": _engine,
+    "decisions": _decisions,
     "judge": _judge,
     "processor": _processor,
     "store": _store,

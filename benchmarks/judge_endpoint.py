@@ -17,6 +17,7 @@ from typing import Any
 from aiohttp import web
 
 from benchmarks.peer_replies import is_question_prompt, peer_reply
+from tests.fakes.decider import PATHS as DECIDING
 from tests.fakes.judge import Judge, main
 from tests.fakes.verdicts import Json, reply
 
@@ -52,6 +53,12 @@ class Endpoint(Judge):
             kind[0] += 1
             kind[1] += sum(len(message["content"]) for message in messages)
         return body, fault
+
+    async def admit_texts(self, request: web.Request, texts: str | list[str]) -> str | None:
+        """Keep the body of a request to a decision model too."""
+        if request.path in DECIDING:
+            self._bodies.append((request.path, await request.read()))
+        return await super().admit_texts(request, texts)
 
     def content(self, messages: list[Json], schema: Json | None, fault: str | None) -> str:
         """A sensible reply, remembered; faults spoil it as they do the tests' replies."""
