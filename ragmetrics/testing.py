@@ -277,25 +277,34 @@ def check_format(form: Format) -> None:
     """Raise AssertionError unless a format shows every block, a hostile text in it as one line
     without control characters, and leaves out what has no room.
     """
-    fact = HOSTILE[:40]
-    blocks: list[Block] = [
-        Header(HOSTILE),
-        Note(HOSTILE),
-        Section(HOSTILE, HOSTILE, (HOSTILE,), ((fact, fact),)),
-        *bullets(HOSTILE, [HOSTILE]),
-        *table(HOSTILE, (HOSTILE, "n"), [(HOSTILE, HOSTILE)]),
-        *links([(HOSTILE, "s3://bucket/x")]),
-    ]
-    for block in blocks:
-        rendered = form.render([block])
-        text = rendered if isinstance(rendered, str) else json.dumps(rendered, ensure_ascii=False)
+    one_line = HOSTILE.replace("\n", " ")
+    for block, of_one_line in zip(_blocks(HOSTILE), _blocks(one_line), strict=True):
+        text, line = _rendered(form, block), _rendered(form, of_one_line)
         _hold(not set(text) & set("\x00\x1b\u202e"), f"no control character is in it: {text!r}")
-        _hold("\n- item" not in text and "\n# head" not in text, f"a text is one line: {text!r}")
+        _hold(text == line, f"a line break of a text is a space: {text!r}, {line!r}")
         plain = text.replace("\\", "").replace("&#40;", "(").replace("&#41;", ")")
         _hold("alert(1)" in plain, f"the text of each block is in it: {block.kind}")
     notes = [Note(f"line {number}") for number in range(60)]
     whole, cut = form.render(notes), form.render(notes, 40)
     _hold(len(cut) <= 40 < len(whole), f"`room` is kept to: {cut!r}")
+
+
+def _blocks(text: str) -> list[Block]:
+    """A block of each kind with a text."""
+    fact = text[:40]
+    return [
+        Header(text),
+        Note(text),
+        Section(text, text, (text,), ((fact, fact),)),
+        *bullets(text, [text]),
+        *table(text, (text, "n"), [(text, text)]),
+        *links([(text, "s3://bucket/x")]),
+    ]
+
+
+def _rendered(form: Format, block: Block) -> str:
+    rendered = form.render([block])
+    return rendered if isinstance(rendered, str) else json.dumps(rendered, ensure_ascii=False)
 
 
 def _unconfirmed(kind: ChannelKind, settings: ChannelSettings, host: str) -> Unconfirmed:

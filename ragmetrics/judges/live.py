@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.reply_bounds import (
+    KEYWORDS,
     ReplyBounds,
     Sizes,
     bounded_schema,
@@ -60,8 +61,8 @@ class LiveJudge:
         self._parameters = RequestParameters(settings)
         self.way: str | None = None
         """How it was asked otherwise than planned. None before the first reply."""
-        # The strict mode of OpenAI has no keyword for the length of a text.
-        self._bounds = ReplyBounds(refused=["maxLength"] if settings.is_at_openai else [])
+        # OpenAI compiles each schema that it has not seen, which takes seconds: one for all sizes.
+        self._bounds = ReplyBounds(refused=KEYWORDS if settings.is_at_openai else ())
         self._first = FirstAlone()
 
     @property

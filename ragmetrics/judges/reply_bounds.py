@@ -25,6 +25,8 @@ _OF_NUMBER = 4
 _OF_VALUE = 3  # its comma, line break and indentation
 _CHARACTERS_PER_TOKEN = 2  # English has about four, dense scripts have fewer
 _WORDS = {"array": ("minItems", "maxItems"), "string": ("minLength", "maxLength")}
+KEYWORDS = frozenset(word for pair in _WORDS.values() for word in pair)
+"""Keywords of a schema that bound a size."""
 _OF_BOUNDS = re.compile(r"minItems|maxItems|maxLength|grammar|repetition", re.IGNORECASE)
 
 
@@ -113,9 +115,8 @@ class ReplyBounds:
             return False
         if version != self.version:
             return True  # another request has turned meanwhile
-        words = {word for pair in _WORDS.values() for word in pair}
         before = len(self.refused)
-        self.refused |= (named & words) or words
+        self.refused |= (named & KEYWORDS) or KEYWORDS
         return len(self.refused) > before
 
     def note(self, reply: Reply, bound: int) -> None:
