@@ -27,8 +27,8 @@ import pyarrow as pa
 from ragmetrics.judges import ReplyCache
 from ragmetrics.judges.reply_cache import EMBEDDING, ReplyIndex
 from ragmetrics.judges.reply_tables import SCHEMA, WantedReply, write
-from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files
+from ragmetrics.storage.run_index import shard_range
 
 _JUDGE = "0123456789ab"
 _FAMILIES = (("grade",), ("support",), ("questions", EMBEDDING))

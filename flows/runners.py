@@ -30,7 +30,6 @@ from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTa
 from ragmetrics import __version__
 from ragmetrics.config import RunnerSettings, Settings
 from ragmetrics.errors import RagmetricsError, SettingsError
-from ragmetrics.scoring import cpu_count
 from ragmetrics.version import install_extra
 
 log = logging.getLogger("ragmetrics.flows")
@@ -82,7 +81,7 @@ def sharing_ray(settings: Settings) -> AbstractContextManager[object]:
     """
     if settings.runner.name != "ray":
         return nullcontext()
-    return open_runner(settings, settings.runner.workers or cpu_count())
+    return open_runner(settings, settings.runner.parallel)
 
 
 def check_runner(settings: Settings) -> None:
@@ -154,7 +153,7 @@ def _processes(chosen: RunnerSettings, parts: int, _url: str) -> TaskRunner[Any]
 
 
 def _workers(chosen: RunnerSettings, parts: int) -> int:
-    return max(1, min(chosen.workers or cpu_count(), parts))
+    return max(1, min(chosen.parallel, parts))
 
 
 def _end_with_parent() -> None:

@@ -29,13 +29,13 @@ from research.moving_world import Values, World, _FIRST, _table, data_folder
 from ragmetrics import evaluate
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.delivery.state import AlertStates, advance_states
-from ragmetrics.records import JudgeBridge, JudgedTwice, Manifest, Segment
+from ragmetrics.records import JudgeBridge, JudgedTwice, Manifest, Segment, across_change
 from ragmetrics.rules import NightContext, evaluate_rules
 from ragmetrics.rules.context import Baseline
 from ragmetrics.rules.corrections import judge_change, mix
 from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.sides import NightSides
-from ragmetrics.scoring import MetricScores, across_change, moved_scores
+from ragmetrics.scoring import MetricScores
 from ragmetrics.scoring.judge_bridge import _differences, find_offset
 from ragmetrics.stats import Drop
 
@@ -155,7 +155,7 @@ class Week:
         return plain.model_copy(update={"metrics": metrics})
 
     def _load(self, one: Manifest, metric: str) -> MetricScores:
-        return moved_scores(self.tables[one.date], one)
+        return self.tables[one.date].moved(one)
 
 
 def week(rows: Rows, random: np.random.Generator, *, changes: bool, fallen: bool, nights: int, ruled: bool) -> tuple[list[bool], Drop | None]:

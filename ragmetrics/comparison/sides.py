@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.records import BUILDS, UNSETTLED, ComparedSide, LogRow, Manifest, Usage
-from ragmetrics.scoring import MetricScores, load_scores, moved_scores
+from ragmetrics.scoring import MetricScores, load_scores
 from ragmetrics.stats import Numbers, ratio
 from ragmetrics.storage import Files, RowLocation, RunRef, by_shard, scored_rows
 
@@ -125,7 +125,7 @@ def read_nights(
     for number, night in enumerate(nights):
         if summary := night.summary(metric):
             scores = load_scores(files, RunRef.of(night), metric, tags)
-            table = moved_scores(scores, night).table
+            table = scores.moved(night).table
             if build is not None:
                 table = table[table[BUILDS] == build]
             tables.append(table.assign(night=number))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
@@ -9,6 +10,12 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from ragmetrics.config.endpoints import EnvironmentHeaders, check_address
 from ragmetrics.config.judge import SettingsModel
 from ragmetrics.plugins import Kind
+
+
+def cpu_count() -> int:
+    """The cores that this process may use."""
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 class RunnerSettings(SettingsModel):
@@ -27,6 +34,11 @@ class RunnerSettings(SettingsModel):
     """How to start a cluster. Dask: `cluster_class` (default `LocalCluster`), `adapt`, and the
     arguments of that class. Ray: the arguments of `ray.init`.
     """
+
+    @property
+    def parallel(self) -> int:
+        """Number of parallel tasks of a runner that is started here."""
+        return self.workers or cpu_count()
 
     @property
     def is_cluster(self) -> bool:

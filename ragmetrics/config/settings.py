@@ -37,7 +37,13 @@ from ragmetrics.config.nights import ZoneName, check_template
 from ragmetrics.config.places import places_beside
 from ragmetrics.config.prices import listed_prices
 from ragmetrics.config.retriever import RetrieverSettings
-from ragmetrics.config.sections import PresetName, PushSettings, RunnerSettings, TopicSettings
+from ragmetrics.config.sections import (
+    PresetName,
+    PushSettings,
+    RunnerSettings,
+    TopicSettings,
+    cpu_count,
+)
 from ragmetrics.config.write_back import WriteBackSettings
 from ragmetrics.errors import SettingsError
 from ragmetrics.records import FIELDS
@@ -253,6 +259,11 @@ class Settings(BaseSettings):
         address = chosen.base_url or followed.base_url
         price = listed_prices(chosen.model or _OPENAI_EMBEDDINGS, address).prompt
         return chosen.model_copy(update={"usd_per_million_tokens": price})
+
+    @property
+    def processes(self) -> int:
+        """Number of worker processes for a judge that computes on this machine."""
+        return self.workers or cpu_count()
 
     @property
     def asks_by_row(self) -> bool:

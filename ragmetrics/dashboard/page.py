@@ -23,7 +23,7 @@ from ragmetrics.dashboard.templating import render_page
 from ragmetrics.people import History
 from ragmetrics.plugins import Kind, UnusablePlugin
 from ragmetrics.records import Comparison, Manifest
-from ragmetrics.scoring import load_scores, moved_scores
+from ragmetrics.scoring import load_scores
 from ragmetrics.storage import FileInfo, Files, RunRef
 
 Scope: TypeAlias = Literal["night", "site", "folder"]
@@ -105,7 +105,7 @@ class Shown:
         """
         files = self.files
         return cached_load(
-            lambda night, metric: moved_scores(load_scores(files, RunRef.of(night), metric), night),
+            lambda night, metric: load_scores(files, RunRef.of(night), metric).moved(night),
             self.night,
             self.before,
         )

@@ -28,9 +28,8 @@ from ragmetrics.dashboard.render_cache import (
     take_snapshot,
 )
 from ragmetrics.people import History, load_history
-from ragmetrics.records import Manifest
+from ragmetrics.records import Manifest, across_change
 from ragmetrics.rules import known_silences, with_silences
-from ragmetrics.scoring import across_change
 from ragmetrics.storage import FileInfo, Files, RunIndex, RunRef, Runs, do_all
 
 

@@ -34,9 +34,16 @@ from ragmetrics.messages import (
     links,
     table,
 )
-from ragmetrics.records import Calibration, Drift, Gate, Manifest, MetricCalibration, Summary
+from ragmetrics.records import (
+    Calibration,
+    Drift,
+    Gate,
+    Manifest,
+    MetricCalibration,
+    Summary,
+    across_change,
+)
 from ragmetrics.rules import known_silences, with_silences
-from ragmetrics.scoring import across_change
 from ragmetrics.storage import Files, Runs
 from ragmetrics.text import NO_VALUE, clean, plural
 

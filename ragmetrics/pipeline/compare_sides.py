@@ -28,9 +28,16 @@ from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import NightInputs, inputs_of
 from ragmetrics.pipeline.evaluation import Progress, Result, score_inputs, settings_of, temporary
-from ragmetrics.records import Comparison, JudgeInfo, LogRow, Manifest, MetricChange, is_name
-from ragmetrics.scoring import (
+from ragmetrics.records import (
+    Comparison,
+    JudgeInfo,
+    LogRow,
+    Manifest,
+    MetricChange,
     across_change,
+    is_name,
+)
+from ragmetrics.scoring import (
     chosen_metrics,
     corpus_of,
     judge_info,

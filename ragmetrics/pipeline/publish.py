@@ -22,7 +22,7 @@ from ragmetrics.people import History, fixed_sets, load_history, with_canaries, 
 from ragmetrics.pipeline.lost_passages import lost_passages_of
 from ragmetrics.pipeline.model_shutdowns import shutdowns_of
 from ragmetrics.pipeline.store_references import COMPARED_NIGHTS, NEEDED_NIGHTS
-from ragmetrics.records import Finding, JudgeBridge, Manifest, WorstRow
+from ragmetrics.records import Finding, JudgeBridge, Manifest, WorstRow, across_change
 from ragmetrics.rules import (
     SEGMENT_DAYS,
     NightContext,
@@ -35,12 +35,9 @@ from ragmetrics.rules import (
 from ragmetrics.scoring import (
     MetricScores,
     Staged,
-    across_change,
     earlier_scores,
     find_bridge,
-    moved_scores,
     summarise_run,
-    with_differences,
 )
 from ragmetrics.storage import (
     Files,
@@ -116,7 +113,6 @@ def _manifest(
     manifest = manifest.model_copy(update={"alerts": alerts.before.snapshot})
     bridge, spent = find_bridge(settings, files, manifest, scores, alerts.nights)
     manifest = manifest.model_copy(update={"bridge": bridge, "bridged": spent})
-    bridge = with_differences(files, bridge, alerts.nights)
     earlier = across_change(_compared(settings, alerts, manifest.date), bridge)
     states = alerts.states(earlier, silent=manifest.silent)
     if settings.labels:
@@ -171,9 +167,7 @@ def _night(
         scores,
         earlier,
         cached_load(
-            lambda one, metric: moved_scores(
-                earlier_scores(settings, files, RunRef.of(one), metric), one
-            ),
+            lambda one, metric: earlier_scores(settings, files, RunRef.of(one), metric).moved(one),
             manifest,
             night_before(manifest, earlier),
             scores,

@@ -246,4 +246,5 @@ from .judge_bridge import (
     JudgeBridge as JudgeBridge,
     JudgedTwice as JudgedTwice,
     JudgeOffset as JudgeOffset,
+    across_change as across_change,
 )

@@ -8,7 +8,7 @@ comparison names its list; `CORRECTIONS` is the whole list, in the one order.
 In their order:
 
     mix             the earlier rows are weighted to the later mix of tags (`question_mix`)
-    judge change    error of the offset by which an old judge's rows were moved (`with_offset`)
+    judge change    error of the offset by which an old judge's rows were moved (`OffsetError`)
     judge movement  error of a level that moves from night to night without a cause
     judge drift     left  = drop - f * move          f: share of the night's verdicts that are new
                     se^2  = se_drop^2 + f^2 * se_move^2

@@ -36,7 +36,6 @@ from ragmetrics.stats import (
     OffsetError,
     QuestionValues,
     compare_nights,
-    with_offset,
 )
 
 SURE = 0.01
@@ -114,7 +113,7 @@ class NightSides(Sides):
                 for of, values in zip(nights, sides, strict=True)
             ]
             return compare_nights(*by_old, in_order=self.in_order) or drop
-        return with_offset(drop, offset, *map(_question_means, sides))
+        return offset.added_to(drop, *map(_question_means, sides))
 
     def level(self, drop: Drop) -> LevelError | None:
         """The movement of the judge, or that of the nights where it is larger."""
@@ -247,7 +246,7 @@ class RunSides(Sides):
         if (offset := offset_error(self.metric, self.before, self.now)) is None:
             return drop
         sides = [_question_means([side.by_question()]) for side in self.scores or ()]
-        return with_offset(drop, offset, *(sides or ({}, {})))
+        return offset.added_to(drop, *sides)
 
     def level(self, drop: Drop) -> LevelError | None:
         """The movement of the judge, or that of the nights where it is larger."""

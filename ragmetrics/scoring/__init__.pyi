@@ -5,7 +5,6 @@ from .staging import (
 )
 from .sharding import (
     plan_run as plan_run,
-    shard_range as shard_range,
 )
 from .part import (
     Part as Part,
@@ -14,9 +13,6 @@ from .run_scorer import (
     score_part as score_part,
     list_parts as list_parts,
     score_parts as score_parts,
-)
-from .process_pool import (
-    cpu_count as cpu_count,
 )
 from .scores import (
     MetricScores as MetricScores,
@@ -68,11 +64,8 @@ from .topic_assignment import (
     Assigner as Assigner,
 )
 from .judge_bridge import (
-    across_change as across_change,
     find_bridge as find_bridge,
-    moved_scores as moved_scores,
     stored_bridge as stored_bridge,
-    with_differences as with_differences,
 )
 from .judged_rows import (
     choose_rows as choose_rows,

@@ -59,5 +59,5 @@ def score_cheap_parts(
     scorer = CheapRunScorer(settings, staged.ref, learned)
     families = [[one for one in family if one in wanted] for family in score_families(settings)]
     todo = [(own, n) for own in families if own for n in range(staged.ref.shards)]
-    for problem in score_in_processes(scorer, todo, settings.workers, staged.source.rows):
+    for problem in score_in_processes(scorer, todo, settings.processes, staged.source.rows):
         raise problem

@@ -5,7 +5,7 @@
 On the first nights of the new judge the old one scores a sample of the rows too (`both_judges`).
 Of each metric the offset is estimated from the rows of all these nights, paired by question. Then
 `across_change` moves the numbers of the old judge's nights by the offset, so that they compare with
-the new ones; `stats.with_offset` adds its error to a drop. Where the judges differ by more than an
+the new ones; `stats.OffsetError` adds its error to a drop. Where the judges differ by more than an
 offset, the old nights stay as they are, and the baseline begins again:
 
 - rank correlation: with 97.5% confidence Spearman's rho is below 0.3
@@ -23,10 +23,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +35,6 @@ from ragmetrics.records import (
     JudgedTwice,
     JudgeOffset,
     Manifest,
-    Summary,
     Usage,
 )
 from ragmetrics.scoring.both_judges import BridgeRows, SecondScoring
@@ -72,7 +69,7 @@ def find_bridge(
     old = settings.replaced
     changed = _changed(metric_fingerprints(old), night, earlier) if old else {}
     if old is None or not changed or len(runs) > _first(settings).bridge:
-        return last, None
+        return _with_differences(files, last, earlier), None
     path = RunRef.of(night).bridge
     judged = find_record(files, path, BridgeRows, "not readable: both judges are asked again")
     if judged is None:
@@ -90,7 +87,7 @@ def find_bridge(
         offsets=[offset for offset in offsets if offset],
         problem=judged.problem,
     )
-    return bridge, judged.usage
+    return _with_differences(files, bridge, earlier), judged.usage
 
 
 def _first(settings: Settings) -> JudgeSettings:
@@ -124,7 +121,7 @@ def _pooled(files: Files, runs: Mapping[date, str]) -> dict[str, list[JudgedTwic
     return pooled
 
 
-def with_differences(
+def _with_differences(
     files: Files, bridge: JudgeBridge | None, nights: Sequence[Manifest]
 ) -> JudgeBridge | None:
     """A bridge with the differences of its questions, if one of the nights is of the old judge."""
@@ -145,7 +142,7 @@ def stored_bridge(files: Files) -> JudgeBridge | None:
     """The newest bridge of a store, with the differences of its questions."""
     nights = Runs(files).outlines(last=_SEARCHED_NIGHTS)
     newest = next((night.bridge for night in reversed(nights) if night.bridge), None)
-    return with_differences(files, newest, nights)
+    return _with_differences(files, newest, nights)
 
 
 def find_offset(
@@ -253,60 +250,8 @@ def _means_of(rows: Sequence[JudgedTwice], values: Numbers, part: NDArray[np.boo
     return np.asarray(sums[counts > 0] / counts[counts > 0], dtype=np.float64)
 
 
-def across_change(nights: Sequence[Manifest], bridge: JudgeBridge | None) -> list[Manifest]:
-    """Nights whose numbers by an old judge are moved by the offset, so that they compare with those
-    of the judge that replaced it; other nights as they are.
-    """
-    offsets = {one.replaced: one for one in (bridge.offsets if bridge else ()) if not one.apart}
-    return [_moved_night(night, offsets) for night in nights]
-
-
-def _moved_night(night: Manifest, offsets: Mapping[str, JudgeOffset]) -> Manifest:
-    if not any(one.fingerprint in offsets for one in night.metrics):
-        return night
-    moved = {
-        name: [_moved(one, offsets.get(one.fingerprint)) for one in getattr(night, name)]
-        for name in ("metrics", "segments")
-    }
-    return night.model_copy(update=moved)
-
-
-def _moved(summary: Summary, offset: JudgeOffset | None) -> Summary:
-    """A summary in the level of the new judge; its interval has the error of the offset too."""
-    if offset is None or summary.metric != offset.metric:
-        return summary
-    by, mean = offset.offset, summary.mean
-    update: dict[str, Any] = {"fingerprint": offset.fingerprint, "moved_by": offset}
-    if mean is not None:
-        low, high = summary.low, summary.high
-        below = None if low is None else math.hypot(mean - low, by - offset.low)
-        above = None if high is None else math.hypot(high - mean, offset.high - by)
-        update["mean"] = mean + by
-        update["low"] = None if below is None else mean + by - below
-        update["high"] = None if above is None else mean + by + above
-    update["by_tag"] = {
-        tag: {
-            value: cell.model_copy(update={"mean": cell.mean + by}) for value, cell in cells.items()
-        }
-        for tag, cells in summary.by_tag.items()
-    }
-    return summary.model_copy(update=update)
-
-
-def moved_scores(scores: MetricScores, night: Manifest) -> MetricScores:
-    """The scores of a night by an old judge, moved as its summary is."""
-    summary = night.summary(scores.metric)
-    if summary is None or summary.moved_by is None:
-        return scores
-    table = scores.table.assign(value=scores.table["value"] + summary.moved_by.offset)
-    return replace(scores, table=table)
-
-
 __all__ = [
-    "across_change",
     "find_bridge",
     "find_offset",
-    "moved_scores",
     "stored_bridge",
-    "with_differences",
 ]

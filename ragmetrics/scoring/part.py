@@ -38,7 +38,6 @@ from ragmetrics.scoring.sampling.cheap import make_cheap_judges
 from ragmetrics.scoring.sampling.cheap_scores import load_cheap
 from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sampling.plan import SamplePlan
-from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import (
     SCORE_SCHEMA,
     AskedWays,
@@ -188,7 +187,7 @@ class PartScorer:
     ) -> ReplyCache | None:
         if not judge.cacheable:
             return None
-        low, high = shard_range(self.shard, self.ref.shards)
+        low, high = self.ref.key_range(self.shard)
         cache = self.cache(
             self.kept, judge.fingerprint, low, high, prompts=prompts, ttl_days=ttl_days
         )

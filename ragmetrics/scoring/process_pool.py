@@ -46,16 +46,10 @@ class _PartScorer(Protocol):
     def score(self, names: Sequence[str], shard: int) -> object: ...
 
 
-def cpu_count() -> int:
-    """The cores that this process may use."""
-    usable = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable else os.cpu_count() or 1
-
-
 def score_in_processes(
     scorer: _PartScorer,
     todo: Sequence[Part],
-    workers: int | None,
+    workers: int,
     rows: int,
     done: Done | None = None,
 ) -> list[RagmetricsError]:
@@ -63,7 +57,7 @@ def score_in_processes(
 
     Returns the errors of parts that could not be scored.
     """
-    processes = min(workers or cpu_count(), len(todo))
+    processes = min(workers, len(todo))
     # A daemon cannot start processes.
     if processes < 2 or rows < FEWEST_ROWS or current_process().daemon:
         return score_here(scorer, todo, done)

@@ -187,7 +187,7 @@ def score_parts(
     if record is not None:
         return problems + score_here(scorer, heavy, done)
     rows = staged.source.rows
-    return problems + score_in_processes(scorer, heavy, settings.workers, rows, done)
+    return problems + score_in_processes(scorer, heavy, settings.processes, rows, done)
 
 
 def list_parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:

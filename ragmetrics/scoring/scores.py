@@ -14,7 +14,7 @@ import numpy as np
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.records import TOPIC, Segment, Status, question_key
+from ragmetrics.records import TOPIC, Manifest, Segment, Status, question_key
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, strata_of
 from ragmetrics.scoring.sampling.plan import Group, RowIds, SamplePlan
 from ragmetrics.storage import ROW_SCHEMA, Files, RunRef, StoredPart, note_damage
@@ -64,6 +64,14 @@ class MetricScores:
         """
         rows = self.scored
         return rows[rows["compared"].ne(False)] if "compared" in rows else rows
+
+    def moved(self, night: Manifest) -> MetricScores:
+        """The scores of a night by an old judge, moved as its summary is (see `across_change`)."""
+        summary = night.summary(self.metric)
+        if summary is None or summary.moved_by is None:
+            return self
+        table = self.table.assign(value=self.table["value"] + summary.moved_by.offset)
+        return replace(self, table=table)
 
     def of_segment(self, segment: Segment | None) -> MetricScores:
         """The scores of one segment, or of all rows; empty when no row has the tag."""

@@ -236,12 +236,6 @@ def shard_of(row: LogRow, shards: int) -> int:
     return int(row.question_key, 16) * shards >> 32
 
 
-def shard_range(shard: int, shards: int) -> tuple[str, str]:
-    """First and last question key of a shard."""
-    low, high = -(-(shard << 32) // shards), -(-((shard + 1) << 32) // shards) - 1
-    return f"{low:08x}", f"{high:08x}"
-
-
 def plan_run(
     settings: Settings,
     day: date,

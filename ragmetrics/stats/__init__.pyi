@@ -34,7 +34,6 @@ from .night_movement import (
 )
 from .judge_offset import (
     OffsetError as OffsetError,
-    with_offset as with_offset,
 )
 from .significance import (
     ALPHA as ALPHA,

@@ -18,12 +18,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
 from ragmetrics.stats.comparisons import Drop
 from ragmetrics.stats.significance import CONFIDENCE
 from ragmetrics.stats.t_test import MeanDifference, detectable
+
+NO_MEANS: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,32 +40,35 @@ class OffsetError:
     differences: Mapping[str, float]
     """The old value less the new one of each question that both judged; empty: not known."""
 
+    def added_to(
+        self,
+        drop: Drop,
+        before: Mapping[str, float] = NO_MEANS,
+        now: Mapping[str, float] = NO_MEANS,
+    ) -> Drop:
+        """A drop of moved values whose error, interval, p and detectable effect include this one.
 
-def with_offset(
-    drop: Drop, offset: OffsetError, before: Mapping[str, float], now: Mapping[str, float]
-) -> Drop:
-    """A drop of moved values whose error, interval, p and detectable effect include the offset's.
-
-    `before` and `now` are the question means of both sides. Where they or the differences are not
-    known, both errors count as independent. The error is never below that of half a question.
-    """
-    added = (offset.share * offset.error) ** 2
-    if offset.differences and before and now:
-        added -= 2 * offset.share * _in_common(before, now, offset.differences, paired=drop.paired)
-    error = math.sqrt(max(drop.error**2 + added, 1 / (drop.questions + 1) ** 2))
-    freedom = min(drop.freedom, offset.freedom)
-    measured = MeanDifference(drop.drop, error, freedom)
-    low, high = measured.interval(CONFIDENCE)
-    return replace(
-        drop,
-        low=low,
-        high=high,
-        p_value=measured.p_value,
-        error=error,
-        freedom=freedom,
-        mde=detectable(error, freedom),
-        p_of_all=replace(measured, difference=drop.before).p_value,
-    )
+        `before` and `now` are the question means of both sides. Where they or the differences are
+        not known, both errors count as independent. The error is never below that of half a
+        question.
+        """
+        added = (self.share * self.error) ** 2
+        if self.differences and before and now:
+            added -= 2 * self.share * _in_common(before, now, self.differences, paired=drop.paired)
+        error = math.sqrt(max(drop.error**2 + added, 1 / (drop.questions + 1) ** 2))
+        freedom = min(drop.freedom, self.freedom)
+        measured = MeanDifference(drop.drop, error, freedom)
+        low, high = measured.interval(CONFIDENCE)
+        return replace(
+            drop,
+            low=low,
+            high=high,
+            p_value=measured.p_value,
+            error=error,
+            freedom=freedom,
+            mde=detectable(error, freedom),
+            p_of_all=replace(measured, difference=drop.before).p_value,
+        )
 
 
 def _in_common(

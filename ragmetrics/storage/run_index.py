@@ -62,6 +62,10 @@ class RunRef(Record):
         """The path of a shard's rows."""
         return f"{self.folder('rows')}/shard-{shard:03d}.parquet"
 
+    def key_range(self, shard: int) -> tuple[str, str]:
+        """First and last question key of a shard."""
+        return shard_range(shard, self.shards)
+
     def cheap(self, metric: str, shard: int) -> str:
         """The path of a shard's cheap scores by one metric, of active sampling."""
         return f"{self.folder('rows')}/cheap/metric={metric}/shard-{shard:03d}.parquet"
@@ -74,6 +78,12 @@ class RunRef(Record):
     def scores(self, metric: str, shard: int) -> str:
         """The path of a shard's scores by one metric."""
         return f"{self.folder('scores')}/metric={metric}/shard-{shard:03d}.parquet"
+
+
+def shard_range(shard: int, shards: int) -> tuple[str, str]:
+    """First and last question key of a shard of so many: equal ranges of the question hash."""
+    low, high = -(-(shard << 32) // shards), -(-((shard + 1) << 32) // shards) - 1
+    return f"{low:08x}", f"{high:08x}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ from ragmetrics.comparison.sides import read_nights
 from ragmetrics.config import GateRule, Settings
 from ragmetrics.logs import GoldenSet
 from ragmetrics.people import carried_movement, is_of_one_day, newest_movement
-from ragmetrics.records import JudgeMovement, Manifest, Status, Usage, WorseQuestion
+from ragmetrics.records import JudgeMovement, Manifest, Status, Usage, WorseQuestion, across_change
 from ragmetrics.rules import level_of_builds
-from ragmetrics.scoring import MetricScores, across_change, stored_bridge, summarise_run
+from ragmetrics.scoring import MetricScores, stored_bridge, summarise_run
 from ragmetrics.storage import Files, Runs, by_shard, open_store, scored_rows
 
 MOST_FALLEN = 10

@@ -27,10 +27,9 @@ from ragmetrics.config import GateRule, Settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import NightInputs
-from ragmetrics.records import Gate, IndexBuild, Manifest, Record, Source, is_name
+from ragmetrics.records import Gate, IndexBuild, Manifest, Record, Source, across_change, is_name
 from ragmetrics.scoring import (
     Staged,
-    across_change,
     check_judging,
     choose_rows,
     chosen_metrics,

@@ -26,7 +26,7 @@ from ragmetrics.judges import (
 )
 from ragmetrics.metrics import Metric
 from ragmetrics.records import Answer, Ask, LogRow, Manifest, Request, Status
-from ragmetrics.scoring import MetricRun, chosen_metrics, shard_range
+from ragmetrics.scoring import MetricRun, chosen_metrics
 from ragmetrics.storage import Files, RunRef, Runs, StoredPart
 
 log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class _Reader:
 
     def _shard(self, manifest: Manifest, ref: RunRef, shard: int) -> Iterator[StoredVerdict]:
         path = ref.rows(shard)
-        low, high = shard_range(shard, ref.shards)
+        low, high = ref.key_range(shard)
         cache = ReplyCache(self._files, self._fingerprint, low, high, prompts=self._prompts)
         try:
             cache.load(StoredPart(self._files, path).question_keys())

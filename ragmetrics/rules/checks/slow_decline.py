@@ -26,7 +26,7 @@ from ragmetrics.rules.night_check import Limit, Sample, Tonight, check
 from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.rule_check import alert_key, can_fall
 from ragmetrics.rules.sides import NightSides, offset_error
-from ragmetrics.stats import ALPHA, CONFIDENCE, Drop, detectable, with_offset
+from ragmetrics.stats import ALPHA, CONFIDENCE, Drop, detectable
 from ragmetrics.storage import trailing_nights
 from ragmetrics.text import drop_text
 
@@ -151,7 +151,7 @@ def _measure(night: NightContext, metric: str, series: Sequence[Manifest]) -> _F
     start = night.manifest.date - timedelta(days=span)
     before = [one for one in known.nights if one.date <= start]
     if offset := offset_error(metric, before, [known.nights[-1]]):
-        drop = with_offset(drop, offset, {}, {})
+        drop = offset.added_to(drop)
     sides = NightSides(night, RowSelection(metric), Baseline(before), [known.nights[-1]])
     drop = corrected(drop, sides, (judge_drift,)).left or drop
     return _Fall(drop, span, bool(found.is_ramp), [known.tag] if known.tag else [])

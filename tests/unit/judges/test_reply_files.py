@@ -19,8 +19,8 @@ import pytest
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import ReplyCache, reply_cache as compaction, reply_tables
 from ragmetrics.judges.reply_tables import CachedReply
-from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files
+from ragmetrics.storage.run_index import shard_range
 from tests.fakes.clients import Bucket
 
 FOLDER = "judgements/judge=f00d/prompt=grade"

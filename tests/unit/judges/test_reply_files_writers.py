@@ -19,8 +19,8 @@ from hypothesis import given, settings, strategies as st
 
 from ragmetrics.judges import ReplyCache, reply_files as journal
 from ragmetrics.judges.reply_tables import CachedReply
-from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import FileInfo, Files
+from ragmetrics.storage.run_index import shard_range
 
 WHOLE = ("00000000", "ffffffff")
 FOLDER = "judgements/judge=f00d/prompt=grade"

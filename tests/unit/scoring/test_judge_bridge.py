@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragmetrics.records import JudgeBridge, JudgedTwice, JudgeOffset, Manifest
-from ragmetrics.scoring import across_change, moved_scores
+from ragmetrics.records import JudgeBridge, JudgedTwice, JudgeOffset, Manifest, across_change
 from ragmetrics.scoring.judge_bridge import find_offset
 from tests.fakes.past import TONIGHT, a_night, scores
 
@@ -120,7 +119,7 @@ def test_a_night_of_the_old_judge_is_moved_by_the_offset(before: Manifest) -> No
     assert new.mean == pytest.approx(old.mean + 0.1)
     assert new.low <= old.low + 0.1
     assert new.fingerprint == "judge-1"
-    values = moved_scores(scores([0.2, 0.4]), moved).table["value"].tolist()
+    values = scores([0.2, 0.4]).moved(moved).table["value"].tolist()
     assert values == pytest.approx([0.3, 0.5])
 
 

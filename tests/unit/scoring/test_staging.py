@@ -18,10 +18,11 @@ from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import find_inputs
 from ragmetrics.records import LogRow
 from ragmetrics.scoring import Staged, corpus_of, plan_run, stage_run
-from ragmetrics.scoring.sharding import shard_of, shard_range
+from ragmetrics.scoring.sharding import shard_of
 from ragmetrics.scoring.staging import load_corpus
 from ragmetrics.storage import RunRef, open_store
 from ragmetrics.storage.parts import StoredPart
+from ragmetrics.storage.run_index import shard_range
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 NOW = datetime(2026, 11, 20, 2, tzinfo=UTC)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ragmetrics.stats import Drop, OffsetError, compare, with_offset
+from ragmetrics.stats import Drop, OffsetError, compare
 
 SIDE = dict[str, float]
 
@@ -36,7 +36,7 @@ def test_without_common_questions_the_variances_are_added() -> None:
     """Of other questions on every side, the offset knows nothing."""
     before, now = side(OLD, "a"), side(OLD, "b")
     drop = drop_of(before, now)
-    found = with_offset(drop, OffsetError(1.0, 0.03, 199, {"c": 0.1, "d": 0.2}), before, now)
+    found = OffsetError(1.0, 0.03, 199, {"c": 0.1, "d": 0.2}).added_to(drop, before, now)
     assert found.error == pytest.approx(math.hypot(drop.error, 0.03))
     assert found.drop == drop.drop
     assert found.low < drop.low < drop.high < found.high
@@ -46,7 +46,7 @@ def test_differences_that_are_not_known_count_as_independent() -> None:
     """As for nights whose rows were pruned."""
     before, now = side(OLD), side(NEW)
     drop = drop_of(before, now)
-    found = with_offset(drop, OffsetError(0.5, 0.02, 99, {}), before, now)
+    found = OffsetError(0.5, 0.02, 99, {}).added_to(drop, before, now)
     assert found.error == pytest.approx(math.hypot(drop.error, 0.01))
 
 
@@ -55,7 +55,7 @@ def test_a_night_that_both_judged_has_the_error_of_the_old_judge() -> None:
     random = np.random.default_rng(4)
     earlier = side(OLD + random.normal(0, 0.2, 200) - (OLD - NEW).mean())
     drop = drop_of(earlier, side(NEW))
-    found = with_offset(drop, OffsetError(1.0, ERROR, 199, BOTH), earlier, side(NEW))
+    found = OffsetError(1.0, ERROR, 199, BOTH).added_to(drop, earlier, side(NEW))
     by_old = drop_of(
         {name: value + (OLD - NEW).mean() for name, value in earlier.items()}, side(OLD)
     )
@@ -67,7 +67,7 @@ def test_verdicts_that_agree_leave_half_a_question_of_error() -> None:
     """The error is never 0."""
     before = side(OLD - (OLD - NEW).mean())
     drop = drop_of(before, side(NEW))
-    found = with_offset(drop, OffsetError(1.0, ERROR, 199, BOTH), before, side(NEW))
+    found = OffsetError(1.0, ERROR, 199, BOTH).added_to(drop, before, side(NEW))
     assert 0 < found.error <= 2 / 201
 
 
@@ -75,5 +75,5 @@ def test_a_side_without_moved_nights_is_unchanged_but_for_its_test() -> None:
     """No share, no error of an offset."""
     before, now = side(OLD, "a"), side(OLD - 0.1, "b")
     drop = drop_of(before, now)
-    found = with_offset(drop, OffsetError(0.0, 0.5, 199, BOTH), before, now)
+    found = OffsetError(0.0, 0.5, 199, BOTH).added_to(drop, before, now)
     assert found.error == pytest.approx(drop.error)
