@@ -74,7 +74,11 @@ def test_rules_of_wrong_settings_are_not_judged(run: Run, tmp_path: Path) -> Non
             "judge rerank",
             "needs the scores from which",
         ),
-        ({"judge": RERANKER, "retriever": SEARCH}, "settings", "would judge itself"),
+        (
+            {"judge": RERANKER, "retriever": SEARCH, "metrics": ["context_relevance"]},
+            "settings",
+            "would judge itself",
+        ),
     ],
 )
 def test_what_is_missing_is_named(
