@@ -144,8 +144,8 @@ def test_only_the_words_change(tmp_path: Path) -> None:
     found = overrides.of(SUPPORT, "de")
     assert found is overrides.of(SUPPORT, "fr")
     assert found != SUPPORT
-    words = {"instruction": SUPPORT.instruction, "examples": SUPPORT.examples}
-    assert replace(found, **words) == SUPPORT
+    words = ("instruction", "examples", "rubric")
+    assert replace(found, **{name: getattr(SUPPORT, name) for name in words}) == SUPPORT
 
 
 # Mistakes
