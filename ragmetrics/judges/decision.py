@@ -14,30 +14,30 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.errors import JudgeError, JudgeRefused, UnreadableReply
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.decision_forms import FORMS, REFUSED, Answer, Decided, Form, Worded
+from ragmetrics.judges.decision_batches import Batch, Outcome, Piece, parts_of
+from ragmetrics.judges.decision_forms import FORMS, Decided, Form, Worded
 from ragmetrics.judges.decision_layout import (
     READ,
     Asked,
     DecidedPrompts,
     DecisionPrompt,
-    compose,
     decision_prompt,
 )
 from ragmetrics.judges.decision_logprobs import WORDING, Logprobs
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.gathering import JOINED, Gathering, Turns, Waiting, forecast, settle
 from ragmetrics.judges.live import FirstAlone
-from ragmetrics.judges.responses import RequestRejected, Tokens, Unserved
+from ragmetrics.judges.prompt_length import why_cut
+from ragmetrics.judges.responses import RequestRejected, Unserved
 from ragmetrics.judges.spending import bill_in_use
-from ragmetrics.records import Ask, Predicate, Question, dump_json, fingerprint
+from ragmetrics.records import Ask, fingerprint
 
 if TYPE_CHECKING:
     from ragmetrics.judges.decision_layout import RowState
@@ -53,116 +53,14 @@ _TOO_LONG = re.compile(
     r"|too (?:long|large|many tokens)|(?:prompt|input|state).{0,30}(?:exceed|long)",
     re.IGNORECASE,
 )
-_TOO_MANY = re.compile(r"question", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """One question: that of which request, and which of its questions."""
-
-    asked: int
-    number: int
-
-
-@dataclass
-class _Outcome:
-    """What became of the questions about one row."""
-
-    answers: dict[_Piece, list[Answer | JudgeError]] = field(default_factory=dict)
-    masses: dict[_Piece, float] = field(default_factory=dict)
-    tokens: Tokens = field(default_factory=Tokens)
-    is_paid: bool = False
-    """Whether a request has brought answers."""
-    failures: Counter[str] = field(default_factory=Counter)
-
-    def note(self, pieces: Sequence[_Piece], answers: Sequence[Answer | JudgeError]) -> None:
-        """Add the answers to some questions."""
-        for piece, answer in zip(pieces, answers, strict=True):
-            self.answers.setdefault(piece, []).append(answer)
-
-    def add(self, pieces: Sequence[_Piece], decided: Decided, failures: Counter[str]) -> None:
-        """Add what a request brought."""
-        self.is_paid = True
-        self.note(pieces, decided.answers)
-        self.masses.update(zip(pieces, decided.masses, strict=False))
-        self.failures.update(failures)
-        pairs = zip(self.tokens, decided.tokens, strict=True)
-        self.tokens = Tokens(*(before + more for before, more in pairs))
-
-    def reply(self, pieces: Sequence[_Piece]) -> Reply | JudgeError:
-        """The reply to a request by the answers to each of its questions, or the first error."""
-        for answer in (one for piece in pieces for one in self.answers[piece]):
-            if isinstance(answer, JudgeError):
-                return answer
-            if answer == REFUSED:
-                return Reply(refused=True)
-        answers: dict[str, Any] = {"answers": [_highest(self.answers[one]) for one in pieces]}
-        if masses := [round(self.masses[one], 4) for one in pieces if one in self.masses]:
-            answers["label_mass"] = masses
-        return Reply(dump_json(answers))
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """Questions that share one request."""
-
-    asked: Sequence[Asked]
-    """All requests of the row that wait."""
-    pieces: Sequence[_Piece]
-    contexts: Set[int]
-    """The contexts of the row that are shown."""
-    whole: bool = False
-    """Whether all that is asked about the row is shown, whatever these questions are about."""
-
-    @property
-    def shown(self) -> Set[int]:
-        """The contexts that its questions are about."""
-        return self.contexts & {one for n in self._used for one in self.asked[n].contexts}
-
-    @property
-    def _used(self) -> list[int]:
-        return list(dict.fromkeys(piece.asked for piece in self.pieces))
-
-    def question(self, piece: _Piece) -> Question:
-        """A question."""
-        return self.asked[piece.asked].questions[piece.number]
-
-    def context_of(self, piece: _Piece) -> int | None:
-        """The only context that a question is about."""
-        return self.asked[piece.asked].context_of(self.question(piece))
-
-    def composed(self) -> tuple[str, list[Worded]]:
-        """The state, and the questions in words."""
-        shown = list(range(len(self.asked))) if self.whole else self._used
-        state, labels = compose([self.asked[n] for n in shown], self.contexts)
-        label_of = dict(zip(shown, labels, strict=True))
-        worded = []
-        for piece in self.pieces:
-            asked, question = self.asked[piece.asked], self.question(piece)
-            worded.append((asked.wording(label_of[piece.asked], question), question))
-        return state, worded
-
-    def halves(self) -> list[_Batch]:
-        """The questions in two parts."""
-        half = len(self.pieces) // 2
-        return [replace(self, pieces=part) for part in (self.pieces[:half], self.pieces[half:])]
-
-    def by_context(self) -> tuple[list[_Batch], list[_Piece]]:
-        """The questions by halves of the contexts, and those that need all contexts at once."""
-        places = sorted(self.shown)
-        half = len(places) // 2
-        batches: list[_Batch] = []
-        for part in (set(places[:half]), set(places[half:])):
-            pieces = [one for one in self.pieces if self._is_about(one, part)]
-            batches += [replace(self, pieces=pieces, contexts=part)] if pieces else []
-        kept = {piece for batch in batches for piece in batch.pieces}
-        return batches, [piece for piece in self.pieces if piece not in kept]
-
-    def _is_about(self, piece: _Piece, contexts: Set[int]) -> bool:
-        place, question = self.context_of(piece), self.question(piece)
-        if place is not None:
-            return place in contexts
-        return isinstance(question, Predicate) and question.by_part
+_OF_QUESTIONS = re.compile(r"question", re.IGNORECASE)
+_TOO_MANY = re.compile(
+    r"(?:at most|too many|maximum|limit|more than).{0,40}question"
+    r"|question(?!s?[\[.]\d).{0,60}(?:at most|too (?:many|long)|maximum|limit|more than)",
+    re.IGNORECASE,
+)
+"""The number of all questions, and not what one of them holds."""
+_OF_TEXT = re.compile(r"token|context|character", re.IGNORECASE)
 
 
 class DecisionJudge:
@@ -188,6 +86,8 @@ class DecisionJudge:
         self._model = settings.model
         self._settled = False
         """Whether the endpoint has answered in the first of the forms."""
+        self._unserved: list[str] = []
+        """Why the endpoint serves no protocol that was tried."""
         self._refusal: JudgeRefused | None = None
         """Why no request can succeed. Requests that wait for the first one are then not sent."""
         self._most = 1 if self._one_question else settings.max_questions
@@ -220,10 +120,10 @@ class DecisionJudge:
     async def _send(self, row: RowState, waiting: list[Waiting[Asked]]) -> None:
         """Ask all questions about a row, and give each request its answers or its error."""
         asked = [one.part for one in waiting]
-        outcome, everything = _Outcome(), frozenset(range(len(row.contexts)))
+        outcome, everything = Outcome(), frozenset(range(len(row.contexts)))
         async with self._first.passage():
-            parts = _parts(asked, self._most)  # the first request may have shown that it is less
-            batches = [_Batch(asked, one, everything, self._one_question) for one in parts]
+            parts = parts_of(asked, self._most)  # the first request may have shown that it is less
+            batches = [Batch(asked, one, everything, self._one_question) for one in parts]
             if self._one_question:  # one after another
                 async with self._turns.turn():
                     for batch in batches:
@@ -233,15 +133,15 @@ class DecisionJudge:
         prompt, cached, completion, _ = outcome.tokens
         cost = Reply(prompt_tokens=prompt, cached_tokens=cached, completion_tokens=completion)
         replies = [
-            outcome.reply([_Piece(n, i) for i in range(len(one.questions))])
+            outcome.reply([Piece(n, i) for i in range(len(one.questions))])
             for n, one in enumerate(asked)
         ]
         settle(waiting, replies, cost, outcome.failures)
 
-    async def _ask_all(self, batches: Sequence[_Batch], outcome: _Outcome) -> None:
+    async def _ask_all(self, batches: Sequence[Batch], outcome: Outcome) -> None:
         await asyncio.gather(*(self._ask(batch, outcome) for batch in batches))
 
-    async def _ask(self, batch: _Batch, outcome: _Outcome) -> None:
+    async def _ask(self, batch: Batch, outcome: Outcome) -> None:
         """Add the answers to a batch of questions, or the error. Raises JudgeRefused."""
         if self._refusal:
             raise self._refusal
@@ -250,7 +150,7 @@ class DecisionJudge:
             form.path,
             "decision",
             form.body(self._model, state, worded),
-            partial(form.read, worded),
+            partial(self._read, form, worded),
             unserved=() if self._settled else _UNSERVED,
         )
         try:
@@ -271,22 +171,39 @@ class DecisionJudge:
             self._settled = True
             if outcome.is_paid:
                 bill_in_use().free()  # the sum of all tokens is paid at once
-            outcome.add(batch.pieces, decided, failures)
+            text = "".join([state, *(words for words, _ in worded)])
+            if cut := why_cut(text, decided.tokens.prompt):
+                outcome.add((), Decided((), decided.tokens), failures)
+                await self._ask_in_parts(batch, RequestRejected(cut), "", outcome)
+            else:
+                outcome.add(batch.pieces, decided, failures)
+
+    def _read(self, form: Form, worded: Sequence[Worded], payload: dict[str, Any]) -> Decided:
+        """The answers. Raises JudgeRefused for a server that cannot give any, ValueError where it
+        has given some before.
+        """
+        try:
+            return form.read(worded, payload)
+        except JudgeRefused as error:
+            if self._settled:
+                raise ValueError(str(error)) from error
+            raise
 
     async def _ask_in_parts(
-        self, batch: _Batch, error: RequestRejected, size: str, outcome: _Outcome
+        self, batch: Batch, error: RequestRejected, size: str, outcome: Outcome
     ) -> None:
         """Ask again in smaller requests, if that may help after a rejection."""
-        text, smaller, left = str(error), list[_Batch](), batch.pieces
-        if _TOO_LONG.search(text):
-            error = RequestRejected(f"too long for the judge: {size}: {error}")
+        text, smaller, left = str(error), list[Batch](), batch.pieces
+        too_many = _TOO_MANY.search(text) and not _OF_TEXT.search(text)
+        if _TOO_LONG.search(text) and not too_many:
+            error = RequestRejected(f"too long for the judge: {size}: {error}" if size else text)
             if batch.whole:
                 smaller, left = [replace(batch, whole=False)], []
-            elif len(batch.shown) > 1:
+            elif batch.splits:
                 smaller, left = batch.by_context()
-        elif len(batch.pieces) > 1 and (self._settled or _TOO_MANY.search(text)):
+        elif len(batch.pieces) > 1 and (self._settled or _OF_QUESTIONS.search(text)):
             smaller, left = batch.halves(), []
-            if _TOO_MANY.search(text):
+            if too_many:
                 self._most = min(self._most, max(1, len(batch.pieces) // 2))
         noted = error if smaller else self._endpoint.note_rejected(error)
         if isinstance(noted, JudgeRefused):
@@ -298,10 +215,12 @@ class DecisionJudge:
         """Switch to the other protocol, unless another request has. Raises JudgeRefused."""
         if form is not self._forms[0]:
             return
+        self._unserved.append(f"{form.path}: {error}")
         if len(self._forms) == 1:
             self._refusal = JudgeRefused(
                 f"the endpoint does not serve {self._model!r} as a decision model: "
-                f"{self._endpoint.address}: {error}; `api: logprobs` asks a chat model"
+                f"{self._endpoint.address}: {'; '.join(self._unserved)}; `api: logprobs` asks a "
+                "chat model"
             )
             raise self._refusal from error
         del self._forms[0]
@@ -314,8 +233,8 @@ def forecast_decisions(settings: DecisionSettings) -> Callable[[Ask], Awaitable[
 
     def tokens(asked: Sequence[Asked]) -> list[int]:
         everything = frozenset(range(len(asked[0].row.contexts)))
-        parts = _parts(asked, most)
-        batches = [_Batch(asked, part, everything, form.one_question) for part in parts]
+        parts = parts_of(asked, most)
+        batches = [Batch(asked, part, everything, form.one_question) for part in parts]
         return [-(-len(form.body("", *batch.composed())) // 4) for batch in batches]
 
     ask = forecast(tokens)
@@ -335,16 +254,3 @@ def _forms_of(settings: DecisionSettings) -> list[Form]:
     if settings.api == "auto":
         return [*FORMS.values()]
     return [Logprobs() if settings.api == "logprobs" else FORMS[settings.api]]
-
-
-def _parts(asked: Sequence[Asked], most: int) -> list[list[_Piece]]:
-    """All questions, in parts of at most so many."""
-    pieces = [_Piece(n, i) for n, one in enumerate(asked) for i in range(len(one.questions))]
-    return [pieces[start : start + most] for start in range(0, len(pieces), most)]
-
-
-def _highest(several: Sequence[Answer | JudgeError]) -> Answer | JudgeError:
-    """The answer to a question, or the highest of those that parts of the contexts gave."""
-    first, *others = several
-    numbers = [one for one in several if isinstance(one, int | float)]
-    return max(numbers) if others and len(numbers) == len(several) else first

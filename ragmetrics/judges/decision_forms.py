@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from ragmetrics.judges.responses import Tokens, count, mapping
+from ragmetrics.judges.responses import Tokens, mapping, tokens_of
 from ragmetrics.records import Predicate, Question
 
 REFUSED = "refused"
@@ -72,7 +72,7 @@ class Decisions:
             self._answer(question, mapping(one))
             for (_, question), one in zip(questions, answers, strict=True)
         ]
-        return Decided(read, _tokens(answer))
+        return Decided(read, tokens_of(answer))
 
     @staticmethod
     def _question(words: str, question: Question) -> dict[str, Any]:
@@ -110,11 +110,13 @@ class SystemOne:
         answers = answer["answers"]
         if not isinstance(answers, dict):
             raise TypeError("answers are an object")
+        given = [mapping(answers.get(str(n))) for n in range(1, len(questions) + 1)]
         read = [
-            self._answer(question, mapping(answers.get(str(n))))
-            for n, (_, question) in enumerate(questions, 1)
+            self._answer(question, one) for (_, question), one in zip(questions, given, strict=True)
         ]
-        return Decided(read, _tokens(answer))
+        masses = [_number(one.get("label_mass")) for one in given]
+        known = [mass for mass in masses if mass is not None]
+        return Decided(read, tokens_of(answer), known if len(known) == len(masses) else ())
 
     @staticmethod
     def _question(words: str, question: Question) -> dict[str, Any]:
@@ -145,13 +147,6 @@ def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if -1 <= value <= 2 else None  # NaN is neither, and no JSON; what is near is told
-
-
-def _tokens(answer: Any) -> Tokens:
-    usage = mapping(mapping(answer).get("usage"))
-    prompt = count(usage.get("input_tokens"))
-    cached = count(mapping(usage.get("input_tokens_details")).get("cached_tokens"))
-    return Tokens(prompt, min(cached, prompt), count(usage.get("output_tokens")))
 
 
 def body_bytes(body: Mapping[str, Any]) -> bytes:

@@ -10,8 +10,8 @@ of all labels:
     p(label) = m(label) / label_mass,   label_mass = sum of m over the labels
     m(label) = sum of the probabilities of the listed tokens that spell it, in any case
 
-A label that no listed token spells has the probability of the least likely listed token: it has at
-most that.
+A label that no listed token spells has the probability of the least likely listed token, or what
+all listed tokens leave: it has at most that.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def _probabilities(
     if not mass:
         likeliest = spelt[0][0] if spelt else ""
         return f"the reply would begin with {shorten(likeliest)!r}: no allowed answer", 0.0
-    least = min(chance for _, chance in spelt)
+    chances = [chance for _, chance in spelt]
+    least = min(*chances, max(0.0, 1.0 - math.fsum(chances)))
     filled = [one or least for one in masses]
     shares = [one / math.fsum(filled) for one in filled]
     return (shares[1] if labels is _PREDICATE else list[float | None](shares)), mass

@@ -104,15 +104,26 @@ class Gathering(Generic[K, T]):
         return await future
 
     def close(self) -> None:
-        """Cancel the requests."""
+        """Cancel the requests, and send none that waits."""
+        self._waiting.clear()
         for task in self._sending:
             task.cancel()
 
     def _start(self, place: Hashable, budgeted: _Budgeted[K]) -> None:
         # In a task of its own: cancelling one who waits does not cancel the others.
         key, budget, deadline = budgeted
+        waiting = [one for one in self._waiting.pop(place, ()) if not one.future.done()]
+        if not waiting:
+            return
         with use_budget(budget), use_deadline(deadline):
-            task = asyncio.create_task(self._run(key, self._waiting.pop(place)))
+            task = asyncio.create_task(self._run(key, waiting))
+
+        def end(_: asyncio.Future[Reply]) -> None:
+            if all(one.future.done() for one in waiting):
+                task.cancel()  # nobody waits any more: no further request is sent
+
+        for one in waiting:
+            one.future.add_done_callback(end)
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 

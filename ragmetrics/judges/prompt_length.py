@@ -23,11 +23,17 @@ _REPEATED = re.compile(r"(\W)\1+")  # blanks or dashes: dozens are one token
 
 def check_read(request: Ask, reply: Reply) -> None:
     """Raise JudgeError if the server reports far fewer tokens than the request has."""
-    tokens, text = reply.prompt_tokens, request.prompt.system + request.text
+    if cut := why_cut(request.prompt.system + request.text, reply.prompt_tokens):
+        raise JudgeError(cut)
+
+
+def why_cut(text: str, tokens: int) -> str:
+    """Why a server that read so many tokens has not read all of a text; empty if it may have."""
     if tokens < _FEWEST or len(text) <= _MOST_CHARACTERS * tokens:
-        return
-    if len(_REPEATED.sub(r"\1", text)) > _MOST_CHARACTERS * tokens:
-        raise JudgeError(
-            f"too long for the judge: it read {tokens:,} tokens of a request of "
-            f"{len(text):,} characters, and did not say that it cut it"
-        )
+        return ""
+    if len(_REPEATED.sub(r"\1", text)) <= _MOST_CHARACTERS * tokens:
+        return ""
+    return (
+        f"too long for the judge: it read {tokens:,} tokens of a request of {len(text):,} "
+        "characters, and did not say that it cut it"
+    )

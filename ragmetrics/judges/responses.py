@@ -139,11 +139,14 @@ class Tokens(NamedTuple):
 def tokens_of(payload: Any) -> Tokens:
     """The tokens under `usage` of an answer; 0 for a missing or impossible number.
 
+    Chat completions count prompt and completion, decisions input and output.
     Some endpoints count reasoning in the total and not in the completion: it is added there.
     """
     usage = mapping(mapping(payload).get("usage"))
-    prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
-    cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    prompt = count(usage.get("prompt_tokens", usage.get("input_tokens")))
+    completion = count(usage.get("completion_tokens", usage.get("output_tokens")))
+    parts = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
+    cached = count(mapping(parts).get("cached_tokens"))
     details = mapping(usage.get("completion_tokens_details"))
     reasoning = count(details.get("reasoning_tokens"))
     if reasoning and count(usage.get("total_tokens")) == prompt + completion + reasoning:

@@ -85,7 +85,8 @@ class Deciders:
         usage = self._judge.use(len(text) + len(body["messages"][0]["content"]), 1)
         await self._judge.wait(1)
         choice: Json = {"index": 0, "message": {"content": "?"}, "finish_reason": "length"}
-        if self._judge.behaviour.logprobs:
+        lacking = self._judge.stats.requests == self._judge.behaviour.lacks_logprobs
+        if self._judge.behaviour.logprobs and not lacking:
             choice["logprobs"] = {"content": [{"top_logprobs": _top(shares)}]}
         return web.json_response({"model": body["model"], "choices": [choice], "usage": usage})
 
@@ -119,6 +120,8 @@ class Deciders:
         words = question["instructions"]
         if words in self._judge.behaviour.declines:
             return {"type": "refusal", "name": None}
+        if words in self._judge.behaviour.rejects:
+            raise self._error(400, "Invalid value: 'questions[0].instructions' is not allowed.")
         share = 7.5 if self._judge.behaviour.nonsense else probability(words, state)
         kind = question["type"]
         if kind in ("predicate", "noul"):
@@ -152,15 +155,15 @@ def probability(words: str, state: Json) -> float:
     named = [part for part in parts if part in contexts]
     texts = {key: _text(value) for key, value in contexts.items() if key in named or not named}
     whole = " ".join(texts.values())
-    task = state["tasks"][name]
+    data = dict(_items(state["tasks"][name])).get("data", {})
     numbers = [part for part in parts if part.isdecimal()]
-    lists = [value for key, value in _items(task) if key != "levels" and isinstance(value, dict)]
+    lists = [value for value in data.values() if isinstance(value, dict)]
     if numbers and lists:
         return round(overlap(lists[-1][numbers[0]], whole), 4)
     if numbers:
         sentences = {n: text for one in contexts.values() for n, text in one.items()}
         return round(overlap(state["question"], sentences[numbers[0]]), 4)
-    given = [value for key, value in _items(task) if isinstance(value, str) and key != "task"]
+    given = [value for value in data.values() if isinstance(value, str)]
     return round(overlap(state["question"], " ".join(given) or whole), 4)
 
 

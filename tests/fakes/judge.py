@@ -118,6 +118,10 @@ class Behaviour:
     """Whether chat completions of one token have the likeliest tokens, if asked for."""
     declines: tuple[str, ...] = ()
     """Questions that a decision model declines to answer, word by word."""
+    rejects: tuple[str, ...] = ()
+    """Questions for which it refuses the whole request: 400, by their number."""
+    lacks_logprobs: int | None = None
+    """Number of the request whose answer has no likeliest tokens."""
     prompt_cache: str = "provider"
     """How prompts are cached: `provider`, `block` or `off`; see `tests.fakes.prompt_cache`."""
 

@@ -20,7 +20,7 @@ from ragmetrics.errors import InputError, JudgeError, UnreadableReply
 from ragmetrics.http import Answer, RetryableError, error_of, retry_after
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import Fault, read_outputs
-from ragmetrics.judges.decision import _Outcome, _Piece
+from ragmetrics.judges.decision_batches import Outcome, Piece
 from ragmetrics.judges.decision_forms import FORMS
 from ragmetrics.judges.decision_layout import decision_prompt
 from ragmetrics.judges.embeddings import _embedded
@@ -165,7 +165,7 @@ def test_decisions(form: str, answer: Any, other: Any, usage: Any) -> None:
     except UNREADABLE:
         return
     assert all(map(is_count, decided.tokens))
-    outcome, piece = _Outcome(), _Piece(0, 0)
+    outcome, piece = Outcome(), Piece(0, 0)
     outcome.add([piece], decided, Counter())
     reply = outcome.reply([piece])
     assert isinstance(reply, Reply)

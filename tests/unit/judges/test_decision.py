@@ -12,8 +12,12 @@ import ragmetrics
 from ragmetrics.config import make_settings
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import InputError, JudgeRefused
-from ragmetrics.judges import probe_judge
+from ragmetrics.judges import Corpus, probe_judge
+from ragmetrics.judges.decision_layout import DecisionLayout
+from ragmetrics.judges.factory import make_judge
+from ragmetrics.metrics import GRADE
 from ragmetrics.pipeline import Result, check_logs, run_night
+from ragmetrics.records import Ask, LogRow
 from ragmetrics.scoring import check_judging
 from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
@@ -193,11 +197,12 @@ def test_a_row_that_is_too_long_is_split_by_context(judge_server: JudgeServer) -
         "user_input": "How many berths has the harbour?",
         "retrieved_contexts": many,
         "reference": "Berth 7 of the harbour is long.",
+        "response": "It has twelve berths.",
     }
     settings = make_settings({"judge": {"name": "decision", "base_url": judge_server.base_url}})
-    wanted = ["context_relevance", "context_recall", "context_relevancy"]
+    wanted = ["context_relevance", "context_recall", "context_relevancy", "response_relevancy"]
     result = ragmetrics.evaluate([row], wanted, settings=settings)
-    assert [one.status for one in result.manifest.metrics] == [{"scored": 1}] * 3
+    assert [one.status for one in result.manifest.metrics] == [{"scored": 1}] * 4
     details = result.scores().set_index("metric")["details"]
     assert len(details["context_relevance"]["grades"]) == 12
     assert details["context_recall"]["attributed"] == [True]
@@ -228,6 +233,55 @@ def test_a_declined_question_costs_its_own_verdict(judge_server: JudgeServer) ->
     statuses = {one.metric: one.status for one in result.manifest.metrics}
     assert statuses.pop("context_recall") == {"refused": 20}
     assert all(status == {"scored": 20} for status in statuses.values())
+
+
+def test_a_rejected_question_costs_no_other_row_its_one_request(judge_server: JudgeServer) -> None:
+    """It is searched for in its own row; rows after it are asked in one request as before."""
+    judge_server.faults(rejects=["needed 9"])
+    odd = rows(1)[0] | {
+        "retrieved_contexts": ["One. Two. Three. Four. Five. Six. Seven. Eight. Nine."]
+    }
+    judge = {"name": "decision", "base_url": judge_server.base_url, "concurrency": 1}
+    settings = make_settings({"judge": judge})
+    result = ragmetrics.evaluate([odd, *rows(20)[1:]], DEFAULTS, settings=settings)
+    statuses = {one.metric: one.status for one in result.manifest.metrics}
+    assert statuses["context_relevancy"] == {"scored": 19, "judge_failed": 1}
+    assert statuses["context_relevance"] == {"scored": 20}
+    assert judge_server.stats()["by_path"]["/v1/decisions"] < 20 + 12
+
+
+def test_a_state_that_was_cut_in_silence_is_split(judge_server: JudgeServer) -> None:
+    """The server says how much it read: far less than it was sent."""
+    judge_server.faults(reads=1_000)
+    contexts = [f"Hall {number} is {'very ' * 900}high." for number in range(4)]
+    row = {"user_input": "Which hall is high?", "retrieved_contexts": contexts}
+    settings = make_settings({"judge": {"name": "decision", "base_url": judge_server.base_url}})
+    result = ragmetrics.evaluate([row], ["context_relevance"], settings=settings)
+    assert result.manifest.metrics[0].status == {"scored": 1}
+    assert judge_server.stats()["requests"] > 1
+
+
+def test_requests_that_nobody_waits_for_are_not_sent(judge_server: JudgeServer) -> None:
+    """A run that stops leaves none behind, and none goes out after it."""
+    judge_server.faults(latency_ms=300)
+    chosen = judge_at(judge_server, name="decision", api="logprobs", concurrency=1)
+    judge = make_judge(make_settings({"judge": chosen}).judge, Corpus())
+    asks = DecisionLayout().arrange(
+        LogRow(id="r", user_input="Why?", retrieved_contexts=("Because.", "So.", "Thus.")),
+        [Ask(GRADE, {"question": "Why?", "context": one}) for one in ("Because.", "So.", "Thus.")],
+    )
+
+    async def stop() -> int:
+        waiting = [asyncio.ensure_future(judge.reply(ask, 0)) for ask in asks]
+        await asyncio.sleep(0.15)
+        for task in waiting:
+            task.cancel()
+        await asyncio.sleep(0.5)
+        sent = int(judge_server.stats()["requests"])
+        await judge.close()
+        return sent
+
+    assert asyncio.run(stop()) == 1
 
 
 def test_nothing_is_lost_to_a_stumbling_server(judge_server: JudgeServer) -> None:

@@ -58,7 +58,7 @@ def test_a_row_stands_once_beside_its_tasks() -> None:
     assert state["contexts"] == {"c1": NUMBERED[0], "c2": NUMBERED[1]}
     assert state["tasks"]["grade"]["levels"].keys() == {"0", "1", "2"}
     assert state["tasks"]["needed"] == NEEDED.rubric
-    assert state["tasks"]["support"]["sentences"] == {"1": "It opened.", "2": "In 1889."}
+    assert state["tasks"]["support"]["data"]["sentences"] == {"1": "It opened.", "2": "In 1889."}
     assert worded == [
         *("grade c1", "grade c2"),
         *("needed 1", "needed 2", "needed 3"),
@@ -74,7 +74,10 @@ def test_two_tasks_of_one_prompt_have_names_of_their_own() -> None:
     ]
     state, worded = asked(*both)
     assert worded == ["useful c1", "useful_2 c1"]
-    assert [state["tasks"][name]["answer"] for name in ("useful", "useful_2")] == ["1889.", "1900."]
+    assert [state["tasks"][name]["data"]["answer"] for name in ("useful", "useful_2")] == [
+        "1889.",
+        "1900.",
+    ]
 
 
 def test_only_contexts_that_are_asked_about_are_sent() -> None:
@@ -87,8 +90,8 @@ def test_only_contexts_that_are_asked_about_are_sent() -> None:
 def test_a_text_of_another_row_is_part_of_its_task() -> None:
     """Nothing of the request is lost."""
     state, worded = asked(Ask(GRADE, {"question": "Why?", "context": "Because."}))
-    assert state["tasks"]["grade"]["question"] == "Why?"
-    assert state["tasks"]["grade"]["context"] == "Because."
+    assert state["tasks"]["grade"]["data"]["question"] == "Why?"
+    assert state["tasks"]["grade"]["data"]["context"] == "Because."
     assert worded == ["grade"]
 
 

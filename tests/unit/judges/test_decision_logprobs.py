@@ -35,9 +35,11 @@ def test_spellings_of_a_label_count_together_and_labels_add_up_to_one() -> None:
 
 
 def test_a_label_that_is_not_listed_is_at_most_as_likely_as_the_last_that_is() -> None:
-    """No certainty comes from a short list."""
-    decided = read(GRADE, {"1": 0.6, "2": 0.2, "A": 0.2})
-    assert decided.answers == [pytest.approx([0.2, 0.6, 0.2])]
+    """No certainty comes from a short list, and no doubt from a list of one certain token."""
+    decided = read(GRADE, {"1": 0.6, "2": 0.2, "A": 0.1})
+    assert decided.answers == [pytest.approx([1 / 9, 6 / 9, 2 / 9])]
+    assert read(Predicate(), {"yes": 0.99}).answers == [pytest.approx(0.99)]
+    assert read(Predicate(), {"yes": 0.9, "Yes": 0.099}).answers == [pytest.approx(0.999)]
 
 
 def test_a_reply_that_is_no_label_has_no_probability() -> None:
@@ -85,6 +87,13 @@ def test_a_server_without_logprobs_is_told_in_a_sentence(judge_server: JudgeServ
     with pytest.raises(JudgeRefused, match="the endpoint returns no `top_logprobs`"):
         scored(judge_server, METRICS, api="logprobs")
     assert judge_server.stats()["requests"] < 10
+
+
+def test_one_answer_without_logprobs_is_asked_again(judge_server: JudgeServer) -> None:
+    """After good answers it is a stumble of the server, and ends no run."""
+    judge_server.faults(lacks_logprobs=8)
+    result = scored(judge_server, ["context_relevance"], count=6, api="logprobs", concurrency=1)
+    assert result.manifest.metrics[0].status == {"scored": 6}
 
 
 def test_a_server_that_refuses_logprobs_is_told_by_name(judge_server: JudgeServer) -> None:
