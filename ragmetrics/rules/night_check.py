@@ -245,6 +245,12 @@ class Tonight:
         last = self.history[-1].findings if self.history else []
         return any(finding.key == self.key and finding.state != "ok" for finding in last)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether this alert is open, and about a judge that is not tonight's."""
+        judge = self.manifest.judge.fingerprint
+        return self.is_open and self.history[-1].judge.fingerprint != judge
+
     def finding(
         self, level: Level, rule: str, message: str, *, key: str = "", **fields: Any
     ) -> Finding:

@@ -29,13 +29,15 @@ def with_canaries(
 
     Only a judge that gave a verdict in the night is asked, within what is left of the budget. A
     judge that cannot be asked has no report. `before` is the manifest of the same run: its judges
-    are not asked again. With the limit 0 none is.
+    are not asked again. With the limit 0 none is, nor for a silent night.
     """
     least = settings.alerts.limit(NAME, LEAST_RIGHT)
     if not least:
         return manifest
     if before and before.canaries:
         reports, usages = before.canaries, before.usage_by_metric.get(NAME, {})
+    elif manifest.silent:
+        return manifest
     else:
         told = _of_night(settings, store, manifest, scores)
         reports = {name: report for name, (report, _) in told.items() if report.asked}
@@ -58,7 +60,11 @@ def _of_night(
     """What the judges say that gave a verdict in a night, by name."""
     if not manifest.verdicts:
         return {}
-    names = names_of(make_judges(settings, Corpus()))
+    try:
+        names = names_of(make_judges(settings, Corpus()))
+    except RagmetricsError as error:  # as without the key, in a run that only publishes
+        log.warning("canaries are not asked: %s", error)
+        return {}
     with use_budget(_rest_of_budget(settings, manifest)):
         asked = {
             name: _try(settings, judge, scores, store)

@@ -32,10 +32,11 @@ def canaries(tonight: Tonight) -> Iterator[Finding]:
 
     One finding for all judges of the night. Right are at least the limit (8); 0: they are not
     asked. `no_data` where too few were replied to. None where no judge was asked, as in nights of
-    earlier versions; but an alert that is open resolves, as its judge was replaced.
+    earlier versions, or on which every row failed; but an alert that is open resolves where its
+    judge was replaced.
     """
     reports = tonight.manifest.canaries
-    if not (reports or tonight.is_open):
+    if not (reports or tonight.is_over):
         return
     least = tonight.limit
     failed = [f"{name} {_FAILS}: {one.text}" for name, one in reports.items() if one.fails(least)]

@@ -36,10 +36,11 @@ def constant_verdicts(tonight: Tonight) -> Iterator[Finding]:
     gives it to 65% at most), while models that cannot judge often choose the middle.
 
     One finding for all judges; no finding in nights without counts, as those of earlier versions or
-    of judges that compute their verdicts on this machine. An alert that is open then resolves.
+    of judges that compute their verdicts on this machine. An alert that is open then resolves where
+    its judge was replaced.
     """
     verdicts = tonight.manifest.verdicts
-    if not (verdicts or tonight.is_open):
+    if not (verdicts or tonight.is_over):
         return
     constant = [
         f"{judge}: {_text(prompt, count)}"

@@ -28,10 +28,11 @@ def copied_examples(tonight: Tonight) -> Iterator[Finding]:
     of the prompt that the request itself does not have.
 
     Texts that a judge has to choose from are none. One finding for all judges; no finding in nights
-    without counts, as those of earlier versions. An alert that is open then resolves.
+    without counts, as those of earlier versions. An alert that is open then resolves where its
+    judge was replaced.
     """
     verdicts = tonight.manifest.verdicts
-    if not (verdicts or tonight.is_open):
+    if not (verdicts or tonight.is_over):
         return
     copying = [
         f"{judge}: {count.copied:,} of {count.replies:,} replies to {prompt} copy an example of "

@@ -6,11 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from openai.types import Decision, decision_create_params
 from pydantic import TypeAdapter
 
 from ragmetrics.judges.decision_forms import FORMS, REFUSED
 from ragmetrics.records import Predicate, Question, ScoreQuestion
+
+types = pytest.importorskip("openai.types.decision", reason="an openai without decisions")
+params = pytest.importorskip("openai.types.decision_create_params")
 
 ASKED: list[tuple[str, Question]] = [
     ("grade c1", ScoreQuestion("", ("no use", "some use", "answers it"))),
@@ -34,11 +36,11 @@ def body(form: str) -> dict[str, Any]:
 def test_requests_have_the_types_of_the_sdk() -> None:
     """Each question is one of its union, with no key beyond."""
     sent = body("decisions")
-    adapter: TypeAdapter[Any] = TypeAdapter(decision_create_params.Question)
+    adapter: TypeAdapter[Any] = TypeAdapter(params.Question)
     for question in sent["questions"]:
         read = adapter.validate_python(question)
         assert read["type"] == question["type"]
-    assert sent.keys() <= decision_create_params.DecisionCreateParams.__annotations__.keys()
+    assert sent.keys() <= params.DecisionCreateParams.__annotations__.keys()
     assert [one["type"] for one in sent["questions"]] == ["score", "predicate"]
 
 
@@ -56,7 +58,7 @@ def test_answers_are_read_as_the_sdk_reads_them() -> None:
         {"type": "predicate", "name": None, "probability": 0.97},
     ]
     answer = {"model": "luna", "answers": answers, "usage": USAGE}
-    Decision.model_validate(answer)
+    types.Decision.model_validate(answer)
     decided = FORMS["decisions"].read(ASKED, answer)
     assert decided.answers == [[0.1, 0.2, 0.7], 0.97]
     assert decided.tokens[:3] == (90, 20, 0)

@@ -57,9 +57,15 @@ def test_the_limit_can_be_changed() -> None:
 
 
 def test_a_night_without_them_has_no_finding() -> None:
-    """As those of earlier versions; an alert that is open resolves, as its judge was replaced."""
+    """As those of earlier versions. An alert that is open stays so where all rows failed, and
+    resolves where its judge was replaced.
+    """
     assert found(night()) == []
     (breach,) = found(night(judge=report(10, 5)))
     firing = breach.model_copy(update={"state": "firing"})
-    (finding,) = found(night(), history=[night().model_copy(update={"findings": [firing]})])
+    last = night().model_copy(update={"findings": [firing]})
+    assert found(night(), history=[last]) == []
+    other = night().judge.model_copy(update={"fingerprint": "another"})
+    replaced = night().model_copy(update={"judge": other})
+    (finding,) = found(replaced, history=[last])
     assert finding.level == "ok"
