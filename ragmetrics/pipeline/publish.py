@@ -113,10 +113,11 @@ def _manifest(
     manifest = manifest.model_copy(update={"alerts": alerts.before.snapshot})
     bridge, spent = find_bridge(settings, files, manifest, scores, alerts.nights)
     manifest = manifest.model_copy(update={"bridge": bridge, "bridged": spent})
-    earlier = across_change(_compared(settings, alerts, manifest.date), bridge)
+    compared = _compared(settings, alerts, manifest.date)
+    earlier = across_change(compared, bridge)
     states = alerts.states(earlier, silent=manifest.silent)
     if settings.labels:
-        manifest = with_people(settings, files, manifest, earlier, history.calibrations)
+        manifest = with_people(settings, files, manifest, compared, history.calibrations)
     night = _night(settings, files, history, manifest, scores, earlier, bridge)
     told = states.notified
     past = across_change(alerts.nights, bridge)

@@ -60,6 +60,9 @@ class JudgeBridge(Record):
     runs: dict[date, str] = Field(default_factory=dict)
     """The runs whose rows both judged, by night."""
     offsets: list[JudgeOffset] = Field(default_factory=list)
+    unpaired: list[str] = Field(default_factory=list)
+    """Metrics that changed with the judge, and of which both have verdicts on less than two
+    questions."""
     problem: str = ""
     """Why the old judge gave no further verdicts tonight."""
 

@@ -178,7 +178,9 @@ def _question_means(nights: Sequence[QuestionValues]) -> dict[str, float]:
 def offset_error(
     metric: str, before: Sequence[Manifest], now: Sequence[Manifest], sign: int = 1
 ) -> OffsetError | None:
-    """The error of the offset by which nights of an old judge were moved; None where none was."""
+    """The error of the offset by which nights of an old judge were moved; None where none was, and
+    where both sides have the same share of such nights, so that it cancels.
+    """
     summaries = [[one.summary(metric) for one in side] for side in (before, now)]
     known = [[one for one in side if one] for side in summaries]
     offset = next((one.moved_by for side in known for one in side if one.moved_by), None)
@@ -188,6 +190,8 @@ def offset_error(
         sum(one.scored for one in side if one.moved_by) / max(1, sum(one.scored for one in side))
         for side in known
     )
+    if old == new:
+        return None
     differences = {name: sign * value for name, value in offset.differences.items()}
     return OffsetError(old - new, offset.error, offset.freedom, differences)
 

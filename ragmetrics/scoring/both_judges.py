@@ -1,8 +1,9 @@
 """Rows of a night that a replaced judge scores too, so that its scores compare with the new ones.
 
 Its replies to equal requests are in the reply cache. About the others it is asked for a random
-sample of the rows, within what the night left of its budget. A judge that refuses, or that answers
-hours later in a batch, gives its stored replies alone, for more rows.
+sample of the rows, within what the night left of its budget and for a quarter of an hour. A judge
+that refuses, or that answers hours later in a batch, gives its stored replies alone, for more rows;
+so does any judge on a silent night.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from pydantic import Field
@@ -29,6 +30,7 @@ from ragmetrics.judges import (
 )
 from ragmetrics.records import (
     BudgetReport,
+    Deadline,
     JudgedTwice,
     Manifest,
     Record,
@@ -53,6 +55,8 @@ from ragmetrics.storage import (
     scored_rows,
 )
 
+MOST_TIME = timedelta(minutes=15)
+"""Longest time that a night waits for a replaced judge."""
 SEARCHED = 10
 """Rows that are looked up in the store for each row that a judge would be asked about."""
 _Values: TypeAlias = dict[RowLocation, Mapping[str, Score]]
@@ -84,21 +88,26 @@ class SecondScoring:
     def pairs(self, most: int) -> BridgeRows:
         """The values by the judges of the night and by the others, of the rows that have both.
 
-        The others are asked about at most `most` rows.
+        The others are asked about at most `most` rows, and about none for a silent night.
         """
-        until = datetime.now(UTC) + self.settings.deadline
-        with use_deadline(deadline_in_use() or deadline_at(until)):
+        with use_deadline(self._deadline()):
             values = run_coroutine(self._score(most))
         rows = {metric: list(self._paired(metric, values)) for metric in self.metrics}
         return BridgeRows(rows=rows, problem=self.problem, usage=self.usage)
 
+    def _deadline(self) -> Deadline | None:
+        """That of the run, at most `MOST_TIME` from now: the manifest and the alerts wait."""
+        own = deadline_at(datetime.now(UTC) + min(self.settings.deadline, MOST_TIME))
+        used = deadline_in_use()
+        return used if used and own and used.left < own.left else own
+
     async def _score(self, most: int) -> _Values:
         places = self._drawn()
         only_stored = SpendLimiter(requests=0)
-        waits = any(judge.waits for judge in self.settings.panel)
-        with use_budget(only_stored if waits else _left_of(self.night.budget)):
+        unasked = self.night.silent or any(judge.waits for judge in self.settings.panel)
+        with use_budget(only_stored if unasked else _left_of(self.night.budget)):
             values = await self._score_rows(places[:most])
-        if waits or self.problem:
+        if unasked or self.problem:
             with use_budget(only_stored):
                 values |= await self._score_rows(places[most : SEARCHED * most])
         return values

@@ -20,9 +20,11 @@ differently in groups of equal ability.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from statistics import fmean
 
@@ -30,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.config import JudgeSettings, Settings
+from ragmetrics.errors import RagmetricsError, StoreError
 from ragmetrics.records import (
     JudgeBridge,
     JudgedTwice,
@@ -49,6 +52,7 @@ LEAST_CORRELATION = 0.3
 _STANDARD_ERRORS = 1.96
 _APART, _SURE = 0.1, 0.01
 _SEARCHED_NIGHTS = 60
+log = logging.getLogger(__name__)
 
 
 def find_bridge(
@@ -61,33 +65,96 @@ def find_bridge(
     """The bridge of a night to those of the judge that its own replaced, and what the old one cost
     tonight; None where no earlier night is of the old judge.
 
-    After its nights the bridge is that of the night before, also without `replaces`.
+    After its nights the bridge is that of the night before, also without `replaces`. An old judge
+    that cannot be made, or a store that cannot be read, costs no night: the bridge is that of the
+    night before, and its `problem` says why.
     """
     alike = [one for one in earlier if one.judge.fingerprint == night.judge.fingerprint]
     last = next((one.bridge for one in reversed(alike) if one.bridge), None)
     runs = {**(last.runs if last else {}), night.date: night.run}
-    old = settings.replaced
-    changed = _changed(metric_fingerprints(old), night, earlier) if old else {}
-    if old is None or not changed or len(runs) > _first(settings).bridge:
-        return _with_differences(files, last, earlier), None
-    path = RunRef.of(night).bridge
-    judged = find_record(files, path, BridgeRows, "not readable: both judges are asked again")
-    if judged is None:
-        work = SecondScoring(old, files, night, scores, list(changed))
-        judged = work.pairs(_first(settings).bridge_rows)
-        save_record(files, path, judged)
-    pooled = _pooled(files, runs)
-    offsets = [
-        find_offset(metric, *prints, pooled.get(metric, ())) for metric, prints in changed.items()
-    ]
-    bridge = JudgeBridge(
-        replaced=judge_info(old)[0].name,
-        since=min(runs),
-        runs=runs,
-        offsets=[offset for offset in offsets if offset],
-        problem=judged.problem,
-    )
-    return _with_differences(files, bridge, earlier), judged.usage
+    bridge, spent = last, None
+    try:
+        if settings.replaced and len(runs) <= _first(settings).bridge:
+            work = _Bridging(settings, files, night, scores, runs, last)
+            bridge, spent = work.bridge(earlier)
+    except RagmetricsError as error:
+        log.error("the nights of the replaced judge: %s", error)
+        if len(alike) < len(earlier):
+            bridge = _with_problem(settings, last, night, str(error))
+    return _with_known_differences(files, bridge, earlier), spent
+
+
+def _with_known_differences(
+    files: Files, bridge: JudgeBridge | None, nights: Sequence[Manifest]
+) -> JudgeBridge | None:
+    """A bridge with the differences of its questions, if its rows can be read."""
+    try:
+        return _with_differences(files, bridge, nights)
+    except StoreError as error:
+        log.error("the differences of both judges cannot be read: %s", error)
+        return bridge
+
+
+def _with_problem(
+    settings: Settings, last: JudgeBridge | None, night: Manifest, problem: str
+) -> JudgeBridge | None:
+    """The last bridge, or one without offsets, with the reason why tonight's could not be made."""
+    if last is None and settings.replaced:
+        old = _first(settings).replaces or _first(settings)
+        last = JudgeBridge(replaced=f"{old.name}:{old.model}", since=night.date)
+    return last.model_copy(update={"problem": problem}) if last else None
+
+
+@dataclass(frozen=True)
+class _Bridging:
+    """A night that the judge and the one that it replaces both score."""
+
+    settings: Settings
+    files: Files
+    night: Manifest
+    scores: Mapping[str, MetricScores]
+    runs: Mapping[date, str]
+    """The runs that both judged, with tonight's."""
+    last: JudgeBridge | None
+
+    def bridge(self, earlier: Sequence[Manifest]) -> tuple[JudgeBridge | None, Usage | None]:
+        """The bridge with tonight's rows, and what the old judge cost; the last one where no metric
+        of tonight has nights of the old judge.
+        """
+        old = self.settings.replaced
+        changed = _changed(metric_fingerprints(old), self.night, earlier) if old else {}
+        if old is None or not changed:
+            return self.last, None
+        judged = self._judged(old, list(changed))
+        known = self._offsets(changed)
+        bridge = JudgeBridge(
+            replaced=judge_info(old)[0].name,
+            since=min([*self.runs, *([self.last.since] if self.last else [])]),
+            runs=dict(self.runs),
+            offsets=list(known.values()),
+            unpaired=[metric for metric in changed if metric not in known],
+            problem=judged.problem,
+        )
+        return bridge, judged.usage
+
+    def _judged(self, old: Settings, metrics: Sequence[str]) -> BridgeRows:
+        """Tonight's rows by both judges: those of the store, else the old judge is asked."""
+        path = RunRef.of(self.night).bridge
+        problem = "not readable: both judges are asked again"
+        if (judged := find_record(self.files, path, BridgeRows, problem)) is None:
+            work = SecondScoring(old, self.files, self.night, self.scores, metrics)
+            judged = work.pairs(_first(self.settings).bridge_rows)
+            save_record(self.files, path, judged)
+        return judged
+
+    def _offsets(self, changed: Mapping[str, tuple[str, str]]) -> dict[str, JudgeOffset]:
+        """The offset of each metric; that of the last night where tonight has no score of it."""
+        offsets = {one.metric: one for one in (self.last.offsets if self.last else ())}
+        pooled = _pooled(self.files, self.runs)
+        for metric, prints in changed.items():
+            if offset := find_offset(metric, *prints, pooled.get(metric, ())):
+                offsets[metric] = offset
+        return offsets
 
 
 def _first(settings: Settings) -> JudgeSettings:

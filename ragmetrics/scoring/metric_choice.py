@@ -156,12 +156,18 @@ def unpaid(settings: Settings, judges: Sequence[str]) -> set[str]:
 
 def check_judging(settings: Settings) -> None:
     """Raise InputError for a metric that no judge can score, by the kinds of the judges, and
-    SettingsError when a budget in US dollars lacks a price.
+    SettingsError when a budget in US dollars lacks a price, also one of a replaced judge.
     """
     kinds = [(one.name, one.kind.answers) for one in settings.final_judges]
     _check_answerable(settings, kinds)
-    if settings.budget.max_usd is None:
-        return
+    if settings.budget.max_usd is not None:
+        _check_prices(settings)
+        if settings.replaced:
+            _check_prices(settings.replaced)
+
+
+def _check_prices(settings: Settings) -> None:
+    """Raise SettingsError when a judge or the embedder has no price."""
     for judge in settings.panel:
         if judge.remote and judge.usd(0, 0) is None:
             missing = [

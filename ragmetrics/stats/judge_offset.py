@@ -49,13 +49,14 @@ class OffsetError:
         """A drop of moved values whose error, interval, p and detectable effect include this one.
 
         `before` and `now` are the question means of both sides. Where they or the differences are
-        not known, both errors count as independent. The error is never below that of half a
-        question.
+        not known, both errors count as independent. What both have in common takes the error to no
+        less than that of half a question, or than the drop's own where that is smaller.
         """
         added = (self.share * self.error) ** 2
         if self.differences and before and now:
             added -= 2 * self.share * _in_common(before, now, self.differences, paired=drop.paired)
-        error = math.sqrt(max(drop.error**2 + added, 1 / (drop.questions + 1) ** 2))
+        least = min(drop.error**2, 1 / (drop.questions + 1) ** 2)
+        error = math.sqrt(max(drop.error**2 + added, least))
         freedom = min(drop.freedom, self.freedom)
         measured = MeanDifference(drop.drop, error, freedom)
         low, high = measured.interval(CONFIDENCE)

@@ -37,6 +37,7 @@ def judge_change(tonight: Tonight) -> Iterator[Finding]:
 def _message(bridge: JudgeBridge) -> str:
     moved = [_moved(offset) for offset in bridge.offsets if not offset.apart]
     apart = [f"{one.metric}: {one.apart}" for one in bridge.offsets if one.apart]
+    apart += [f"{metric}: no verdicts of both judges" for metric in bridge.unpaired]
     parts = [f"the judge {bridge.replaced} was replaced on {bridge.since}"]
     if moved:
         parts.append(f"{', '.join(moved)}, and earlier nights are moved by that")

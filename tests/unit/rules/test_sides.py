@@ -6,9 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from ragmetrics.records import JudgeMovement, Manifest
+from ragmetrics.records import (
+    JudgeBridge,
+    JudgeMovement,
+    JudgeOffset,
+    Manifest,
+    across_change,
+)
 from ragmetrics.rules import correct_drop
-from ragmetrics.rules.sides import level_by_movement
+from ragmetrics.rules.sides import level_by_movement, offset_error
 from ragmetrics.stats import compare
 from tests.fakes.past import a_night, scores
 
@@ -55,3 +61,25 @@ def test_runs_of_one_date_that_were_judged_on_two_days_have_two_levels() -> None
     later = [one.model_copy(update={"started_at": one.started_at + timedelta(2)}) for one in new]
     found = level_by_movement(DROP, RECALL, old, later, SEEN)
     assert found and found.error == pytest.approx(0.05 * 2**0.5)
+
+
+def test_an_offset_that_both_sides_have_cancels() -> None:
+    """Two nights of the old judge, or two of the new one: there is nothing to correct."""
+    offset = JudgeOffset(
+        metric=RECALL,
+        replaced="judge-0",
+        fingerprint="judge-1",
+        offset=0.1,
+        low=0.0,
+        high=0.2,
+        error=0.05,
+        freedom=40,
+        questions=41,
+    )
+    bridge = JudgeBridge(replaced="old", since=nights(0)[0].date, offsets=[offset])
+    old = [a_night(scores([0.5, 0.7]), ago=one, judge="judge-0").manifest for one in (3, 2)]
+    moved = across_change(old, bridge)
+    assert offset_error(RECALL, moved[:1], moved[1:]) is None
+    assert offset_error(RECALL, nights(1), nights(0)) is None
+    found = offset_error(RECALL, moved, nights(0))
+    assert found and found.share == 1.0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ragmetrics.errors import JudgeRefused, StoreError
 from ragmetrics.pipeline import run_night
-from ragmetrics.records import JudgeBridge, Manifest
+from ragmetrics.records import JudgeBridge, Manifest, deadline_at, deadline_in_use, use_deadline
+from ragmetrics.scoring import both_judges
 from ragmetrics.storage import RunRef, open_store
 from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
@@ -18,12 +20,15 @@ from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 METRIC = "context_relevance"
 
 
-def night_of(folder: Path, day: int, judge: Any, *, first: int = 0, **more: Any) -> Manifest:
-    """A night of 40 rows from some row on."""
+def night_of(
+    folder: Path, day: int, judge: Any, *, first: int = 0, without: str = "", **more: Any
+) -> Manifest:
+    """A night of 40 rows from some row on, without one of their fields."""
     night = NIGHT + timedelta(day)
     rows = make_rows(first + 40, good=0.5, night=night)[first:]
+    rows = [{key: value for key, value in row.items() if key != without} for row in rows]
     write_jsonl(folder / f"logs/dt={night}/log.jsonl", rows)
-    settings = night_settings(folder, metrics=[METRIC], judge=judge, shards=2, **more)
+    settings = night_settings(folder, **{"metrics": [METRIC], "judge": judge, "shards": 2, **more})
     return run_night(settings, night).manifest
 
 
@@ -125,3 +130,113 @@ def test_after_its_nights_the_bridge_stays_without_asking(
     third = night_of(tmp_path, 3, "lexical", first=200)
     assert second.bridge == third.bridge == first.bridge
     assert judge_server.stats()["requests"] == 0
+
+
+@pytest.mark.parametrize("error", [JudgeRefused("no key"), StoreError("the store is down")])
+@pytest.mark.parametrize("broken", ["metric_fingerprints", "SecondScoring.pairs", "_pooled"])
+def test_an_old_judge_that_cannot_be_made_costs_no_night(
+    tmp_path: Path,
+    old: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    broken: str,
+) -> None:
+    """The night is published, and says why it has no bridge."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(f"ragmetrics.scoring.judge_bridge.{broken}", fail)
+    night = night_of(tmp_path, 1, lexical(old))
+    assert bridge_of(night).offsets == []
+    assert bridge_of(night).problem == str(error)
+    (text,) = [one.message for one in night.findings if one.kind == "judge_change"]
+    assert text.endswith(f"the old judge gave no further verdicts: {error}")
+
+
+def test_without_the_old_key_the_last_bridge_stays(
+    tmp_path: Path, old: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the reason; where the judge comes back, the bridge goes on."""
+    first = bridge_of(night_of(tmp_path, 1, lexical(old)))
+    monkeypatch.delenv("OPENAI_API_KEY")
+    second = bridge_of(night_of(tmp_path, 2, lexical({"name": "openai"})))
+    assert second.offsets == first.offsets
+    assert "OPENAI_API_KEY" in second.problem
+    third = bridge_of(night_of(tmp_path, 3, lexical(old)))
+    assert (len(third.runs), third.problem) == (2, "")
+
+
+def test_after_its_nights_the_old_judge_is_not_made(
+    tmp_path: Path, old: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its key may be gone: nothing is said of it."""
+    first = night_of(tmp_path, 1, lexical(old, bridge="1 night"))
+    monkeypatch.delenv("OPENAI_API_KEY")
+    gone = lexical({"name": "openai"}, bridge="1 night")
+    assert night_of(tmp_path, 2, gone).bridge == first.bridge
+
+
+def test_a_metric_without_a_score_keeps_its_offset(
+    tmp_path: Path, old: dict[str, Any], judge_server: JudgeServer
+) -> None:
+    """Rows without contexts on the last night of the bridge: the offset is that of the night
+    before.
+    """
+    other = "context_recall"
+    more = {"metrics": [METRIC, other]}
+    night_of(tmp_path, 1, judge_at(judge_server), **more)
+    first = bridge_of(night_of(tmp_path, 2, lexical(old), **more))
+    assert {one.metric for one in first.offsets} == {METRIC, other}
+    last = bridge_of(night_of(tmp_path, 3, lexical(old), without="reference", **more))
+    assert len(last.runs) == 2
+    kept = {one.metric: one for one in last.offsets}
+    assert kept[other] == next(one for one in first.offsets if one.metric == other)
+
+
+def test_a_silent_night_asks_nothing(
+    tmp_path: Path, judge_server: JudgeServer, old: dict[str, Any]
+) -> None:
+    """A night that is older than the newest one and was published before: stored replies only."""
+    night_of(tmp_path, 1, "lexical", first=100)
+    night_of(tmp_path, 2, "lexical", first=100)
+    judge_server.reset()
+    again = night_of(tmp_path, 1, lexical(old), first=20)
+    assert again.silent
+    assert judge_server.stats()["requests"] == 0
+    assert bridge_of(again).offsets[0].questions == 20
+
+
+@pytest.mark.parametrize(("hours", "most"), [(None, 15), (4, 15), (0.1, 6)])
+def test_the_old_judge_has_a_quarter_of_an_hour(
+    tmp_path: Path,
+    old: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    hours: float | None,
+    most: int,
+) -> None:
+    """The manifest and the alerts wait no longer, whatever the deadline of the night."""
+    left: list[float] = []
+
+    async def note(_: object, __: int) -> dict[str, Any]:
+        used = deadline_in_use()
+        left.append(used.left if used else -1)
+        return {}
+
+    night = night_of(tmp_path, 1, "lexical")
+    monkeypatch.setattr(both_judges.SecondScoring, "_score", note)
+    settings = night_settings(tmp_path, metrics=[METRIC], judge=old)
+    work = both_judges.SecondScoring(settings, open_store(settings), night, {}, [])
+    until = datetime.now(UTC) + timedelta(hours=hours) if hours else None
+    with use_deadline(deadline_at(until)):
+        work.pairs(20)
+    assert left == [pytest.approx(60 * most, abs=5)]
+
+
+def test_a_metric_without_verdicts_of_both_judges_is_named(
+    tmp_path: Path, judge_server: JudgeServer, old: dict[str, Any]
+) -> None:
+    """It is not compared with earlier nights."""
+    judge_server.faults(fail={"401": 1.0})
+    night = night_of(tmp_path, 1, lexical(old), first=100)
+    assert bridge_of(night).unpaired == [METRIC]

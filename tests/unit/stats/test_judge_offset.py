@@ -77,3 +77,14 @@ def test_a_side_without_moved_nights_is_unchanged_but_for_its_test() -> None:
     drop = drop_of(before, now)
     found = OffsetError(0.0, 0.5, 199, BOTH).added_to(drop, before, now)
     assert found.error == pytest.approx(drop.error)
+
+
+def test_a_certain_drop_of_few_questions_stays_certain() -> None:
+    """Half a question is the least that common verdicts leave, and no error that a drop without
+    them must have.
+    """
+    before, now = side(np.full(20, 0.9), "a"), side(np.linspace(0.79, 0.81, 20), "b")
+    drop = drop_of(before, now)
+    found = OffsetError(0.1, 0.001, 199, {"c": 0.1, "d": 0.2}).added_to(drop, before, now)
+    assert drop.error < found.error < 1 / 21
+    assert found.error == pytest.approx(math.hypot(drop.error, 0.0001))

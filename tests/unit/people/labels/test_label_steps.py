@@ -23,8 +23,9 @@ from ragmetrics.people import check_labels, read_labels, suggest_labels
 from ragmetrics.pipeline import examine, run_night
 from ragmetrics.records import LabelSuggestion, Manifest, PeopleMean
 from ragmetrics.storage import RunRef, Runs, StoredPart, open_store
-from tests.builders import save_settings
+from tests.builders import judge_at, save_settings
 from tests.fakes.browsing import Visit
+from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import write_jsonl
 
@@ -325,6 +326,22 @@ def test_labels_of_another_judge_are_not_used(folder: Path) -> None:
         metric["fingerprint"] = "another"
     files.write(path, json.dumps(record).encode())
     manifest = run_night(settings, DAYS[2]).manifest
+    assert manifest.labels is not None
+    assert manifest.labels.unused == {
+        "another judge, prompt or metric version scored that night": 30
+    }
+
+
+def test_labels_of_a_replaced_judge_are_not_used_for_the_new_one(
+    folder: Path, judge_server: JudgeServer
+) -> None:
+    """Its nights are moved by the offset of both judges, and their raw values are not."""
+    settings = labelled(folder, biased_labels(folder, DAYS[1], 30))
+    judge = {"judge": judge_at(judge_server, replaces="lexical")}
+    settings = make_settings(settings.model_dump(exclude_unset=True) | judge)
+    manifest = run_night(settings, DAYS[2]).manifest
+    assert manifest.bridge
+    assert {one.apart for one in manifest.bridge.offsets} == {""}
     assert manifest.labels is not None
     assert manifest.labels.unused == {
         "another judge, prompt or metric version scored that night": 30

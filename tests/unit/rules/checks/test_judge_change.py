@@ -52,6 +52,12 @@ def test_it_says_what_is_not_compared_and_why() -> None:
     assert text.endswith("the old judge gave no further verdicts: 401: no such key")
 
 
+def test_it_names_a_metric_without_an_offset() -> None:
+    """No question has verdicts of both judges."""
+    (text,) = messages(unpaired=["faithfulness"])
+    assert "; not compared with earlier nights: faithfulness: no verdicts of both judges" in text
+
+
 def test_it_is_said_for_two_weeks() -> None:
     """Then no baseline of a week has nights of the old judge."""
     assert messages(14)

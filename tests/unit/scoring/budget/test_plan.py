@@ -293,6 +293,16 @@ def test_money_without_a_price_is_a_mistake_in_the_settings(
     evaluate(make_rows(2), METRICS, settings=budgeted(judge_server, {"max_tokens": 9_999}))
 
 
+def test_money_without_the_price_of_a_replaced_judge_is_one_too(judge_server: JudgeServer) -> None:
+    """The old judge scores the nights of the bridge, from the same budget."""
+    old = judge_at(judge_server, model="old")
+    unpriced = budgeted(judge_server, {"max_usd": 1}, PRICES | {"replaces": old}, metrics=METRICS)
+    with pytest.raises(SettingsError, match="max_usd: the price of openai:old is not known"):
+        check_judging(unpriced)
+    priced = PRICES | {"replaces": old | PRICES}
+    check_judging(budgeted(judge_server, {"max_usd": 1}, priced, metrics=METRICS))
+
+
 def test_money_without_the_price_of_embeddings_is_one_too(judge_server: JudgeServer) -> None:
     """Where a metric asks for them."""
     with pytest.raises(SettingsError, match="embeddings: usd_per_million_tokens"):
