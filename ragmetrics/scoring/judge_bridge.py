@@ -9,13 +9,19 @@ the new ones; `stats.OffsetError` adds its error to a drop. Where the judges dif
 offset, the old nights stay as they are, and the baseline begins again:
 
 - rank correlation: with 97.5% confidence Spearman's rho is below 0.3
-- by segment: with equal old values, the new ones of a tag's value are more than 0.1 from those of
-  the other rows (residuals of a linear fit, by question; Welch, p below 0.01 over all values
-  together). So a segment of another quality does not count as one that is judged in another way.
+- by segment: the gains (new - old) of a tag's value are more than 0.1 from those of the other rows,
+  and so are its new values with equal old ones (residuals of a linear fit); both of one sign, by
+  question, with Welch's p below 0.01 over all values together
+
+Each contrast alone takes quality for bias. A judge that halves all scores gains less where scores
+are high. And as an old verdict is noisy, the fit predicts too little of a segment's quality, so
+that of two judges alike the better segment seems to be favoured (Lord's paradox). Both err in
+opposite ways, so of noisy judges a bias that evens out the quality of segments may stay unseen.
 
 Sources: Bonett and Wright 2000, "Sample size requirements for estimating Pearson, Kendall and
 Spearman correlations", for the interval of rho; Swaminathan and Rogers 1990 for items that function
-differently in groups of equal ability.
+differently in groups of equal ability; Lord 1967, "A paradox in the interpretation of group
+comparisons".
 """
 
 from __future__ import annotations
@@ -281,26 +287,44 @@ def _why_apart(rows: Sequence[JudgedTwice], questions: int, correlation: float |
 
 
 def _segment_apart(rows: Sequence[JudgedTwice]) -> str:
-    """The segment that the new judge scores most unlike other rows with equal old values, if that
-    is certain.
+    """The segment that the new judge scores most unlike other rows, if both of its contrasts say
+    so: that of the gains, and that of what old values do not predict.
     """
-    left, found = _residuals(rows), []
+    left, gains = _residuals(rows), np.array([row.new - row.old for row in rows])
+    found: list[tuple[list[MeanDifference], str]] = []
     for tag, value in sorted({pair for row in rows for pair in row.tags.items()}):
         inside = np.array([row.tags.get(tag) == value for row in rows])
-        sides = [_means_of(rows, left, part) for part in (inside, ~inside)]
-        if min(map(len, sides)) >= LEAST:
-            contrast = MeanDifference.unpaired(*sides)
-            found.append((contrast.difference, contrast.p_two_sided, f"{tag}={value}"))
-    certain = [one for one in found if abs(one[0]) > _APART and one[1] * len(found) < _SURE]
+        if contrasts := _contrasts(rows, inside, left, gains):
+            found.append((contrasts, f"{tag}={value}"))
+    certain = [(one[0].difference, name) for one, name in found if _is_certain(one, len(found))]
     if not certain:
         return ""
-    apart, _, name = max(certain, key=lambda one: abs(one[0]))
+    apart, name = max(certain, key=lambda one: abs(one[0]))
     return f"with equal old scores, the new judge scores {name} by {apart:+.3f} unlike other rows"
 
 
+def _contrasts(
+    rows: Sequence[JudgedTwice], inside: NDArray[np.bool_], *values: Numbers
+) -> list[MeanDifference]:
+    """The difference of each value between a segment and the other rows, by question; none where
+    one side has few questions.
+    """
+    sides = [[_means_of(rows, of, part) for part in (inside, ~inside)] for of in values]
+    if min(map(len, sides[0])) < LEAST:
+        return []
+    return [MeanDifference.unpaired(*pair) for pair in sides]
+
+
+def _is_certain(contrasts: Sequence[MeanDifference], tests: int) -> bool:
+    """Whether all contrasts are large, significant over so many tests, and of one sign."""
+    signs = {one.difference > 0 for one in contrasts}
+    large = all(abs(one.difference) > _APART for one in contrasts)
+    return large and len(signs) == 1 and all(one.p_two_sided * tests < _SURE for one in contrasts)
+
+
 def _residuals(rows: Sequence[JudgedTwice]) -> Numbers:
-    """The new value of each row less what its old value predicts, by which segments of another
-    quality do not differ.
+    """The new value of each row less what its old value predicts. Segments of another quality do
+    not differ by it as far as old values are without noise.
     """
     old, new = (np.array([getattr(row, side) for row in rows]) for side in ("old", "new"))
     slope = np.cov(old, new)[0, 1] / old.var(ddof=1) if np.ptp(old) else 0.0

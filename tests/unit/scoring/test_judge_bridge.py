@@ -99,6 +99,35 @@ def test_a_segment_of_another_quality_is_judged_alike() -> None:
     assert not offset_of(rows(OLD, OLD / 2, section=section)).apart
 
 
+def noisy_rows(seed: int, means: tuple[float, float], bias: float = 0.0) -> list[JudgedTwice]:
+    """600 binary rows of two segments, by two judges who err in 15% of the rows; the new one has
+    a bias in the second segment.
+    """
+    random = np.random.default_rng(seed)
+    second = np.arange(600) % 2 == 1
+    truth = random.random(600) < np.where(second, means[1], means[0])
+    old, new = (np.where(random.random(600) < 0.15, ~truth, truth) for _ in range(2))
+    changed = second & (
+        random.random(600) < abs(bias) / np.where(bias < 0, new, ~new)[second].mean()
+    )
+    new = np.where(changed, bias > 0, new)
+    segment = ["second" if one else "first" for one in second]
+    return rows(old.astype(float), new.astype(float), segment=segment)
+
+
+def test_noise_of_the_old_verdicts_is_no_bias() -> None:
+    """Two judges alike, on a good and on a poor segment: an old verdict tells little of it."""
+    apart = [offset_of(noisy_rows(seed, (0.9, 0.4))).apart for seed in range(40)]
+    assert apart.count("") >= 38
+
+
+@pytest.mark.parametrize(("means", "bias"), [((0.9, 0.4), -0.3), ((0.6, 0.6), 0.3)])
+def test_a_bias_is_found_among_noise(means: tuple[float, float], bias: float) -> None:
+    """The same judges, of which the new one gives one segment 0.3 more or less."""
+    apart = [offset_of(noisy_rows(seed, means, bias)).apart for seed in range(40)]
+    assert sum("segment=" in one for one in apart) >= 38
+
+
 @pytest.fixture
 def before() -> Manifest:
     """A night by the old judge."""
