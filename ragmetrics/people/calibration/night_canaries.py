@@ -29,15 +29,13 @@ def with_canaries(
 
     Only a judge that gave a verdict in the night is asked, within what is left of the budget. A
     judge that cannot be asked has no report. `before` is the manifest of the same run: its judges
-    are not asked again. With the limit 0 none is, nor for a silent night.
+    are not asked again. With the limit 0 none is.
     """
     least = settings.alerts.limit(NAME, LEAST_RIGHT)
     if not least:
         return manifest
     if before and before.canaries:
         reports, usages = before.canaries, before.usage_by_metric.get(NAME, {})
-    elif manifest.silent:
-        return manifest
     else:
         told = _of_night(settings, store, manifest, scores)
         reports = {name: report for name, (report, _) in told.items() if report.asked}
