@@ -19,11 +19,19 @@ from collections import deque
 from copy import copy
 from dataclasses import dataclass, field
 from statistics import median
+from urllib.parse import urlsplit
 
 START = 16
 """Initial number of concurrent requests to a known provider."""
 CAREFUL_START = 2
 """The same for another endpoint: a server on one's own machine may answer one at a time."""
+_HOSTS = (
+    *("openai.com", "azure.com", "amazonaws.com", "anthropic.com", "googleapis.com", "mistral.ai"),
+    *("groq.com", "together.xyz", "together.ai", "fireworks.ai", "deepseek.com", "openrouter.ai"),
+    *("cohere.com", "cohere.ai", "jina.ai", "voyageai.com", "x.ai", "perplexity.ai", "cerebras.ai"),
+    *("deepinfra.com", "databricks.com", "nebius.com", "sambanova.ai", "upstage.ai"),
+)
+"""Endpoints that serve many users, and so many requests at once."""
 
 _CALM = 0.02  # share of refusals that is always tolerated
 _AT_FIRST = 0.3  # tolerated on the way up to START, where a trial would take long
@@ -37,6 +45,13 @@ _NO_QUEUE = 1.4  # ratio to the best latency up to which nothing waits for anyth
 _STRETCH = 3.0  # ratio to the best latency from which an endpoint counts as queueing
 _LONGEST_HOLD = 32  # most windows between two attempts to exceed a limit
 _KEPT = 200  # latencies in the sample
+
+
+def first_in_flight(address: str) -> int:
+    """Number of requests with which an endpoint is asked at first."""
+    host = urlsplit(address).hostname or ""
+    known = any(host == provider or host.endswith(f".{provider}") for provider in _HOSTS)
+    return START if known else CAREFUL_START
 
 
 class Latencies:

@@ -23,14 +23,20 @@ from ragmetrics.judges.client_base import (
     UsageCounter,
 )
 from ragmetrics.judges.embeddings import EmbeddingClient
-from ragmetrics.judges.prompt_length import check_read
-from ragmetrics.judges.recalibrated import find_fit, recalibrated
 from ragmetrics.judges.reply_cache import ReplyCache
-from ragmetrics.judges.reply_reading import is_refused, read_verdict, refusal_of, unreadable
+from ragmetrics.judges.reply_reading import (
+    check_read,
+    find_fit,
+    is_refused,
+    read_verdict,
+    recalibrated,
+    refusal_of,
+    unreadable,
+)
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.row_first import Layout, is_cacheable, layout_of
 from ragmetrics.judges.spending import MeteredJudge, budget_in_use
-from ragmetrics.judges.verdict_counts import VerdictCounts
+from ragmetrics.judges.verdict_items import VerdictCounts
 from ragmetrics.records import (
     Answer,
     Ask,

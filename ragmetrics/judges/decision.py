@@ -34,7 +34,7 @@ from ragmetrics.judges.decision_logprobs import WORDING, Logprobs
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.gathering import JOINED, Gathering, Turns, Waiting, forecast, settle
 from ragmetrics.judges.live import FirstAlone
-from ragmetrics.judges.prompt_length import why_cut
+from ragmetrics.judges.reply_reading import why_cut
 from ragmetrics.judges.responses import RequestRejected, Unserved
 from ragmetrics.judges.spending import bill_in_use
 from ragmetrics.records import Ask, fingerprint

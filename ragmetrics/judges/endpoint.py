@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.http import Answer, HttpClient, RetryableError, TooLarge, error_of
+from ragmetrics.judges.adaptive_concurrency import first_in_flight
 from ragmetrics.judges.attempts import Attempts
 from ragmetrics.judges.base import HEDGED, JudgeParts, Reply
-from ragmetrics.judges.providers import first_in_flight
 from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter
 from ragmetrics.judges.request_parameters import MOST_ROOM
 from ragmetrics.judges.responses import (

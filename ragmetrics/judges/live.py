@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.reply_bounds import (
+from ragmetrics.judges.request_parameters import (
     KEYWORDS,
     ReplyBounds,
+    RequestParameters,
     Sizes,
     bounded_schema,
     reply_tokens,
     sizes_of,
 )
-from ragmetrics.judges.request_parameters import RequestParameters
 from ragmetrics.judges.responses import RequestRejected, tokens_of
 from ragmetrics.judges.row_first import ROW_FIRST, RowFirstPrompt
 from ragmetrics.judges.spending import bill_in_use

@@ -1,14 +1,35 @@
-"""Reads the verdict of a reply, or says why there is none."""
+"""From a reply to its verdict: was the whole request read, what does the reply say, and what is
+expected by a calibration?
+
+Some servers cut a prompt at their context, and say nothing. They report the tokens that they have
+read. Where these are far too few for the length of the request, the verdict is on a part of the
+row, and is not used.
+
+calibrations/fits/ID.json      fitted by `calibrate --fit`, named by `judge: calibration: ID`
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from pydantic import BaseModel
 
-from ragmetrics.errors import UnreadableReply
-from ragmetrics.judges.base import Reply
+from ragmetrics.config import JudgeSettings
+from ragmetrics.errors import JudgeError, JudgeRefused, UnreadableReply
+from ragmetrics.judges.base import Judge, Reply
 from ragmetrics.judges.client_base import UsageCounter
-from ragmetrics.records import Ask
+from ragmetrics.records import Ask, HasStrengths, Recalibration
+from ragmetrics.storage import Files, require_record
 from ragmetrics.text import is_refusal, shorten
+
+_FEWEST = 1_000
+"""Reported tokens from which they are compared: no server of today reads less. Fewer may be those
+that were not in its cache."""
+_MOST_CHARACTERS = 8
+"""Characters of a token in any text: English has four to five, with the longest tokens of any
+vocabulary six."""
+_REPEATED = re.compile(r"(\W)\1+")  # blanks or dashes: dozens are one token
 
 
 def read_verdict(request: Ask, reply: Reply) -> BaseModel:
@@ -45,3 +66,59 @@ def unreadable(request: Ask, reply: Reply, error: UnreadableReply, counter: Usag
         )
     counter.failures[kind] += 1
     return f"{error} (cut off: max_tokens)" if reply.cut_off else str(error)
+
+
+def check_read(request: Ask, reply: Reply) -> None:
+    """Raise JudgeError if the server reports far fewer tokens than the request has."""
+    if cut := why_cut(request.prompt.system + request.text, reply.prompt_tokens):
+        raise JudgeError(cut)
+
+
+def why_cut(text: str, tokens: int) -> str:
+    """Why a server that read so many tokens has not read all of a text; empty if it may have."""
+    if tokens < _FEWEST or len(text) <= _MOST_CHARACTERS * tokens:
+        return ""
+    if len(_REPEATED.sub(r"\1", text)) <= _MOST_CHARACTERS * tokens:
+        return ""
+    return (
+        f"too long for the judge: it read {tokens:,} tokens of a request of {len(text):,} "
+        "characters, and did not say that it cut it"
+    )
+
+
+def find_fit(chosen: JudgeSettings, judge: Judge, files: Files) -> Recalibration | None:
+    """The fit that the settings of a judge name; None if they name none.
+
+    Raises JudgeRefused for one that is not in the store, or that is another judge's.
+    """
+    if chosen.calibration is None:
+        return None
+    fit = require_record(files, Recalibration.place(chosen.calibration), Recalibration)
+    if fit is None:
+        raise JudgeRefused(
+            f"judge: calibration: {chosen.calibration} is not in {files.uri()}: `ragmetrics "
+            "calibrate LABELLED --fit` makes one, and says its name"
+        )
+    if fit.judge_fingerprint != judge.fingerprint:
+        raise JudgeRefused(
+            f"judge: calibration: {chosen.calibration} was fitted to {fit.judge} "
+            f"({fit.judge_fingerprint}), and this judge is {judge.name} ({judge.fingerprint})"
+        )
+    return fit
+
+
+def recalibrated(fit: Recalibration, judge: Judge, request: Ask, verdict: BaseModel) -> BaseModel:
+    """The expectation of a verdict by calibrated probabilities; the verdict for a prompt that the
+    judge's fit does not know.
+    """
+    known, expect = fit.map_of(request.prompt.digest), request.prompt.expect
+    if known is None or expect is None:
+        return verdict
+    if isinstance(verdict, HasStrengths):
+        strengths: Sequence[float] | None = verdict.strengths
+    else:
+        strengths = judge.evidence(request)
+    if strengths is None:
+        return verdict
+    expected: BaseModel = expect(known.distributions(strengths), request.data)
+    return expected

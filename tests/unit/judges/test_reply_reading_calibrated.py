@@ -13,7 +13,7 @@ from ragmetrics.judges import Corpus, LexicalJudge
 from ragmetrics.judges.client import JudgeClient
 from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.lexical_judge import HashedEmbedder
-from ragmetrics.judges.recalibrated import find_fit
+from ragmetrics.judges.reply_reading import find_fit
 from ragmetrics.metrics import GRADE, SUPPORT
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Ask, HasStrengths, Recalibration, StrengthMap

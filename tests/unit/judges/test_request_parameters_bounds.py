@@ -13,7 +13,7 @@ from ragmetrics.config import JudgeSettings
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import LiveJudge
-from ragmetrics.judges.reply_bounds import ReplyBounds, bounded_schema, reply_tokens, sizes_of
+from ragmetrics.judges.request_parameters import ReplyBounds, bounded_schema, reply_tokens, sizes_of
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT, prompts_of
 from ragmetrics.metrics.bundled.ragas_context_relevance import FIRST
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS

@@ -1,4 +1,4 @@
-"""judges/verdict_counts: verdicts by prompt and level, and replies that copy an example."""
+"""Verdicts by prompt and level, and replies that copy an example."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from ragmetrics.judges.verdict_counts import VerdictCounts
+from ragmetrics.judges.verdict_items import VerdictCounts
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
 from ragmetrics.records import Ask, Prompt, VerdictCount

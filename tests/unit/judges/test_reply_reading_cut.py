@@ -7,7 +7,7 @@ import pytest
 from ragmetrics import evaluate, make_settings
 from ragmetrics.errors import JudgeError
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.prompt_length import check_read
+from ragmetrics.judges.reply_reading import check_read
 from ragmetrics.metrics import GRADE
 from ragmetrics.records import Ask
 from tests.fakes.clients import JudgeServer
