@@ -10,8 +10,9 @@ compute with the weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, Field
@@ -37,6 +38,28 @@ V = TypeVar("V", bound=BaseModel)
 SUPPORTED_FROM = 0.75
 
 
+class Shares(BaseModel):
+    """What a decision model adds to a verdict: the probability of each of its items."""
+
+    shares: tuple[float, ...] = Field(exclude=True)
+
+    @classmethod
+    def of(cls, distributions: Sequence[Distribution], **likeliest: Any) -> Self:
+        """The verdict from the probabilities of its items and its likeliest values."""
+        shares = tuple(true for _, true in distributions)
+        return cls.model_validate({**likeliest, "shares": shares})
+
+    @property
+    def weights(self) -> Sequence[float]:
+        """How surely each item is true."""
+        return self.shares
+
+    @property
+    def strengths(self) -> Sequence[float]:
+        """The same, which only a verdict with probabilities has."""
+        return self.shares
+
+
 class Support(BaseModel):
     """One verdict per claim, in order: 1 where the contexts support it, else 0."""
 
@@ -48,37 +71,62 @@ class Support(BaseModel):
         return self.supported
 
 
-class SupportShares(Support):
+class SupportShares(Shares, Support):
     """The verdicts of a decision model, with their probabilities."""
 
-    shares: tuple[float, ...] = Field(exclude=True)
 
-    @property
-    def weights(self) -> Sequence[float]:
-        """How surely each claim is supported."""
-        return self.shares
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    """How the claims in a field of the data are asked and judged."""
 
-    @property
-    def strengths(self) -> Sequence[float]:
-        """The same, which only a verdict with probabilities has."""
-        return self.shares
+    field: str
+
+    def questions(self, data: Data) -> list[Predicate]:
+        """A question for each claim. It may be asked of a part of the contexts."""
+        return [Predicate(str(n), by_part=True) for n, _ in enumerate(data[self.field], 1)]
+
+    def expect(self, distributions: Sequence[Distribution], data: Data) -> SupportShares:
+        """The verdict from the probabilities."""
+        return SupportShares.of(distributions, supported=list(map(likeliest_level, distributions)))
+
+    def check(self, verdict: Support, data: Data) -> None:
+        """Raise UnreadableReply unless there is one verdict per claim."""
+        asked, received = len(data[self.field]), len(verdict.supported)
+        if asked != received:
+            raise UnreadableReply(f"supported: {received} verdicts for {asked} {self.field}")
+
+    def sizes(self, data: Data) -> Mapping[str, Size]:
+        """The size of a reply with one verdict per claim."""
+        return {"supported": Size(len(data[self.field]), len(data[self.field]))}
+
+    def evidence(self, data: Data, lexicon: Lexicon) -> list[float]:
+        """Share of each claim that all contexts together hold."""
+        return [lexicon.coverage(claim, *data["contexts"]) for claim in data[self.field]]
+
+    def baseline(self, data: Data, lexicon: Lexicon) -> Support:
+        """The lexical judge's verdicts."""
+        shares = self.evidence(data, lexicon)
+        return Support(supported=[1 if share >= SUPPORTED_FROM else 0 for share in shares])
 
 
-def a_predicate_each(field: str) -> Callable[[Data], list[Predicate]]:
-    """A question for each claim. It may be asked of a part of the contexts."""
-
-    def questions(data: Data) -> list[Predicate]:
-        return [Predicate(str(number), by_part=True) for number in range(1, len(data[field]) + 1)]
-
-    return questions
-
-
-def support_shares(distributions: Sequence[Distribution], data: Data) -> SupportShares:
-    """The verdict from the probabilities."""
-    levels = [likeliest_level(distribution) for distribution in distributions]
-    return SupportShares.model_validate(
-        {"supported": levels, "shares": tuple(true for _, true in distributions)}
+def support_prompt(field: str, **words: Any) -> Prompt[Support]:
+    """A prompt for one verdict on each of the claims in a field of its data."""
+    claims = _Claims(field)
+    return Prompt(
+        verdict=Support,
+        check=claims.check,
+        sizes=claims.sizes,
+        baseline=claims.baseline,
+        evidence=claims.evidence,
+        questions=claims.questions,
+        expect=claims.expect,
+        **words,
     )
+
+
+def share(weights: Sequence[float], details: dict[str, Any]) -> Score:
+    """The share of items that are true; with probabilities, its expectation."""
+    return Score(sum(weights) / len(weights), details=with_probabilities(details, weights))
 
 
 def with_probabilities(details: dict[str, Any], weights: Sequence[float]) -> dict[str, Any]:
@@ -86,46 +134,6 @@ def with_probabilities(details: dict[str, Any], weights: Sequence[float]) -> dic
     if all(weight in (0, 1) for weight in weights):
         return details
     return {**details, "probabilities": [round(weight, 6) for weight in weights]}
-
-
-def one_each(field: str) -> Callable[[Support, Data], None]:
-    """Check that there is one verdict per claim."""
-
-    def check(verdict: Support, data: Data) -> None:
-        asked, received = len(data[field]), len(verdict.supported)
-        if asked != received:
-            raise UnreadableReply(f"supported: {received} verdicts for {asked} {field}")
-
-    return check
-
-
-def one_verdict_each(field: str) -> Callable[[Data], Mapping[str, Size]]:
-    """The size of a reply with one verdict per claim."""
-
-    def sizes(data: Data) -> Mapping[str, Size]:
-        return {"supported": Size(len(data[field]), len(data[field]))}
-
-    return sizes
-
-
-def covered(field: str) -> Callable[[Data, Lexicon], list[float]]:
-    """Share of each claim that all contexts together hold."""
-
-    def evidence(data: Data, lexicon: Lexicon) -> list[float]:
-        return [lexicon.coverage(claim, *data["contexts"]) for claim in data[field]]
-
-    return evidence
-
-
-def by_coverage(field: str) -> Callable[[Data, Lexicon], Support]:
-    """The lexical judge's verdicts."""
-    evidence = covered(field)
-
-    def baseline(data: Data, lexicon: Lexicon) -> Support:
-        shares = evidence(data, lexicon)
-        return Support(supported=[1 if share >= SUPPORTED_FROM else 0 for share in shares])
-
-    return baseline
 
 
 def ask_each_context(prompt: Prompt[V], row: LogRow, **more: Any) -> Steps[list[V | None]]:

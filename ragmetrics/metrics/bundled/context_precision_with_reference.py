@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
-from ragmetrics.metrics.bundled._support import ask_each_context, average_precision
+from ragmetrics.metrics.bundled._support import Shares, ask_each_context, average_precision
 from ragmetrics.metrics.definition import metric
 from ragmetrics.records import (
     Data,
@@ -30,31 +30,17 @@ class Useful(BaseModel):
     useful: Literal[0, 1]
 
     @property
-    def weight(self) -> float:
+    def weights(self) -> Sequence[float]:
         """How surely it was useful."""
-        return float(self.useful)
+        return (self.useful,)
 
 
-class UsefulShare(Useful):
+class UsefulShare(Shares, Useful):
     """The verdict of a decision model, with its probability."""
-
-    share: float = Field(exclude=True)
-
-    @property
-    def weight(self) -> float:
-        """How surely it was useful."""
-        return self.share
-
-    @property
-    def strengths(self) -> Sequence[float]:
-        """The same, which only a verdict with probabilities has."""
-        return (self.share,)
 
 
 def _expect(distributions: Sequence[Distribution], data: Data) -> UsefulShare:
-    ((_, share),) = distributions
-    level = likeliest_level((1 - share, share))
-    return UsefulShare.model_validate({"useful": level, "share": share})
+    return UsefulShare.of(distributions, useful=likeliest_level(*distributions))
 
 
 def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
@@ -122,7 +108,7 @@ def usefulness(row: LogRow, answer: str | None, missing: str) -> Steps[Score]:
     if not row.retrieved_contexts:
         return Score(0.0, reason="nothing retrieved")
     verdicts = yield from ask_each_context(USEFUL, row, answer=answer)
-    return average_precision([verdict.weight if verdict else 0.0 for verdict in verdicts])
+    return average_precision([verdict.weights[0] if verdict else 0.0 for verdict in verdicts])
 
 
 @metric(

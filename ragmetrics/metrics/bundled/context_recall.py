@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from ragmetrics.metrics.bundled._support import (
-    Support,
-    a_predicate_each,
-    by_coverage,
-    claims,
-    covered,
-    one_each,
-    one_verdict_each,
-    support_shares,
-    with_probabilities,
-)
+from ragmetrics.metrics.bundled._support import claims, share, support_prompt
 from ragmetrics.metrics.definition import metric
-from ragmetrics.records import LogRow, Prompt, Score, Steps, ask
+from ragmetrics.records import LogRow, Score, Steps, ask
 
-SUPPORT = Prompt(
+SUPPORT = support_prompt(
+    "sentences",
     name="support",
     version=2,
-    verdict=Support,
     instruction="""
 Check which sentences of a reference answer the retrieved contexts support.
 For each sentence, in order: 1 if the contexts, taken together, say what it says; 0 if they do
@@ -35,13 +25,7 @@ not, or only in part. Use no other knowledge. Give exactly one verdict per sente
             {"supported": [1, 0]},
         ),
     ),
-    check=one_each("sentences"),
-    sizes=one_verdict_each("sentences"),
-    baseline=by_coverage("sentences"),
-    evidence=covered("sentences"),
     rubric="The contexts, taken together, say all that the sentence says.",
-    questions=a_predicate_each("sentences"),
-    expect=support_shares,
 )
 
 
@@ -73,9 +57,4 @@ def context_recall(row: LogRow) -> Steps[Score]:
         contexts=list(row.retrieved_contexts),
         sentences=stated,
     )
-    return Score(
-        sum(verdict.weights) / len(stated),
-        details=with_probabilities(
-            {"attributed": [bool(supported) for supported in verdict.supported]}, verdict.weights
-        ),
-    )
+    return share(verdict.weights, {"attributed": [bool(true) for true in verdict.supported]})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.metrics.bundled._support import with_probabilities
+from ragmetrics.metrics.bundled._support import Shares, share
 from ragmetrics.metrics.definition import metric
 from ragmetrics.records import (
     Data,
@@ -34,25 +35,13 @@ class Needed(BaseModel):
 
     needed: list[int]
 
-    def weights(self, numbers: Sequence[int]) -> Sequence[float]:
-        """How surely each sentence is needed. `numbers` are those of all sentences."""
-        wanted = set(self.needed)
-        return [float(number in wanted) for number in numbers]
 
-
-class NeededShares(Needed):
+class NeededShares(Shares, Needed):
     """The verdict of a decision model, with the probability of each sentence."""
 
-    shares: tuple[float, ...] = Field(exclude=True)
 
-    def weights(self, numbers: Sequence[int]) -> Sequence[float]:
-        """How surely each sentence is needed."""
-        return self.shares
-
-    @property
-    def strengths(self) -> Sequence[float]:
-        """The same, which only a verdict with probabilities has."""
-        return self.shares
+def _numbers(data: Data) -> list[int]:
+    return [int(number) for context in data["contexts"] for number in context]
 
 
 def _questions(data: Data) -> list[Predicate]:
@@ -64,21 +53,14 @@ def _questions(data: Data) -> list[Predicate]:
 
 
 def _expect(distributions: Sequence[Distribution], data: Data) -> NeededShares:
-    numbers = [int(number) for context in data["contexts"] for number in context]
-    likely = zip(numbers, map(likeliest_level, distributions), strict=True)
-    return NeededShares.model_validate(
-        {
-            "needed": [number for number, level in likely if level],
-            "shares": tuple(true for _, true in distributions),
-        }
-    )
+    likely = zip(_numbers(data), map(likeliest_level, distributions), strict=True)
+    return NeededShares.of(distributions, needed=[number for number, level in likely if level])
 
 
 def _check(verdict: Needed, data: Data) -> None:
-    known = {int(number) for context in data["contexts"] for number in context}
     if len(set(verdict.needed)) < len(verdict.needed):
         raise UnreadableReply("needed: a sentence number is repeated")
-    if strange := set(verdict.needed) - known:
+    if strange := set(verdict.needed) - set(_numbers(data)):
         raise UnreadableReply(f"needed: there is no sentence {min(strange)}")
 
 
@@ -110,10 +92,11 @@ def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
 
 def _baseline(data: Data, lexicon: Lexicon) -> Needed:
     """The sentences of the strongest evidence, if it is strong enough."""
-    numbers = [int(number) for context in data["contexts"] for number in context]
     shares = _evidence(data, lexicon)
     least = max(NEEDED_FROM, NEAR_BEST * max(shares, default=0.0))
-    return Needed(needed=[n for n, share in zip(numbers, shares, strict=True) if share >= least])
+    return Needed(
+        needed=[n for n, share in zip(_numbers(data), shares, strict=True) if share >= least]
+    )
 
 
 NEEDED = Prompt(
@@ -163,13 +146,14 @@ def split(row: LogRow) -> list[tuple[str, ...]]:
 
 def needed(row: LogRow, contexts: list[tuple[str, ...]]) -> Steps[list[list[float]]]:
     """Request the needed sentences once; per context, how surely each sentence is needed."""
-    numbered: list[dict[str, str]] = []
-    for context in contexts:
-        start = sum(len(earlier) for earlier in numbered)
-        numbered.append({str(start + i): text for i, text in enumerate(context, 1)})
+    numbers = count(1)
+    numbered = [{str(next(numbers)): text for text in context} for context in contexts]
     verdict = yield from ask(NEEDED, question=row.user_input, contexts=numbered)
-    weights = iter(verdict.weights([int(number) for context in numbered for number in context]))
-    return [[next(weights) for _ in context] for context in numbered]
+    if isinstance(verdict, NeededShares):
+        weights = iter(verdict.weights)
+        return [[next(weights) for _ in context] for context in contexts]
+    wanted = set(verdict.needed)
+    return [[float(int(number) in wanted) for number in context] for context in numbered]
 
 
 @metric(version=1, prompts=[NEEDED], calls="1", label_target="context_relevancy")
@@ -187,8 +171,7 @@ def context_relevancy(row: LogRow) -> Steps[Score]:
     if not row.user_input.strip():
         return Score.not_applicable("empty question")
     contexts = split(row)
-    total = sum(len(context) for context in contexts)
-    if not total:
+    if not any(contexts):
         return Score(0.0, reason="no sentence retrieved")
     weights_of = yield from needed(row, contexts)
     flat = [weight for weights in weights_of for weight in weights]
@@ -196,4 +179,4 @@ def context_relevancy(row: LogRow) -> Steps[Score]:
         "needed": [[i for i, weight in enumerate(w) if weight > 0.5] for w in weights_of],
         "sentences": [len(context) for context in contexts],
     }
-    return Score(sum(flat) / total, details=with_probabilities(details, flat))
+    return share(flat, details)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragmetrics.metrics.bundled._support import with_probabilities
+from ragmetrics.metrics.bundled._support import share
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED, needed, split
 from ragmetrics.metrics.definition import metric
 from ragmetrics.records import LogRow, Score, Steps
@@ -32,5 +32,5 @@ def context_relevancy_chunks(row: LogRow) -> Steps[Score]:
         return Score(0.0, reason="no sentence retrieved")
     weights_of = yield from needed(row, contexts)
     surest = [max(weights, default=0.0) for weights in weights_of]
-    details = {"relevant_contexts": [i for i, weight in enumerate(surest) if weight > 0.5]}
-    return Score(sum(surest) / len(contexts), details=with_probabilities(details, surest))
+    relevant = [i for i, weight in enumerate(surest) if weight > 0.5]
+    return share(surest, {"relevant_contexts": relevant})

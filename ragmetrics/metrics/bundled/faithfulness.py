@@ -7,17 +7,7 @@ from collections.abc import Callable, Mapping
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.metrics.bundled._support import (
-    Support,
-    a_predicate_each,
-    by_coverage,
-    claims,
-    covered,
-    one_each,
-    one_verdict_each,
-    support_shares,
-    with_probabilities,
-)
+from ragmetrics.metrics.bundled._support import claims, share, support_prompt
 from ragmetrics.metrics.definition import metric
 from ragmetrics.records import Data, Lexicon, LogRow, Prompt, Score, Size, Steps, ask
 
@@ -81,10 +71,10 @@ has an empty list. Reply with exactly one list per sentence.
 )
 
 
-GROUNDED = Prompt(
+GROUNDED = support_prompt(
+    "statements",
     name="grounded",
     version=2,
-    verdict=Support,
     instruction="""
 You check which statements are supported by texts.
 The input holds a question, contexts and statements made in reply to the question. For each
@@ -106,13 +96,7 @@ Reply with exactly one verdict per statement.
             {"supported": [1, 0]},
         ),
     ),
-    check=one_each("statements"),
-    sizes=one_verdict_each("statements"),
-    baseline=by_coverage("statements"),
-    evidence=covered("statements"),
     rubric="The contexts, taken together, say all of the statement, or it follows from them.",
-    questions=a_predicate_each("statements"),
-    expect=support_shares,
 )
 
 
@@ -174,10 +158,5 @@ def _grounded(row: LogRow, split: Callable[[LogRow], Steps[list[str]]]) -> Steps
     verdict = yield from ask(
         GROUNDED, question=row.user_input, contexts=contexts, statements=stated
     )
-    return Score(
-        sum(verdict.weights) / len(stated),
-        details=with_probabilities(
-            {"statements": stated, "supported": [bool(one) for one in verdict.supported]},
-            verdict.weights,
-        ),
-    )
+    supported = [bool(true) for true in verdict.supported]
+    return share(verdict.weights, {"statements": stated, "supported": supported})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.bundled._support import claims, with_probabilities
+from ragmetrics.metrics.bundled._support import claims, share
 from ragmetrics.metrics.bundled.faithfulness import (
     GROUNDED,
     STATEMENTS,
@@ -88,11 +88,7 @@ def _misled(row: LogRow, mode: str, split: Callable[[LogRow], Steps[list[str]]])
     }
     if wrong:
         details["relevant_contexts"] = [one.place for one in contexts if one.relevant > 0.5]
-    value = sum(weights.values()) / len(stated)
-    return Score(
-        value,
-        details=with_probabilities(details, [weights.get(n, 0.0) for n in range(len(stated))]),
-    )
+    return share([weights.get(n, 0.0) for n in range(len(stated))], details)
 
 
 def _supported(
