@@ -23,7 +23,12 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Links that leave `docs/` lead to the repository; lists and code begin where it shows them."""
+    """Links that leave `docs/` lead to the repository; lists and code begin where it shows them.
+
+    The search leaves out the decisions: they answer no question of a user.
+    """
+    if page.file.src_uri.startswith("decisions/"):
+        page.meta["search"] = {"exclude": True}
     outside = link_outside(markdown, page.file.src_uri, config["extra"]["repository"])
     return readable(outside)
 

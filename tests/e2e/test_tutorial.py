@@ -16,14 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.version import DISTRIBUTION
 from tests.fakes.console import Terminal, blocks
 from tests.fakes.processes import ROOT
 
 pytestmark = pytest.mark.process
 
 DOCUMENT = ROOT / "docs/tutorial/index.md"
-INSTALL = ["python3 -m venv .venv", ". .venv/bin/activate", f"pip install {DISTRIBUTION}"]
+INSTALL = ["make install", ". .venv/bin/activate"]
 _NOT_SHOWN = re.compile(r"<(script|style)\b.*?</\1>", re.DOTALL)
 
 

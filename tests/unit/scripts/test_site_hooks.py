@@ -8,7 +8,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +20,14 @@ from markdown import Markdown
 from markdown_it import MarkdownIt
 
 from scripts import reference, store_page
-from scripts.site_hooks import DOCS, fill_nav, link_outside, readable, separate_lists
+from scripts.site_hooks import (
+    DOCS,
+    fill_nav,
+    link_outside,
+    on_page_markdown,
+    readable,
+    separate_lists,
+)
 from tests.fakes.processes import ROOT
 
 REPOSITORY = "https://git.example.com/team/product"
@@ -85,6 +92,18 @@ def test_links_that_leave_the_docs_lead_to_the_repository() -> None:
         f"[a]({REPOSITORY}/blob/main/Makefile) [b]({REPOSITORY}/tree/main/flows) "
         f"[c](../reference/cli.md) [d]({REPOSITORY}/blob/main/README.md#use)"
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "meta"),
+    [("decisions/0001-a.md", {"search": {"exclude": True}}), ("how-to/logs.md", {})],
+    ids=["a decision", "a page"],
+)
+def test_the_search_leaves_out_the_decisions(source: str, meta: dict[str, Any], config: Any) -> None:
+    """By the key of the theme's search; every other page is searched."""
+    page = SimpleNamespace(file=SimpleNamespace(src_uri=source), meta={})
+    assert on_page_markdown("A text.\n", page, config, None) == "A text.\n"
+    assert page.meta == meta
 
 
 def test_code_may_have_a_title() -> None:
