@@ -99,7 +99,9 @@ def test_links_that_leave_the_docs_lead_to_the_repository() -> None:
     [("decisions/0001-a.md", {"search": {"exclude": True}}), ("how-to/logs.md", {})],
     ids=["a decision", "a page"],
 )
-def test_the_search_leaves_out_the_decisions(source: str, meta: dict[str, Any], config: Any) -> None:
+def test_the_search_leaves_out_the_decisions(
+    source: str, meta: dict[str, Any], config: Any
+) -> None:
     """By the key of the theme's search; every other page is searched."""
     page = SimpleNamespace(file=SimpleNamespace(src_uri=source), meta={})
     assert on_page_markdown("A text.\n", page, config, None) == "A text.\n"
