@@ -117,8 +117,9 @@ class JudgeSettings(SettingsModel):
     ends after a hundred failed requests."""
     reasks: int = Field(4, ge=0, le=10)
     """Number of times that a request is sent again after an unreadable reply, with what was wrong.
-    After a refusal it is sent again once. A prompt without any verdict is not sent any more after
-    three requests with the same unreadable reply."""
+    After a refusal it is sent again once. Of a prompt without any verdict no request is
+    repeated after fifteen equal unreadable replies, and after twenty more ever more of them are not
+    sent, until there is a verdict."""
     max_reply_bytes: int = Field(10_000_000, ge=10_000, le=1_000_000_000)
     """Largest unpacked answer of the endpoint to one request, also to a request for several
     vectors. A larger answer is not read to its end."""

@@ -6,8 +6,10 @@ times. A request without a verdict becomes a status of its row, not an exception
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Hashable, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 from pydantic import BaseModel
@@ -19,12 +21,12 @@ from ragmetrics.judges.client_base import (
     ClientBase,
     PendingAnswer,
     SingleFlight,
-    UnreadableStreaks,
     UsageCounter,
 )
 from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_reading import (
+    UnreadableStreak,
     check_read,
     find_fit,
     is_refused,
@@ -67,8 +69,9 @@ class MetricRequest:
 class JudgeClient(ClientBase):
     """Sends each distinct request once and caches the reply.
 
-    With `head_first`, the first of a row's requests with a common beginning is answered before the
-    others are sent, so that they find the beginning in the endpoint's cache.
+    With `live`, requests can wait for the reply to another one. The first of a row's requests with
+    a common beginning is answered before the others are sent, so that they find the beginning in
+    the endpoint's cache.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class JudgeClient(ClientBase):
         reasks: int = 2,
         cache: ReplyCache | None = None,
         single_flight: SingleFlight | None = None,
-        head_first: bool = False,
+        live: bool = False,
         record: Record | None = None,
         meter: MeteredJudge | None = None,
         layout: Layout | None = None,
@@ -94,8 +97,7 @@ class JudgeClient(ClientBase):
         self._tracker = judge if isinstance(judge, TracksRequests) else None
         self._embeddings, self._reasks = embeddings, reasks
         self._record, self._meter = record, meter or MeteredJudge()
-        self._head_first, self._fit = head_first, fit
-        self._streaks = UnreadableStreaks()
+        self._live, self._fit = live, fit
         self.gives_probabilities = gives_probabilities
         """Whether its verdicts have probabilities."""
         chosen = self._meter.settings
@@ -125,7 +127,7 @@ class JudgeClient(ClientBase):
             judge,
             embeddings,
             reasks=chosen.reasks,
-            head_first=chosen.live,
+            live=chosen.live,
             meter=meter,
             layout=layout_of(chosen, judge),
             fit=find_fit(chosen, judge, files) if files else None,
@@ -153,7 +155,7 @@ class JudgeClient(ClientBase):
     async def answer_all(self, row_key: str, wanted: Sequence[MetricRequest]) -> list[Answer]:
         """The answers to the requests that a row makes at one time, in order."""
         self._count_shared(wanted)
-        later = self._after_head(row_key, wanted) if self._head_first else ()
+        later = self._after_head(row_key, wanted) if self._live else ()
         begun = {
             place: self._begin(row_key, metric_request)
             for place, metric_request in enumerate(wanted)
@@ -200,11 +202,8 @@ class JudgeClient(ClientBase):
             answer = self._compute(self._at_once, request, self.counters[metric])
             self._flights.remember(key, answer)
             return answer
-
         # Cached under the question of the first row: the shard of that row reads it in later runs.
-        def find() -> Coroutine[Any, Any, Answer]:
-            return self._find(row_key + request.key, request, self.counters[metric])
-
+        find = partial(self._find, row_key + request.key, request, self.counters[metric])
         return self._flights.ask(key, find)
 
     def _key(self, request: Ask) -> Hashable:
@@ -255,7 +254,7 @@ class JudgeClient(ClientBase):
             return None
         verdict = self._expected(request, verdict)
         counter.answered_from_store += 1
-        self._streaks.readable(request.prompt)
+        self._flights.streak(request.prompt).readable()
         self._note(request, Reply(text))
         self.verdicts.add(request, verdict)
         return verdict
@@ -263,16 +262,20 @@ class JudgeClient(ClientBase):
     async def _ask_judge(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
         """The judge's verdict, or the reason why there is none."""
         answer = await self._verdict(key, request, counter)
-        self._settle(request)
+        if self._tracker:
+            self._tracker.settled(request)
         return answer
 
     async def _verdict(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
-        reason, refusals, text, asked = "", 0, "", request
+        reason, refusals, asked = "", 0, request
+        streak = self._flights.streak(request.prompt)
         try:
             for attempt in range(1 + self._reasks):
-                async with self._slots:
-                    if hopeless := self._streaks.reason(request.prompt):
-                        return Unanswered(Status.UNREADABLE, hopeless)
+                if attempt and streak.is_long:
+                    break
+                async with self._slot(streak) as is_sent:
+                    if not is_sent:
+                        return Unanswered(Status.UNREADABLE, streak.reason)
                     reply = await self._reply(asked, attempt, counter)
                     check_read(request, reply)
                     try:
@@ -280,22 +283,37 @@ class JudgeClient(ClientBase):
                     except UnreadableReply as error:
                         self._note(request, reply)
                         reason = unreadable(request, reply, error, counter)
-                        text = reason if reply.cut_by_reasoning else reply.text
                         refusals += is_refused(reply)
                         if refusals >= _REFUSALS:
                             return Unanswered(Status.REFUSED, refusal_of(reply))
+                        if not is_refused(reply):
+                            streak.unreadable(reason if reply.cut_by_reasoning else reply.text)
                         if not reply.cut_by_reasoning:  # the model can do nothing about that
                             asked = replace(request, problem=shorten(reason))
                         continue
-                    self._streaks.readable(request.prompt)
+                    streak.readable()
                     await self._store(key, request, reply)
                     self._note(request, reply)
                     self.verdicts.add(request, verdict)
                     return verdict
         except JudgeError as error:
             return self._failed_answer(error, counter)
-        self._streaks.given_up(request.prompt, text)
         return Unanswered(Status.UNREADABLE, reason)
+
+    @asynccontextmanager
+    async def _slot(self, streak: UnreadableStreak) -> AsyncIterator[bool]:
+        """Wait for a slot; whether the request is sent in it.
+
+        A slot is not held while another request shows whether the prompt is ever answered.
+        """
+        while True:
+            async with self._slots:
+                probe = streak.probe if self._live else None
+                if probe is None:
+                    with streak.turn() as is_sent:
+                        yield is_sent
+                    return
+            await probe.wait()
 
     async def _reply(self, request: Ask, attempt: int, counter: UsageCounter) -> Reply:
         await self._prepare()
@@ -321,10 +339,6 @@ class JudgeClient(ClientBase):
         if self._cache and reply.verdict is None:
             tokens = (reply.prompt_tokens, reply.completion_tokens)
             await self._cache.add(CachedReply(key, request.prompt.name, reply.text, *tokens))
-
-    def _settle(self, request: Ask) -> None:
-        if self._tracker:
-            self._tracker.settled(request)
 
     def _is_known(self, row_key: str, ask: Ask) -> bool:
         cache = self._cache is not None and self._cache.find(row_key + ask.key) is not None

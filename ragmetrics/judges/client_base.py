@@ -25,14 +25,12 @@ from ragmetrics.errors import (
 )
 from ragmetrics.judges.base import HEDGED, Embedded, Embedder, JoinsRequests, Judge, Reply
 from ragmetrics.judges.reply_cache import ReplyCache
+from ragmetrics.judges.reply_reading import UnreadableStreak
 from ragmetrics.judges.spending import Bill
 from ragmetrics.records import Answer, Prompt, Status, Usage
-from ragmetrics.text import shorten
 
 REMEMBERED = 4_096
 """Most answers in the LRU cache."""
-_STREAK = 3
-"""Requests of a prompt with one unreadable reply after which it is not asked any more."""
 Find = Callable[[], Coroutine[Any, Any, Answer]]
 _NEVER_ANSWERED = ("cancelled", "expired")
 """Kinds of failures of batches: these requests were neither processed nor charged."""
@@ -105,8 +103,13 @@ class SingleFlight:
     def __init__(self) -> None:
         self.pending: dict[Hashable, asyncio.Future[Answer]] = {}
         self._recent: OrderedDict[Hashable, Answer] = OrderedDict()
+        self._streaks: dict[str, UnreadableStreak] = {}
         self.has_answered = False
         """Whether there was any answer."""
+
+    def streak(self, prompt: Prompt[Any]) -> UnreadableStreak:
+        """The unreadable replies to a prompt, of all clients."""
+        return self._streaks.setdefault(prompt.digest, UnreadableStreak(prompt))
 
     def known(self, key: Hashable) -> Answer | None:
         """The cached answer to a key."""
@@ -169,6 +172,10 @@ class SingleFlightScope:
         """Cache an answer that took no waiting, unless it is a failure."""
         self._flight.remember(key, answer)
 
+    def streak(self, prompt: Prompt[Any]) -> UnreadableStreak:
+        """The unreadable replies to a prompt, of all users."""
+        return self._flight.streak(prompt)
+
     def is_asked(self, key: Hashable) -> bool:
         """Whether an answer is pending or cached."""
         return key in self._flight.pending or self._flight.known(key) is not None
@@ -190,37 +197,6 @@ class SingleFlightScope:
         for future in waiting:
             future.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-
-
-class UnreadableStreaks:
-    """Requests of a prompt that were given up one after the other, all with the same reply.
-
-    A model that gives it whatever it is asked, and has never answered this prompt, is not asked
-    for more of it.
-    """
-
-    def __init__(self) -> None:
-        self._streaks: dict[str, tuple[str, int]] = {}
-        self._answered: set[str] = set()
-
-    def readable(self, prompt: Prompt[Any]) -> None:
-        """The prompt has a verdict."""
-        self._answered.add(prompt.digest)
-
-    def given_up(self, prompt: Prompt[Any], text: str) -> None:
-        """A request has no verdict after all repetitions; its last reply was this text."""
-        last, count = self._streaks.get(prompt.digest, ("", 0))
-        self._streaks[prompt.digest] = text, count + 1 if text == last else 1
-
-    def reason(self, prompt: Prompt[Any]) -> str:
-        """Why the prompt is not asked any more; empty if it is."""
-        text, count = self._streaks.get(prompt.digest, ("", 0))
-        if count < _STREAK or prompt.digest in self._answered:
-            return ""
-        return (
-            f"{prompt.name}: not asked, as the judge gave the same unreadable reply to {count} "
-            f"requests in a row, and has answered none: {shorten(text) or 'an empty one'}"
-        )
 
 
 class PendingAnswer:

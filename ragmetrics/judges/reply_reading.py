@@ -10,18 +10,23 @@ calibrations/fits/ID.json      fitted by `calibrate --fit`, named by `judge: cal
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused, UnreadableReply
 from ragmetrics.judges.base import Judge, Reply
-from ragmetrics.judges.client_base import UsageCounter
-from ragmetrics.records import Ask, HasStrengths, Recalibration
+from ragmetrics.records import Ask, HasStrengths, Prompt, Recalibration
 from ragmetrics.storage import Files, require_record
 from ragmetrics.text import is_refusal, shorten
+
+if TYPE_CHECKING:
+    from ragmetrics.judges.client_base import UsageCounter
 
 _FEWEST = 1_000
 """Reported tokens from which they are compared: no server of today reads less. Fewer may be those
@@ -29,6 +34,9 @@ that were not in its cache."""
 _MOST_CHARACTERS = 8
 """Characters of a token in any text: English has four to five, with the longest tokens of any
 vocabulary six."""
+_STREAK, _PATIENCE, _SKIPPED = 15, 35, 4
+"""Equal replies without a verdict from which requests are sent one by one; from which some are
+skipped; and how many there must be more for each skipped one."""
 _REPEATED = re.compile(r"(\W)\1+")  # blanks or dashes: dozens are one token
 
 
@@ -122,3 +130,61 @@ def recalibrated(fit: Recalibration, judge: Judge, request: Ask, verdict: BaseMo
         return verdict
     expected: BaseModel = expect(known.distributions(strengths), request.data)
     return expected
+
+
+class UnreadableStreak:
+    """Replies to a prompt that has no verdict yet: the same unreadable text, whatever is asked.
+
+    Such a prompt need not be paid for all night; but the first rows may be what the judge cannot
+    read. From fifteen of these replies on (three requests with all repetitions), no request is
+    repeated, and each waits for what the one before it shows. After twenty more, some are skipped:
+    a quarter as many as there were, so a verdict is late by a quarter, and a prompt that never has
+    one costs few requests more. The first verdict ends it for good.
+    """
+
+    def __init__(self, prompt: Prompt[Any]) -> None:
+        self.probe: asyncio.Event | None = None
+        """Set when the request has ended for whose reply others wait. None: they need not wait."""
+        self._name, self._text = prompt.name, ""
+        self._answered = False
+        self._count = 0  # replies, and requests that were skipped
+        self._skipped = 0  # since the last request that was sent
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the judge seems to give one reply to all requests."""
+        return not self._answered and self._count >= _STREAK
+
+    @property
+    def reason(self) -> str:
+        """Why a request was skipped: one sentence for all of them."""
+        return (
+            f"{self._name}: not asked, as the judge has answered no request of this prompt, and "
+            f"gives all the same unreadable reply: {shorten(self._text) or 'an empty one'}"
+        )
+
+    def readable(self) -> None:
+        """The prompt has a verdict."""
+        self._answered = True
+
+    def unreadable(self, text: str) -> None:
+        """A reply with this text has no verdict."""
+        self._count = self._count + 1 if text == self._text else 1
+        self._text = text
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Whether a request is sent; others can wait meanwhile for the `probe`."""
+        if not self.is_long:
+            yield True
+        elif self._skipped < max(0, self._count - _PATIENCE) // _SKIPPED:
+            self._skipped += 1
+            self._count += 1
+            yield False
+        else:
+            self._skipped, self.probe = 0, (probe := asyncio.Event())
+            try:
+                yield True
+            finally:
+                self.probe = None
+                probe.set()

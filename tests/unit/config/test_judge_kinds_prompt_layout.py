@@ -159,7 +159,7 @@ def order(row: LogRow, *, head_first: bool = True) -> list[tuple[str, int]]:
 
     async def run() -> list[tuple[str, int]]:
         judge = Slow()
-        client = JudgeClient(judge, EmbeddingClient(CountingEmbedder()), head_first=head_first)
+        client = JudgeClient(judge, EmbeddingClient(CountingEmbedder()), live=head_first)
         wanted = [MetricRequest(one) for one in RowFirst().arrange(row, asks_of(row))]
         answers = await client.answer_all("00000000", wanted)
         assert [type(one).__name__ for one in answers] == ["Grade", "Grade", "Needed", "Support"]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from ragmetrics.config import JudgeSettings
-from ragmetrics.errors import Unanswered
-from ragmetrics.judges import EmbeddingClient, JudgeClient
+from ragmetrics.errors import JudgeError, Unanswered
+from ragmetrics.judges import EmbeddingClient, JudgeClient, SingleFlight
 from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import LiveJudge, request_body
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT
@@ -31,6 +34,27 @@ def answers(judge: ScriptedJudge, asks: list[Ask], **more: Any) -> list[Answer]:
     async def ask() -> list[Answer]:
         client = a_broker(judge, **more)
         return [await client.answer("", request) for request in asks]
+
+    return asyncio.run(ask())
+
+
+def number_of(request: Ask) -> int:
+    """The number of a request for a grade."""
+    return int(request.data["context"].rstrip(".").split()[-1])
+
+
+def in_turn(judge: ScriptedJudge, count: int, **more: Any) -> list[Answer]:
+    """The answers to requests for grades, one after the other."""
+    return answers(judge, list(map(grade, range(count))), **more)
+
+
+def together(judge: ScriptedJudge, count: int, **more: Any) -> list[Answer]:
+    """The answers to requests for grades that are made at the same time."""
+
+    async def ask() -> list[Answer]:
+        client = a_broker(judge, live=True, **more)
+        requests = (client.answer("", grade(number)) for number in range(count))
+        return await asyncio.gather(*requests)
 
     return asyncio.run(ask())
 
@@ -90,17 +114,83 @@ def test_an_unreadable_reply_is_followed_by_another_request(judge_server: JudgeS
     assert len(judge_server.stats()["by_hash"]) > 12
 
 
-def test_three_requests_with_one_unreadable_reply_end_the_asking_for_a_prompt() -> None:
-    """The fourth is not sent, and says why; another prompt is asked."""
+def test_a_judge_that_cannot_read_a_prompt_is_hardly_asked_for_it() -> None:
+    """One sentence says so of all requests that were not sent; another prompt is asked."""
     judge = ScriptedJudge(lambda request, attempt: NONSENSE)
     other = Ask(SUPPORT, {"question": "?", "contexts": ["."], "sentences": ["."]})
-    *_, third, fourth, last = answers(judge, [*map(grade, range(4)), other], reasks=1)
-    assert isinstance(third, Unanswered) and isinstance(fourth, Unanswered)
-    assert (fourth.status, judge.asked[grade(3).key]) == (Status.UNREADABLE, 0)
-    assert "3 requests in a row" in fourth.reason and NONSENSE in fourth.reason
-    assert "in a row" not in third.reason
-    assert judge.asked[other.key] == 2
+    *told, last = answers(judge, [*map(grade, range(300)), other], reasks=4)
+    assert judge.asked.total() - judge.asked[other.key] <= 15 + 20 + 20
+    unsent = {
+        answer.reason
+        for number, answer in enumerate(told)
+        if isinstance(answer, Unanswered) and not judge.asked[grade(number).key]
+    }
+    (sentence,) = unsent
+    assert "not asked" in sentence and NONSENSE in sentence
+    assert {answer.status for answer in told if isinstance(answer, Unanswered)} == {
+        Status.UNREADABLE
+    }
+    assert judge.asked[other.key] == 5
     assert isinstance(last, Unanswered)
+
+
+def test_at_the_same_time_it_is_hardly_asked_either() -> None:
+    """No more requests are sent than there were slots when it was found out."""
+    judge = ScriptedJudge(lambda request, attempt: NONSENSE, concurrency=16)
+    together(judge, 1_000, reasks=4)
+    assert judge.asked.total() <= 15 + 16 + 50
+
+
+@pytest.mark.parametrize("made", [in_turn, together])
+@pytest.mark.parametrize("babbling", [1, 3, 4, 15])
+def test_a_judge_that_cannot_read_the_first_rows_loses_only_these(
+    made: Callable[..., list[Answer]], babbling: int
+) -> None:
+    """The rows after them are what shows that it can read the prompt."""
+    judge = ScriptedJudge(
+        lambda request, attempt: NONSENSE if number_of(request) < babbling else GOOD
+    )
+    told = made(judge, 40)
+    lost = [number for number, answer in enumerate(told) if isinstance(answer, Unanswered)]
+    assert lost == list(range(babbling))
+
+
+@pytest.mark.parametrize("made", [in_turn, together])
+def test_after_many_rows_it_loses_a_quarter_more_at_most(
+    made: Callable[..., list[Answer]],
+) -> None:
+    """The first verdict ends it for good: later rows are all asked."""
+    judge = ScriptedJudge(lambda request, attempt: NONSENSE if number_of(request) < 100 else GOOD)
+    told = made(judge, 300)
+    lost = [number for number, answer in enumerate(told) if isinstance(answer, Unanswered)]
+    assert set(range(100)) <= set(lost) <= set(range(126))
+
+
+def test_parts_of_a_run_share_what_they_have_seen() -> None:
+    """A prompt that no part can read is paid for once, not once a part."""
+    judge, shared = ScriptedJudge(lambda request, attempt: NONSENSE), SingleFlight()
+
+    async def ask() -> None:
+        for part in range(10):
+            client = a_broker(judge, single_flight=shared)
+            for number in range(100):
+                await client.answer("", grade(100 * part + number))
+
+    asyncio.run(ask())
+    assert judge.asked.total() <= 15 + 20 + 25
+
+
+def test_a_probe_that_fails_otherwise_lets_the_next_one_pass() -> None:
+    """Nobody waits for a request that has ended without a reply."""
+
+    def answer(request: Ask, attempt: int) -> str:
+        if number_of(request) == 20:
+            raise JudgeError("the connection broke")
+        return NONSENSE if number_of(request) < 20 else GOOD
+
+    told = together(ScriptedJudge(answer), 40)
+    lost = [number for number, answer in enumerate(told) if isinstance(answer, Unanswered)]
+    assert lost == list(range(21))
 
 
 def test_other_unreadable_replies_do_not_end_it() -> None:

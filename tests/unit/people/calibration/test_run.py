@@ -534,9 +534,9 @@ def _partly_right(metric: str, question: LabelQuestion) -> str:
 
 def _sometimes(metric: str, question: LabelQuestion) -> str | None:
     number = int(question.ask.data["question"].rstrip("?").split()[-1])
-    if metric != "context_relevance" or number < 10:
+    if metric != "context_relevance" or number >= 10:
         return right(metric, question)
-    return "Certainly!" if number < 15 else None
+    return "Certainly!" if number < 5 else None
 
 
 def _said(row: dict[str, Any], label: float) -> dict[str, Any]:
