@@ -1,8 +1,15 @@
 from .client import (
     HttpClient as HttpClient,
+    CONNECT_SECONDS as CONNECT_SECONDS,
+    Unreachable as Unreachable,
 )
 from .answer import (
     Answer as Answer,
+    ENCODINGS as ENCODINGS,
+    BadBody as BadBody,
+    TooLarge as TooLarge,
+    Unpacker as Unpacker,
+    Dropped as Dropped,
     error_of as error_of,
     retry_after as retry_after,
     Redactor as Redactor,
@@ -11,15 +18,6 @@ from .answer import (
 from .backoff import (
     Backoff as Backoff,
     RetryableError as RetryableError,
-)
-from .connection import (
-    ENCODINGS as ENCODINGS,
-    BadBody as BadBody,
-    TooLarge as TooLarge,
-    Unpacker as Unpacker,
-    CONNECT_SECONDS as CONNECT_SECONDS,
-    Dropped as Dropped,
-    Unreachable as Unreachable,
 )
 from .event_loop import (
     LoopThread as LoopThread,

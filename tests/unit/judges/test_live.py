@@ -21,7 +21,7 @@ from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.config.judge import make_section
 from ragmetrics.errors import JudgeError, JudgeRefused, SettingsError
 from ragmetrics.http import Answer, RetryableError, error_of, retry_after
-from ragmetrics.http.connection import proxy_of
+from ragmetrics.http.client import proxy_of
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.factory import find_access

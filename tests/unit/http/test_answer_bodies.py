@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.http import BadBody, TooLarge
-from ragmetrics.http.connection import BodyReader
+from ragmetrics.http.answer import BodyReader
 
 
 async def sent(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:
