@@ -2,6 +2,8 @@ from .client import (
     HttpClient as HttpClient,
     CONNECT_SECONDS as CONNECT_SECONDS,
     Unreachable as Unreachable,
+    Backoff as Backoff,
+    RetryableError as RetryableError,
 )
 from .answer import (
     Answer as Answer,
@@ -14,10 +16,6 @@ from .answer import (
     retry_after as retry_after,
     Redactor as Redactor,
     environment_redactor as environment_redactor,
-)
-from .backoff import (
-    Backoff as Backoff,
-    RetryableError as RetryableError,
 )
 from .event_loop import (
     LoopThread as LoopThread,

@@ -1,4 +1,5 @@
-"""The client: requests to one address, whose answers are bounded and hold no secret.
+"""The client: requests to one address, whose answers are bounded and hold no secret. What fails for
+the moment is repeated after pauses that grow, or as long as the server asks (`Backoff`).
 
 aiohttp sends the requests, for a fraction of the CPU time of the openai SDK and of httpx; see
 docs/decisions/0071-one-http-client.md.
@@ -8,18 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import io
+import math
 import os
+import random
 import ssl
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ragmetrics.errors import HttpError, InputError
+from ragmetrics.errors import HttpError, InputError, RagmetricsError
 from ragmetrics.http.answer import (
     ENCODINGS,
     Answer,
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
     from yarl import URL
 
+T = TypeVar("T")
 Params = Mapping[str, str] | Sequence[tuple[str, str]] | None
 CONNECT_SECONDS = 3.0
 _IDLE_SECONDS = 4.0  # servers close idle connections after 5 or more
@@ -265,3 +270,66 @@ def translate_connection_errors() -> Iterator[None]:
         raise Unreachable(str(error.os_error), permanent=certificate) from error
     except (aiohttp.ClientError, OSError) as error:
         raise Dropped(str(error) or type(error).__name__) from error
+
+
+class RetryableError(Exception):
+    """A failed attempt that may be repeated; `kind` is the name it is counted under."""
+
+    def __init__(self, kind: str, message: str, *, wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.wait = wait
+        """Seconds that the endpoint asks to wait."""
+
+
+@dataclass
+class Backoff:
+    """Pauses before further attempts, all in one place, and their limits.
+
+        pause = max(chance * min(first * 2^failures, longest), asked),   chance in [0.5, 1]
+
+    An error is repeated if it is `transient`. Its `wait` are the seconds that a server asks for.
+    """
+
+    first: float = 1.0
+    """First pause in seconds."""
+    longest: float = 32.0
+    """Longest pause in seconds, unless a server asks for more."""
+    attempts: float = math.inf
+    """Most attempts of one call."""
+    seconds: float = math.inf
+    """Most seconds of all pauses and failed attempts together, of all calls."""
+    longest_wait: float = math.inf
+    """A server that asks for more seconds than these is not asked again."""
+    sleep: Callable[[float], None] = time.sleep
+    waited: float = field(default=0.0, init=False)
+    """Seconds of pauses and failed attempts so far."""
+    _failures: int = field(default=0, init=False)
+
+    def call(self, act: Callable[[], T]) -> T:
+        """The result of `act`. Raises its last error if it is not transient, or out of attempts."""
+        self._failures = 0
+        while True:
+            begun = time.monotonic()
+            try:
+                return act()
+            except RagmetricsError as error:
+                self.waited += time.monotonic() - begun
+                if not error.transient:
+                    raise
+                self.pause(error)
+
+    def pause(self, error: RagmetricsError) -> None:
+        """Wait before the next attempt. Raises the error if there is none."""
+        asked = getattr(error, "wait", None) or 0.0
+        grown = min(self.first * 2.0 ** min(self._failures, 32), self.longest)
+        self._failures += 1
+        pause = max(grown * random.uniform(0.5, 1.0), asked)  # noqa: S311 - keeps no secret
+        if (
+            self._failures >= self.attempts
+            or asked > self.longest_wait
+            or self.waited + pause > self.seconds
+        ):
+            raise error
+        self.sleep(pause)
+        self.waited += pause
