@@ -12,8 +12,8 @@ from ragmetrics.judges import Corpus, make_judges, probe_judge
 from ragmetrics.logs import ReadCounts, find_inputs
 from ragmetrics.people import ask_canaries
 from ragmetrics.pipeline.doctor_rules import DoctorWarning
-from ragmetrics.pipeline.model_shutdowns import ending_of
 from ragmetrics.records import LEAST_RIGHT, LogRow
+from ragmetrics.rules import shutdown_of
 
 SECONDS = 20.0
 """Longest time that a judge or an embedder may take."""
@@ -27,7 +27,7 @@ def judge_text(settings: Settings, judge: JudgeSettings, day: date | None) -> st
     soon.
     """
     text = _answers(settings, judge, day)
-    if ending := ending_of(judge, datetime.now(UTC).date(), settings):
+    if ending := shutdown_of(judge, datetime.now(UTC).date(), settings):
         raise DoctorWarning(f"{text}; {ending}")
     return text
 

@@ -20,7 +20,6 @@ from ragmetrics.errors import StoreError
 from ragmetrics.passages import IdReader, topics_of_night
 from ragmetrics.people import History, fixed_sets, load_history, with_canaries, with_people
 from ragmetrics.pipeline.lost_passages import lost_passages_of
-from ragmetrics.pipeline.model_shutdowns import shutdowns_of
 from ragmetrics.pipeline.store_references import COMPARED_NIGHTS, NEEDED_NIGHTS
 from ragmetrics.records import Finding, JudgeBridge, Manifest, WorstRow, across_change
 from ragmetrics.rules import (
@@ -29,6 +28,7 @@ from ragmetrics.rules import (
     evaluate_rules,
     explain_findings,
     for_later_nights,
+    shutdowns_of,
     try_topic_changes,
     with_movements,
 )

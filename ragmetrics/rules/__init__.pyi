@@ -39,7 +39,10 @@ from .checks.cannot_fire import (
     blind_texts as blind_texts,
     why_it_cannot_fire as why_it_cannot_fire,
 )
-from .checks.judge_shutdown import shutdown_text as shutdown_text
+from .checks.judge_shutdown import (
+    shutdown_of as shutdown_of,
+    shutdowns_of as shutdowns_of,
+)
 from .topic_changes import (
     try_topic_changes as try_topic_changes,
 )

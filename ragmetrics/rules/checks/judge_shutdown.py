@@ -6,15 +6,19 @@ the next one, and to let both judge for some nights.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from datetime import date
 
-from ragmetrics.config import AlertSettings
+from ragmetrics.config import JudgeSettings, Settings
+from ragmetrics.errors import RagmetricsError
+from ragmetrics.http import run_coroutine
 from ragmetrics.records import Finding
 from ragmetrics.rules.night_check import Limit, Sample, Tonight, check
 
 _RULE = "the judge's model is not shut down soon"
 _DAYS = 60.0
+log = logging.getLogger(__name__)
 
 
 @check(
@@ -46,10 +50,31 @@ def judge_shutdown(tonight: Tonight) -> Iterator[Finding]:
         yield tonight.finding("ok", _RULE, "no shutdown of its model is near")
 
 
-def shutdown_text(ends: Mapping[str, date], today: date, settings: AlertSettings) -> str:
-    """Which models end within the limit of the check; empty if none does, or it has no limit."""
-    days = judge_shutdown.limit_of(settings)
-    return "" if days is None else _text(ends, today, days)
+def shutdowns_of(settings: Settings) -> dict[str, date] | None:
+    """The days on which the judges' models end, without models for which none is announced.
+
+    None if an endpoint does not say it: many servers have no such list.
+    """
+    ends: dict[str, date] = {}
+    for judge in settings.panel:
+        if judge.kind.ends is None:
+            continue
+        try:
+            day = run_coroutine(judge.kind.ends(judge))
+        except RagmetricsError as error:
+            log.info("when the model %s ends is not known: %s", judge.model, error)
+            return None
+        ends |= {judge.model: day} if day else {}
+    return ends
+
+
+def shutdown_of(judge: JudgeSettings, today: date, settings: Settings) -> str:
+    """What `doctor` says of a judge whose model ends within the limit of the check; empty for
+    another one, and without a limit.
+    """
+    alone = settings.model_copy(update={"judge": judge, "judges": ()})
+    days = judge_shutdown.limit_of(settings.alerts)
+    return "" if days is None else _text(shutdowns_of(alone) or {}, today, days)
 
 
 def _text(ends: Mapping[str, date], today: date, days: float) -> str:

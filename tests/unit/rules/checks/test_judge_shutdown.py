@@ -10,9 +10,12 @@ import pytest
 
 from ragmetrics.config import AlertSettings, make_settings
 from ragmetrics.pipeline import run_night
-from ragmetrics.pipeline.model_shutdowns import ending_of, shutdowns_of
 from ragmetrics.records import Finding
-from ragmetrics.rules.checks.judge_shutdown import judge_shutdown
+from ragmetrics.rules.checks.judge_shutdown import (
+    judge_shutdown,
+    shutdown_of,
+    shutdowns_of,
+)
 from ragmetrics.testing import findings_of
 from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
@@ -87,6 +90,6 @@ def test_doctor_says_it_too(judge_server: JudgeServer) -> None:
     today = datetime.now(UTC).date()
     judge_server.faults(shutdown_date=str(today + timedelta(days=9)), models=["judge"])
     settings = make_settings({"judge": judge_at(judge_server, model="judge")})
-    assert "in 9 days" in ending_of(settings.judge, today, settings)
+    assert "in 9 days" in shutdown_of(settings.judge, today, settings)
     judge_server.faults(shutdown_date=None)
-    assert ending_of(settings.judge, today, settings) == ""
+    assert shutdown_of(settings.judge, today, settings) == ""
