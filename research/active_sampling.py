@@ -35,7 +35,7 @@ from ragmetrics.metrics import select
 from ragmetrics.records import LogRow
 from ragmetrics.scoring.sampling.sample_size import Known
 from ragmetrics.scoring import wanted_rows
-from ragmetrics.scoring.judge_pool import Member
+from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.sampling.cheap import CheapJudges
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
 from ragmetrics.scoring.sampling.inclusion import Design, choose_design, draw

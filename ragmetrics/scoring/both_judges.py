@@ -40,8 +40,8 @@ from ragmetrics.records import (
     deadline_in_use,
     use_deadline,
 )
-from ragmetrics.scoring.judge_pool import JudgePool, Member, PooledJudge
-from ragmetrics.scoring.panel import Panel
+from ragmetrics.scoring.metric_run import Member
+from ragmetrics.scoring.panel import JudgePool, Panel, PooledJudge
 from ragmetrics.scoring.part import PartScorer, drive
 from ragmetrics.scoring.run_scorer import family_of
 from ragmetrics.scoring.scores import MetricScores

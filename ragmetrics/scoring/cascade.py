@@ -20,8 +20,7 @@ from pydantic import BaseModel
 
 from ragmetrics.judges import MetricRequest, can_answer, levels_of, top_level
 from ragmetrics.records import Answer, Ask, HasStrengths, Score
-from ragmetrics.scoring.judge_pool import Member
-from ragmetrics.scoring.metric_run import repeated
+from ragmetrics.scoring.metric_run import Member, repeated
 
 Send: TypeAlias = Callable[[Member, Sequence[MetricRequest]], Awaitable[list[Answer]]]
 """Sends requests to one judge, and returns the answers in order."""

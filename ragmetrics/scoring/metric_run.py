@@ -1,4 +1,4 @@
-"""The run of a metric on one row: it makes requests, is sent the answers, and gives a score."""
+"""The run of a metric on one row: it makes requests, a judge answers them, and it gives a score."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from traceback import extract_tb
 from typing import Any
 
 from ragmetrics.errors import RagmetricsError, Unanswered, UnreadableReply
-from ragmetrics.judges import MetricRequest
+from ragmetrics.judges import JudgeClient, MetricRequest, can_answer
 from ragmetrics.metrics import Metric
 from ragmetrics.plugins import TookTooLong, in_time
 from ragmetrics.records import (
@@ -43,6 +43,23 @@ loop would delay requests.
 def is_heavy(row: LogRow) -> bool:
     """True when a metric may block the event loop on this row."""
     return weight(row.texts) > _HEAVY
+
+
+@dataclass
+class Member:
+    """A judge of the panel."""
+
+    client: JudgeClient
+    repeats: int = 1
+
+    @property
+    def name(self) -> str:
+        """The name of the judge."""
+        return self.client.name
+
+    def can_score(self, metric: Metric) -> bool:
+        """Whether the judge can answer all prompts of a metric."""
+        return can_answer(self.client.judge, metric.prompts)
 
 
 class BundledRun:

@@ -30,9 +30,9 @@ from ragmetrics.judges import (
 from ragmetrics.metrics import Metric
 from ragmetrics.records import EMBEDDINGS, UNSETTLED, Ask, LogRow, Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan
-from ragmetrics.scoring.judge_pool import JudgePool, Member
 from ragmetrics.scoring.metric_choice import add_price
-from ragmetrics.scoring.panel import Panel
+from ragmetrics.scoring.metric_run import Member
+from ragmetrics.scoring.panel import JudgePool, Panel
 from ragmetrics.scoring.part_notes import MetricErrors, UnansweredRows
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges
 from ragmetrics.scoring.sampling.cheap_scores import load_cheap

@@ -14,7 +14,7 @@ from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import EmbeddingClient, JudgeClient
 from ragmetrics.judges.base import Reply
 from ragmetrics.records import Ask, Vector
-from ragmetrics.scoring.judge_pool import Member
+from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.panel import Panel
 
 GOOD, BAD = '{"grade": 2}', "I would rather not."

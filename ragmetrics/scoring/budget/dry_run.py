@@ -57,8 +57,9 @@ from ragmetrics.records import (
 from ragmetrics.scoring.budget.certain_share import ExpectedCertainty, certain_shares
 from ragmetrics.scoring.budget.plan import Spending
 from ragmetrics.scoring.cascade import by_agreement
-from ragmetrics.scoring.judge_pool import JudgePool, Member, PooledJudge
 from ragmetrics.scoring.metric_choice import add_price, unpaid
+from ragmetrics.scoring.metric_run import Member
+from ragmetrics.scoring.panel import JudgePool, PooledJudge
 from ragmetrics.scoring.part import Clients
 from ragmetrics.storage import Files
 

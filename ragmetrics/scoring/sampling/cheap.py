@@ -26,8 +26,8 @@ from ragmetrics.judges import (
     find_learned,
 )
 from ragmetrics.metrics import Metric
-from ragmetrics.scoring.judge_pool import Member
 from ragmetrics.scoring.metric_choice import chosen_metrics
+from ragmetrics.scoring.metric_run import Member
 from ragmetrics.storage import Files, LearnedJudges
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from ragmetrics.config import Aggregate
 from ragmetrics.metrics import Metric
 from ragmetrics.records import LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
-from ragmetrics.scoring.judge_pool import Member
+from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.sampling.cheap import CheapJudges
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer, Floats, Guess

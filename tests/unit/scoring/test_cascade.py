@@ -28,7 +28,7 @@ from ragmetrics.pipeline import Result, run_night
 from ragmetrics.records import Ask, LogRow, Score, Status
 from ragmetrics.scoring import judge_info, plan_costs
 from ragmetrics.scoring.cascade import is_certain
-from ragmetrics.scoring.judge_pool import Member
+from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.part import drive
 from ragmetrics.storage import Files, Runs

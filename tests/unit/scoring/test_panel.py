@@ -17,8 +17,8 @@ from ragmetrics.metrics import metric as declare, select
 from ragmetrics.records import Ask, LogRow, Score, Status, Steps
 from ragmetrics.scoring import majority
 from ragmetrics.scoring.combination import averaged, combine
-from ragmetrics.scoring.judge_pool import Member
 from ragmetrics.scoring.metric_choice import panel_fingerprint
+from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.part import drive
 from tests.fakes.scripted import CountingEmbedder, ScriptedJudge, a_broker

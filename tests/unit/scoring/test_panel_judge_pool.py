@@ -21,7 +21,7 @@ from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import GRADE
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import Ask
-from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges
+from ragmetrics.scoring.panel import JudgePool, acquire_judges
 from ragmetrics.storage import Files
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
