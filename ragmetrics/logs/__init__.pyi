@@ -5,8 +5,6 @@ from .inputs import (
     inputs_of as inputs_of,
     in_layout as in_layout,
     overwrites as overwrites,
-)
-from .golden import (
     SINCE as SINCE,
     UNTIL as UNTIL,
     GoldenRow as GoldenRow,
