@@ -33,7 +33,7 @@ from ragmetrics.records import (
     Status,
     Summary,
 )
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.rules import NightContext, evaluate_rules
 from ragmetrics.rules.attribution import Attribution, TaggedRows, attribute_drop
 from ragmetrics.rules.escalation import escalate

@@ -27,7 +27,7 @@ from ragmetrics.comparison import find_moves
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.delivery.state import AlertStates, advance_states
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Status, Summary
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.rules import NightContext, evaluate_rules as hold_rules, with_movements
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import mean_interval

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ragmetrics.config import AlertSettings
 from ragmetrics.delivery.state import AlertStates, advance_states
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Segment, Source, Status, Summary
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.rules import NightContext, evaluate_rules, for_later_nights
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import mean_interval

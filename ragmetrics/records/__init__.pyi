@@ -115,17 +115,17 @@ from .lost_passages import (
 from .manifest import (
     BrokenFile as BrokenFile,
     BudgetReport as BudgetReport,
-    AskedWay as AskedWay,
-    JudgeInfo as JudgeInfo,
-    SpendLimits as SpendLimits,
     Manifest as Manifest,
     SampleReport as SampleReport,
     Source as Source,
     WorstRow as WorstRow,
+)
+from .judging import (
+    AskedWay as AskedWay,
+    JudgeInfo as JudgeInfo,
+    SpendLimits as SpendLimits,
     EMBEDDINGS as EMBEDDINGS,
     Usage as Usage,
-)
-from .verdicts import (
     CANARIES as CANARIES,
     LEAST_RIGHT as LEAST_RIGHT,
     CanaryReport as CanaryReport,

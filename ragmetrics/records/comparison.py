@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from ragmetrics.records.base import Record
+from ragmetrics.records.judging import JudgeInfo, Usage
 from ragmetrics.records.lost_passages import LostPassages
-from ragmetrics.records.manifest import JudgeInfo, Usage
 from ragmetrics.records.score import Segment
 from ragmetrics.stats import ALPHA
 

@@ -27,8 +27,9 @@ from pydantic import (
 from ragmetrics.errors import InputError
 from ragmetrics.records.base import Record
 from ragmetrics.records.changes import JudgeMovement
+from ragmetrics.records.judging import JudgeInfo, Usage
 from ragmetrics.records.lost_passages import LostPassages
-from ragmetrics.records.manifest import JudgeInfo, Source, Usage
+from ragmetrics.records.manifest import Source
 from ragmetrics.records.row import explain_validation_error
 
 GATE_VERSION = 1

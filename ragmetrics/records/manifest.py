@@ -11,7 +11,6 @@ Manifest (one run of one night)
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import date, datetime
 from typing import Annotated, Any, TypeAlias
 
@@ -22,14 +21,12 @@ from ragmetrics.records.changes import Move, UnwatchedDrop
 from ragmetrics.records.finding import AlertState, Finding
 from ragmetrics.records.golden import LabelReport
 from ragmetrics.records.judge_bridge import JudgeBridge
+from ragmetrics.records.judging import CanaryReport, JudgeInfo, SpendLimits, Usage, VerdictCount
 from ragmetrics.records.lost_passages import LostPassages
 from ragmetrics.records.score import Summary
 from ragmetrics.records.topics import TopicReport
-from ragmetrics.records.verdicts import CanaryReport, VerdictCount
 
 MANIFEST_VERSION = 1
-EMBEDDINGS = "embeddings"
-"""Name of the embeddings in the usage, beside the names of judges."""
 
 
 class BrokenFile(Record):
@@ -102,85 +99,6 @@ class Source(Record):
         return f"{missing:,} without a time, so whether they are of this night is not known"
 
 
-class SpendLimits(Record):
-    """Limits on requests, tokens and cost; None: no limit."""
-
-    max_requests: int | None = None
-    max_tokens: int | None = None
-    max_usd: float | None = None
-
-
-class Usage(Record):
-    """Requests to one or several judges, with tokens and cost."""
-
-    requests: int = 0
-    answered_from_store: int = 0
-    shared: int = 0
-    """Requests answered by an equal request of the same run."""
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    """Prompt tokens that the endpoint had in its cache."""
-    completion_tokens: int = 0
-    reasoning_tokens: int = 0
-    """Completion tokens that a model used to reason before it replied."""
-    hedged: int = 0
-    """Requests that were sent a second time because they took long; they count as requests."""
-    certain: int = 0
-    """Verdicts of an earlier judge of a cascade that it was certain of."""
-    escalated: int = 0
-    """Verdicts that an earlier judge of a cascade left to the next judge."""
-    unknown_requests: int = 0
-    """Requests whose tokens nobody says: their answers were lost, late or cancelled, or had no
-    count. Their tokens are estimated, and part of all sums."""
-    unknown_prompt_tokens: int = 0
-    """Estimated part of `prompt_tokens`."""
-    unknown_completion_tokens: int = 0
-    """Estimated part of `completion_tokens`."""
-    unknown_usd: float | None = None
-    """Estimated part of `usd`. None where nothing is estimated, or the price is not known."""
-    usd: float | None = None
-    """None where the model's price is not known."""
-    usd_saved: float | None = None
-    """How much less the cached tokens cost than other prompt tokens. None where nothing was cached,
-    or no price of cached tokens is set."""
-    failures: dict[str, int] = Field(default_factory=dict)
-    """Failed calls and unusable replies, by kind; most were retried."""
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of prompts and replies together."""
-        return self.prompt_tokens + self.completion_tokens
-
-    def __add__(self, other: Usage) -> Usage:
-        """The sum of both. The cost is known where it is known for both."""
-        failures = Counter(self.failures) + Counter(other.failures)
-        paid = [one for one in (self, other) if one.tokens]
-        spent = [one.usd for one in (self, other) if one in paid or one.usd is not None]
-        known = [usd for usd in spent if usd is not None]
-        saved = [one.usd_saved for one in (self, other) if one.usd_saved is not None]
-        lost = [one.unknown_usd for one in (self, other) if one.unknown_usd is not None]
-        return Usage(
-            requests=self.requests + other.requests,
-            answered_from_store=self.answered_from_store + other.answered_from_store,
-            shared=self.shared + other.shared,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-            hedged=self.hedged + other.hedged,
-            certain=self.certain + other.certain,
-            escalated=self.escalated + other.escalated,
-            unknown_requests=self.unknown_requests + other.unknown_requests,
-            unknown_prompt_tokens=self.unknown_prompt_tokens + other.unknown_prompt_tokens,
-            unknown_completion_tokens=self.unknown_completion_tokens
-            + other.unknown_completion_tokens,
-            unknown_usd=round(sum(lost), 6) if lost else None,
-            usd=round(sum(known), 6) if known and len(known) == len(spent) else None,
-            usd_saved=round(sum(saved), 6) if saved else None,
-            failures=dict(sorted(failures.items())),
-        )
-
-
 class BudgetReport(Record):
     """How a night used its budget. Judges on this machine cost nothing and do not count."""
 
@@ -221,24 +139,6 @@ class SampleReport(Record):
     """Fingerprint of the judge of all rows; empty without active sampling."""
     uniform: dict[str, str] = Field(default_factory=dict)
     """Metrics whose rows had equal chances despite active sampling, and why."""
-
-
-class JudgeInfo(Record):
-    """The judge, or panel of judges, that gave the verdicts."""
-
-    name: JudgeName
-    fingerprint: str
-    note: JudgeName = ""
-    """Note shown with the judge's numbers, such as that it is a baseline and not an LLM."""
-    panel: list[JudgeName] = Field(default_factory=list)
-    """Names of the panel's judges; empty for a single judge."""
-
-
-class AskedWay(Record):
-    """How an endpoint was asked otherwise than planned, where that can change a reply."""
-
-    way: str
-    """Such as `reasoning_effort low, no temperature`; empty: as planned."""
 
 
 class WorstRow(Record):

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from ragmetrics.errors import RetrieverError
 from ragmetrics.records.base import Record
-from ragmetrics.records.manifest import JudgeInfo, Usage
+from ragmetrics.records.judging import JudgeInfo, Usage
 
 AS_NOW = "as now"
 """The variant with the parameters of production."""

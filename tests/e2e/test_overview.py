@@ -13,7 +13,7 @@ import pytest
 from ragmetrics.config import load_settings
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 from ragmetrics.records import JudgeInfo
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import FIRST, night

@@ -19,7 +19,7 @@ from ragmetrics.records import (
     UnwatchedDrop,
     WorstRow,
 )
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.storage import ScoredRow
 
 FIRST = date(2026, 11, 10)

@@ -13,7 +13,7 @@ from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.delivery.state import AlertStates, advance_states
 from ragmetrics.delivery.state_fold import fold_states
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Status
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.rules import NightContext, evaluate_rules
 from ragmetrics.rules.root_cause import explain_root_cause
 from ragmetrics.scoring import MetricScores, find_segments, summarise

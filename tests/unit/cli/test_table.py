@@ -11,7 +11,7 @@ from ragmetrics.cli import print_summary
 from ragmetrics.cli.output.costs import print_usage
 from ragmetrics.cli.table import make_console, print_grid
 from ragmetrics.records import JudgeInfo
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from tests.fakes.nights import night, summary
 
 SHARED = "context_relevance + context_precision_without_reference + response_relevancy"

@@ -17,7 +17,7 @@ from ragmetrics.config import SampleSettings, make_settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.metrics import select
 from ragmetrics.records import Manifest, SampledMean, Status, question_key
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.scoring import wanted_rows
 from ragmetrics.scoring.sampling.draw import SamplingFrame, draw_all
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean, strata_of

@@ -12,7 +12,7 @@ import pytest
 from ragmetrics.dashboard import cost_lines, limits_text, money_text
 from ragmetrics.dashboard.costs import all_costs, budget_text, money
 from ragmetrics.records import BudgetReport, SampleReport, SpendLimits
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.storage import Files
 from tests.fakes.nights import HOSTILE, night, summary
 from tests.fakes.page_writing import write_night

@@ -22,7 +22,7 @@ from ragmetrics.dashboard.prometheus import (
     metrics_text,
 )
 from ragmetrics.records import JudgeInfo, Manifest, Segment, Silence, Source
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.storage import CONTENT_TYPES, Files, Runs
 from tests.fakes.nights import HOSTILE, as_worst, finding, night, summary, ten_nights, worst_row
 from tests.fakes.processes import ROOT

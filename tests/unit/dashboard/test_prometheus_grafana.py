@@ -10,7 +10,7 @@ from typing import Any
 
 from ragmetrics.dashboard.night_status import LABELS
 from ragmetrics.dashboard.prometheus import ALERT_STATES, NightMetrics
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from tests.fakes.nights import ten_nights
 from tests.fakes.processes import ROOT
 

@@ -16,7 +16,7 @@ from ragmetrics.judges.embeddings import VectorChecks
 from ragmetrics.judges.reply_cache import EMBEDDING
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.records import Answer, Embed
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.storage import Files
 from tests.fakes.scripted import CountingEmbedder
 

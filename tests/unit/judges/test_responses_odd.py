@@ -25,7 +25,7 @@ from ragmetrics.judges.live import LiveJudge
 from ragmetrics.judges.responses import tokens_of
 from ragmetrics.metrics import GRADE
 from ragmetrics.records import Answer, Ask
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.storage import Files
 from tests.fakes.logs import make_rows
 from tests.fakes.odd_judge import Asked, Said, chat, odd_judge, packed, vectors

@@ -26,7 +26,7 @@ from ragmetrics.records import (
     Summary,
     WorstRow,
 )
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from tests.fakes.formats import slack_blocks, slack_json, slack_text, terminal_text
 from tests.fakes.nights import fall
 

@@ -21,7 +21,7 @@ from ragmetrics.dashboard.cards import cards
 from ragmetrics.dashboard.pages.night import night_page
 from ragmetrics.people import carried_movement, level_error, moving_share, newest_movement
 from ragmetrics.records import JudgeMovement, Manifest, Move, movement_text
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.rules.judge_movement import find_movement
 from ragmetrics.stats import LevelError
 from ragmetrics.storage import Files, Runs

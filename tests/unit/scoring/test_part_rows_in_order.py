@@ -16,7 +16,7 @@ from ragmetrics.judges import ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.metrics import select
 from ragmetrics.records import Ask, LogRow, Status
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.scoring.part import drive
 from ragmetrics.storage import Files, ScoredRow
 from tests.fakes.scripted import BAD, GOOD, CountingEmbedder, ScriptedJudge, a_broker, alone

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.records import JudgeInfo, Manifest, Source
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.storage import FileInfo, Files, RunRef, Runs, trailing_nights
 
 MONDAY = date(2026, 11, 16)

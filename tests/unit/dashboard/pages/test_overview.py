@@ -15,7 +15,7 @@ from ragmetrics.dashboard.pages.overview import months
 from ragmetrics.dashboard.trend_figure import trend_figure
 from ragmetrics.dashboard.trends import LEAST_NIGHTS, NIGHTS, change, trends
 from ragmetrics.records import JudgeInfo, Manifest, Source
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.storage import Files, Runs
 from ragmetrics.storage.run_index import outline
 from tests.fakes.nights import FIRST, finding, night, summary, ten_nights

@@ -18,7 +18,7 @@ from ragmetrics.dashboard.trend_figure import trend_figure
 from ragmetrics.dashboard.trends import trends
 from ragmetrics.errors import InputError
 from ragmetrics.people import fixed_sets, judge_drift_set, load_calibrations
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.rules.corrections import subtract_drift
 from ragmetrics.stats import Drop, compare
 from ragmetrics.storage import Runs, open_store

@@ -10,7 +10,7 @@ import pytest
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.people import fixed_sets, judge_drift_set, load_calibrations
 from ragmetrics.records import Finding, Manifest
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.rules.checks.judge_drift import judge_drift
 from ragmetrics.scoring import judge_info
 from ragmetrics.storage import open_store

@@ -15,7 +15,7 @@ from ragmetrics.errors import JudgePending
 from ragmetrics.judges import EmbeddingClient
 from ragmetrics.metrics import definition, metric, select
 from ragmetrics.records import LogRow, Score, Steps, ask
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run

@@ -19,7 +19,7 @@ from ragmetrics.judges import SpendLimiter, use_budget
 from ragmetrics.judges.spending import Expectation, Forecast, take_attempt
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import SpendLimits, Status, question_key
-from ragmetrics.records.manifest import Usage
+from ragmetrics.records.judging import Usage
 from ragmetrics.scoring import check_judging
 from ragmetrics.scoring.budget.plan import BUCKETS, Costs, bucket_of, divide, no_costs
 from tests.builders import judge_at

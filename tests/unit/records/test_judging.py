@@ -1,4 +1,4 @@
-"""records/verdicts: when a judge failed the canaries, and which verdict is its usual one."""
+"""records/judging: when a judge failed the canaries, and which verdict is its usual one."""
 
 from __future__ import annotations
 
