@@ -66,11 +66,16 @@ def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | 
     return Access((base_url or _OPENAI).rstrip("/") + "/", secret)
 
 
-def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
-    """The judges of the settings. Raises JudgeRefused if none of them has its key."""
+def make_judges(
+    settings: Settings, corpus: Corpus, files: Files | None = None, *, stored: bool = False
+) -> list[Judge]:
+    """The judges of the settings. Raises JudgeRefused if none of them has its key, unless `stored`:
+    their replies in the store are all that is asked for.
+    """
     check_judges(settings)
     judges = [make_member(one, corpus, files, settings) for one in settings.panel]
-    expect_some(judges)
+    if not stored:
+        expect_some(judges)
     return judges
 
 
@@ -156,11 +161,11 @@ def find_learned(judge: JudgeSettings, files: Files) -> LearnedModel | None:
     return model if made_alike else None
 
 
-def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
+def make_embedder(settings: Settings, corpus: Corpus, *, stored: bool = False) -> Embedder:
     """The embedder of the settings, or the default one of the judge.
 
-    Without a key it raises JudgeRefused; with a panel of several judges it returns an
-    UnavailableEmbedder.
+    Without a key it raises JudgeRefused; with a panel of several judges, and where vectors of the
+    store are all that is asked for, it returns an UnavailableEmbedder.
     """
     from ragmetrics.judges.embeddings import OPENAI_MODEL, OpenAIEmbedder
     from ragmetrics.judges.lexical_judge import HashedEmbedder
@@ -178,7 +183,7 @@ def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
     try:
         return OpenAIEmbedder(find_access(judge, base_url, key), model, judge)
     except JudgeRefused as error:
-        if len(settings.panel) == 1:
+        if len(settings.panel) == 1 and not stored:
             raise
         never_asked = OpenAIEmbedder(find_access(judge, base_url, _NO_KEY), model, judge)
         return UnavailableEmbedder(never_asked, error)

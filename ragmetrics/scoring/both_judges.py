@@ -183,7 +183,7 @@ async def _open_judges(
 ) -> AsyncIterator[JudgePool]:
     """The judges of the settings, also those that have no key any more."""
     judges = [make_member(chosen, corpus, files) for chosen in settings.panel]
-    embedder = make_embedder(settings, corpus)
+    embedder = make_embedder(settings, corpus, stored=True)
     named = zip(names_of(judges), settings.panel, judges, strict=True)
     try:
         pooled = [PooledJudge(name, chosen, judge, SingleFlight()) for name, chosen, judge in named]

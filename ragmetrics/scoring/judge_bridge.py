@@ -128,13 +128,14 @@ class _Bridging:
         of tonight has nights of the old judge.
         """
         old = self.settings.replaced
-        changed = _changed(metric_fingerprints(old), self.night, earlier) if old else {}
+        prints = metric_fingerprints(old, stored=True) if old else {}
+        changed = _changed(prints, self.night, earlier)
         if old is None or not changed:
             return self.last, None
         judged = self._judged(old, list(changed))
         known = self._offsets(changed)
         bridge = JudgeBridge(
-            replaced=judge_info(old)[0].name,
+            replaced=judge_info(old, stored=True)[0].name,
             since=min([*self.runs, *([self.last.since] if self.last else [])]),
             runs=dict(self.runs),
             offsets=list(known.values()),

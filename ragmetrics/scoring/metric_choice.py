@@ -56,23 +56,25 @@ def score_families(settings: Settings) -> list[list[str]]:
     ]
 
 
-def metric_fingerprints(settings: Settings) -> dict[str, str]:
+def metric_fingerprints(settings: Settings, *, stored: bool = False) -> dict[str, str]:
     """The fingerprint of each chosen metric. Scores are comparable when fingerprints are equal."""
-    info, embedder = judge_info(settings)
+    info, embedder = judge_info(settings, stored=stored)
     return {
         metric.name: metric.fingerprint(info.fingerprint, embedder)
         for metric in chosen_metrics(settings)
     }
 
 
-def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
+def judge_info(settings: Settings, *, stored: bool = False) -> tuple[JudgeInfo, str]:
     """The judges of a run, and the fingerprint of the embedder. No request is sent; how an endpoint
     was asked last is read from the store.
 
-    Raises InputError for a metric that no judge can answer.
+    Raises InputError for a metric that no judge can answer, and JudgeRefused for a judge without
+    its key, unless `stored`: a fingerprint needs none.
     """
     empty = Corpus()
-    judges, embedder = make_judges(settings, empty), make_embedder(settings, empty)
+    judges = make_judges(settings, empty, stored=stored)
+    embedder = make_embedder(settings, empty, stored=stored)
     final = judges[-len(settings.final_judges) :]
     _check_answerable(settings, [(one.name, partial(_answers, one)) for one in final])
     repeats, judge_names = [one.repeats for one in settings.panel], names_of(judges)

@@ -17,7 +17,7 @@ from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
-METRIC = "context_relevance"
+METRIC, RELEVANCY = "context_relevance", "response_relevancy"
 
 
 def night_of(
@@ -143,7 +143,7 @@ def test_an_old_judge_that_cannot_be_made_costs_no_night(
 ) -> None:
     """The night is published, and says why it has no bridge."""
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(f"ragmetrics.scoring.judge_bridge.{broken}", fail)
@@ -154,17 +154,47 @@ def test_an_old_judge_that_cannot_be_made_costs_no_night(
     assert text.endswith(f"the old judge gave no further verdicts: {error}")
 
 
-def test_without_the_old_key_the_last_bridge_stays(
-    tmp_path: Path, old: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the reason; where the judge comes back, the bridge goes on."""
-    first = bridge_of(night_of(tmp_path, 1, lexical(old)))
+@pytest.fixture
+def without_key(
+    tmp_path: Path, judge_server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    """A judge of OpenAI, after a night by it with embeddings; then its key is gone."""
+    monkeypatch.setattr("ragmetrics.judges.factory._OPENAI", judge_server.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    night_of(tmp_path, 0, {"name": "openai"}, metrics=[METRIC, RELEVANCY])
     monkeypatch.delenv("OPENAI_API_KEY")
-    second = bridge_of(night_of(tmp_path, 2, lexical({"name": "openai"})))
+    judge_server.reset()
+    return {"name": "openai"}
+
+
+def test_a_judge_without_any_key_gives_its_stored_verdicts(
+    tmp_path: Path, judge_server: JudgeServer, without_key: dict[str, Any]
+) -> None:
+    """Its fingerprint needs no key: of the rows that recur, its replies are in the store."""
+    bridge = bridge_of(night_of(tmp_path, 1, lexical(without_key), first=10))
+    assert bridge.offsets[0].questions == 30
+    assert not bridge.offsets[0].apart
+    assert "OPENAI_API_KEY" in bridge.problem
+    assert judge_server.stats()["requests"] == 0
+
+
+def test_vectors_of_a_judge_without_key_come_from_the_store(
+    tmp_path: Path, judge_server: JudgeServer, without_key: dict[str, Any]
+) -> None:
+    """A metric of embeddings goes on too."""
+    new = judge_at(judge_server, model="new", replaces=without_key)
+    night = night_of(tmp_path, 1, new, metrics=[RELEVANCY])
+    assert bridge_of(night).offsets[0].questions == 40
+
+
+def test_without_the_old_key_the_bridge_keeps_its_offset(
+    tmp_path: Path, without_key: dict[str, Any]
+) -> None:
+    """On a night whose rows the old judge never saw, with the reason."""
+    first = bridge_of(night_of(tmp_path, 1, lexical(without_key)))
+    second = bridge_of(night_of(tmp_path, 2, lexical(without_key), first=100))
     assert second.offsets == first.offsets
     assert "OPENAI_API_KEY" in second.problem
-    third = bridge_of(night_of(tmp_path, 3, lexical(old)))
-    assert (len(third.runs), third.problem) == (2, "")
 
 
 def test_after_its_nights_the_old_judge_is_not_made(
