@@ -1,22 +1,34 @@
 """The offset between two judges, from questions that both judged, and the error it adds to a drop.
 
-    d_q = old_q - new_q,   offset = mean(d) over the questions of both judges
+    d_q = old_q - new_q,   offset = -mean(d) over the n questions of both judges
 
-Verdicts of the old judge compare with those of the new one after the offset is taken out of them.
-With s, the share of the earlier verdicts that are of the old judge, a drop then has the influence
+Verdicts of the old judge compare with those of the new one after the offset is added to them. With
+s, the share of the earlier verdicts that are of the old judge, a drop then has the influence
 
     of question q:  p_q - s o_q,   o_q = (d_q - mean(d)) / n
 
-where p_q is its influence on the drop. The sum of squares is the variance: that of the offset is
-added, and what both have in common is subtracted. Where all questions were judged by both, this is
-the variance of a comparison by the old judge alone.
-Source: Huber 1967 for the variance by influences; Liang and Zeger 1986 for its sum by clusters.
+where p_q is its influence on the drop. The sum of squares is the variance. For a side of N
+questions that is the variance of a mean of
+
+    pairs   before_q - now_q - N s o_q        earlier side  before_q - N s o_q
+    now     now_q + N s o_q
+
+so each is tested as any drop is. Where both judged all questions of tonight, the last line is
+old_q - mean(d): the comparison by the old judge. Where they judged a sample of them, it is the
+difference estimator of the old judge's mean. If neither side has a share b of the n questions, the
+error of the offset adds b s^2 se^2.
+
+Unpaired, p takes one spread for both sides where that has the larger error, as without a change
+there is one (`MeanDifference.unpaired`). It must be that of one judge: the pooled spread of two
+judges says nothing of either. The interval takes each side's spread as it is (Welch).
+Sources: Huber 1967 for the variance by influences; Liang and Zeger 1986 for its sum by clusters;
+Cochran 1977, "Sampling Techniques", chapter 12, for differences of a second sample; Welch 1947.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -24,7 +36,7 @@ import numpy as np
 
 from ragmetrics.stats.comparisons import Drop
 from ragmetrics.stats.significance import CONFIDENCE
-from ragmetrics.stats.t_test import MeanDifference, detectable
+from ragmetrics.stats.t_test import MeanDifference, Numbers, detectable
 
 NO_MEANS: Mapping[str, float] = MappingProxyType({})
 
@@ -52,49 +64,74 @@ class OffsetError:
         not known, both errors count as independent. What both have in common takes the error to no
         less than that of half a question, or than the drop's own where that is smaller.
         """
-        added = (self.share * self.error) ** 2
+        added, freedom = [(self.share * self.error) ** 2] * 2, drop.freedom
         if self.differences and before and now:
-            added -= 2 * self.share * _in_common(before, now, self.differences, paired=drop.paired)
+            added, freedom = self._added(drop, before, now)
         least = min(drop.error**2, 1 / (drop.questions + 1) ** 2)
-        error = math.sqrt(max(drop.error**2 + added, least))
-        freedom = min(drop.freedom, self.freedom)
-        measured = MeanDifference(drop.drop, error, freedom)
-        low, high = measured.interval(CONFIDENCE)
+        errors = (math.sqrt(max(drop.error**2 + more, least)) for more in added)
+        freedom = min(freedom, self.freedom)
+        tested, shown = (MeanDifference(drop.drop, error, freedom) for error in errors)
+        low, high = shown.interval(CONFIDENCE)
         return replace(
             drop,
             low=low,
             high=high,
-            p_value=measured.p_value,
-            error=error,
+            p_value=tested.p_value,
+            error=tested.error,
             freedom=freedom,
-            mde=detectable(error, freedom),
-            p_of_all=replace(measured, difference=drop.before).p_value,
+            mde=detectable(tested.error, freedom),
+            p_of_all=replace(tested, difference=drop.before).p_value,
         )
 
+    def _added(
+        self, drop: Drop, before: Mapping[str, float], now: Mapping[str, float]
+    ) -> tuple[list[float], float]:
+        """What the offset adds to the variance of the test and of the interval; the degrees of
+        freedom.
+        """
+        moves = _influences(self.differences, self.share)
+        plain, joint = (
+            _sides(before, now, parts, paired=drop.paired) for parts in (NO_MEANS, moves)
+        )
+        alone, both = (_contrast(sides) for sides in (plain, joint))
+        compared = before.keys() & now.keys() if drop.paired else before.keys() | now.keys()
+        beside = len(moves.keys() - compared) / len(moves)
+        tested = both.error**2 - alone.error**2 + beside * (self.share * self.error) ** 2
+        pooled = 0.0 if drop.mix_tags else both.error**2 - sum(map(_variance, joint))
+        return [tested, tested - pooled], both.freedom
 
-def _in_common(
+
+def _influences(differences: Mapping[str, float], share: float) -> dict[str, float]:
+    """The influence of each question on a share of the mean of all."""
+    mean = float(np.mean(list(differences.values())))
+    return {name: share * (d - mean) / len(differences) for name, d in differences.items()}
+
+
+def _sides(
     before: Mapping[str, float],
     now: Mapping[str, float],
-    differences: Mapping[str, float],
+    moves: Mapping[str, float],
     *,
     paired: bool,
-) -> float:
-    """The covariance of a drop and of the offset, by the questions of both."""
-    influence = _influences(before, now, paired=paired)
-    moved = _centred(differences)
-    return sum(part * moved[question] for question, part in influence.items() if question in moved)
-
-
-def _influences(
-    before: Mapping[str, float], now: Mapping[str, float], *, paired: bool
-) -> dict[str, float]:
+) -> Sequence[Numbers]:
+    """The differences of pairs, or the values of either side, with the influences of the offset. A
+    question that both sides have without being paired has its influence on the later one.
+    """
     if paired:
-        return _centred({name: before[name] - now[name] for name in before.keys() & now.keys()})
-    old, new = _centred(before), _centred(now)
-    return {name: old.get(name, 0.0) - new.get(name, 0.0) for name in old.keys() | new.keys()}
+        shared = [name for name in before if name in now]
+        lost = [before[name] - now[name] - len(shared) * moves.get(name, 0.0) for name in shared]
+        return [np.array(lost)]
+    earlier = {name: part for name, part in moves.items() if name not in now}
+    return [
+        np.array([value - len(before) * earlier.get(name, 0.0) for name, value in before.items()]),
+        np.array([value + len(now) * moves.get(name, 0.0) for name, value in now.items()]),
+    ]
 
 
-def _centred(values: Mapping[str, float]) -> dict[str, float]:
-    """The influence of each question on the mean of all."""
-    mean = float(np.mean(list(values.values()))) if values else 0.0
-    return {name: (value - mean) / len(values) for name, value in values.items()}
+def _contrast(sides: Sequence[Numbers]) -> MeanDifference:
+    return MeanDifference.unpaired(*sides) if sides[1:] else MeanDifference.paired(*sides)
+
+
+def _variance(side: Numbers) -> float:
+    """The variance of the mean."""
+    return float(side.var(ddof=1)) / len(side)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import special
 
 from ragmetrics.stats import Drop, OffsetError, compare
 
@@ -59,7 +60,7 @@ def test_a_night_that_both_judged_has_the_error_of_the_old_judge() -> None:
     by_old = drop_of(
         {name: value + (OLD - NEW).mean() for name, value in earlier.items()}, side(OLD)
     )
-    assert found.error == pytest.approx(by_old.error, rel=0.15)
+    assert found.error == pytest.approx(by_old.error, rel=0.01)
     assert found.error < drop.error
 
 
@@ -88,3 +89,65 @@ def test_a_certain_drop_of_few_questions_stays_certain() -> None:
     found = OffsetError(0.1, 0.001, 199, {"c": 0.1, "d": 0.2}).added_to(drop, before, now)
     assert drop.error < found.error < 1 / 21
     assert found.error == pytest.approx(math.hypot(drop.error, 0.0001))
+
+
+STRICT = OLD / 3
+"""A judge whose scores have a third of the spread."""
+
+
+def moved(values: np.ndarray) -> SIDE:
+    """Other questions by the old judge, in the level of the strict one."""
+    return side(values + (STRICT - OLD).mean(), "earlier")
+
+
+def over_change(both: int) -> Drop:
+    """The drop from 1,000 other questions to 200 new ones, with the error of the offset of so many
+    that have verdicts of both judges.
+    """
+    earlier = moved(np.random.default_rng(6).uniform(0.2, 0.6, 1_000))
+    drop = drop_of(earlier, side(STRICT))
+    differences = (OLD - STRICT)[:both]
+    error = float(differences.std(ddof=1)) / math.sqrt(both)
+    offset = OffsetError(1.0, error, both - 1, side(differences))
+    return offset.added_to(drop, earlier, side(STRICT))
+
+
+def test_new_questions_by_both_judges_have_the_error_of_the_old_judge() -> None:
+    """Also where the spread of the new judge is another one, with which that of the old judge must
+    not be pooled.
+    """
+    earlier = side(np.random.default_rng(6).uniform(0.2, 0.6, 1_000), "earlier")
+    by_old = drop_of(earlier, side(OLD))
+    found = over_change(200)
+    assert not found.paired
+    assert found.error == pytest.approx(by_old.error, rel=0.005)
+
+
+def test_of_a_sample_the_error_is_that_of_the_difference_estimator() -> None:
+    """var(before) / N + var(x) / n, with x = new + n / m (old - new - mean) for the m of both."""
+    found = over_change(50)
+    differences = (OLD - STRICT)[:50]
+    values = STRICT + np.append(4 * (differences - differences.mean()), np.zeros(150))
+    earlier = np.random.default_rng(6).uniform(0.2, 0.6, 1_000)
+    welch = math.sqrt(earlier.var(ddof=1) / 1_000 + values.var(ddof=1) / 200)
+    reach = float(special.stdtrit(found.freedom, 0.975)) * welch
+    assert found.high - found.low == pytest.approx(2 * reach, rel=0.02)
+
+
+def test_the_interval_takes_the_spread_of_each_side() -> None:
+    """A night whose scores are alike has a narrow interval; p is that of one spread."""
+    earlier = side(np.random.default_rng(6).uniform(0.0, 1.0, 1_000), "earlier")
+    now = side(np.linspace(0.2, 0.3, 100))
+    drop = drop_of(earlier, now)
+    found = OffsetError(1.0, 0.001, 99, dict.fromkeys(now, 0.1)).added_to(drop, earlier, now)
+    assert found.error == pytest.approx(drop.error)
+    assert found.high - found.low < 0.5 * (drop.high - drop.low)
+
+
+def test_of_the_error_of_other_questions_their_share_is_added() -> None:
+    """Half of the questions of both judges are of a night that is compared with nothing here."""
+    before, now = side(OLD, "a"), side(OLD, "b")
+    drop = drop_of(before, now)
+    differences = {**dict.fromkeys(side(OLD, "b"), 0.1), **dict.fromkeys(side(OLD, "c"), 0.1)}
+    found = OffsetError(1.0, 0.03, 399, differences).added_to(drop, before, now)
+    assert found.error == pytest.approx(math.hypot(drop.error, 0.03 * math.sqrt(0.5)))
