@@ -2,8 +2,10 @@ from .settings import (
     Aggregate as Aggregate,
     MetricChoice as MetricChoice,
     Settings as Settings,
-    load_settings as load_settings,
     make_settings as make_settings,
+)
+from .settings_file import (
+    load_settings as load_settings,
 )
 from .overrides import (
     Judged as Judged,
@@ -30,9 +32,11 @@ from .write_back import (
 )
 from .judge import (
     JudgeSettings as JudgeSettings,
-    SettingsModel as SettingsModel,
     api_key as api_key,
     file_and_judge as file_and_judge,
+)
+from .base import (
+    SettingsModel as SettingsModel,
 )
 from .alerts import (
     AlertSettings as AlertSettings,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
-from ragmetrics.config.judge import SettingsModel, not_bool, repeated
+from ragmetrics.config.base import SettingsModel, not_bool, repeated
 from ragmetrics.plugins import Kind, UnusablePlugin
 
 DECLINE_SHARE = 0.25

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, field_validator
 
 from ragmetrics.config.alerts import LEAST_ROWS
-from ragmetrics.config.judge import SettingsModel, repeated
+from ragmetrics.config.base import SettingsModel, repeated
 
 _BUILD = "{build}"
 """Placeholder for the name of a build in `gate: logs:`."""

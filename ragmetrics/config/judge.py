@@ -1,17 +1,14 @@
-"""Settings of the judges, their budget, and the embeddings."""
+"""Settings of a judge, by its kind."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     SerializeAsAny,
@@ -20,6 +17,7 @@ from pydantic import (
     field_validator,
 )
 
+from ragmetrics.config.base import SettingsModel, as_mapping
 from ragmetrics.config.endpoints import (
     BaseUrl,
     url_of_environment,
@@ -38,34 +36,6 @@ from ragmetrics.config.prices import Prices, listed_prices
 from ragmetrics.errors import SettingsError
 from ragmetrics.plugins import UnknownPlugin
 from ragmetrics.records import explain_validation_error, fingerprint
-
-
-class SettingsModel(BaseModel):
-    """Base class of all sections of the settings."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-S = TypeVar("S", bound=SettingsModel)
-T = TypeVar("T")
-
-
-def repeated(values: Iterable[T]) -> T | None:
-    """The first of the values that occur more than once; None without one."""
-    return next((value for value, count in Counter(values).items() if count > 1), None)
-
-
-def not_bool(value: object) -> object:
-    """Return the value. Raises ValueError for a boolean, which pydantic reads as 0 or 1."""
-    if isinstance(value, bool):
-        raise ValueError("should be a number")
-    return value
-
-
-def as_mapping(value: object) -> object:
-    """`openai` as `{"name": "openai"}`."""
-    return {"name": value} if isinstance(value, str) else value
-
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
@@ -342,16 +312,6 @@ def _from_json(key: str, value: object, model: type[JudgeSettings]) -> object:
 
 JudgeChoice = Annotated[SerializeAsAny[JudgeSettings], BeforeValidator(_by_kind)]
 """A judge with the settings of its kind."""
-
-
-def make_section(kind: type[S], key: str, values: Mapping[str, Any]) -> S:
-    """Validate a section that was named on the command line or in Python. Environment variables are
-    ignored.
-    """
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        raise SettingsError(f"{key}: {explain_validation_error(error)}") from None
 
 
 def make_judge_section(values: Mapping[str, Any]) -> JudgeSettings:

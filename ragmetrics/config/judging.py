@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from ragmetrics.config.base import SettingsModel, not_bool
 from ragmetrics.config.endpoints import BaseUrl
-from ragmetrics.config.judge import JudgeSettings, SettingsModel, not_bool
+from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.config.judge_kinds import JudgeKind, judge_kind
 from ragmetrics.records import current_judge_name
 

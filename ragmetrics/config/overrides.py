@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragmetrics.config.judge import JudgeSettings, make_judge_section, make_section
+from ragmetrics.config.base import make_section
+from ragmetrics.config.judge import JudgeSettings, make_judge_section
 from ragmetrics.config.judge_kinds import judge_kind
 from ragmetrics.config.judging import Budget, check_cascade
 from ragmetrics.config.sections import known_preset

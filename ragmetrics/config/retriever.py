@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
+from ragmetrics.config.base import SettingsModel
 from ragmetrics.config.endpoints import EnvironmentHeaders, check_address, check_header
-from ragmetrics.config.judge import SettingsModel
 from ragmetrics.records import AS_NOW, MAX_CONTEXTS
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.-]*)\}")

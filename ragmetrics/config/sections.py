@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from ragmetrics.config.base import SettingsModel
 from ragmetrics.config.endpoints import EnvironmentHeaders, check_address
-from ragmetrics.config.judge import SettingsModel
 from ragmetrics.plugins import Kind
 
 

@@ -11,10 +11,8 @@ import os
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-import yaml
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
@@ -24,17 +22,12 @@ from pydantic_settings import (
 )
 
 from ragmetrics.config.alerts import AlertSettings
+from ragmetrics.config.base import SettingsModel, as_mapping
 from ragmetrics.config.gate import GateSettings
-from ragmetrics.config.judge import (
-    JudgeChoice,
-    JudgeSettings,
-    SettingsModel,
-    as_mapping,
-)
+from ragmetrics.config.judge import JudgeChoice, JudgeSettings
 from ragmetrics.config.judging import Budget, EmbeddingSettings, SampleSettings, check_cascade
 from ragmetrics.config.mistakes import explain_settings_error, retired_variables, without_retired
 from ragmetrics.config.nights import ZoneName, check_template
-from ragmetrics.config.places import places_beside
 from ragmetrics.config.prices import listed_prices
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.sections import (
@@ -47,7 +40,7 @@ from ragmetrics.config.sections import (
 from ragmetrics.config.write_back import WriteBackSettings
 from ragmetrics.errors import SettingsError
 from ragmetrics.records import FIELDS
-from ragmetrics.text import Duration, load_yaml
+from ragmetrics.text import Duration
 
 _OPENAI_EMBEDDINGS = "text-embedding-3-small"
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -311,32 +304,6 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Environment variables override the file, whose values are passed as arguments."""
         return env_settings, init_settings
-
-
-def load_settings(path: str | Path, **overrides: Any) -> Settings:
-    """Read a settings file. Relative paths in it are relative to its folder.
-
-    `overrides` replace top-level keys of the file. Raises SettingsError, which names the key.
-    """
-    file = Path(path)
-    settings = make_settings({**_read(file), **overrides}, str(file))
-    return settings.model_copy(update=places_beside(file.parent, settings))
-
-
-def _read(file: Path) -> dict[str, Any]:
-    """The keys of a settings file. Raises SettingsError for a file that has none."""
-    try:
-        values = load_yaml(file.read_text(encoding="utf-8")) or {}
-    except FileNotFoundError:
-        where = "" if file.is_absolute() else f" in {Path.cwd()}"
-        raise SettingsError(f"{file}: no such settings file{where}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"{file}: cannot be read: {' '.join(str(error).split())}") from None
-    if not isinstance(values, Mapping):
-        raise SettingsError(f"{file}: should be a mapping of keys to values")
-    if strange := [key for key in values if not isinstance(key, str)]:
-        raise SettingsError(f"{file}: {strange[0]!r:.50}: there is no such key")
-    return {**values}
 
 
 def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settings:

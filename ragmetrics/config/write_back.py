@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
 
-from ragmetrics.config.judge import SettingsModel
+from ragmetrics.config.base import SettingsModel
 from ragmetrics.plugins import Kind, UnusablePlugin
 
 WriteBackStatus = Literal["scored", "skipped", "failed"]

@@ -56,7 +56,7 @@ def test_an_installed_metric_is_scored_and_shown(installed: Path, tmp_path: Path
     file.write_text(f"metrics: [{', '.join(NAMES)}]\nalerts: {{rules: []}}\n")
     night = (
         "import datetime, sys; from ragmetrics.pipeline.nightly import run_night; "
-        "from ragmetrics.config.settings import load_settings; "
+        "from ragmetrics.config.settings_file import load_settings; "
         f"print(run_night(load_settings(sys.argv[1]), datetime.date({NIGHT:%Y, %-m, %-d}))"
         ".manifest.model_dump_json())"
     )

@@ -18,7 +18,7 @@ from hypothesis import given, strategies as st
 from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings, make_settings
-from ragmetrics.config.judge import make_section
+from ragmetrics.config.base import make_section
 from ragmetrics.errors import JudgeError, JudgeRefused, SettingsError
 from ragmetrics.http import Answer, RetryableError, error_of, retry_after
 from ragmetrics.http.client import proxy_of

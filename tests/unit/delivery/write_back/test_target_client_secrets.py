@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings
-from ragmetrics.config.judge import make_section
+from ragmetrics.config.base import make_section
 from ragmetrics.errors import JudgeRefused, SettingsError
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import read_outputs

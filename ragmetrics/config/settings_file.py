@@ -1,20 +1,49 @@
-"""Places in a settings file: relative paths are relative to its folder."""
+"""Reads a settings file. Relative paths in it are relative to its folder."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import yaml
 
 from ragmetrics.config.judge import JudgeSettings
-
-if TYPE_CHECKING:
-    from ragmetrics.config.settings import Settings
+from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.errors import SettingsError
+from ragmetrics.text import load_yaml
 
 _PLACES = ("logs", "store", "golden", "labels", "corpus", "prompts")
 """Keys at the top whose value is a place."""
 
 
-def places_beside(base: Path, settings: Settings) -> dict[str, Any]:
+def load_settings(path: str | Path, **overrides: Any) -> Settings:
+    """Read a settings file. Relative paths in it are relative to its folder.
+
+    `overrides` replace top-level keys of the file. Raises SettingsError, which names the key.
+    """
+    file = Path(path)
+    settings = make_settings({**_read(file), **overrides}, str(file))
+    return settings.model_copy(update=_places_beside(file.parent, settings))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The keys of a settings file. Raises SettingsError for a file that has none."""
+    try:
+        values = load_yaml(file.read_text(encoding="utf-8")) or {}
+    except FileNotFoundError:
+        where = "" if file.is_absolute() else f" in {Path.cwd()}"
+        raise SettingsError(f"{file}: no such settings file{where}") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(f"{file}: cannot be read: {' '.join(str(error).split())}") from None
+    if not isinstance(values, Mapping):
+        raise SettingsError(f"{file}: should be a mapping of keys to values")
+    if strange := [key for key in values if not isinstance(key, str)]:
+        raise SettingsError(f"{file}: {strange[0]!r:.50}: there is no such key")
+    return {**values}
+
+
+def _places_beside(base: Path, settings: Settings) -> dict[str, Any]:
     """The settings that are or hold a place, found from the folder `base`."""
     alerts, gate = settings.alerts, settings.gate
     drift_set = _beside(base, alerts.drift_set) if alerts.drift_set else None
