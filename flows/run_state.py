@@ -84,9 +84,7 @@ def leaving(settings: Settings) -> Settings:
         judge if judge.wait_seconds else judge.model_copy(update={"wait_seconds": WAIT_SECONDS})
         for judge in settings.panel
     ]
-    if settings.judges:
-        return settings.model_copy(update={"judges": tuple(judges)})
-    return settings.model_copy(update={"judge": judges[0]})
+    return settings.with_panel(judges)
 
 
 def come_back(pending: Sequence[JudgePending], settings: str, day: dt.date, staged: Staged) -> Any:

@@ -287,6 +287,6 @@ def _print_judges(console: Console, comparison: Comparison) -> None:
         judges = {"": comparison.b.judge}
     for letter, judge in judges.items():
         of = f" of {letter}" if letter else ""
-        console.print(f"Judge{of}: {clean(judge.name, _TEXT)} ({clean(judge.fingerprint, 40)})")
+        console.print(f"Judge{of}: {clean(judge.title, _TEXT)} ({clean(judge.fingerprint, 40)})")
         if judge.note:
             console.print(f"Note: {clean(judge.note, 300)}", style="yellow")

@@ -154,7 +154,7 @@ def _refused(before: Manifest, now: Manifest) -> list[MetricChange]:
         known = [bool(one and one.scored) for one in (old, new)]
         if old and new and all(known):
             if old.fingerprint != new.fingerprint:
-                found.append(MetricChange(metric=name, reason=_otherwise(before, now)))
+                found.append(MetricChange(metric=name, reason=_otherwise(before, now, name)))
         elif any(known):
             reason = f"{'A' if known[1] else 'B'} has no score by it"
             found.append(
@@ -163,8 +163,8 @@ def _refused(before: Manifest, now: Manifest) -> list[MetricChange]:
     return found
 
 
-def _otherwise(before: Manifest, now: Manifest) -> str:
-    if before.judge.fingerprint == now.judge.fingerprint:
+def _otherwise(before: Manifest, now: Manifest, metric: str) -> str:
+    if before.judge.of(metric).fingerprint == now.judge.of(metric).fingerprint:
         return "its prompt, parameters or version changed: the numbers cannot be compared"
     return "the judge changed: the numbers cannot be compared"
 

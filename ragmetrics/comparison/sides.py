@@ -149,7 +149,7 @@ def _unsettled(scores: Mapping[str, MetricScores]) -> list[str]:
 def _moved(nights: Sequence[Manifest], metrics: Collection[str]) -> list[str]:
     """Notes on scores of a replaced judge, which are moved to the level of its successor."""
     moved = {
-        f"{summary.metric} was scored by {night.judge.name} and is moved by "
+        f"{summary.metric} was scored by {night.judge.of(summary.metric).name} and is moved by "
         f"{summary.moved_by.offset:+.3f}, the offset of the judge that replaced it": None
         for night in nights
         for summary in night.metrics

@@ -15,6 +15,7 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     field_validator,
+    model_validator,
 )
 
 from ragmetrics.config.base import SettingsModel, as_mapping
@@ -122,6 +123,11 @@ class JudgeSettings(SettingsModel):
     usd_per_million_completion_tokens: float | None = Field(None, ge=0)
     """Price of completion tokens. None: as that of prompt tokens."""
 
+    also: Annotated[
+        SerializeAsAny[JudgeSettings] | None, BeforeValidator(lambda value: _by_kind(value))
+    ] = None
+    """A second judge, with all its settings, for a judge that cannot score every metric, such as
+    `decision`: it scores the metrics that the first one cannot, and no others."""
     replaces: Annotated[
         SerializeAsAny[JudgeSettings] | None, BeforeValidator(lambda value: _by_kind(value))
     ] = None
@@ -132,6 +138,16 @@ class JudgeSettings(SettingsModel):
     bridge_rows: int = Field(500, ge=20, le=10_000)
     """With `replaces`: the most rows of a night that the old judge is asked about. Beyond `budget`
     it is not asked."""
+
+    @model_validator(mode="after")
+    def _also_is_asked(self) -> JudgeSettings:
+        if self.also is None:
+            return self
+        if self.kind.answers_all:
+            raise ValueError(f"also: has no effect: the judge {self.name} scores every metric")
+        if self.also.also or self.also.replaces:
+            raise ValueError("also: has no `also` and no `replaces` in it")
+        return self
 
     @property
     def kind(self) -> JudgeKind:

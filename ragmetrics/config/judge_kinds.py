@@ -103,6 +103,11 @@ class JudgeKind:
     """The files that the sample needs to answer a request, by their path."""
 
     @property
+    def answers_all(self) -> bool:
+        """Whether it can answer every prompt; only a bundled one is known to."""
+        return self.answers is _always and self.name in JUDGES.bundled_names
+
+    @property
     def docs(self) -> str:
         """What it is: the docstring of its module."""
         return sys.modules[self.make.__module__].__doc__ or ""

@@ -118,6 +118,15 @@ class SampleSettings(SettingsModel):
         return self
 
 
+def check_alone(judges: Sequence[JudgeSettings]) -> None:
+    """Raise ValueError for `also` in a panel, whose judges score what they can anyway."""
+    if any(judge.also for judge in judges):
+        raise ValueError(
+            "judges: also: has no effect in a panel, where each judge scores all metrics that it "
+            "can; add the other judge under `judges`"
+        )
+
+
 def check_cascade(judges: Sequence[JudgeSettings]) -> None:
     """Raise ValueError unless the judges, the cheap one first, can be a cascade.
 

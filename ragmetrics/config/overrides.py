@@ -8,7 +8,7 @@ from typing import Any
 from ragmetrics.config.base import make_section
 from ragmetrics.config.judge import JudgeSettings, make_judge_section
 from ragmetrics.config.judge_kinds import judge_kind
-from ragmetrics.config.judging import Budget, check_cascade
+from ragmetrics.config.judging import Budget, check_alone, check_cascade
 from ragmetrics.config.sections import known_preset
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import SettingsError
@@ -52,14 +52,17 @@ def _judged_by(
             )
         return settings
     chosen = [judge] if judge is None or isinstance(judge, str | Mapping) else list(judge)
-    judges = tuple(_judge_like(settings.judge, one, more) for one in chosen)
+    several = len(chosen) > 1
+    base = settings.judge.model_copy(update={"also": None}) if several else settings.judge
+    judges = tuple(_judge_like(base, one, more) for one in chosen)
     if not judges:
         raise SettingsError("judge: the list is empty")
-    several = len(judges) > 1
     cascades = settings.aggregate == "cascade"
-    if several and cascades:
+    if several:
         try:
-            check_cascade(judges)
+            check_alone(judges)
+            if cascades:
+                check_cascade(judges)
         except ValueError as error:
             raise SettingsError(str(error)) from None
     update = {
@@ -77,6 +80,7 @@ def _judge_like(
     known: dict[str, Any] = {name: value for name, value in base}
     if overrides.get("name", base.name) != base.name:
         known = {name: known[name] for name in JudgeSettings.model_fields} | _taken(base, overrides)
+        del known["also"]
     if "from" in overrides:
         known.pop("learned_from", None)
     merged = make_judge_section({**known, **overrides, **more})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -25,7 +25,13 @@ from ragmetrics.config.alerts import AlertSettings
 from ragmetrics.config.base import SettingsModel, as_mapping
 from ragmetrics.config.gate import GateSettings
 from ragmetrics.config.judge import JudgeChoice, JudgeSettings
-from ragmetrics.config.judging import Budget, EmbeddingSettings, SampleSettings, check_cascade
+from ragmetrics.config.judging import (
+    Budget,
+    EmbeddingSettings,
+    SampleSettings,
+    check_alone,
+    check_cascade,
+)
 from ragmetrics.config.mistakes import explain_settings_error, retired_variables, without_retired
 from ragmetrics.config.nights import ZoneName, check_template
 from ragmetrics.config.prices import listed_prices
@@ -198,6 +204,7 @@ class Settings(BaseSettings):
     def _one_or_several(self) -> Settings:
         if self.judges and "judge" in self.model_fields_set:
             raise ValueError("set either judge or judges")
+        check_alone(self.judges)
         return self
 
     @model_validator(mode="after")
@@ -218,16 +225,33 @@ class Settings(BaseSettings):
 
     @property
     def panel(self) -> tuple[JudgeSettings, ...]:
-        """All judges: the panel, or the one judge."""
-        return self.judges or (self.judge,)
+        """All judges: the panel, or the one judge and the one under its `also`."""
+        if self.judges or self.judge.also is None:
+            return self.judges or (self.judge,)
+        return self.judge.model_copy(update={"also": None}), self.judge.also
+
+    def with_panel(self, panel: Sequence[JudgeSettings]) -> Settings:
+        """The settings with other judges, in the order of `panel`."""
+        if self.judges:
+            return self.model_copy(update={"judges": tuple(panel)})
+        judge, *also = panel
+        if also:
+            judge = judge.model_copy(update={"also": also[0]})
+        return self.model_copy(update={"judge": judge})
+
+    @property
+    def joined(self) -> Aggregate | Literal["also"]:
+        """How the judges score a row together; `also`: each metric by the first that can."""
+        return "also" if self.judge.also and not self.judges else self.aggregate
 
     @property
     def replaced(self) -> Settings | None:
         """The settings with the judges that those of today replace; None where none does."""
         if not any(judge.replaces for judge in self.panel):
             return None
-        panel = tuple(judge.replaces or judge for judge in self.panel)
-        return self.model_copy(update={"judges": panel} if self.judges else {"judge": panel[0]})
+        if not self.judges:
+            return self.model_copy(update={"judge": self.judge.replaces})
+        return self.with_panel([judge.replaces or judge for judge in self.judges])
 
     @property
     def final_judges(self) -> tuple[JudgeSettings, ...]:
@@ -267,8 +291,8 @@ class Settings(BaseSettings):
 
     @property
     def decides(self) -> bool:
-        """True when all judges answer with probabilities, and none writes text."""
-        return all(one.kind.decides for one in self.panel)
+        """True when all judges answer with probabilities, one under `also` aside."""
+        return all(one.kind.decides for one in self.judges or (self.judge,))
 
     @property
     def redacts_messages(self) -> bool:

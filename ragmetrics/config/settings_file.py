@@ -68,8 +68,9 @@ def _judges_beside(base: Path, settings: Settings) -> dict[str, Any]:
 
 def _judge_beside(base: Path, judge: JudgeSettings) -> JudgeSettings:
     """The judge, with the file of a recording, or the folder of a model, found from a folder."""
-    if judge.replaces:
-        judge = judge.model_copy(update={"replaces": _judge_beside(base, judge.replaces)})
+    for key in ("also", "replaces"):
+        if other := getattr(judge, key):
+            judge = judge.model_copy(update={key: _judge_beside(base, other)})
     place = judge.argument
     if not place or not judge.kind.is_place(place):
         return judge

@@ -176,7 +176,7 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
         if summary and last and last[1].moved_by and not summary.moved_by:
             joined = f"judge changed, nights before moved by {last[1].moved_by.offset:+.3f}"
         if summary and last and last[1].fingerprint != summary.fingerprint:
-            same_judge = last[0].judge.fingerprint == night.judge.fingerprint
+            same_judge = last[0].judge.of(name).fingerprint == night.judge.of(name).fingerprint
             broken = "metric changed" if same_judge else "judge changed"
         if summary:
             last = (night, summary)

@@ -221,7 +221,7 @@ def _judge(manifest: Manifest) -> str:
     budget = manifest.budget
     sampled = budget and (budget.share < 1 or budget.rows_over)
     over = f"; over budget: {budget.rows_over:,} rows" if budget and sampled else ""
-    return f"Judge: {clean(manifest.judge.name, 80)}{note}{over}{_sampled(manifest)}"
+    return f"Judge: {clean(manifest.judge.title, 200)}{note}{over}{_sampled(manifest)}"
 
 
 def _sampled(manifest: Manifest) -> str:

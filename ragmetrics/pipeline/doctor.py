@@ -135,9 +135,10 @@ def _target(settings: Settings, name: str, problem: str) -> str:
 
 def _settings(settings: Settings) -> str:
     check_rules(settings)
-    check_judging(settings)
+    also = check_judging(settings)
     check_judges(settings)
-    return f"data set {settings.dataset}, {len(settings.metrics)} metrics"
+    text = f"data set {settings.dataset}, {len(settings.metrics)} metrics"
+    return f"{text}; {also}" if also else text
 
 
 def _plugins_of(settings: Settings) -> Iterator[tuple[Kind[Any], set[str]]]:

@@ -337,7 +337,7 @@ def score_inputs(
     """
     _bring_judges(settings, cache)
     info, embedder = judge_info(settings)
-    ref = plan_run(settings, _NO_NIGHT, inputs, f"{info.fingerprint}/{embedder}")
+    ref = plan_run(settings, _NO_NIGHT, inputs, f"{info.identity}/{embedder}")
     staged = _staged(settings, ref, inputs, weighed_by)
     choose_rows(settings, ref, cache)
     todo = list_parts(settings, staged)

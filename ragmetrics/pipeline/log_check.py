@@ -40,6 +40,8 @@ class CheckReport:
     """The labels of people in the settings; None without."""
     judged_at_most: bool = False
     """True when `judged` is an upper bound, as on the first night with a `half_width`."""
+    also: str = ""
+    """Which metrics the judge under `also` scores; empty without one."""
 
     @property
     def quarantined(self) -> int:
@@ -80,9 +82,9 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     logs = [log_set(settings, place) for place in places]
     golden = GoldenSet(golden_set(settings))
     check_rules(settings)  # this command reports mistakes in the settings too
-    check_judging(settings)
+    also = check_judging(settings)
     everything = metrics([metric.name for metric in chosen_metrics(settings)]).values()
-    report = CheckReport(files=sum(len(log.infos) for log in logs))
+    report = CheckReport(files=sum(len(log.infos) for log in logs), also=also)
     report.runnable = {metric.name: 0 for metric in everything}
     for item in chain(golden.rejected, *(log.read(report.read) for log in logs)):
         if isinstance(item, Rejected):

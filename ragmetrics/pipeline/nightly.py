@@ -136,7 +136,7 @@ class Night:
         inputs, ref = self._planned(day, info, embedder, topics, begun or now)
         staged = stage_run(settings, ref, inputs, now, topics=topics)
         prints = {
-            metric.name: metric.fingerprint(info.fingerprint, embedder)
+            metric.name: metric.fingerprint(info.of(metric.name).fingerprint, embedder)
             for metric in chosen_metrics(settings)
         }
         find_reusable_run(settings, files, staged, prints)
@@ -252,7 +252,7 @@ class Night:
         begun: datetime | None = None,
     ) -> tuple[NightInputs, RunRef]:
         settings, inputs = self.settings, find_inputs(self.settings, day)
-        judged_by = f"{info.fingerprint}/{embedder}"
+        judged_by = f"{info.identity}/{embedder}"
         ref = plan_attempt(settings, self._files, day, inputs, judged_by, topics, begun)
         return inputs, ref
 

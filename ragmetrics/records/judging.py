@@ -28,6 +28,26 @@ class JudgeInfo(Record):
     """Note shown with the judge's numbers, such as that it is a baseline and not an LLM."""
     panel: list[JudgeName] = Field(default_factory=list)
     """Names of the panel's judges; empty for a single judge."""
+    also: JudgeInfo | None = None
+    """The judge under `also`, which scores what this one cannot; None: there is none."""
+    metrics: list[str] = Field(default_factory=list)
+    """Of a judge under `also`: the metrics that it scores."""
+
+    def of(self, metric: str) -> JudgeInfo:
+        """The judge, or panel, that scores a metric."""
+        return self.also if self.also and metric in self.also.metrics else self
+
+    @property
+    def title(self) -> str:
+        """Its name; with a judge under `also` that one's name and metrics too."""
+        if self.also is None:
+            return self.name
+        return f"{self.name}, and {self.also.name} for {', '.join(self.also.metrics) or 'nothing'}"
+
+    @property
+    def identity(self) -> str:
+        """What tells runs apart: its fingerprint, and that of a judge under `also`."""
+        return f"{self.fingerprint}+{self.also.fingerprint}" if self.also else self.fingerprint
 
 
 class AskedWay(Record):

@@ -140,7 +140,7 @@ class SecondScoring:
         family = family_of(self.settings, self.metrics)
         part = PartScorer(self.settings, self.files, self.files, ref, family, shard)
         clients = await part.open_clients(judges, None)
-        panel = _LastingPanel(clients.members, self.settings.aggregate)
+        panel = _LastingPanel(clients.members, self.settings.joined)
         texts = [scored.row for scored in rows.values()]
         scores = [scored.scores async for scored in drive(texts, family, panel)]
         for spent in clients.usage(self.settings).values():

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ragmetrics.config import Aggregate
 from ragmetrics.records import UNSETTLED, Score
 
+Joined: TypeAlias = Aggregate | Literal["also"]
 _DIGITS = 9  # values that differ by rounding alone are one vote
 
 
@@ -55,7 +56,7 @@ def averaged(scores: Sequence[Score]) -> Score:
     return replace(scored[0][0], value=float(np.mean(values)), spread=spread, details=details)
 
 
-def combine(by_judge: Mapping[str, Score], aggregate: Aggregate) -> Score:
+def combine(by_judge: Mapping[str, Score], aggregate: Joined) -> Score:
     """Combine the scores of several judges into one.
 
     Judges without a value are left out. `failed` names the judges that failed; `not_applicable` is

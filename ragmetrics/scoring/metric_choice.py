@@ -58,9 +58,13 @@ def score_families(settings: Settings) -> list[list[str]]:
 
 def metric_fingerprints(settings: Settings, *, stored: bool = False) -> dict[str, str]:
     """The fingerprint of each chosen metric. Scores are comparable when fingerprints are equal."""
-    info, embedder = judge_info(settings, stored=stored)
+    return fingerprints_by(settings, *judge_info(settings, stored=stored))
+
+
+def fingerprints_by(settings: Settings, info: JudgeInfo, embedder: str) -> dict[str, str]:
+    """The fingerprint of each chosen metric by the judges of a run and the embedder's."""
     return {
-        metric.name: metric.fingerprint(info.fingerprint, embedder)
+        metric.name: metric.fingerprint(info.of(metric.name).fingerprint, embedder)
         for metric in chosen_metrics(settings)
     }
 
@@ -89,6 +93,11 @@ def judge_info(settings: Settings, *, stored: bool = False) -> tuple[JudgeInfo, 
     ]
     pairs = zip(settings.panel, compared, strict=True)
     prints = [chosen.scored_fingerprint(judge) for chosen, judge in pairs]
+    if settings.joined == "also":
+        alone = [
+            panel_fingerprint([one], [n], "mean") for one, n in zip(prints, repeats, strict=True)
+        ]
+        return _with_also(settings, judges, names, alone), embedder.fingerprint
     info = JudgeInfo(
         name=f"{settings.aggregate} of {', '.join(names)}" if several else names[0],
         fingerprint=panel_fingerprint(prints, repeats, settings.aggregate),
@@ -96,6 +105,15 @@ def judge_info(settings: Settings, *, stored: bool = False) -> tuple[JudgeInfo, 
         panel=judge_names if several else [],
     )
     return info, embedder.fingerprint
+
+
+def _with_also(
+    settings: Settings, judges: Sequence[Judge], names: Sequence[str], prints: Sequence[str]
+) -> JudgeInfo:
+    """The first judge with the one under `also`, which scores the metrics that it cannot."""
+    left = [one.name for one in chosen_metrics(settings) if not can_answer(judges[0], one.prompts)]
+    also = JudgeInfo(name=names[1], fingerprint=prints[1], note=judges[1].note, metrics=left)
+    return JudgeInfo(name=names[0], fingerprint=prints[0], note=judges[0].note, also=also)
 
 
 def _answers(judge: Judge, prompt: Prompt[Any]) -> bool:
@@ -116,7 +134,8 @@ def _check_answerable(
         can = ", ".join(name for name in able if able[name]) or "context_relevance"
         raise InputError(
             f"metrics: the judge {judges[0][0]} cannot score {', '.join(left)}; it can score "
-            f"{can}. Choose these metrics, or add another judge under `judges`"
+            f"{can}. Choose these metrics, or add another judge: under `also` of this one if it "
+            "is to score the others alone, else under `judges`"
         )
 
 
@@ -156,8 +175,10 @@ def unpaid(settings: Settings, judges: Sequence[str]) -> set[str]:
     return free if settings.embedder.remote else free | {EMBEDDINGS}
 
 
-def check_judging(settings: Settings) -> None:
-    """Raise InputError for a metric that no judge can score, by the kinds of the judges, and
+def check_judging(settings: Settings) -> str:
+    """Which metrics the judge under `also` scores, as a sentence; empty without one.
+
+    Raises InputError for a metric that no judge can score, by the kinds of the judges, and
     SettingsError when a budget in US dollars lacks a price, also one of a replaced judge.
     """
     kinds = [(one.name, one.kind.answers) for one in settings.final_judges]
@@ -166,6 +187,14 @@ def check_judging(settings: Settings) -> None:
         _check_prices(settings)
         if settings.replaced:
             _check_prices(settings.replaced)
+    if settings.joined != "also":
+        return ""
+    (first, answers), (second, _) = kinds
+    chosen = chosen_metrics(settings)
+    left = [metric.name for metric in chosen if not all(map(answers, metric.prompts))]
+    if not left:
+        return f"the judge {second} under `also` is not asked: {first} scores all metrics"
+    return f"the judge {second} under `also` scores what {first} cannot: {', '.join(left)}"
 
 
 def _check_prices(settings: Settings) -> None:

@@ -62,6 +62,11 @@ class Member:
         return can_answer(self.client.judge, metric.prompts)
 
 
+def first_able(members: Sequence[Member], metric: Metric) -> Member:
+    """The first judge that can score a metric; the first one if none can."""
+    return next((one for one in members if one.can_score(metric)), members[0])
+
+
 class BundledRun:
     """The steps of a bundled metric on one row."""
 

@@ -8,6 +8,7 @@ Several scores of a row become one:
     each judge:  value is the mean over the repeats, spread their standard deviation
     the panel:   mean, median, min, max or majority of the judges' values
     cascade:     no aggregate: each verdict is that of one judge (see `cascade`)
+    also:        no aggregate: each metric is scored by the first judge that can
 
 A judge that fails is counted and left out of the row's value. A row without any value has failed.
 """
@@ -23,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from ragmetrics.config import Aggregate, JudgeSettings, Settings, api_key
+from ragmetrics.config import JudgeSettings, Settings, api_key
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.http import PerLoop
 from ragmetrics.judges import (
@@ -42,8 +43,8 @@ from ragmetrics.metrics import Metric
 from ragmetrics.records import Answer, Ask, LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.cascade import CascadedRow, Certain, by_agreement
-from ragmetrics.scoring.combination import averaged, combine
-from ragmetrics.scoring.metric_run import Member, MetricRun, is_heavy, repeated
+from ragmetrics.scoring.combination import Joined, averaged, combine
+from ragmetrics.scoring.metric_run import Member, MetricRun, first_able, is_heavy, repeated
 from ragmetrics.storage import Files
 
 J = TypeVar("J", Judge, Embedder)
@@ -154,7 +155,7 @@ class Panel:
     def __init__(
         self,
         members: Sequence[Member],
-        aggregate: Aggregate = "mean",
+        aggregate: Joined = "mean",
         budget: BudgetPlan | None = None,
         certain: Certain = by_agreement,
     ) -> None:
@@ -195,9 +196,27 @@ class Panel:
     async def _judged(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
         if self._aggregate == "cascade":
             return await self._cascaded(metrics, row)
-        turns = [(member, number) for member in self.members for number in range(member.repeats)]
+        if self._aggregate != "also":
+            return await self._judged_by(self.members, metrics, row)
+        shares: dict[str, list[Metric]] = {member.name: [] for member in self.members}
+        for metric in metrics:
+            shares[first_able(self.members, metric).name].append(metric)
+        of_judges = await asyncio.gather(
+            *(
+                self._judged_by([member], share, row)
+                for member in self.members
+                if (share := shares[member.name])
+            )
+        )
+        return {name: score for scores in of_judges for name, score in scores.items()}
+
+    async def _judged_by(
+        self, members: Sequence[Member], metrics: Sequence[Metric], row: LogRow
+    ) -> dict[str, Score]:
+        """The scores of some of the judges for one row, of all their repeats together."""
+        turns = [(member, number) for member in members for number in range(member.repeats)]
         if len(turns) == 1:
-            return await self._turn(self.members[0], metrics, row, 0)
+            return await self._turn(members[0], metrics, row, 0)
         scores = await asyncio.gather(*(self._turn(one, metrics, row, n) for one, n in turns))
         return {metric.name: self._combined(metric.name, turns, scores) for metric in metrics}
 
@@ -207,7 +226,7 @@ class Panel:
         turns: Sequence[tuple[Member, int]],
         of_turns: Sequence[Mapping[str, Score]],
     ) -> Score:
-        by_judge: dict[str, list[Score]] = {member.name: [] for member in self.members}
+        by_judge: dict[str, list[Score]] = {member.name: [] for member, _ in turns}
         for (member, _), scores in zip(turns, of_turns, strict=True):
             by_judge[member.name].append(scores[metric])
         score_of = {
@@ -289,10 +308,12 @@ class Panel:
 
     def _ends(self, member: Member) -> bool:
         """Whether the run ends because a judge refuses. A cascade needs its last judge: without it,
-        only rows would be scored of which an earlier judge is certain.
+        only rows would be scored of which an earlier judge is certain. With `also` it is the first
+        judge that scores most metrics.
         """
-        if self._aggregate == "cascade":
-            return member is self.members[-1] and not member.client.can_continue
+        if self._aggregate in ("cascade", "also"):
+            needed = self.members[-1 if self._aggregate == "cascade" else 0]
+            return member is needed and not member.client.can_continue
         refuse = len(self.members) == 1 or all(member.client.refusal for member in self.members)
         return refuse and not any(member.client.can_continue for member in self.members)
 

@@ -170,7 +170,7 @@ class PartScorer:
         return Clients(members, embeddings, [*caches, cached_vectors])
 
     def _panel(self, members: Sequence[Member], corpus: Corpus) -> Panel:
-        how = self.settings.aggregate
+        how = self.settings.joined
         if self.sample is None:
             return Panel(members, how, self.plan)
         cheap_scores = {

@@ -29,7 +29,7 @@ from ragmetrics.records import (
     Usage,
 )
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan
-from ragmetrics.scoring.metric_choice import chosen_metrics, judge_info, unpaid
+from ragmetrics.scoring.metric_choice import chosen_metrics, fingerprints_by, judge_info, unpaid
 from ragmetrics.scoring.part_notes import UsageReport, read_usage_report
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean
 from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
@@ -60,10 +60,7 @@ def summarise_run(
     """
     ref = staged.ref
     info, embedder = judge_info(settings)
-    prints = {
-        metric.name: metric.fingerprint(info.fingerprint, embedder)
-        for metric in chosen_metrics(settings)
-    }
+    prints = fingerprints_by(settings, info, embedder)
     plan = load_sample(files, ref) if settings.samples else None
     scores = _load_all(settings, files, ref, plan)
     costs = read_usage_report(settings, files, ref)
@@ -88,7 +85,9 @@ def _manifest(
     settings: Settings, staged: Staged, now: datetime, info: JudgeInfo, costs: UsageReport
 ) -> Manifest:
     """The manifest of a run without its results: what was scored when, by what, at what cost."""
-    free = unpaid(settings, info.panel or [name for name in costs.usage if name != EMBEDDINGS])
+    alone = [name for name in costs.usage if name != EMBEDDINGS]
+    names = [info.name, info.also.name] if info.also else info.panel or alone
+    free = unpaid(settings, names)
     return Manifest(
         dataset=settings.dataset,
         date=staged.ref.date,

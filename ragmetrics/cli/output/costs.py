@@ -113,6 +113,8 @@ def print_estimate(console: Console, estimate: Estimate) -> None:
         console.print(_FREE)
         return
     _print_table(console, estimate.by_metric)
+    if estimate.also:
+        console.print(estimate.also[0].upper() + estimate.also[1:])
     least = "at least " if estimate.at_least else "about " if estimate.about else ""
     least = "at most " if estimate.at_most else least
     text = f"A run would send {least}{total.requests:,} requests: "

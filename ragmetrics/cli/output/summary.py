@@ -93,7 +93,7 @@ def print_summary(console: Console, manifest: Manifest) -> None:
     _print_note(console, source.note)
     for broken in source.broken:
         console.print(f"Broken file {broken.file}: {broken.reason}", style="red")
-    console.print(f"Judge: {manifest.judge.name} ({manifest.judge.fingerprint})")
+    console.print(f"Judge: {manifest.judge.title} ({manifest.judge.fingerprint})")
     if manifest.judge.note:
         console.print(f"Note: {manifest.judge.note}", style="yellow")
     for name, changes in manifest.changed_parameters.items():
@@ -225,6 +225,8 @@ def print_check(console: Console, report: CheckReport) -> None:
         _print_fields(console, report)
     elif not report.quarantined and not report.broken:
         console.print("There is no row in these files")
+    if report.also:
+        console.print(report.also[0].upper() + report.also[1:])
     if report.labels:
         print_label_report(console, report.labels)
     _print_note(console, report.read.note)

@@ -190,7 +190,7 @@ def _stage(
     if found.inputs is None:
         raise InputError(found.problem)
     info, embedder = judge_info(run)
-    judged_by = "/".join([info.fingerprint, embedder, found.place, yardstick])
+    judged_by = "/".join([info.identity, embedder, found.place, yardstick])
     ref = _plan(run, found.inputs, judged_by)
     of_log = run.model_copy(update={"logs": found.place})
     staged = stage_run(of_log, ref, found.inputs, datetime.now(UTC), weighed_by)

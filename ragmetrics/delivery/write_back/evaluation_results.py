@@ -139,7 +139,9 @@ class ResultReader:
         manifest = self.manifest
         return {
             "metric": summary.metric,
-            "judge": manifest.judge.name if _asks_judge(summary.metric) else None,
+            "judge": manifest.judge.of(summary.metric).name
+            if _asks_judge(summary.metric)
+            else None,
             "fingerprint": summary.fingerprint,
             "dataset": manifest.dataset,
             "night": manifest.date.isoformat(),

@@ -41,7 +41,7 @@ def with_canaries(
         reports = {name: report for name, (report, _) in told.items() if report.asked}
         usages = {name: usage for name, (_, usage) in told.items()}
     failed = [
-        f"{name}: {one.text}" if manifest.judge.panel else one.text
+        f"{name}: {one.text}" if manifest.judge.panel or manifest.judge.also else one.text
         for name, one in reports.items()
         if one.fails(least)
     ]

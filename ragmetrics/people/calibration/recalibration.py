@@ -34,7 +34,7 @@ _DIGITS = 9
 def without_fits(settings: Settings) -> Settings:
     """The settings without a `calibration` of a judge: strengths are what is fitted."""
     panel = tuple(judge.model_copy(update={"calibration": None}) for judge in settings.panel)
-    return settings.model_copy(update={"judges": panel} if settings.judges else {"judge": panel[0]})
+    return settings.with_panel(panel)
 
 
 def fit_map(strengths: Numbers, expected: Numbers) -> tuple[float, float, float]:

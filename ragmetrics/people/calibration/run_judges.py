@@ -143,10 +143,13 @@ async def judge_set(
                 gives_probabilities=chosen.kind.decides or chosen.kind.fitted,
             )
             try:
+                # Under `also` a judge is asked what the first one cannot answer.
+                first = judges[0] if settings.joined == "also" and judge is not judges[0] else None
                 able = [
                     target
                     for target in targets(wanted)
                     if can_answer(judge, known[target.metric].prompts)
+                    and not (first and can_answer(first, known[target.metric].prompts))
                 ]
                 session = _Session(client, known, able, wanted, judged.prompts)
                 await session.judge_all(labelled, hostile, judged, progress)

@@ -46,7 +46,7 @@ def with_thresholds(settings: Settings) -> Settings:
         else judge
         for judge in settings.panel
     )
-    return settings.model_copy(update={"judges": panel} if settings.judges else {"judge": panel[0]})
+    return settings.with_panel(panel)
 
 
 def fit_thresholds(units: Sequence[Unit]) -> tuple[float, float] | None:

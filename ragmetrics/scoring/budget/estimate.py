@@ -69,6 +69,8 @@ class Estimate:
     at_most: bool = False
     """True for a cascade without a night in the store: its earlier judges count as certain of
     nothing that they were not asked before."""
+    also: str = ""
+    """Which metrics the judge under `also` scores; empty without one."""
 
     def as_json(self) -> dict[str, Any]:
         """The output of `ragmetrics score --dry-run --json`."""
@@ -110,13 +112,13 @@ def estimate_run(settings: Settings, files: Files, ref: RunRef, kept: Files | No
 
     A sampled run is estimated for the rows that it draws, and `whole` for all rows.
     """
-    check_judging(settings)
-    kept = kept or files
-    whole = run_coroutine(_estimate(settings, files, kept, ref, None))
+    also, kept = check_judging(settings), kept or files
+    whole = replace(run_coroutine(_estimate(settings, files, kept, ref, None)), also=also)
     if not settings.samples:
         return whole
     sample = plan_sample(settings, files, ref)
-    return replace(run_coroutine(_estimate(settings, files, kept, ref, sample)), whole=whole.total)
+    drawn = run_coroutine(_estimate(settings, files, kept, ref, sample))
+    return replace(drawn, whole=whole.total, also=also)
 
 
 async def _estimate(
@@ -139,7 +141,7 @@ async def _estimate(
             dry.begin_part(clients)
             of_part = costs[part_key(names, shard)] = no_costs()
             before = dry.spent(clients)
-            panel = Panel(clients.members, settings.aggregate, certain=dry.is_certain)
+            panel = Panel(clients.members, settings.joined, certain=dry.is_certain)
             marks = RowIds()
             async with aclosing(stream_rows(files, ref.rows(shard))) as rows:
                 async for row in rows:  # one at a time, so that each cost belongs to a question

@@ -14,10 +14,10 @@ from itertools import count
 
 import numpy as np
 
-from ragmetrics.config import Aggregate
 from ragmetrics.metrics import Metric
 from ragmetrics.records import LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
+from ragmetrics.scoring.combination import Joined
 from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.sampling.cheap import CheapJudges
@@ -37,7 +37,7 @@ class SampledPanel(Panel):
     def __init__(
         self,
         members: Sequence[Member],
-        aggregate: Aggregate,
+        aggregate: Joined,
         budget: BudgetPlan | None,
         sample: SamplePlan,
         cheap: CheapJudges,
