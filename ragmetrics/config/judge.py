@@ -85,7 +85,7 @@ class JudgeSettings(SettingsModel):
     retries: int = Field(6, ge=0, le=20)
     """Attempts after the first for a transient error of the endpoint. A 429 does not count as an
     error: the request is sent again until the deadline. If the endpoint never answered, the run
-    ends after a hundred failed requests."""
+    ends after a hundred failed requests, or ten that it rejects in the same words."""
     reasks: int = Field(4, ge=0, le=10)
     """Number of times that a request is sent again after an unreadable reply, with what was wrong.
     After a refusal it is sent again once. Of a prompt without any verdict no request is

@@ -320,7 +320,7 @@ class Endpoint:
         """The error to raise for a rejected request that cannot be sent in another way.
 
         JudgeRefused if no request can succeed: the endpoint refuses a parameter by name, or it has
-        rejected a hundred requests and answered none.
+        answered none and rejected a hundred requests, or ten in the same words.
         """
         if self._proven or isinstance(error, Oversized):
             return error

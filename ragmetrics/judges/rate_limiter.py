@@ -7,7 +7,7 @@ learned concurrency outlives it.
 The circuit breaker refuses requests to an endpoint that has stopped answering:
 
     closed      requests pass
-    half-open   after 100 requests given up in a row: one request passes at a time
+    half-open   after 100 requests given up in a row, 10 if rejected alike: one passes at a time
     open        after no usable reply for `patience` seconds: all requests are refused
 
 One usable reply closes it. An open breaker stays open for its judge. The next judge of this process
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable
@@ -40,6 +41,8 @@ _STREAK = 3  # refusals without an answer between them after which all requests 
 _limiters: dict[Hashable, RateLimiter] = {}
 MOST_GIVEN_UP = 100
 """Requests given up in a row that half-open the breaker."""
+_ALIKE = 11  # such requests for which one counts that is rejected as the one before: ten suffice
+_OF_LENGTH = re.compile("context|length|too (?:long|large|many)|token", re.IGNORECASE)
 SILENCE = 1.5
 """Patience in deadlines of one request."""
 _LONGEST_PROBE_PAUSE = 20.0  # seconds between two requests of a half-open breaker
@@ -193,7 +196,7 @@ class RateLimiter:
     def _admit_waiting(self) -> None:
         while self._waiting and self._busy < self.concurrency.limit:
             if (delay := self._delay()) > 0:
-                self._wake_later(delay)
+                self._alarm = self._alarm or self.loop.call_later(delay, self._wake)
                 return
             place, tokens = self._waiting.popleft()
             if not place.done():
@@ -209,10 +212,6 @@ class RateLimiter:
             if bucket:
                 delay = max(delay, bucket.delay(now))
         return delay
-
-    def _wake_later(self, seconds: float) -> None:
-        if self._alarm is None:
-            self._alarm = self.loop.call_later(seconds, self._wake)
 
     def _wake(self) -> None:
         self._alarm = None
@@ -291,7 +290,10 @@ class Breaker:
 
     def given_up(self, error: JudgeError) -> None:
         """A request was given up. Raises JudgeRefused if that opens the breaker."""
-        self._given_up += 1
+        again = not error.transient and str(error) == self._reason
+        # Where rows are rejected for their length, shorter ones may pass.
+        is_wrong = again and not self._proven and not _OF_LENGTH.search(self._reason)
+        self._given_up += _ALIKE if is_wrong else 1
         self._reason = str(error)
         if self._is_half_open and not self._proven:
             message = f"the judge at {self._address} has answered with errors only: {error}"

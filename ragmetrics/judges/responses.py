@@ -66,7 +66,7 @@ def error_from_response(
         return JudgeRefused(
             no_model(model, f"{address}: {text}") if error else incompatible(address, status, body)
         )
-    if status in (404, 408, 409) or 300 <= status < 400 or status >= 500:
+    if status in (404, 408, 409) or 300 <= status < 400 or (status >= 500 and status != 501):
         return RetryableError("server_error", f"the judge answered {status}: {text}", wait=wait)
     rejected = RequestRejected(f"the judge answered {status}: {text}")
     rejected.parameter = refused_parameter(error)

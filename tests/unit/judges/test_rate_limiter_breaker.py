@@ -138,6 +138,53 @@ def test_a_slow_allowance_loses_no_request() -> None:
     assert seconds > 3_500
 
 
+def rejected(say: Callable[[int], Answer], count: int = 300) -> tuple[int, list[Any], float]:
+    """How many requests were sent two at a time, what became of them, and in which time."""
+    server = Server(lambda number, now: say(number))
+
+    async def play() -> tuple[list[Any], float]:
+        async with endpoint(server, concurrency=2) as to:
+            asked = (to.reply(PATH, "grade", {"n": n}, read_reply) for n in range(count))
+            found = await asyncio.gather(*asked, return_exceptions=True)
+            return found, asyncio.get_running_loop().time()
+
+    found, seconds = instantly(play())
+    return server.asked, found, seconds
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413, 422, 501])
+def test_an_endpoint_that_rejects_all_in_the_same_words_is_soon_given_up(status: int) -> None:
+    """Ten requests and what was under way, within seconds: it is not the rows' fault."""
+    asked, found, seconds = rejected(lambda number: refusal(status, "not here"))
+    assert asked <= 12 and seconds <= 10
+    assert sum(isinstance(answer, JudgeRefused) for answer in found) >= 290
+    assert "not here" in str(found[-1])
+
+
+@pytest.mark.parametrize(
+    "say",
+    [
+        lambda number: f"request {number} is not valid",
+        lambda number: "the request exceeds the available context size",
+        lambda number: "Input validation error: `inputs` must have less than 512 tokens",
+    ],
+)
+def test_rows_that_are_rejected_for_their_own_sake_do_not_end_a_run_so_soon(
+    say: Callable[[int], str],
+) -> None:
+    """The first fifty may be too long, and the others are answered."""
+    asked, found, _ = rejected(lambda n: refusal(400, say(n)) if n <= 50 else REPLY)
+    assert asked == 300
+    assert sum(isinstance(answer, JudgeError) for answer in found) == 50
+
+
+def test_an_endpoint_that_has_answered_is_asked_on() -> None:
+    """Its rejections are about the rows, in whatever words."""
+    asked, found, _ = rejected(lambda n: REPLY if n == 1 else refusal(400, "not this"))
+    assert asked == 300
+    assert not any(isinstance(answer, JudgeRefused) for answer in found)
+
+
 def test_an_outage_costs_no_more_than_what_is_under_way() -> None:
     """After a hundred requests given up one is tried at a time, and the others wait for it."""
 
