@@ -10,7 +10,7 @@ from ragmetrics.config.judge import JudgeSettings, make_judge_section
 from ragmetrics.config.judge_kinds import judge_kind
 from ragmetrics.config.judging import Budget, check_alone, check_cascade
 from ragmetrics.config.sections import known_preset
-from ragmetrics.config.settings import Settings
+from ragmetrics.config.settings import MetricChoice, Settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.plugins import UnknownPlugin
 
@@ -24,13 +24,18 @@ def with_overrides(
     model: str | None = None,
     base_url: str | None = None,
     *,
+    metrics: Sequence[MetricChoice] | MetricChoice | None = None,
+    golden: str | None = None,
     budget: Mapping[str, Any] | None = None,
     preset: str | None = None,
 ) -> Settings:
-    """The settings with another judge, or with another model or URL for their judge; with another
-    budget and preset. A list of judges is a panel. None: no change.
+    """The settings with another judge, or with another model or URL for their judge; with other
+    metrics, and another golden set, budget and preset. A list of judges is a panel. None: no
+    change.
     """
-    update: dict[str, Any] = {}
+    update: dict[str, Any] = {"golden": golden} if golden is not None else {}
+    if metrics is not None:
+        update["metrics"] = (metrics,) if isinstance(metrics, str | Mapping) else tuple(metrics)
     if budget is not None:
         update["budget"] = make_section(Budget, "budget", budget)
     if preset is not None:

@@ -1,41 +1,36 @@
 """Compares two sides, for `ragmetrics compare` and `ragmetrics.compare`.
 
-A side is a log, a night, a run, an index build, or a Result. It is found first. Then its stored
-scores are read, or its logs are scored.
+Both sides are found first (`compared_side`). Then their stored scores are read, or their logs are
+scored.
 """
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ragmetrics.comparison import (
     ScoredSide,
-    find_build_log,
-    find_build_nights,
     lost_between,
     make_comparison,
     read_nights,
     scored_side,
 )
-from ragmetrics.config import Judged, MetricChoice, Settings, with_overrides
+from ragmetrics.config import Judged, MetricChoice, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus
-from ragmetrics.logs import NightInputs, inputs_of
-from ragmetrics.pipeline.evaluation import Progress, Result, score_inputs, settings_of, temporary
+from ragmetrics.pipeline.compared_side import Found, Logs, Stored, find_side
+from ragmetrics.pipeline.evaluation import Progress, score_inputs, settings_of, temporary
 from ragmetrics.records import (
     Comparison,
     JudgeInfo,
     LogRow,
-    Manifest,
     MetricChange,
     across_change,
-    is_name,
 )
 from ragmetrics.scoring import (
     chosen_metrics,
@@ -46,15 +41,11 @@ from ragmetrics.scoring import (
     stored_bridge,
     summarise_run,
 )
-from ragmetrics.storage import Files, RunRef, Runs, open_store
+from ragmetrics.storage import RunRef, open_store
 
 ROWS = 5
 """Questions shown per metric."""
 
-BUILD = "build:"
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_RUN = re.compile(r"[0-9a-f]{10}(-\d+)?")
-_PLACE = re.compile(r"[/\\.*?\[]")
 _OWN_WEIGHTS = (
     "its words are weighted by their frequency in its own rows, because the word counts of the "
     "other side are no longer in the store; equal rows may get slightly different scores"
@@ -90,9 +81,7 @@ def compare(
     Raises InputError when a side is not found or no metric can be compared, and what `evaluate`
     raises.
     """
-    chosen = with_overrides(
-        settings_of(settings, metrics, judge, model, base_url, golden), preset=preset
-    )
+    chosen = settings_of(settings, metrics, judge, model, base_url, golden, preset=preset)
     chosen = chosen.model_copy(update={"store": store}) if store else chosen
     tags = [by] if isinstance(by, str) else list(dict.fromkeys(by or ()))
     requested = None if metrics is None else [metric.name for metric in chosen_metrics(chosen)]
@@ -184,65 +173,6 @@ def _identical(a: Found, b: Found) -> list[str]:
     return ["A and B are the same data, so there is no difference"]
 
 
-@dataclass(frozen=True)
-class Logs:
-    """Rows that are scored for the comparison."""
-
-    name: str
-    inputs: NightInputs
-
-    def places(self) -> list[str]:
-        """The addresses of its files."""
-        return [log.files.uri(info.path) for log in self.inputs.logs for info in log.infos]
-
-
-@dataclass(frozen=True)
-class Stored:
-    """Stored scores of a run, or of the nights that an index build served."""
-
-    name: str
-    files: Files
-    nights: Sequence[Manifest]
-    """Newest first."""
-    build: str | None = None
-    """The build whose rows are used; None: all rows."""
-
-    def places(self) -> list[str]:
-        """Store, runs and build, which identify its scores."""
-        runs = (f"{night.date}/{night.run}" for night in self.nights)
-        return [self.files.uri(), *runs, self.build or ""]
-
-
-Found = Logs | Stored
-
-
-def find_side(settings: Settings, side: Any, folder: Path) -> Found:
-    """Find one side of a comparison. Rows in memory are written into a folder.
-
-    A text is `build:NAME`, a date such as 2026-11-19, the id of a run, or a location of logs. With
-    `./` in front it is always a location. Any other value is a Result, or an input of `evaluate`.
-    Raises InputError when the side is not found.
-    """
-    if isinstance(side, Result):
-        return Stored("rows that were scored before", side.files, [side.manifest])
-    if isinstance(side, date):
-        return _night(settings, side.date() if isinstance(side, datetime) else side)
-    if not isinstance(side, str):
-        return _logs(settings, side, folder)
-    if side.startswith(BUILD):
-        return _build(settings, side.removeprefix(BUILD))
-    if _DAY.fullmatch(side):
-        return _night(settings, _day(side))
-    if _RUN.fullmatch(side) and not Path(side).exists():
-        return _run(settings, side)
-    if not _PLACE.search(side) and not Path(side).exists():
-        raise InputError(
-            f"{side}: not a log, a date such as 2026-11-19, or the id of a run; write "
-            f"{BUILD}{side} for an index build"
-        )
-    return _logs(settings, side, folder)
-
-
 def fingerprints(settings: Settings, side: Found) -> Mapping[str, str]:
     """The fingerprint of each metric of a side; for logs, of each chosen metric."""
     if isinstance(side, Logs):
@@ -257,58 +187,6 @@ def fingerprints(settings: Settings, side: Found) -> Mapping[str, str]:
 def judge_of(settings: Settings, side: Found) -> JudgeInfo:
     """The judge of a side; for logs, the chosen judge."""
     return judge_info(settings)[0] if isinstance(side, Logs) else side.nights[0].judge
-
-
-def _logs(settings: Settings, rows: Any, folder: Path) -> Logs:
-    folder.mkdir(exist_ok=True)
-    places = [rows] if isinstance(rows, str | Path) else rows
-    is_places = isinstance(places, list | tuple) and all(isinstance(p, str | Path) for p in places)
-    name = ", ".join(map(str, places)) if is_places else "rows"
-    return Logs(name, inputs_of(settings, rows, folder, None))
-
-
-def _day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InputError(
-            f"{text}: not a valid date; write ./{text} for a folder of that name"
-        ) from None
-
-
-def _night(settings: Settings, day: date) -> Stored:
-    files = open_store(settings)
-    manifest = Runs(files).current(day)
-    if manifest is None:
-        raise InputError(
-            f"{day}: no run of that night in {files.uri()}; choose the store with --settings"
-        )
-    return Stored(f"night {day} (run {manifest.run})", files, [manifest])
-
-
-def _run(settings: Settings, run: str) -> Stored:
-    files = open_store(settings)
-    manifest = Runs(files).named(run)
-    if manifest is None:
-        raise InputError(f"{run}: no such run in {files.uri()}; choose the store with --settings")
-    return Stored(f"run {run} (night {manifest.date})", files, [manifest])
-
-
-def _build(settings: Settings, build: str) -> Found:
-    if not is_name(build):
-        raise InputError(f"{BUILD}{build}: not a valid name of an index build")
-    log = find_build_log(settings, build)
-    if log.inputs:
-        return Logs(f"build {build} ({log.place})", log.inputs)
-    files, side = open_store(settings), find_build_nights(settings, settings, build)
-    manifests = (Runs(files).find(ref) for ref in side.nights) if side else ()
-    nights = [night for night in manifests if night]
-    if side is None or not nights:
-        raise InputError(
-            f"build {build}: {log.problem}, and no night in {files.uri()} has rows of it that were "
-            "judged with these settings"
-        )
-    return Stored(f"build {build} ({side.logs})", files, nights, build)
 
 
 def load_sides(

@@ -25,7 +25,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus, Recorder
 from ragmetrics.logs import NightInputs, inputs_of, overwrites
 from ragmetrics.people import with_people
-from ragmetrics.records import UNSETTLED, Manifest, Source, Usage
+from ragmetrics.records import UNSETTLED, Manifest, Source, Summary, Usage
 from ragmetrics.scoring import (
     Estimate,
     Staged,
@@ -46,6 +46,14 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 _NO_NIGHT = date(1970, 1, 1)
+_FIGURES = ("mean", "low", "high", "scored", "questions", "status", "spread", "agreement")
+"""Fields of a metric's summary that every output of a result has."""
+_COUNTS = ("rows", "quarantined", "skipped", "dropped", "note")
+_AS_STORED = (
+    *("usage", "usage_by_judge", "usage_by_metric", "budget", "sample", "labels"),
+    *("problems", "changed_parameters", "splits"),
+)
+"""Fields of the manifest that `ragmetrics score --json` has as they are."""
 
 
 class Result:
@@ -91,17 +99,7 @@ class Result:
         import pandas as pd
 
         records = [
-            {
-                "metric": metric.metric,
-                "mean": metric.mean,
-                "low": metric.low,
-                "high": metric.high,
-                "scored": metric.scored,
-                "questions": metric.questions,
-                "status": metric.status,
-                "spread": metric.spread,
-                "agreement": metric.agreement,
-            }
+            {"metric": metric.metric, **{name: getattr(metric, name) for name in _FIGURES}}
             for metric in self.manifest.metrics
         ]
         return pd.DataFrame(records).set_index("metric")
@@ -128,47 +126,23 @@ class Result:
     def as_json(self) -> dict[str, Any]:
         """The output of `ragmetrics score --json`."""
         manifest = self.manifest
+        source = manifest.source.model_dump(include={*_COUNTS, "broken"})
         return {
-            "rows": manifest.source.rows,
-            "quarantined": manifest.source.quarantined,
-            "skipped": manifest.source.skipped,
-            "dropped": manifest.source.dropped,
-            "note": manifest.source.note,
-            "broken_files": [one.model_dump() for one in manifest.source.broken],
+            **{name: source[name] for name in _COUNTS},
+            "broken_files": source["broken"],
             "judge": manifest.judge.model_dump(),
-            "metrics": {
-                metric.metric: {
-                    "mean": metric.mean,
-                    "low": metric.low,
-                    "high": metric.high,
-                    "scored": metric.scored,
-                    "questions": metric.questions,
-                    "status": metric.status,
-                    "not_applicable": metric.not_applicable,
-                    "unanswered": metric.unanswered,
-                    "spread": metric.spread,
-                    "agreement": metric.agreement,
-                    "sample": metric.sample.model_dump(exclude={"bins"}) if metric.sample else None,
-                    "people": metric.people.model_dump(mode="json") if metric.people else None,
-                    "judges": [judge.model_dump() for judge in metric.judges],
-                }
-                for metric in manifest.metrics
-            },
-            "usage": manifest.usage.model_dump(),
-            "usage_by_judge": {
-                name: usage.model_dump() for name, usage in manifest.usage_by_judge.items()
-            },
-            "usage_by_metric": {
-                metric: {name: usage.model_dump() for name, usage in of.items()}
-                for metric, of in manifest.usage_by_metric.items()
-            },
-            "budget": manifest.budget.model_dump() if manifest.budget else None,
-            "sample": manifest.sample.model_dump() if manifest.sample else None,
-            "labels": manifest.labels.model_dump() if manifest.labels else None,
-            "problems": manifest.problems,
-            "changed_parameters": manifest.changed_parameters,
-            "splits": manifest.splits,
+            "metrics": {metric.metric: _metric_as_json(metric) for metric in manifest.metrics},
+            **manifest.model_dump(include={*_AS_STORED}),
         }
+
+
+def _metric_as_json(metric: Summary) -> dict[str, Any]:
+    shown = {*_FIGURES, "not_applicable", "unanswered", "sample", "judges"}
+    people = metric.people.model_dump(mode="json") if metric.people else None
+    return {
+        **metric.model_dump(include=shown, exclude={"sample": {"bins"}}),
+        "people": people,
+    }
 
 
 def evaluate(
@@ -203,8 +177,9 @@ def evaluate(
     where they are more than the share `alerts: max_quarantined`.
     Raises InputError for invalid rows, and JudgeRefused for a judge that accepts no requests.
     """
-    chosen = settings_of(settings, metrics, judge, model, base_url, golden)
-    chosen = with_overrides(chosen, budget=budget, preset=preset)
+    chosen = settings_of(
+        settings, metrics, judge, model, base_url, golden, budget=budget, preset=preset
+    )
     folder = tempfile.TemporaryDirectory(prefix="ragmetrics-")
     try:
         inputs = inputs_of(chosen, rows, Path(folder.name), limit)
@@ -230,15 +205,8 @@ class RowsLost(UserWarning):
     @staticmethod
     def sentence(settings: Settings, source: Source) -> str:
         """A sentence where the share of quarantined rows is above `alerts: max_quarantined`."""
-        share = source.quarantined_share
-        if share <= settings.alerts.limit("quarantine"):
-            return ""
-        reason, count = next(iter(source.reasons.items()), ("", 0))
-        rows = source.rows + source.quarantined
-        return (
-            f"{source.quarantined:,} of {rows:,} rows ({share:.0%}) could not be read, most often: "
-            f"{reason} ({count:,})"
-        )
+        tolerated = source.quarantined_share <= settings.alerts.limit("quarantine")
+        return "" if tolerated else source.quarantined_text
 
 
 async def aevaluate(rows: Any, *args: Any, **kwargs: Any) -> Result:
@@ -265,8 +233,9 @@ def estimate(
     `store` has the cached replies of earlier runs, which are not requested again.
     Raises InputError for invalid rows, and SettingsError when a budget lacks a price.
     """
-    chosen = settings_of(settings, metrics, judge, model, base_url, golden)
-    chosen = with_overrides(chosen, budget=budget, preset=preset)
+    chosen = settings_of(
+        settings, metrics, judge, model, base_url, golden, budget=budget, preset=preset
+    )
     cache = Files(store, chosen.storage_options) if store else None
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
         inputs = inputs_of(chosen, rows, Path(folder), limit)
@@ -302,22 +271,19 @@ def settings_of(
     model: str | None,
     base_url: str | None,
     golden: str | None,
+    *,
+    budget: Mapping[str, Any] | None = None,
+    preset: str | None = None,
 ) -> Settings:
     """The settings, or the default settings, with overrides. Raises InputError for an unknown
     metric.
     """
     if isinstance(settings, str | Path):
         settings = load_settings(settings)
-    settings = settings or make_settings({})
-    settings = with_overrides(settings, judge, model, base_url)
-    update: dict[str, Any] = {}
-    if metrics is not None:
-        update["metrics"] = (metrics,) if isinstance(metrics, str | Mapping) else tuple(metrics)
-    if golden is not None:
-        update["golden"] = golden
-    settings = settings.model_copy(update=update)
-    chosen_metrics(settings)
-    return settings
+    chosen = with_overrides(settings or make_settings({}), judge, model, base_url)
+    chosen = with_overrides(chosen, metrics=metrics, golden=golden, budget=budget, preset=preset)
+    chosen_metrics(chosen)
+    return chosen
 
 
 def score_inputs(
@@ -355,7 +321,7 @@ def _staged(
 ) -> Staged:
     staged = stage_run(settings, ref, inputs, datetime.now(UTC), weighed_by)
     if staged.source.problem:
-        raise InputError(_why_no_rows(staged))
+        raise InputError(staged.source.why_no_rows)
     return staged
 
 
@@ -382,17 +348,3 @@ def _records(files: Files, ref: RunRef, metric: str) -> Iterable[dict[str, Any]]
                 "details": json.loads(record["details"]) if record["details"] else {},
                 "tags": dict(record["tags"]),
             }
-
-
-def _why_no_rows(staged: Staged) -> str:
-    source = staged.source
-    text = source.problem or ""
-    if source.broken:
-        text += f"; {source.broken[0].file}: {source.broken[0].reason}"
-    elif source.reasons:
-        reason, count = next(iter(source.reasons.items()))
-        text += f"; {source.quarantined:,} quarantined, most often: {reason} ({count:,})"
-    elif source.skipped:
-        reason, count = next(iter(source.skipped.items()))
-        text += f"; most often skipped: {reason} ({count:,})"
-    return f"{text}\n{source.note}" if source.note else text

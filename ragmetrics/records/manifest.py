@@ -11,6 +11,7 @@ Manifest (one run of one night)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Annotated, Any, TypeAlias
 
@@ -86,6 +87,27 @@ class Source(Record):
         return self.quarantined / max(1, self.rows + self.quarantined)
 
     @property
+    def quarantined_text(self) -> str:
+        """`3 of 40 rows (8%) could not be read, most often: no question (2)`."""
+        rows = self.rows + self.quarantined
+        return (
+            f"{self.quarantined:,} of {rows:,} rows ({self.quarantined_share:.0%}) could not be "
+            f"read, most often: {_most_often(self.reasons)}"
+        )
+
+    @property
+    def why_no_rows(self) -> str:
+        """Why nothing was read, with the reason of most records; empty if something was."""
+        text = self.problem or ""
+        if self.broken:
+            text += f"; {self.broken[0].file}: {self.broken[0].reason}"
+        elif self.reasons:
+            text += f"; {self.quarantined:,} quarantined, most often: {_most_often(self.reasons)}"
+        elif self.skipped:
+            text += f"; most often skipped: {_most_often(self.skipped)}"
+        return f"{text}\n{self.note}" if self.note else text
+
+    @property
     def is_dated(self) -> bool:
         """Whether at least half of the rows have a time."""
         return self.rows > 0 and 2 * self.dated >= self.rows
@@ -97,6 +119,11 @@ class Source(Record):
             return ""
         missing = self.rows - self.dated
         return f"{missing:,} without a time, so whether they are of this night is not known"
+
+
+def _most_often(reasons: Mapping[str, int]) -> str:
+    reason, count = next(iter(reasons.items()), ("", 0))
+    return f"{reason} ({count:,})"
 
 
 class BudgetReport(Record):

@@ -33,7 +33,7 @@ from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.metric_choice import add_price
 from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.panel import JudgePool, Panel
-from ragmetrics.scoring.part_notes import MetricErrors, UnansweredRows
+from ragmetrics.scoring.part_notes import MetricErrors, PartReport, UnansweredRows
 from ragmetrics.scoring.sampling.cheap import make_cheap_judges
 from ragmetrics.scoring.sampling.cheap_scores import load_cheap
 from ragmetrics.scoring.sampling.panel import SampledPanel
@@ -56,28 +56,6 @@ Part = tuple[Sequence[str], int]
 
 Done = Callable[[Sequence[str]], None]
 """Called after each part with the names of its metrics."""
-
-
-@dataclass(frozen=True)
-class PartReport:
-    """What scoring one part took, for the log of whoever scored it."""
-
-    rows: int
-    usage: Usage
-    """Of all judges and of the embedder together."""
-    failed: dict[str, int]
-    """Scores that should have a value and have none, by status."""
-
-    def __str__(self) -> str:
-        """`50 rows; 40 requests, 12 answers from the store, 5,210 tokens; failed: 2 refused`."""
-        usage = self.usage
-        asked = (
-            f"{self.rows:,} rows; {usage.requests:,} requests, {usage.answered_from_store:,} "
-            f"answers from the store, {usage.tokens:,} tokens"
-        )
-        failures = {**usage.failures, **self.failed}
-        told = ", ".join(f"{count:,} {kind}" for kind, count in failures.items())
-        return f"{asked}; failed: {told or 'none'}"
 
 
 def is_done(files: Files, ref: RunRef, family: Sequence[Metric], shard: int) -> bool:

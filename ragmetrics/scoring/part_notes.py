@@ -134,6 +134,28 @@ def _sentence(alike: Sequence[Summary]) -> str:
     return f"{failed:,} of {asked:,} rows failed in {first.metric}{more}: {first.why_unanswered}"
 
 
+@dataclass(frozen=True)
+class PartReport:
+    """What scoring one part took, for the log of whoever scored it."""
+
+    rows: int
+    usage: Usage
+    """Of all judges and of the embedder together."""
+    failed: dict[str, int]
+    """Scores that should have a value and have none, by status."""
+
+    def __str__(self) -> str:
+        """`50 rows; 40 requests, 12 answers from the store, 5,210 tokens; failed: 2 refused`."""
+        usage = self.usage
+        asked = (
+            f"{self.rows:,} rows; {usage.requests:,} requests, {usage.answered_from_store:,} "
+            f"answers from the store, {usage.tokens:,} tokens"
+        )
+        failures = {**usage.failures, **self.failed}
+        told = ", ".join(f"{count:,} {kind}" for kind, count in failures.items())
+        return f"{asked}; failed: {told or 'none'}"
+
+
 class MetricErrors:
     """Counts failed rows per metric and stores the first error of each metric."""
 

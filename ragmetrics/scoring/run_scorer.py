@@ -22,7 +22,8 @@ from ragmetrics.records import deadline_at, use_deadline
 from ragmetrics.scoring.budget.pool import BudgetPool, open_budget_pool
 from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.panel import acquire_judges, keep_open
-from ragmetrics.scoring.part import Done, Part, PartReport, PartScorer, Record, is_done
+from ragmetrics.scoring.part import Done, Part, PartScorer, Record, is_done
+from ragmetrics.scoring.part_notes import PartReport
 from ragmetrics.scoring.process_pool import score_here, score_in_processes
 from ragmetrics.scoring.reuse import reuse_part
 from ragmetrics.scoring.sampling.plan import load_sample

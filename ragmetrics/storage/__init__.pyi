@@ -1,10 +1,10 @@
 from .file_systems import (
+    CONTENT_TYPES as CONTENT_TYPES,
     FileInfo as FileInfo,
     same_file as same_file,
     temporary_file as temporary_file,
 )
 from .files import (
-    CONTENT_TYPES as CONTENT_TYPES,
     Files as Files,
     open_store as open_store,
 )

@@ -1,4 +1,5 @@
-"""What fsspec's file systems lack: complete listings, whole replacements, steady reading.
+"""Opens fsspec's file systems, and adds what they lack: complete listings, whole replacements,
+steady reading.
 
 A folder that cannot be listed raises an error and is never skipped.
 """
@@ -18,12 +19,23 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 import fsspec
+from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.utils import glob_translate
 
 from ragmetrics.errors import StoreError
-from ragmetrics.storage.retry import lacks_bucket
+from ragmetrics.storage.retry import lacks_bucket, translate_errors
 
+CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".jsonl": "application/x-ndjson",
+    ".parquet": "application/vnd.apache.parquet",
+    ".svg": "image/svg+xml",
+    ".prom": "text/plain; version=0.0.4; charset=utf-8",
+}
 Found = Mapping[str, Mapping[str, Any]]
 """Maps the full name of each file to its details."""
 Ask = Callable[[Callable[[], Any]], Any]
@@ -43,6 +55,33 @@ class FileInfo:
     """Why the file is not opened as a log; empty if it is."""
     version_id: str = field(default="", compare=False)
     """Name of this version in a versioned bucket; empty in a listing, and where there is none."""
+
+
+def opened(root: str, options: Mapping[str, Any]) -> tuple[fsspec.AbstractFileSystem, str]:
+    """The file system of an address by fsspec's options, and the path in it."""
+    if root.startswith(("s3://", "s3a://")):
+        # Cached listings miss files of other workers. Concurrent fetching of pieces needs an extra
+        # request for the size, and most files here are small.
+        options = {"use_listings_cache": False, "max_concurrency": 1, **options}
+        options["config_kwargs"] = _steady() | (options.get("config_kwargs") or {})
+    with translate_errors("opening", root):
+        fs, path = url_to_fs(root, **options)
+    return fs, path.rstrip("/") or "/"
+
+
+def _steady() -> dict[str, Any]:
+    """Settings of a client of S3 that gives up replies that drip. Imported late: it takes half a
+    second.
+    """
+    from ragmetrics.storage.minimum_rate import SteadySession
+
+    return {"http_session_cls": SteadySession}
+
+
+def headers_of(root: str, path: str) -> dict[str, str]:
+    """What a bucket is told of a file: by what a browser shows it."""
+    kind = CONTENT_TYPES.get(PurePosixPath(path).suffix)
+    return {"ContentType": kind} if kind and root.startswith("s3") else {}
 
 
 def all_below(fs: fsspec.AbstractFileSystem, full: str) -> Found:

@@ -22,7 +22,6 @@ from typing import IO, Any, BinaryIO, Protocol, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 import fsspec
-from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from ragmetrics.errors import StoreError
@@ -31,7 +30,9 @@ from ragmetrics.storage.file_systems import (
     SteadyFile,
     all_below,
     file_infos,
+    headers_of,
     matching,
+    opened,
     replacing,
     temporary_file,
 )
@@ -53,16 +54,6 @@ _AT_ONCE = 8
 _PIECE = 64
 """Number of files whose content is in memory at a time."""
 
-CONTENT_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json",
-    ".jsonl": "application/x-ndjson",
-    ".parquet": "application/vnd.apache.parquet",
-    ".svg": "image/svg+xml",
-    ".prom": "text/plain; version=0.0.4; charset=utf-8",
-}
 T = TypeVar("T")
 U = TypeVar("U")
 log = logging.getLogger(__name__)
@@ -77,15 +68,7 @@ class Files:
 
     @cached_property
     def _fs(self) -> tuple[fsspec.AbstractFileSystem, str]:
-        options = {name: value for name, value in self._options.items() if name != SECONDS}
-        if self.root.startswith(("s3://", "s3a://")):
-            # Cached listings miss files of other workers. Concurrent fetching of pieces needs an
-            # extra request for the size, and most files here are small.
-            options = {"use_listings_cache": False, "max_concurrency": 1, **options}
-            options["config_kwargs"] = _steady() | (options.get("config_kwargs") or {})
-        with translate_errors("opening", self.root):
-            fs, path = url_to_fs(self.root, **options)
-        return fs, path.rstrip("/") or "/"
+        return opened(self.root, {k: v for k, v in self._options.items() if k != SECONDS})
 
     @property
     def _options(self) -> Mapping[str, Any]:
@@ -233,7 +216,7 @@ class Files:
                 with replacing(Path(full)) as temporary:
                     temporary.write_bytes(data)
             else:
-                fs.pipe_file(full, data, **self._headers(path))
+                fs.pipe_file(full, data, **headers_of(self.root, path))
 
         self._do("writing", path, act)
 
@@ -276,7 +259,7 @@ class Files:
                 with replacing(Path(full)) as temporary:
                     shutil.copyfile(source, temporary)
             else:
-                fs.put_file(str(source), full, **self._headers(path))
+                fs.put_file(str(source), full, **headers_of(self.root, path))
 
         self._do("writing", path, act)
 
@@ -335,19 +318,6 @@ class Files:
                 matches = matching(fs, base, pattern, partial(self._do, "listing", pattern))
         files = {name: info for name, info in matches.items() if info["type"] != "directory"}
         return file_infos(files, base)
-
-    def _headers(self, path: str) -> dict[str, str]:
-        kind = CONTENT_TYPES.get(PurePosixPath(path).suffix)
-        return {"ContentType": kind} if kind and self.root.startswith("s3") else {}
-
-
-def _steady() -> dict[str, Any]:
-    """Settings of a client of S3 that gives up replies that drip. Imported late: it takes half a
-    second.
-    """
-    from ragmetrics.storage.minimum_rate import SteadySession
-
-    return {"http_session_cls": SteadySession}
 
 
 def _copied(file: BinaryIO, copy: IO[bytes]) -> None:

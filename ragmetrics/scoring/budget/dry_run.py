@@ -23,7 +23,6 @@ from pydantic import BaseModel
 from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.judges import (
-    CachedReply,
     Corpus,
     Embedded,
     Embedder,
@@ -32,7 +31,6 @@ from ragmetrics.judges import (
     JudgeClient,
     MetricRequest,
     Reply,
-    ReplyCache,
     SingleFlight,
     batched_requests,
     make_embedder,
@@ -241,34 +239,6 @@ def _batched(chosen: JudgeSettings, kept: Files) -> set[str]:
     if not chosen.waits:
         return set()
     return batched_requests(kept, make_member(chosen, Corpus()).fingerprint)
-
-
-class DryRunCache(ReplyCache):
-    """The cached replies, and in memory those that a real run would add. Nothing is written."""
-
-    _added: dict[str, str | Vector]
-
-    def load(self, questions: Any = None) -> None:
-        """Read the cached replies. Raises StoreError."""
-        super().load(questions)
-        self._added = {}
-
-    def find(self, key: str) -> str | None:
-        """The cached reply to a request."""
-        reply = self._added[key] if key in self._added else super().find(key)
-        return reply if isinstance(reply, str) else None
-
-    def find_vector(self, key: str) -> Vector | None:
-        """The cached vector of a text."""
-        vector = self._added[key] if key in self._added else super().find_vector(key)
-        return None if isinstance(vector, str) else vector
-
-    async def prepare(self) -> None:
-        """Nothing is written."""
-
-    async def add(self, judgement: CachedReply) -> None:
-        """Remember a reply."""
-        self._added[judgement.key] = judgement.reply
 
 
 @dataclass

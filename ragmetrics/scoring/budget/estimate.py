@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from ragmetrics.config import Settings
 from ragmetrics.http import run_coroutine
-from ragmetrics.records import SpendLimits, Usage, question_key
-from ragmetrics.scoring.budget.dry_run import DryRun, DryRunCache
+from ragmetrics.judges import CachedReply, ReplyCache
+from ragmetrics.records import SpendLimits, Usage, Vector, question_key
+from ragmetrics.scoring.budget.dry_run import DryRun
 from ragmetrics.scoring.budget.plan import (
     BUCKETS,
     BudgetPlan,
@@ -136,7 +137,7 @@ async def _estimate(
     for shard in range(ref.shards):
         for names in score_families(settings):
             family = [metrics[name] for name in names]
-            part = PartScorer(settings, files, kept, ref, family, shard, cache=DryRunCache)
+            part = PartScorer(settings, files, kept, ref, family, shard, cache=_UnwrittenCache)
             clients = await part.open_clients(dry.pool, dry.learn)
             dry.begin_part(clients)
             of_part = costs[part_key(names, shard)] = no_costs()
@@ -239,3 +240,31 @@ def plan_budget(
     if plan:
         save_plan(files, ref, plan)
     return plan
+
+
+class _UnwrittenCache(ReplyCache):
+    """The cached replies, and in memory those that a real run would add. Nothing is written."""
+
+    _added: dict[str, str | Vector]
+
+    def load(self, questions: Any = None) -> None:
+        """Read the cached replies. Raises StoreError."""
+        super().load(questions)
+        self._added = {}
+
+    def find(self, key: str) -> str | None:
+        """The cached reply to a request."""
+        reply = self._added[key] if key in self._added else super().find(key)
+        return reply if isinstance(reply, str) else None
+
+    def find_vector(self, key: str) -> Vector | None:
+        """The cached vector of a text."""
+        vector = self._added[key] if key in self._added else super().find_vector(key)
+        return None if isinstance(vector, str) else vector
+
+    async def prepare(self) -> None:
+        """Nothing is written."""
+
+    async def add(self, judgement: CachedReply) -> None:
+        """Remember a reply."""
+        self._added[judgement.key] = judgement.reply

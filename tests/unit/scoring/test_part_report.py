@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragmetrics.records import Usage
-from ragmetrics.scoring.part import PartReport
+from ragmetrics.scoring.part_notes import PartReport
 
 
 def test_a_part_says_what_it_took_and_what_failed() -> None:
