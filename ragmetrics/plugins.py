@@ -187,3 +187,9 @@ class Kind(Generic[Plugin]):
     def _fits(self, plugin: Any, name: str) -> bool:
         kind = pkgutil.resolve_name(self.type) if isinstance(self.type, str) else self.type
         return isinstance(plugin, kind) and getattr(plugin, "name", None) == name
+
+
+def hold(condition: bool, what: str) -> None:
+    """Raise AssertionError with what a conformance test asks for unless it holds."""
+    if not condition:
+        raise AssertionError(f"this does not hold: {what}")

@@ -7,43 +7,31 @@ AssertionError with what does not hold. The plugins of this project pass the sam
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from tempfile import TemporaryDirectory
-from threading import Thread
 from typing import Any, NoReturn
-
-from pydantic import SecretStr
 
 from ragmetrics.config import (
     AlertSettings,
-    ChannelSettings,
-    JudgeKind,
-    JudgeSettings,
-    field_docstrings,
 )
-from ragmetrics.delivery import ChannelKind, EvaluationResult, TargetError, TargetKind, Unconfirmed
-from ragmetrics.errors import JudgeError, JudgeRefused, Unanswered, UnreadableReply
-from ragmetrics.judges import Corpus, HashedEmbedder, JudgeParts, LexicalJudge
+from ragmetrics.errors import Unanswered, UnreadableReply
+from ragmetrics.judges import Corpus, HashedEmbedder, LexicalJudge
 from ragmetrics.logs import LogSet, Place, Preset, Skipped, interpret
 from ragmetrics.messages import (
     Block,
     Format,
     Header,
-    Message,
     Note,
     Section,
     bullets,
     links,
     table,
 )
-from ragmetrics.metrics import GRADE, Metric
+from ragmetrics.metrics import Metric
 from ragmetrics.pipeline import check_page as check_page
+from ragmetrics.plugins import hold
 from ragmetrics.records import (
     FIELDS,
     Answer,
@@ -63,6 +51,11 @@ from ragmetrics.records import (
 from ragmetrics.rules import Check, NightContext, Tonight
 from ragmetrics.scoring import MetricRun, MetricScores
 from ragmetrics.storage import Files
+from ragmetrics.testing_servers import (
+    check_channel as check_channel,
+    check_judge as check_judge,
+    check_target as check_target,
+)
 
 ROW = LogRow(
     "row-1",
@@ -77,23 +70,11 @@ ROW = LogRow(
     tags={"model": "small"},
 )
 """A row with all fields, which metrics are tried on."""
-RESULT = EvaluationResult(
-    "help-desk",
-    "5b8efff798038103d269b633813fc60c",
-    "eee19b7ec3c1b174",
-    "context_recall",
-    0.5,
-    "scored",
-    "1 of 2 sentences",
-    datetime(2026, 11, 19, 8, tzinfo=UTC),
-)
-"""A score that is sent to targets."""
 HOSTILE = (
     "<!channel> @everyone <script>alert(1)</script>\x1b[31m\u202e [a](javascript:1) | *b* `c`\n"
     "# head\n- item https://evil.example #1 &amp; \x00"
 )
 """A text that acts in whatever shows it unescaped."""
-_KEY = "secret-of-a-judge"
 _TEXTS = ("", "[]", "{", "\ud800")
 _ODD: tuple[Any, ...] = (*_TEXTS, None, True, 7, -0.5, float("nan"), [], {}, [None], {"a": []})
 
@@ -105,19 +86,19 @@ def check_metric(metric: Metric, rows: Iterable[LogRow] = ()) -> None:
     It is tried on a row with all fields, on rows that lack some, on hostile text, and on `rows`.
     """
     text = metric.description
-    _hold(metric.title.endswith("."), "its docstring begins with a title of one sentence")
-    _hold("Range [" in text and "Source: " in text, "its docstring has its Range [ and Source:")
-    _hold(bool(metric.calls), "it says how many requests a row costs")
+    hold(metric.title.endswith("."), "its docstring begins with a title of one sentence")
+    hold("Range [" in text and "Source: " in text, "its docstring has its Range [ and Source:")
+    hold(bool(metric.calls), "it says how many requests a row costs")
     needed = {name for need in metric.needs for name in need.replace(" + ", " | ").split(" | ")}
-    _hold(needed <= set(FIELDS), f"it needs fields that a row has: {', '.join(FIELDS)}")
+    hold(needed <= set(FIELDS), f"it needs fields that a row has: {', '.join(FIELDS)}")
     for row in (*_odd_rows(), *rows):
         score = _scored(metric, row, lost=0)
-        _hold(score == _scored(metric, row, lost=0), f"the same row has the same score: {row}")
+        hold(score == _scored(metric, row, lost=0), f"the same row has the same score: {row}")
         _check_score(metric, score)
         _check_score(metric, _scored(metric, row, lost=1))
     if metric.prompts and metric.fits([name for name in FIELDS if getattr(ROW, name)]):
         score = _scored(metric, ROW, lost=1_000)
-        _hold(score.status is Status.JUDGE_FAILED, f"a row without answers has none: {score}")
+        hold(score.status is Status.JUDGE_FAILED, f"a row without answers has none: {score}")
     for request in _asked(metric, ROW):
         _check_replies(request)
 
@@ -126,36 +107,36 @@ def check_preset(preset: Preset) -> None:
     """Raise AssertionError unless a preset documents itself by a sample, of which it reads some
     records and rejects one, and accounts for any odd record.
     """
-    _hold(preset.title.endswith("."), "its docs begin with a title of one sentence")
-    _hold("\nA retrieval is " in preset.docs, "its docs say what `A retrieval is`")
+    hold(preset.title.endswith("."), "its docs begin with a title of one sentence")
+    hold("\nA retrieval is " in preset.docs, "its docs say what `A retrieval is`")
     sample = preset.sample
     items = _items(preset, sample)
     rejected = [item for _, item in items if isinstance(item, Rejected)]
-    _hold(bool(_rows(items)), "its sample has a row")
-    _hold(len(rejected) == 1, f"one record of its sample is rejected, not {len(rejected)}")
-    _hold(bool(rejected[0].reason and rejected[0].excerpt), "a rejected record says why")
+    hold(bool(_rows(items)), "its sample has a row")
+    hold(len(rejected) == 1, f"one record of its sample is rejected, not {len(rejected)}")
+    hold(bool(rejected[0].reason and rejected[0].excerpt), "a rejected record says why")
     read = [
         {key: record[key] for key in record if key.partition(".")[0] in preset.columns}
         for record in sample
     ]
-    _hold(_rows(items) == _rows(_items(preset, read)), "its `columns` are all keys that it reads")
+    hold(_rows(items) == _rows(_items(preset, read)), "its `columns` are all keys that it reads")
     for record in sample:
         for odd in _odd_records(record):
             given = _items(preset, [odd, record])
-            _hold({number for number, _ in given} == {0, 1}, f"each record comes out: {odd!r:.200}")
+            hold({number for number, _ in given} == {0, 1}, f"each record comes out: {odd!r:.200}")
 
 
 def check_check(check: Check) -> None:
     """Raise AssertionError unless a check defines itself, has a sample that is not ok, and says
     nothing of another kind on a night without rows, without metrics, or without nights before.
     """
-    _hold(check.definition.endswith("."), "its docstring begins with its definition in sentences")
-    _hold(check.sample is not None, "it has a sample")
+    hold(check.definition.endswith("."), "its docstring begins with its definition in sentences")
+    hold(check.sample is not None, "it has a sample")
     sample = check.sample_finding("help-desk")
-    _hold(sample.level != "ok" and bool(sample.rule), "its sample has a rule, and is not ok")
-    _hold(0 < len(check.title_of(sample, 1)) <= 60, "its title has at most 60 characters")
+    hold(sample.level != "ok" and bool(sample.rule), "its sample has a rule, and is not ok")
+    hold(0 < len(check.title_of(sample, 1)) <= 60, "its title has at most 60 characters")
     if limit := check.limit:
-        _hold(limit.least <= limit.default <= limit.most, "its default limit is a possible one")
+        hold(limit.least <= limit.default <= limit.most, "its default limit is a possible one")
     for source in (
         Source(logs="logs/", files=1, rows=40),
         Source(logs="logs/", files=1, rows=0, quarantined=3, reasons={"no question": 3}),
@@ -163,11 +144,11 @@ def check_check(check: Check) -> None:
     ):
         night = _night(source)
         findings = findings_of(check, night)
-        _hold(
+        hold(
             all(check.made(one, night) for one in findings),
             "its findings have its name and its keys",
         )
-        _hold(len({one.key for one in findings}) == len(findings), "each finding has its own key")
+        hold(len({one.key for one in findings}) == len(findings), "each finding has its own key")
 
 
 def findings_of(
@@ -189,90 +170,6 @@ def findings_of(
     return [*check.evaluate(tonight), *check.after_rules(tonight)]
 
 
-def check_judge(kind: JudgeKind) -> None:
-    """Raise AssertionError unless a kind of judge documents its settings, and the judge of its
-    sample has the same fingerprint twice and ends every request by a reply or a JudgeError.
-    """
-    _hold(kind.docs.strip().partition("\n")[0].endswith("."), "its module has a docstring")
-    _hold(issubclass(kind.settings, JudgeSettings), "its settings are JudgeSettings")
-    own = {field.alias or name for name, field in kind.settings.model_fields.items()}
-    _hold(own <= field_docstrings(kind.settings).keys(), "each of its settings has a docstring")
-    _hold(not kind.live or kind.remote, "only a remote judge is live")
-    _hold(not kind.reads_prompts or kind.writes, "a judge that reads prompts writes replies")
-    _hold(kind.sample is not None, "it has a sample")
-    if not kind.remote:
-        asyncio.run(_check_judge(kind, ""))
-        return
-    for status, body in ((200, b"<html>Log in</html>"), (401, b"{}"), (500, b"{}"), (200, b"[]")):
-        with _server(status, body, [_KEY]) as url:
-            asyncio.run(_check_judge(kind, url))
-
-
-async def _check_judge(kind: JudgeKind, url: str) -> None:
-    """The judge of the sample, at a server that gives no reply."""
-    request = Ask(GRADE, {"question": ROW.user_input, "context": ROW.retrieved_contexts[0]})
-    with TemporaryDirectory() as folder:
-        await _check_sample(kind, url, request, Files(folder))
-
-
-async def _check_sample(kind: JudgeKind, url: str, request: Ask, files: Files) -> None:
-    for path, text in kind.sample_files(request).items():
-        files.write(path, text.encode())
-    sample = json.dumps({"name": kind.key, **(kind.sample or {})})
-    written = sample.replace("{url}", url).replace("{folder}", json.dumps(files.root)[1:-1])
-    brief = {"retries": 0, "deadline_seconds": 5.0}
-    settings = kind.settings.model_validate_json(written).model_copy(update=brief)
-    parts = JudgeParts(Corpus(), files, SecretStr(_KEY))
-    try:
-        judge, again = (kind.make(settings, parts) for _ in range(2))
-    except JudgeRefused as error:
-        _hold("pip install" in str(error), f"only a missing extra is in its way: {error}")
-        return
-    _hold(bool(judge.name) and isinstance(judge.note, str), "it has a name and a note")
-    _hold(judge.fingerprint == again.fingerprint, "equal settings have one fingerprint")
-    _hold(judge.concurrency >= 1, "it takes at least one request at a time")
-    try:
-        reply = await judge.reply(request, 0)
-        _hold(not kind.remote, f"no reply is none: {reply}")
-        _hold(bool(reply.text or reply.verdict), "a reply has a text or a verdict")
-    except JudgeError as error:
-        _hold(kind.remote, f"it answers a request: {error}")
-        _hold(_KEY not in str(error), "no error contains a key")
-    finally:
-        await judge.close()
-        await again.close()
-
-
-def check_target(kind: TargetKind) -> None:
-    """Raise AssertionError unless a target can be made from its sample, needs its keys, and
-    confirms nothing that its tool did not: no page of a proxy, no empty answer, no error.
-    """
-    _hold(bool(kind.settings.__doc__), "its settings have a docstring")
-    environment = {name: f"secret-of-{name}" for name in kind.variables}
-    for name in kind.variables:
-        _raises(kind, "http://127.0.0.1:9", {**environment, name: ""}, "an empty key is refused")
-    _raises(kind, "http://127.0.0.1:9", environment, "no connection is no confirmation")
-    for status, body in ((200, b"<html>Log in</html>"), (401, b"{}"), (503, b"{}"), (302, b"")):
-        with _server(status, body, [*environment.values()]) as url:
-            error = _raises(kind, url, environment, f"{status} {body!r} is no confirmation")
-            _hold("secret-of-" not in str(error), "no error contains a key")
-            _hold(error.transient is (status == 503), f"{status} is transient only if it is 503")
-
-
-def check_channel(kind: ChannelKind, **keys: Any) -> None:
-    """Raise AssertionError unless a channel confirms nothing that its service did not, tells what a
-    repetition may change, and shows nothing of the address. `keys` are further keys of its entry.
-    """
-    entry = {"kind": kind.name, "url_env": "TEAM_URL", **kind.sample_keys, **keys}
-    settings = kind.settings.model_validate(entry)
-    _hold("secret" in kind.sample, "the address of its sample has `secret` in its path")
-    for status in (401, 503):
-        with _server(status, b"", []) as url:
-            error = _unconfirmed(kind, settings, url.removeprefix("http://"))
-        _hold(error.transient is (status == 503), f"{status} is transient only if it is 503")
-    _hold(_unconfirmed(kind, settings, "127.0.0.1:9").transient, "no connection is transient")
-
-
 def check_format(form: Format) -> None:
     """Raise AssertionError unless a format shows every block, a hostile text in it as one line
     without control characters, and leaves out what has no room.
@@ -280,13 +177,13 @@ def check_format(form: Format) -> None:
     one_line = HOSTILE.replace("\n", " ")
     for block, of_one_line in zip(_blocks(HOSTILE), _blocks(one_line), strict=True):
         text, line = _rendered(form, block), _rendered(form, of_one_line)
-        _hold(not set(text) & set("\x00\x1b\u202e"), f"no control character is in it: {text!r}")
-        _hold(text == line, f"a line break of a text is a space: {text!r}, {line!r}")
+        hold(not set(text) & set("\x00\x1b\u202e"), f"no control character is in it: {text!r}")
+        hold(text == line, f"a line break of a text is a space: {text!r}, {line!r}")
         plain = text.replace("\\", "").replace("&#40;", "(").replace("&#41;", ")")
-        _hold("alert(1)" in plain, f"the text of each block is in it: {block.kind}")
+        hold("alert(1)" in plain, f"the text of each block is in it: {block.kind}")
     notes = [Note(f"line {number}") for number in range(60)]
     whole, cut = form.render(notes), form.render(notes, 40)
-    _hold(len(cut) <= 40 < len(whole), f"`room` is kept to: {cut!r}")
+    hold(len(cut) <= 40 < len(whole), f"`room` is kept to: {cut!r}")
 
 
 def _blocks(text: str) -> list[Block]:
@@ -305,23 +202,6 @@ def _blocks(text: str) -> list[Block]:
 def _rendered(form: Format, block: Block) -> str:
     rendered = form.render([block])
     return rendered if isinstance(rendered, str) else json.dumps(rendered, ensure_ascii=False)
-
-
-def _unconfirmed(kind: ChannelKind, settings: ChannelSettings, host: str) -> Unconfirmed:
-    """The error of sending one message to a server."""
-    try:
-        kind.send(
-            Message("Alert", [Note("low")]), settings, SecretStr(kind.sample.format(host=host))
-        )
-    except Unconfirmed as error:
-        _hold("secret" not in str(error), "no error contains the address")
-        return error
-    raise AssertionError("this does not hold: an error of the service is no confirmation")
-
-
-def _hold(condition: bool, what: str) -> None:
-    if not condition:
-        raise AssertionError(f"this does not hold: {what}")
 
 
 def _odd_rows() -> Iterator[LogRow]:
@@ -365,12 +245,12 @@ def _answer(request: Request) -> Answer:
 
 
 def _check_score(metric: Metric, score: Score) -> None:
-    _hold(score.status is not Status.METRIC_FAILED, f"its code does not fail: {score.reason}")
+    hold(score.status is not Status.METRIC_FAILED, f"its code does not fail: {score.reason}")
     if score.value is None:
-        _hold(bool(score.reason), "a row without a value has a reason")
+        hold(bool(score.reason), "a row without a value has a reason")
     elif metric.score_range:
         low, high = metric.score_range
-        _hold(low <= score.value <= high, f"{score.value} is in its range")
+        hold(low <= score.value <= high, f"{score.value} is in its range")
 
 
 def _check_replies(request: Ask) -> None:
@@ -385,47 +265,7 @@ def _check_replies(request: Ask) -> None:
         verdict = LexicalJudge(Corpus()).verdict(request)
         prompt = replace(prompt, check=None)  # a baseline need not write all that is asked for
         text = f"Here it is:\n```json\n{verdict.model_dump_json()}\n```"
-        _hold(prompt.parse(text, request.data) == verdict, f"{prompt.name}: its verdict is read")
-
-
-def _raises(kind: TargetKind, url: str, environment: Mapping[str, str], what: str) -> TargetError:
-    """The error of sending one result to a server."""
-    written = json.dumps(dict(kind.sample)).replace("{url}", url)
-    try:
-        target = kind.make(kind.settings.model_validate_json(written), 2.0, environment)
-        try:
-            target.send([RESULT])
-        finally:
-            target.close()
-    except TargetError as error:
-        return error
-    raise AssertionError(f"this does not hold: {what}")
-
-
-@contextmanager
-def _server(status: int, body: bytes, secrets: Sequence[str]) -> Iterator[str]:
-    """The address of a server that answers every request so, with the secrets in a header."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            self.send_response(status, " ".join(secrets))
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args: Any) -> None:
-            """Write nothing to the terminal."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+        hold(prompt.parse(text, request.data) == verdict, f"{prompt.name}: its verdict is read")
 
 
 def _load(*_: object) -> NoReturn:
@@ -434,7 +274,7 @@ def _load(*_: object) -> NoReturn:
 
 def _night(source: Source) -> Manifest:
     """A night of some rows, with the least that a manifest has."""
-    now = RESULT.timestamp
+    now = datetime(2026, 11, 19, 8, tzinfo=UTC)
     none: dict[str, Any] = {key: [] for key in ("metrics", "segments", "findings", "worst")}
     return Manifest(
         dataset="help-desk",

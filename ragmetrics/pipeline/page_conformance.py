@@ -16,6 +16,7 @@ from typing import Any
 from ragmetrics.config import make_settings
 from ragmetrics.dashboard import Page, shown_now
 from ragmetrics.pipeline.nightly import CoverageShort, run_night
+from ragmetrics.plugins import hold
 from ragmetrics.storage import Files
 
 NIGHT = date(2026, 11, 19)
@@ -36,16 +37,16 @@ def check_page(page: Page) -> None:
 
     The sample is a store of two nights, and what `page.sample` adds.
     """
-    _hold(page.about.endswith("."), "its docstring begins with what it shows, in one sentence")
-    _hold(0 < len(page.title) <= 40, "its title has at most 40 characters")
+    hold(page.about.endswith("."), "its docstring begins with what it shows, in one sentence")
+    hold(0 < len(page.title) <= 40, "its title has at most 40 characters")
     shown = _shown(page, PLAIN)
-    _hold(shown is not None, "it shows its sample")
+    hold(shown is not None, "it shows its sample")
     _check(_shown(page, HOSTILE) or "")
     hidden = _shown(page, PLAIN, redact=True) or ""
-    _hold(PLAIN not in hidden.lower(), "with `redact: true` it shows no text of a log")
+    hold(PLAIN not in hidden.lower(), "with `redact: true` it shows no text of a log")
     with _store(PLAIN, rows=0) as files:
         content = page.render(shown_now(files, files.at("site"), _day(page)))
-        _hold(isinstance(content, bytes | None), "a night without rows has a page, or none")
+        hold(isinstance(content, bytes | None), "a night without rows has a page, or none")
 
 
 def _shown(page: Page, text: str, *, redact: bool = False) -> str | None:
@@ -62,20 +63,20 @@ def _day(page: Page) -> date | None:
 
 def _check(html: str) -> None:
     """The elements of a page with hostile texts are those of its template."""
-    _hold("\x00" not in html, "it prints texts without control characters")
-    _hold("21573" not in html, "no text is a template")
+    hold("\x00" not in html, "it prints texts without control characters")
+    hold("21573" not in html, "no text is a template")
     elements = _Elements(html).elements
     for tag, attributes in elements:
-        _hold("hostile" not in (attributes.get("class") or ""), f"no text is an element: {tag}")
-        _hold(tag not in _NEVER, f"it has no {tag}")
-        _hold(not any(name.startswith("on") for name in attributes), f"{tag} has no handler")
+        hold("hostile" not in (attributes.get("class") or ""), f"no text is an element: {tag}")
+        hold(tag not in _NEVER, f"it has no {tag}")
+        hold(not any(name.startswith("on") for name in attributes), f"{tag} has no handler")
         links = [attributes.get(name) or "" for name in ("href", "src", "action")]
         is_script = any(link.strip().lower().startswith("javascript:") for link in links)
-        _hold(not is_script, f"no address of {tag} is a script")
+        hold(not is_script, f"no address of {tag} is a script")
         source = attributes.get(_LOADS.get(tag, "")) or ""
-        _hold("//" not in source or source.startswith("data:"), f"{tag} loads from this site")
+        hold("//" not in source or source.startswith("data:"), f"{tag} loads from this site")
     policies = [given.get("content") or "" for tag, given in elements if tag == "meta"]
-    _hold(any("default-src 'none'" in one for one in policies), "it forbids all but its own files")
+    hold(any("default-src 'none'" in one for one in policies), "it forbids all but its own files")
 
 
 class _Elements(HTMLParser):
@@ -137,8 +138,3 @@ def _row(text: str, number: int, day: date) -> dict[str, Any]:
         "index_build": f"build-{day}",
         "tags": {"section": "billing"},
     }
-
-
-def _hold(condition: bool, what: str) -> None:
-    if not condition:
-        raise AssertionError(f"this does not hold: {what}")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import cache, partial
+from typing import Any
 
 from ragmetrics.comparison import (
     cached_load,
@@ -126,31 +127,40 @@ def _manifest(
     findings, falls = explain_findings(settings.alerts, night, findings)
     findings = _shown(findings, silent=manifest.silent)
     manifest = manifest.model_copy(update={"metrics": with_movements(night)})
-    topics = topics_of_night(settings, files, manifest.date) if settings.topics else None
     return manifest.model_copy(
         update={
             "findings": _as_notified(findings, superseded, published),
             "falls": falls,
-            "moves": find_moves(manifest, night.earlier, night.load),
-            "lost_passages": lost_passages_of(
-                settings,
-                files,
-                manifest,
-                night.earlier,
-                findings,
-                ask=not (manifest.silent or manifest.late),
-            )
-            if night.earlier
-            else None,
-            "topics": try_topic_changes(
-                settings.alerts, files, night, topics, redact=settings.redacts_messages
-            )
-            if topics
-            else None,
-            "worst": _worst(files, night),
-            "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
+            **_besides_findings(settings, files, night, manifest, findings),
         }
     )
+
+
+def _besides_findings(
+    settings: Settings,
+    files: Files,
+    night: NightContext,
+    manifest: Manifest,
+    findings: Sequence[Finding],
+) -> dict[str, Any]:
+    """What pages show of a night besides its findings, as fields of the manifest."""
+    topics = topics_of_night(settings, files, manifest.date) if settings.topics else None
+    told = not (manifest.silent or manifest.late)
+    return {
+        "moves": find_moves(manifest, night.earlier, night.load),
+        "lost_passages": lost_passages_of(
+            settings, files, manifest, night.earlier, findings, ask=told
+        )
+        if night.earlier
+        else None,
+        "topics": try_topic_changes(
+            settings.alerts, files, night, topics, redact=settings.redacts_messages
+        )
+        if topics
+        else None,
+        "worst": _worst(files, night),
+        "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
+    }
 
 
 def _night(
