@@ -36,7 +36,7 @@ from ragmetrics.config.judge_kinds import (
 from ragmetrics.config.prices import Prices, listed_prices
 from ragmetrics.errors import SettingsError
 from ragmetrics.plugins import UnknownPlugin
-from ragmetrics.records import explain_validation_error, fingerprint
+from ragmetrics.records import Prompt, explain_validation_error, fingerprint
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
@@ -169,6 +169,15 @@ class JudgeSettings(SettingsModel):
     def remote(self) -> bool:
         """True for a judge that is called over a network and paid for."""
         return self.kind.remote
+
+    @property
+    def decides(self) -> bool:
+        """True for a judge that answers the questions of prompts with probabilities."""
+        return self.kind.decides
+
+    def answers(self, prompt: Prompt[Any]) -> bool:
+        """Whether it can answer a prompt."""
+        return self.kind.answers(prompt)
 
     @property
     def reads_prompts(self) -> bool:

@@ -287,12 +287,12 @@ class Settings(BaseSettings):
         """True when the requests of a row have a common beginning, or are one. One task then scores
         all metrics of a shard.
         """
-        return any(one.begins_with_row or one.kind.decides for one in self.panel)
+        return any(one.begins_with_row or one.decides for one in self.panel)
 
     @property
     def decides(self) -> bool:
         """True when all judges answer with probabilities, one under `also` aside."""
-        return all(one.kind.decides for one in self.judges or (self.judge,))
+        return all(one.decides for one in self.judges or (self.judge,))
 
     @property
     def redacts_messages(self) -> bool:

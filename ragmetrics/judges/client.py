@@ -131,7 +131,7 @@ class JudgeClient(ClientBase):
             meter=meter,
             layout=layout_of(chosen, judge),
             fit=find_fit(chosen, judge, files) if files else None,
-            gives_probabilities=chosen.kind.decides or chosen.calibration is not None,
+            gives_probabilities=chosen.decides or chosen.calibration is not None,
             **more,
         )
 

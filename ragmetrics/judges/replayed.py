@@ -5,14 +5,17 @@ One line per reply, as `ragmetrics score --record` writes it:
     {"key": ..., "prompt": ..., "judge": ..., "reply": ...}
 
 Lines with equal keys are the replies to successive attempts. `"as_is": true` marks a verdict of a
-built-in judge, which has no text; `"row_first": true` a reply to a request that began with the row.
-`PATH#JUDGE` chooses one judge of a panel's recording.
+built-in judge, which has no text; `"row_first": true` a reply to a request that began with the row;
+`"decides": true` the probabilities of a decision model, and `"rounds": true` those of one with
+`round`. `PATH#JUDGE` chooses one judge of a panel's recording.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self, TextIO
 
@@ -21,6 +24,7 @@ from pydantic import BaseModel, ValidationError
 from ragmetrics.config import file_and_judge
 from ragmetrics.errors import InputError, JudgeError
 from ragmetrics.judges.base import Reply
+from ragmetrics.judges.decision_layout import DecidedPrompts, DecisionPrompt
 from ragmetrics.judges.row_first import RowFirstPrompt
 from ragmetrics.records import Ask, current_judge_name, dump_json, fingerprint
 
@@ -36,8 +40,11 @@ class RecordedJudge:
 
     def __init__(self, path: str) -> None:
         self.name = f"recorded:{path}"
-        self._replies, self.row_first = _load(path)
-        self.fingerprint = fingerprint("recorded", sorted(self._replies.items()))
+        played = recording(path)
+        self._replies, self.row_first = played.replies, played.row_first
+        self.only: Set[str] | None = DecidedPrompts() if played.decides else None
+        rounded = ("rounds",) if played.rounds else ()
+        self.fingerprint = fingerprint("recorded", sorted(self._replies.items()), *rounded)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """The recorded reply to this attempt, or the last reply."""
@@ -105,6 +112,8 @@ class Recorder:
             }
             if isinstance(request.prompt, RowFirstPrompt):
                 record["row_first"] = True
+            if isinstance(request.prompt, DecisionPrompt):
+                record |= {"decides": True} | ({"rounds": True} if request.prompt.rounds else {})
             if reply.verdict is None:
                 record["reply"] = reply.text
             else:
@@ -140,12 +149,39 @@ def _lines(path: Path) -> Iterator[bytes]:
         raise InputError(f"recording {path}: {error.strerror or error}") from error
 
 
-def _load(place: str) -> tuple[dict[str, list[tuple[str, bool]]], bool]:
-    """The replies of a judge by key, and whether its requests began with the row."""
+@dataclass
+class Recording:
+    """The replies of one judge, and how it was asked."""
+
+    replies: dict[str, list[tuple[str, bool]]] = field(default_factory=dict)
+    """The replies by key; each with whether it is a verdict as it is."""
+    row_first: bool = False
+    decides: bool = False
+    rounds: bool = False
+
+
+def recording(place: str) -> Recording:
+    """The recording of a judge, which is read again only after it has changed.
+
+    Raises InputError for what is no recording, or one of several judges of which none is named.
+    """
     path, chosen = file_and_judge(place)
+    try:
+        known = path.stat()
+    except OSError as error:
+        raise InputError(f"recording {path}: {error.strerror or error}") from error
     chosen = str(current_judge_name(chosen))
-    by_judge: dict[str, dict[str, list[tuple[str, bool]]]] = {}
-    row_first: set[str] = set()
+    by_judge = _load(path, (known.st_mtime_ns, known.st_size))
+    if (chosen and chosen not in by_judge) or (not chosen and len(by_judge) > 1):
+        offered = ", ".join(f"{path}#{name}" for name in by_judge)
+        raise InputError(f"recording {place}: say which judge: {offered}")
+    return by_judge.get(chosen or next(iter(by_judge), ""), Recording())
+
+
+@lru_cache(maxsize=2)
+def _load(path: Path, version: tuple[int, int]) -> Mapping[str, Recording]:
+    """The recordings in a file, by judge."""
+    by_judge: dict[str, Recording] = {}
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
@@ -153,16 +189,14 @@ def _load(place: str) -> tuple[dict[str, list[tuple[str, bool]]], bool]:
             record = json.loads(line.decode())
             if not (isinstance(record["key"], str) and isinstance(record["reply"], str)):
                 raise TypeError("a key is text, and so is a reply, as the judge wrote it")
-            judge = str(current_judge_name(record.get("judge", "")))
-            replies = by_judge.setdefault(judge, {})
+            played = by_judge.setdefault(
+                str(current_judge_name(record.get("judge", ""))), Recording()
+            )
             reply = (record["reply"], record.get("as_is") is True)
-            replies.setdefault(record["key"], []).append(reply)
-            if record.get("row_first") is True:
-                row_first.add(judge)
+            played.replies.setdefault(record["key"], []).append(reply)
+            for way in ("row_first", "decides", "rounds"):
+                if record.get(way) is True:
+                    setattr(played, way, True)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(f"recording {path}, line {number}: not a recorded reply") from error
-    if (chosen and chosen not in by_judge) or (not chosen and len(by_judge) > 1):
-        offered = ", ".join(f"{path}#{name}" for name in by_judge)
-        raise InputError(f"recording {place}: say which judge: {offered}")
-    judge = chosen or next(iter(by_judge), "")
-    return by_judge.get(judge, {}), judge in row_first
+    return by_judge

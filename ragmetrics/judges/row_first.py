@@ -156,7 +156,7 @@ def layout_of(chosen: JudgeSettings, judge: Judge | None = None) -> Layout | Non
 
     With `prompt_layout: auto`, a recording is replayed in the layout in which `judge` made it.
     """
-    if chosen.kind.decides:
+    if chosen.decides:
         from ragmetrics.judges.decision_layout import DecisionLayout
 
         return DecisionLayout(rounds=getattr(chosen, "round", False))

@@ -181,7 +181,7 @@ def check_judging(settings: Settings) -> str:
     Raises InputError for a metric that no judge can score, by the kinds of the judges, and
     SettingsError when a budget in US dollars lacks a price, also one of a replaced judge.
     """
-    kinds = [(one.name, one.kind.answers) for one in settings.final_judges]
+    kinds = [(one.name, one.answers) for one in settings.final_judges]
     _check_answerable(settings, kinds)
     if settings.budget.max_usd is not None:
         _check_prices(settings)

@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ragmetrics.config import JudgeKind, JudgeSettings
 from ragmetrics.judges.base import Judge, JudgeParts
-from ragmetrics.records import Ask, dump_json
+from ragmetrics.records import Ask, Prompt, dump_json
+
+
+class RecordedSettings(JudgeSettings):
+    """A recording, which says itself how its judge was asked."""
+
+    @property
+    def decides(self) -> bool:
+        """True for a recording of a decision model."""
+        from ragmetrics.judges.replayed import recording
+
+        return recording(self.argument).decides
+
+    @property
+    def round(self) -> bool:
+        """True for one of a decision model with `round`."""
+        from ragmetrics.judges.replayed import recording
+
+        return recording(self.argument).rounds
+
+    def answers(self, prompt: Prompt[Any]) -> bool:
+        """Whether its judge can answer a prompt."""
+        return prompt.decides or not self.decides
+
+
+def _any(prompt: Prompt[Any]) -> bool:
+    """Its settings know what a recording answers."""
+    return True
 
 
 def _make(judge: JudgeSettings, parts: JudgeParts) -> Judge:
@@ -21,9 +50,10 @@ def _sample_files(request: Ask) -> dict[str, str]:
 recorded = JudgeKind(
     "recorded",
     _make,
-    JudgeSettings,
+    RecordedSettings,
     argument="PATH",
     argument_only=True,
+    answers=_any,
     is_place=lambda argument: True,
     writes=True,
     sample={"name": "recorded:{folder}/replies.jsonl"},

@@ -140,7 +140,7 @@ async def judge_set(
                 who,
                 reranks=reranks,
                 fingerprint=judge.fingerprint,
-                gives_probabilities=chosen.kind.decides or chosen.kind.fitted,
+                gives_probabilities=chosen.decides or chosen.kind.fitted,
             )
             try:
                 # Under `also` a judge is asked what the first one cannot answer.
