@@ -303,7 +303,7 @@ def one_line(text: str) -> str:
         (["nosuch.jsonl"], "nosuch.jsonl: no such log"),
         (["nosuch/"], "nosuch/: no such log"),
         (["notes.txt"], "notes.txt: not a log; names end in .jsonl, .csv"),
-        (["a.jsonl", "--judge", "gpt-4"], "openai-batch, rerank, local:MODEL or recorded:PATH"),
+        (["a.jsonl", "--judge", "gpt-4"], "recorded:PATH"),
         (["a.jsonl", "--judge", "openai"], "needs a key: set OPENAI_API_KEY"),
         (["a.jsonl", "--judge", "recorded:nosuch"], "recording nosuch: "),
         (
