@@ -32,7 +32,7 @@ class Prices(NamedTuple):
         pairs = zip(self, other, strict=True)
         return Prices(*(theirs if own is None else own for own, theirs in pairs))
 
-    def usd(self, prompt: float, completion: float, cached: float) -> float | None:
+    def usd(self, prompt: float, completion: float, cached: float = 0) -> float | None:
         """Cost of tokens, of which `cached` ones of the prompt. None: a price is not known."""
         if self.prompt is None or self.completion is None:
             return None

@@ -134,14 +134,6 @@ class JoinsRequests(Protocol):
     """About how many of them share one."""
 
 
-@runtime_checkable
-class AnswersOnly(Protocol):
-    """A judge that can answer some prompts only."""
-
-    only: Set[str] | None
-    """The names of these prompts. None: all."""
-
-
 def can_answer(judge: Judge, prompts: Iterable[Prompt[Any]]) -> bool:
     """Whether a judge can answer all of some prompts."""
     only = only_of(judge)
@@ -149,8 +141,9 @@ def can_answer(judge: Judge, prompts: Iterable[Prompt[Any]]) -> bool:
 
 
 def only_of(judge: Judge) -> Set[str] | None:
-    """The names of the prompts that a judge can answer. None: it can answer all."""
-    return judge.only if isinstance(judge, AnswersOnly) else None
+    """The names of the prompts that a judge can answer, its `only`. None: it can answer all."""
+    only: Set[str] | None = getattr(judge, "only", None)
+    return only
 
 
 @runtime_checkable

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics.errors import JudgeError, JudgeRefused, UnreadableReply
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.decision_batches import Batch, Outcome, Piece, parts_of
-from ragmetrics.judges.decision_forms import FORMS, Decided, Form, Worded
+from ragmetrics.judges.decision_forms import FORMS, WORDING, Decided, Form, Logprobs, Worded
 from ragmetrics.judges.decision_layout import (
     READ,
     Asked,
@@ -30,7 +30,6 @@ from ragmetrics.judges.decision_layout import (
     DecisionPrompt,
     decision_prompt,
 )
-from ragmetrics.judges.decision_logprobs import WORDING, Logprobs
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.gathering import JOINED, Gathering, Turns, Waiting, forecast, settle
 from ragmetrics.judges.live import FirstAlone

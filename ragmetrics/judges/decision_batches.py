@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from ragmetrics.errors import JudgeError
 from ragmetrics.judges.base import Reply
@@ -15,8 +16,7 @@ from ragmetrics.judges.responses import Tokens
 from ragmetrics.records import Predicate, Question, dump_json
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """One question: that of which request, and which of its questions."""
 
     asked: int
@@ -50,12 +50,13 @@ class Outcome:
 
     def reply(self, pieces: Sequence[Piece]) -> Reply | JudgeError:
         """The reply to a request by the answers to each of its questions, or the first error."""
-        for answer in (one for piece in pieces for one in self.answers[piece]):
+        given = [self.answers[piece] for piece in pieces]
+        for answer in chain.from_iterable(given):
             if isinstance(answer, JudgeError):
                 return answer
             if answer == REFUSED:
                 return Reply(refused=True)
-        answers: dict[str, Any] = {"answers": [_highest(self.answers[one]) for one in pieces]}
+        answers: dict[str, Any] = {"answers": [_highest(several) for several in given]}
         if masses := [round(self.masses[one], 4) for one in pieces if one in self.masses]:
             answers["label_mass"] = masses
         return Reply(dump_json(answers))
@@ -96,9 +97,10 @@ class Batch:
         state, labels = compose([self.asked[n] for n in shown], self.contexts)
         label_of = dict(zip(shown, labels, strict=True))
         worded = []
-        for piece in self.pieces:
-            asked, question = self.asked[piece.asked], self.question(piece)
-            worded.append((asked.wording(label_of[piece.asked], question), question))
+        for number, place in self.pieces:
+            asked = self.asked[number]
+            question = asked.questions[place]
+            worded.append((asked.wording(label_of[number], question), question))
         return state, worded
 
     def halves(self) -> list[Batch]:
@@ -141,6 +143,8 @@ def parts_of(asked: Sequence[Asked], most: int) -> list[list[Piece]]:
 
 def _highest(several: Sequence[Answer | JudgeError]) -> Answer | JudgeError:
     """The answer to a question, or the highest of those that parts of the contexts gave."""
+    if len(several) == 1:
+        return several[0]
     numbers = [one for one in several if isinstance(one, int | float)]
     others = [one for one in several if not isinstance(one, int | float)]
     return others[0] if others else max(numbers)

@@ -13,13 +13,13 @@ they are of, and a metric that is added later asks only its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.judges.row_first import number_sentences
+from ragmetrics.judges.row_first import ArrangedPrompt, number_sentences
 from ragmetrics.metrics import used_metrics
 from ragmetrics.records import (
     Ask,
@@ -95,11 +95,16 @@ class Asked:
     single: bool = False
     """Whether it is about one context, which its questions name."""
 
-    @cached_property
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Those of its scores."""
+        scores = (tuple(one.levels) for one in self.questions if isinstance(one, ScoreQuestion))
+        return next(scores, ())
+
+    @property
     def task(self) -> Any:
-        """The task of the state: equal tasks stand there once."""
-        scores = [one for one in self.questions if isinstance(one, ScoreQuestion)]
-        levels = {"levels": _numbered_from(0, scores[0].levels)} if scores else {}
+        """The task of the state."""
+        levels = {"levels": _numbered_from(0, self.levels)} if self.levels else {}
         rest = {key: _shown(value) for key, value in self.rest.items()}
         data = {"data": rest} if rest else {}
         return {"task": self.rubric, **levels, **data} if levels or rest else self.rubric
@@ -114,18 +119,17 @@ class Asked:
 
     def wording(self, label: str, question: Question) -> str:
         """What a question says, where `label` is the name of its task."""
-        context = f"c{self.contexts[0] + 1}" if self.single else ""
-        return " ".join(filter(None, (label, context, question.instructions)))
+        begin = f"{label} c{self.contexts[0] + 1}" if self.single else label
+        return f"{begin} {question.instructions}" if question.instructions else begin
 
 
 @dataclass(frozen=True)
-class DecisionPrompt(Prompt[Any]):
+class DecisionPrompt(ArrangedPrompt):
     """A prompt that is asked by its questions. `task` is the prompt as a language model gets it.
 
     `rounds`: the likeliest level gets all of the probability.
     """
 
-    task: Prompt[Any] | None = None
     rounds: bool = False
     _strengths: SizedCache[str, Sequence[float]] = field(
         default_factory=lambda: SizedCache(_STRENGTHS_KEPT), compare=False, repr=False
@@ -194,12 +198,6 @@ class DecisionPrompt(Prompt[Any]):
         except Exception as error:  # the code of a metric must not end a run
             raise UnreadableReply(f"{self.name}: the expectation failed: {error!r}") from error
 
-    @property
-    def _task(self) -> Prompt[Any]:
-        if self.task is None:
-            raise TypeError("a DecisionPrompt needs its task")
-        return self.task
-
 
 class DecidedPrompts(Set[str]):
     """The names of the prompts with questions, of all metrics that are in use when it is asked."""
@@ -233,7 +231,11 @@ class DecisionLayout:
     def arrange(self, row: LogRow, asks: Sequence[Ask]) -> list[Ask]:
         """The requests of a row; those of a prompt without questions are not changed."""
         state = RowState(row.user_input, tuple(row.retrieved_contexts), row.language)
-        return [self._arranged(ask, state) if ask.prompt.decides else ask for ask in asks]
+        known: dict[Hashable, Ask] = {}  # what several metrics ask is arranged once
+        for ask in asks:
+            if ask.prompt.decides and ask.identity not in known:
+                known[ask.identity] = self._arranged(ask, state)
+        return [known.get(ask.identity, ask) for ask in asks]
 
     def _arranged(self, ask: Ask, state: RowState) -> Ask:
         prompt = self._prompts.get(ask.prompt.digest)
@@ -250,19 +252,8 @@ def _carried(data: Data) -> _Carried:
 
 def decision_prompt(task: Prompt[Any], *, rounds: bool = False) -> DecisionPrompt:
     """A prompt as decision models are asked it."""
-    return DecisionPrompt(
-        task.name,
-        task.version,
-        task.verdict,
-        task.instruction,
-        baseline=task.baseline,
-        evidence=task.evidence,
-        rubric=task.rubric,
-        questions=task.questions,
-        expect=task.expect,
-        task=task,
-        rounds=rounds,
-    )
+    asked = {"rubric": task.rubric, "questions": task.questions, "expect": task.expect}
+    return DecisionPrompt.of(task, **asked, rounds=rounds)
 
 
 def compose(asked: Sequence[Asked], contexts: Iterable[int] | None = None) -> tuple[str, list[str]]:
@@ -271,9 +262,10 @@ def compose(asked: Sequence[Asked], contexts: Iterable[int] | None = None) -> tu
     `contexts` limits those that are shown. None: all that the requests are about.
     """
     row, tasks, labels = asked[0].row, dict[str, Any](), list[str]()
-    known: dict[str, str] = {}
+    known: dict[Hashable, str] = {}
     for one in asked:
-        key = dump_json([one.name, one.task])
+        rest = dump_json(one.rest) if one.rest else ""
+        key = one.name, one.rubric, one.levels, rest  # equal tasks stand there once
         if key not in known:
             same = sum(label.startswith(one.name) for label in tasks)
             known[key] = f"{one.name}_{same + 1}" if one.name in tasks else one.name

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.judges.base import Judge, KnowsLayout
@@ -39,10 +39,35 @@ _LINE_ENDS = str.maketrans({end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u20
 
 
 @dataclass(frozen=True)
-class RowFirstPrompt(Prompt[Any]):
-    """A prompt whose requests begin with the row. `task` is the prompt as it is by default."""
+class ArrangedPrompt(Prompt[Any]):
+    """A prompt in another layout. `task` is the prompt as it is by default."""
 
     task: Prompt[Any] | None = None
+
+    @classmethod
+    def of(cls, task: Prompt[Any], **more: Any) -> Self:
+        """A prompt in this layout; `more` goes to the constructor."""
+        return cls(
+            task.name,
+            task.version,
+            task.verdict,
+            task.instruction,
+            baseline=task.baseline,
+            evidence=task.evidence,
+            task=task,
+            **more,
+        )
+
+    @property
+    def _task(self) -> Prompt[Any]:
+        if self.task is None:
+            raise TypeError(f"a {type(self).__name__} needs its task")
+        return self.task
+
+
+@dataclass(frozen=True)
+class RowFirstPrompt(ArrangedPrompt):
+    """A prompt whose requests begin with the row."""
 
     @cached_property
     def system(self) -> str:
@@ -62,12 +87,6 @@ class RowFirstPrompt(Prompt[Any]):
     def parse(self, text: str, data: Data) -> Any:
         """The verdict, read and checked by the task."""
         return self._task.parse(text, data)
-
-    @property
-    def _task(self) -> Prompt[Any]:
-        if self.task is None:
-            raise TypeError("a RowFirstPrompt needs its task")
-        return self.task
 
 
 def beginning(data: Data) -> str:
@@ -117,17 +136,7 @@ class RowFirst:
         task = ask.prompt
         prompt = self._prompts.get(task.digest)
         if prompt is None:
-            prompt = RowFirstPrompt(
-                task.name,
-                task.version,
-                task.verdict,
-                task.instruction,
-                task.examples,
-                baseline=task.baseline,
-                evidence=task.evidence,
-                sizes=task.sizes,
-                task=task,
-            )
+            prompt = RowFirstPrompt.of(task, examples=task.examples, sizes=task.sizes)
             self._prompts[task.digest] = prompt
         return replace(ask, prompt=prompt, data={**ask.data, _ROW: shown})
 

@@ -23,9 +23,10 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from ragmetrics.config import JudgeSettings
+from ragmetrics.config import JudgeKind, JudgeSettings
 from ragmetrics.errors import OverBudget
 from ragmetrics.judges.base import Judge, Reply
 from ragmetrics.records import Ask
@@ -361,7 +362,7 @@ def shared_bill(bills: Sequence[Bill]) -> Iterator[None]:
         yield
 
 
-def _no_price(prompt_tokens: float, completion_tokens: float) -> float | None:
+def _no_price(*tokens: float) -> float | None:
     return None
 
 
@@ -377,18 +378,24 @@ class MeteredJudge:
         # Parts with one budget learn from each other, as they spend from it together.
         self._expected = self.budget.expectations if self.budget else expectations
 
+    @cached_property
+    def _usd(self) -> Callable[..., float | None]:
+        # Kept, like the kind of the judge: a night has millions of requests.
+        return self.settings.prices.usd if self.settings else _no_price
+
+    @cached_property
+    def _kind(self) -> JudgeKind | None:
+        return self.settings.kind if self.settings else None
+
     def bill(self, request: Ask) -> Bill:
         """The bill of a request that is about to be sent."""
         chosen = self.settings
         kind = self._expected[(chosen.model if chosen else "", request.prompt.name)]
-        if chosen and not chosen.kind.writes:
+        if self._kind and not self._kind.writes:
             kind.completion = 0.0
-        forecast = Forecast(
-            kind,
-            len(request.prompt.system) + len(request.text),
-            chosen.usd if chosen else _no_price,
-            first_alone=chosen is not None and chosen.live,
-        )
+        characters = len(request.prompt.system) + len(request.text)
+        is_live = self._kind is not None and self._kind.live
+        forecast = Forecast(kind, characters, self._usd, first_alone=is_live)
         return Bill(forecast, self.budget)
 
     async def reply(self, judge: Judge, request: Ask, attempt: int, bill: Bill) -> Reply:
@@ -398,12 +405,9 @@ class MeteredJudge:
             reply = await judge.reply(request, attempt)
             prompt, completion = reply.prompt_tokens, reply.completion_tokens
             if prompt or completion or not bill.sent:
-                price = self._price(prompt, completion, reply.cached_tokens)
-                bill.pay(prompt + completion, price)
+                price = self._usd(prompt, completion, reply.cached_tokens)
+                bill.pay(prompt + completion, price or 0.0)
                 bill.forecast.kind.learn(bill.forecast.characters, prompt, completion)
             else:
                 bill.forecast.kind.learn_nothing()
         return reply
-
-    def _price(self, prompt: int, completion: int, cached: int) -> float:
-        return (self.settings.usd(prompt, completion, cached) or 0.0) if self.settings else 0.0

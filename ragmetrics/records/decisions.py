@@ -69,6 +69,7 @@ class HasStrengths(Protocol):
 
 
 Question: TypeAlias = Predicate | ScoreQuestion
+_KINDS = (Predicate, ScoreQuestion)
 
 
 def questions_of(prompt: Prompt[Any], data: Data) -> tuple[Question, ...]:
@@ -84,7 +85,7 @@ def questions_of(prompt: Prompt[Any], data: Data) -> tuple[Question, ...]:
 
 
 def _check(asked: Sequence[Any]) -> None:
-    if not all(isinstance(question, Predicate | ScoreQuestion) for question in asked):
+    if not all(isinstance(question, _KINDS) for question in asked):
         raise TypeError("a question is a Predicate or a ScoreQuestion")
     scales = {question.levels for question in asked if isinstance(question, ScoreQuestion)}
     if len(scales) > 1:
@@ -95,12 +96,14 @@ def _check(asked: Sequence[Any]) -> None:
 
 def expected_level(distribution: Distribution) -> float:
     """The expectation of the level."""
+    if len(distribution) == 2:
+        return distribution[1]
     return sum(level * probability for level, probability in enumerate(distribution))
 
 
 def likeliest_level(distribution: Distribution) -> int:
     """The level of the highest probability, the lower one of two that are equal."""
-    return max(range(len(distribution)), key=lambda level: (distribution[level], -level))
+    return distribution.index(max(distribution))
 
 
 def strength(distribution: Distribution) -> float:

@@ -21,7 +21,6 @@ from ragmetrics.records import (
     Answer,
     Ask,
     Embed,
-    HasStrengths,
     LogRow,
     Request,
     Score,
@@ -122,8 +121,8 @@ class MetricRun:
     def step(self, answers: Sequence[Answer] | None) -> None:
         """The same without an event loop."""
         for answer in answers or ():
-            if isinstance(answer, HasStrengths):
-                self._strengths += answer.strengths
+            # What HasStrengths says, in a tenth of the time of `isinstance` with a protocol.
+            self._strengths += getattr(answer, "strengths", ())
         result = self._run.step(answers)
         if isinstance(result, Score):
             self.score = with_spread(result, self._strengths)

@@ -11,7 +11,7 @@ import ragmetrics
 from ragmetrics.config import make_settings
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.decision_logprobs import Logprobs
+from ragmetrics.judges.decision_forms import Logprobs
 from ragmetrics.records import Predicate, Question, ScoreQuestion
 from tests.fakes.clients import JudgeServer
 from tests.unit.judges.test_decision import rows, scored, values
