@@ -38,7 +38,7 @@ from ragmetrics.people.calibration.learned_fit import fit_folds
 from ragmetrics.people.calibration.recalibration import fit_map
 from ragmetrics.records import fold_of, probabilities
 from ragmetrics.scoring.sampling.uncertainty import bins_of
-from ragmetrics.scoring.sampling.unequal_probabilities import relative_probabilities
+from ragmetrics.scoring.sampling.inclusion import relative_probabilities
 from ragmetrics.stats import mean_interval
 
 CHOSEN_ON = ("chunkeval_bm25", "hotpot_multihop", "wice_judge_replies")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ragmetrics.delivery.channel import Threads
 from ragmetrics.delivery.outbox import MessageBatch
-from ragmetrics.delivery.threads import Threads
 from ragmetrics.delivery.write_back.outbox import WaitingNight
 from ragmetrics.judges.batch_records import BatchRecord
 from ragmetrics.judges.reply_tables import SCHEMA as REPLY_SCHEMA

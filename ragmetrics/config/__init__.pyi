@@ -20,6 +20,7 @@ from .sections import (
     PRESETS as PRESETS,
     PushSettings as PushSettings,
     RunnerSettings as RunnerSettings,
+    GateRule as GateRule,
 )
 from .judging import (
     EmbeddingSettings as EmbeddingSettings,
@@ -43,9 +44,6 @@ from .alerts import (
     ChannelSettings as ChannelSettings,
     Rule as Rule,
     drop_name as drop_name,
-)
-from .gate import (
-    GateRule as GateRule,
 )
 from .endpoints import (
     EnvironmentHeaders as EnvironmentHeaders,

@@ -23,7 +23,6 @@ from pydantic_settings import (
 
 from ragmetrics.config.alerts import AlertSettings
 from ragmetrics.config.base import SettingsModel, as_mapping
-from ragmetrics.config.gate import GateSettings
 from ragmetrics.config.judge import JudgeChoice, JudgeSettings
 from ragmetrics.config.judging import (
     Budget,
@@ -37,6 +36,7 @@ from ragmetrics.config.nights import ZoneName, check_template
 from ragmetrics.config.prices import listed_prices
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.sections import (
+    GateSettings,
     PresetName,
     PushSettings,
     RunnerSettings,

@@ -10,7 +10,6 @@ from .channel import (
     Unconfirmed as Unconfirmed,
     channels as channels,
 )
-from .dashboard_failure import notify_dashboard_failure as notify_dashboard_failure
 from .delivery import (
     Delivery as Delivery,
     dashboard_link as dashboard_link,
@@ -23,12 +22,10 @@ from .gate_notifications import (
     notify_failed_gate as notify_failed_gate,
     notify_gate as notify_gate,
 )
-from .message_samples import sample_messages as sample_messages
 from .pull_request.check_result import (
     CheckResult as CheckResult,
     drop_conclusion as drop_conclusion,
 )
-from .pull_request.hosts import find_host as find_host
 from .pull_request.markdown import (
     comparison_result as comparison_result,
     gate_result as gate_result,
@@ -39,19 +36,22 @@ from .state_fold import (
     load_alerts as load_alerts,
     newest_told as newest_told,
 )
-from .store_records import RECORDS as RECORDS
 from .write_back.delivery import (
     WriteBackReport as WriteBackReport,
     queue_night as queue_night,
     send_waiting as send_waiting,
     target_problems as target_problems,
 )
-from .write_back.evaluation_results import EvaluationResult as EvaluationResult
-from .write_back.outbox import waiting as waiting
 from .write_back.target import (
     BatchRefused as BatchRefused,
     Outcome as Outcome,
     TargetError as TargetError,
     TargetKind as TargetKind,
 )
+from .dashboard_failure import notify_dashboard_failure as notify_dashboard_failure
+from .message_samples import sample_messages as sample_messages
+from .pull_request.hosts import find_host as find_host
+from .store_records import RECORDS as RECORDS
+from .write_back.evaluation_results import EvaluationResult as EvaluationResult
+from .write_back.outbox import waiting as waiting
 from .write_back.target_client import TargetClient as TargetClient

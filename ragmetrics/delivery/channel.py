@@ -1,8 +1,10 @@
 """Channels: where messages are sent, which messages of a night each gets, and what its kind does.
 
 A channel gets one message a night, of the findings from its severity on. Where its kind has
-threads, fired alerts are a message and their updates are in its thread. Each channel has its own
-messages in the outbox, so a failed channel repeats no others.
+threads, fired alerts are a message and their updates are in its thread: `alerts/threads.json`. If
+two runs write the threads at the same time, one version may be lost, and an update is posted in the
+channel instead; no message is lost. Each channel has its own messages in the outbox, so a failed
+channel repeats no others.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from ragmetrics.config import (
     AlertSettings,
@@ -26,12 +28,11 @@ from ragmetrics.config import (
     api_key,
 )
 from ragmetrics.delivery.outbox import DEFAULT_CHANNEL
-from ragmetrics.delivery.threads import load_threads, save_thread, thread_of
 from ragmetrics.errors import RagmetricsError, StoreError
 from ragmetrics.messages import Message, Tone
 from ragmetrics.plugins import UnusablePlugin
-from ragmetrics.records import Finding, Severity
-from ragmetrics.storage import Files
+from ragmetrics.records import Finding, Record, Severity
+from ragmetrics.storage import Files, find_record
 from ragmetrics.text import shorten
 
 CHANNEL_TIMEOUT = 90.0
@@ -46,6 +47,10 @@ ComposeMessage: TypeAlias = Callable[[Sequence[Finding]], Message | None]
 Send: TypeAlias = Callable[[Message, Any, SecretStr], None]
 Verify: TypeAlias = Callable[[Any, SecretStr], str]
 Post: TypeAlias = Callable[[Message, Any, SecretStr, str], str]
+THREADS = "alerts/threads.json"
+_MOST_STORED = 2_000
+"""Most alerts with a stored thread: the newest ones."""
+_LONGEST = 100
 log = logging.getLogger(__name__)
 
 
@@ -279,3 +284,40 @@ def _parts(secret: str) -> set[str]:
     except ValueError:
         login = set()
     return {one for part in {secret, *long, *login} for one in (part, unquote(part)) if one}
+
+
+class Thread(Record):
+    """Channel and timestamp of an alert's first message."""
+
+    channel: str
+    ts: str
+
+
+class Threads(Record):
+    """Threads by key of the alert, the oldest first."""
+
+    by_alert: dict[str, Thread] = Field(default_factory=dict)
+
+
+def load_threads(files: Files) -> Threads:
+    """The stored threads; empty where the file cannot be read, which is logged."""
+    problem = "not a record of threads, updates go to the channel"
+    return find_record(files, THREADS, Threads, problem) or Threads()
+
+
+def thread_of(threads: Threads, alerts: Iterable[str], place: str) -> str:
+    """The thread of some alerts in a place, by the first that has one; empty without one."""
+    known = (threads.by_alert[key] for key in alerts if key in threads.by_alert)
+    thread = next(known, None)
+    return thread.ts if thread and thread.channel == place else ""
+
+
+def save_thread(files: Files, alerts: Sequence[str], place: str, thread: str) -> None:
+    """Store the thread of some alerts. Raises StoreError."""
+    if not thread:
+        log.error("the thread is not stored, updates go to the channel: the service named none")
+        return
+    known = {key: one for key, one in load_threads(files).by_alert.items() if key not in alerts}
+    new = Thread(channel=place, ts=thread[:_LONGEST])
+    newest = dict([*known.items(), *((key, new) for key in alerts)][-_MOST_STORED:])
+    files.write(THREADS, Threads(by_alert=newest).model_dump_json(indent=1).encode())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ragmetrics.delivery.channel import Threads
 from ragmetrics.delivery.outbox import MessageBatch
 from ragmetrics.delivery.state import AlertStates
-from ragmetrics.delivery.threads import Threads
 from ragmetrics.delivery.write_back.outbox import WaitingNight
 from ragmetrics.records import Record
 

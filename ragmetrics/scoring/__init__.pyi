@@ -41,7 +41,7 @@ from .cost_plan import (
     CostPlan as CostPlan,
     plan_costs as plan_costs,
 )
-from .garbage import (
+from .process_pool import (
     collect_seldom as collect_seldom,
 )
 from .metric_run import (

@@ -21,8 +21,8 @@ from .json_records import (
     save_record as save_record,
     unless_refused as unless_refused,
 )
-from .asked_ways import AskedWays as AskedWays
-from .learned import (
+from .judge_records import (
+    AskedWays as AskedWays,
     LearnedJudges as LearnedJudges,
 )
 from .parts import (

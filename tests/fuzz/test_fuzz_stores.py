@@ -19,10 +19,10 @@ from ragmetrics.comparison import (
     load_gates,
 )
 from ragmetrics.delivery import load_alerts
+from ragmetrics.delivery.channel import Threads, load_threads
 from ragmetrics.delivery.outbox import MessageBatch
 from ragmetrics.delivery.state import AlertStates
 from ragmetrics.delivery.state_fold import STATE_FILE
-from ragmetrics.delivery.threads import Threads, load_threads
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus, ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply

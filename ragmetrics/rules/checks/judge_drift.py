@@ -23,9 +23,8 @@ from ragmetrics.records import (
 from ragmetrics.rules.context import NightContext
 from ragmetrics.rules.judge_movement import level_between
 from ragmetrics.rules.min_rules import DRIFT_NIGHTS
-from ragmetrics.rules.night_check import Sample, Tonight, check
+from ragmetrics.rules.night_check import Sample, Tonight, are_alike, check
 from ragmetrics.rules.sides import SURE
-from ragmetrics.rules.unjudged import are_alike
 from ragmetrics.stats import Drop, MeanDifference, with_movement
 
 

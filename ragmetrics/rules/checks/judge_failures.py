@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragmetrics.records import Finding, Level, Manifest, Status, Summary, former_judge_name
-from ragmetrics.rules.night_check import Limit, Sample, Tonight, check, check_of
-from ragmetrics.rules.unjudged import are_alike, lacks_data
+from ragmetrics.rules.night_check import (
+    Limit,
+    Sample,
+    Tonight,
+    are_alike,
+    check,
+    check_of,
+    lacks_data,
+)
 from ragmetrics.text import finite
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragmetrics.records import Finding
-from ragmetrics.rules.night_check import Sample, Tonight, check
-from ragmetrics.rules.unjudged import is_for_lack_of_logs
+from ragmetrics.rules.night_check import Sample, Tonight, check, is_for_lack_of_logs
 
 RULE = "every log file is present and complete"
 _LOGS = "s3://example/logs/dt=2026-11-19/"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragmetrics.records import Finding, Manifest
-from ragmetrics.rules.night_check import Limit, Sample, Tonight, check, suppresses_rules
-from ragmetrics.rules.unjudged import lacks_rows
+from ragmetrics.rules.night_check import Limit, Sample, Tonight, check, lacks_rows, suppresses_rules
 
 _LOGS = "s3://example/logs/dt=2026-11-19/"
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ragmetrics.records import Finding, Level, Manifest, Source
-from ragmetrics.rules.night_check import Limit, Sample, Tonight, check
-from ragmetrics.rules.unjudged import is_for_lack_of_logs
+from ragmetrics.rules.night_check import Limit, Sample, Tonight, check, is_for_lack_of_logs
 
 _NEW_OF = 7
 """Nights before by which ids or questions are known to be new on each night."""

@@ -15,9 +15,8 @@ from ragmetrics.delivery import (
     notify_failed_gate,
     outbox,
 )
-from ragmetrics.delivery.channel import MOST_THREADS
+from ragmetrics.delivery.channel import MOST_THREADS, THREADS
 from ragmetrics.delivery.channel_kinds.slack_bot import API
-from ragmetrics.delivery.threads import THREADS
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, Runs

@@ -1,7 +1,12 @@
-"""Learned judges in a store: `learned/FINGERPRINT/0001.json`, one file per version.
+"""What a store knows of judges besides their replies.
 
-The fingerprint is that of the judge whose verdicts they predict. No version is changed later: a
-run that uses one finds it again.
+learned/FINGERPRINT/0001.json   a version of the learned judge that predicts a judge's verdicts
+judges/FINGERPRINT.json         how an endpoint was asked otherwise than planned
+
+No version of a learned judge is changed later: a run that uses one finds it again. The fingerprint
+of a judge covers how it is planned to be asked, and names its cached replies. What an endpoint
+refuses is known only after the first request. So that no scores are compared which were asked in
+two ways, they are stored with a fingerprint that covers both.
 """
 
 from __future__ import annotations
@@ -9,12 +14,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ragmetrics.records import LearnedModel
+from ragmetrics.records import AskedWay, LearnedModel, fingerprint
 from ragmetrics.storage.file_systems import FileInfo
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.json_records import find_record, require_record, save_record
 
-_FOLDER, _PROBLEM = "learned", "not a learned judge"
+_FOLDER = "learned"
 _NAME = re.compile(r"learned/\w+/(\d{4,})\.json")
 
 
@@ -60,9 +65,40 @@ class LearnedJudges:
             LearnedJudges(target).save(model)
 
     def _find(self, path: str) -> LearnedModel | None:
-        return find_record(self.store, path, LearnedModel, _PROBLEM)
+        return find_record(self.store, path, LearnedModel, "not a learned judge")
 
     def _versions(self, folder: str) -> list[str]:
         """Paths of versions, oldest first."""
         named = (_NAME.fullmatch(info.path) for info in self.store.glob(f"{folder}/*.json"))
         return [match[0] for match in sorted(filter(None, named), key=lambda match: int(match[1]))]
+
+
+@dataclass(frozen=True)
+class AskedWays:
+    """The ways of asking of a store's judges, by their fingerprints."""
+
+    store: Files
+
+    def compared(self, judge_fingerprint: str) -> str:
+        """The fingerprint that scores of a judge have: its own, if it is asked as planned."""
+        way = self._find(judge_fingerprint)
+        return fingerprint(judge_fingerprint, "asked with", way) if way else judge_fingerprint
+
+    def note(self, judge_fingerprint: str, way: str | None) -> None:
+        """Store how a judge was asked; None: no request was sent. Raises StoreError."""
+        if way is not None and way != self._find(judge_fingerprint):
+            save_record(self.store, _path(judge_fingerprint), AskedWay(way=way))
+
+    def copy_to(self, target: Files) -> None:
+        """Copy all ways to another store, as for a run in a temporary one."""
+        for info in self.store.glob(_path("*")):
+            name = info.path.rpartition("/")[2].removesuffix(".json")
+            AskedWays(target).note(name, self._find(name))
+
+    def _find(self, judge_fingerprint: str) -> str:
+        record = find_record(self.store, _path(judge_fingerprint), AskedWay, "not a way of asking")
+        return record.way if record else ""
+
+
+def _path(judge_fingerprint: str) -> str:
+    return f"judges/{judge_fingerprint}.json"

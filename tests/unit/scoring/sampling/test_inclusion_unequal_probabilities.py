@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from ragmetrics.scoring.sampling.unequal_probabilities import (
+from ragmetrics.scoring.sampling.inclusion import (
     inclusion_probabilities,
     order_sample,
     relative_probabilities,
