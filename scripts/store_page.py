@@ -83,7 +83,7 @@ FILES: tuple[tuple[str, type[Record] | str, str], ...] = (
     (
         "alerts/delivered/2026-11-19.0.json",
         MessageBatch,
-        "what was told of a night, and by which channels",
+        "what was notified of a night, and by which channels",
     ),
     ("alerts/silences/TIME.ID.json", Silence, "an alert that was acknowledged or snoozed"),
     ("alerts/threads.json", Threads, "where a Slack bot first posted each alert"),
@@ -136,7 +136,7 @@ FILES: tuple[tuple[str, type[Record] | str, str], ...] = (
         TopicModel,
         "[topics](../how-to/topics.md) from that night on",
     ),
-    ("whatif/dt=2026-11-19.json", WhatIf, "[what would mend the night](../how-to/whatif.md)"),
+    ("whatif/dt=2026-11-19.json", WhatIf, "[what would fix the night](../how-to/whatif.md)"),
     (
         "prune/TIME-0001.jsonl",
         "",

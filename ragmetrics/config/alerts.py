@@ -214,8 +214,8 @@ class AlertSettings(SettingsModel):
     redact: bool = False
     """Keep questions out of messages."""
     slack_webhook_env: str = "SLACK_WEBHOOK_URL"
-    """The environment variable with the address of the webhook. Slack is told where it is set; an
-    entry of `channels` is told always, and waits for its variable."""
+    """The environment variable with the address of the webhook. Slack is notified where it is set;
+    an entry of `channels` always, and it waits for its variable."""
     slack_channel: str | None = Field(None, min_length=1, max_length=100)
     """The channel in which a bot posts, in threads. It replaces the webhook when the bot's token is
     set."""

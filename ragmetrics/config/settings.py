@@ -116,7 +116,7 @@ class Settings(BaseSettings):
     """Labelled sets that the calibrate flow compares the judges with."""
     labels: str | None = None
     """Labels that people gave to rows of nights: a file, a folder or a glob. Each mean is then also
-    told as people would say it."""
+    shown as people would judge it."""
     preset: PresetName | None = None
     """The tool that wrote the logs. None: rows in ragmetrics' own layout."""
     columns: dict[str, str] = Field(default_factory=dict)

@@ -48,7 +48,7 @@ class MessageBatch(Record):
     number: int = 0
     """Number of the night's batches before it that some channel has."""
     told: list[Told] = Field(default_factory=list)
-    """What people are told. A late night also tells how its alerts stand in newer nights."""
+    """What is notified. A late night also reports the states of its alerts in newer nights."""
     waiting: list[Waiting] = Field(default_factory=list)
     """The messages that are not delivered yet, in the order of sending."""
     delivered: list[str] = Field(default_factory=list)

@@ -49,7 +49,7 @@ def whatif(
     questions: int = QUESTIONS,
     progress: Progress | None = None,
 ) -> WhatIf:
-    """Ask the questions that fell on a night again: which variant of the retriever mends them?
+    """Ask the questions that fell on a night again: which variant of the retriever fixes them?
 
     `variants` are names of `retriever: variants:`, all by default. `parameters` make one more
     variant. At most so many `questions` that fell are asked, and as many that did not. The result

@@ -1,4 +1,4 @@
-"""Records of replays, and of a what-if: which variant of the retriever mends what fell."""
+"""Records of replays, and of a what-if: which variant of the retriever fixes what fell."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class VariantResult(Record):
     name: str
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     asked: int = 0
-    """Questions that fell. One without an answer is not mended."""
+    """Questions that fell. One without an answer is not fixed."""
     mended: int = 0
     """Those of them whose needed passages are all returned."""
     share: float | None = None
-    """Share of mended questions."""
+    """Share of fixed questions."""
     low: float | None = None
     high: float | None = None
     others: int = 0
@@ -62,7 +62,7 @@ class VariantResult(Record):
 
 
 class WhatIf(Record):
-    """What would mend the questions that fell on a night: the output of `ragmetrics whatif`."""
+    """What would fix the questions that fell on a night: the output of `ragmetrics whatif`."""
 
     dataset: str
     night: date
@@ -71,7 +71,7 @@ class WhatIf(Record):
     fallen: int
     """Questions that lost a passage on the night."""
     variants: list[VariantResult]
-    """`as now` first, then those that mend most."""
+    """`as now` first, then those that fix most."""
     judge: JudgeInfo
     usage: Usage = Usage()
     requests: int = 0
@@ -81,7 +81,7 @@ class WhatIf(Record):
 
     @property
     def best(self) -> VariantResult | None:
-        """The variant that mends most questions; None where none mends more than `as now`."""
+        """The variant that fixes most questions; None where none fixes more than `as now`."""
         now, *others = self.variants
         better = [other for other in others if other.mended > now.mended]
         return better[0] if better else None
