@@ -19,17 +19,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date
 from functools import cache
 
 import numpy as np
-import pandas as pd
 
 from research.moving_world import LIMIT, Values, World, _FIRST, _table, data_folder
 from ragmetrics import evaluate
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.delivery.state import AlertStates, advance_states
-from ragmetrics.records import JudgeBridge, JudgedTwice, Manifest, Segment, across_change
+from ragmetrics.records import JudgeBridge, JudgedTwice, Manifest, across_change
 from ragmetrics.rules import NightContext, evaluate_rules
 from ragmetrics.rules.context import Baseline
 from ragmetrics.rules.corrections import judge_change, mix
@@ -37,15 +36,13 @@ from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.sides import NightSides
 from ragmetrics.scoring import MetricScores
 from ragmetrics.scoring.judge_bridge import _differences, find_offset
-from ragmetrics.stats import Drop
+from ragmetrics.stats import Drop, OffsetError, compare_aligned
 
 METRIC = "context_recall"
 DRAWS, BEFORE, AFTER, BOTH, SEED = 2_000, 7, 3, 500, 78
 ROWS = {"fresh": 300, "golden": 200}
 FEW, CHANGING, DROP = 100, 0.15, 0.1
 FALSE_ALARMS = 0.01
-_PLAIN = World(knows=False)._manifest({METRIC: _table(METRIC, np.array([0.4, 0.6]))})
-_NO_ROWS = pd.DataFrame()
 
 
 @cache
@@ -203,17 +200,6 @@ def weeks(pairs: Values, world: str, draws: int, *, changes: bool, fallen: bool,
 
 
 @dataclass(frozen=True)
-class _Light(MetricScores):
-    """Scores of questions without a table, which would take most of the time."""
-
-    values: dict[str, list[float]] = field(default_factory=dict)
-
-    def by_question(self, segment: Segment | None = None) -> dict[str, list[float]]:
-        """See `MetricScores`."""
-        return self.values
-
-
-@dataclass(frozen=True)
 class FirstNights:
     """The first nights after the change, over some draws."""
 
@@ -243,40 +229,34 @@ def first_nights(
 
 
 def _first_night(rows: Rows, *, fallen: bool, both: int, changes: bool) -> Drop:
-    """The corrected drop of a night from the seven before it."""
-    nights, values = [], {}
-    for number in range(BEFORE + 1):
-        last = number == BEFORE
-        day, judge = _PLAIN.date + timedelta(number), int(last and changes)
-        names, scores = rows.night(fallen=fallen and last)
-        summary = {"fingerprint": str(judge), "scored": len(names)}
-        metrics = [_PLAIN.metrics[0].model_copy(update=summary)]
-        nights.append(_PLAIN.model_copy(update={"date": day, "metrics": metrics}))
-        values[day] = dict(zip(names, scores[:, judge].tolist(), strict=True))
-    pairs = list(zip(names, scores.tolist(), strict=True))[:both]
-    judged = [JudgedTwice(question=name, old=old, new=new) for name, (old, new) in pairs]
-    return _measured(nights, values, judged if changes else [])
+    """The corrected drop of a night from the seven before it, as `NightSides` measures it."""
+    nights = np.array([rows.night()[1][:, 0] for _ in range(BEFORE)])
+    names, scores = rows.night(fallen=fallen)
+    twice = scores[:both].T
+    offset = compare_aligned(*twice)
+    assert offset
+    recurs = rows.world == "golden"
+    earlier = nights.mean(axis=0) if recurs else nights.ravel()
+    if not changes:
+        return _compared(earlier, scores[:, 0], recurs)
+    earlier = earlier - offset.drop
+    if recurs and both >= len(names):
+        return _compared(earlier, scores[:, 0] - offset.drop, recurs)
+    error = OffsetError(1.0, offset.error, offset.freedom, _named(twice[0] - twice[1], names))
+    before = _named(earlier, names if recurs else [f"earlier {place}" for place in range(len(earlier))])
+    return error.added_to(_compared(earlier, scores[:, 1], recurs), before, _named(scores[:, 1], names))
 
 
-def _measured(nights: list[Manifest], values: dict[date, dict[str, float]], judged: list[JudgedTwice]) -> Drop:
-    """The corrected drop of the last night from all others."""
-    bridge = None
-    if offset := find_offset(METRIC, "0", "1", judged):
-        differences = {row.question: row.old - row.new for row in judged}
-        offset = offset.model_copy(update={"differences": differences, "apart": ""})
-        bridge = JudgeBridge(replaced="first", since=nights[-1].date, offsets=[offset])
+def _compared(before: Values, now: Values, recurs: bool) -> Drop:
+    absent = [np.full(len(side), np.nan) for side in (before, now)]
+    sides = (before, now) if recurs else (np.append(before, absent[1]), np.append(absent[0], now))
+    drop = compare_aligned(*sides)
+    assert drop
+    return drop
 
-    def load(one: Manifest, metric: str) -> MetricScores:
-        moved = one.metrics[0].moved_by
-        by = moved.offset if moved else 0.0
-        return _Light(metric, _NO_ROWS, values={name: [value + by] for name, value in values[one.date].items()})
 
-    *earlier, tonight = across_change(nights, bridge)
-    night = NightContext(tonight, {METRIC: load(tonight, METRIC)}, earlier, load, mix_tags=())
-    sides = NightSides(night, RowSelection(METRIC), Baseline(earlier), [tonight], in_order=False)
-    found = sides.corrected((mix, judge_change))
-    assert found and found.left
-    return found.left
+def _named(values: Values, names: list[str]) -> dict[str, float]:
+    return dict(zip(names, values.tolist(), strict=False))
 
 
 def report(draws: int) -> Iterator[str]:

@@ -27,6 +27,7 @@ from ragmetrics.pipeline.compared_side import Found, Logs, Stored, find_side
 from ragmetrics.pipeline.evaluation import Progress, score_inputs, settings_of, temporary
 from ragmetrics.records import (
     Comparison,
+    JudgeBridge,
     JudgeInfo,
     LogRow,
     MetricChange,
@@ -104,8 +105,7 @@ def compare(
 
 def _across_change(a: Found, b: Found) -> tuple[Found, Found]:
     """Both sides, with nights of a judge that was replaced in the level of the new judge."""
-    bridges = (stored_bridge(side.files) for side in (a, b) if isinstance(side, Stored))
-    bridge = next(filter(None, bridges), None)
+    bridge = _bridge_of((a, b))
     first, second = (
         replace(side, nights=across_change(side.nights, bridge))
         if isinstance(side, Stored)
@@ -113,6 +113,12 @@ def _across_change(a: Found, b: Found) -> tuple[Found, Found]:
         for side in (a, b)
     )
     return first, second
+
+
+def _bridge_of(sides: Sequence[Found]) -> JudgeBridge | None:
+    """The change of judge in the store of the sides."""
+    bridges = (stored_bridge(side.files) for side in sides if isinstance(side, Stored))
+    return next(filter(None, bridges), None)
 
 
 def _comparable(
@@ -149,9 +155,11 @@ def _difference(settings: Settings, sides: tuple[Found, Found]) -> str:
         return (
             "A and B were scored with different prompts, parameters, embeddings or versions of it"
         )
+    bridge = _bridge_of(sides)
     return (
         "A and B were scored in different ways: judge of A "
         f"{a.name} ({a.fingerprint}), of B {b.name} ({b.fingerprint})"
+        f"{bridge.broken if bridge else ''}"
     )
 
 

@@ -66,6 +66,21 @@ class JudgeBridge(Record):
     problem: str = ""
     """Why the old judge gave no further verdicts tonight."""
 
+    @property
+    def apart(self) -> list[str]:
+        """The metrics that do not compare with nights of the old judge, each with the reason."""
+        return [
+            *(f"{one.metric}: {one.apart}" for one in self.offsets if one.apart),
+            *(f"{metric}: no verdicts of both judges" for metric in self.unpaired),
+        ]
+
+    @property
+    def broken(self) -> str:
+        """The end of a sentence on scores that do not compare; empty where all metrics do."""
+        if not self.apart:
+            return ""
+        return f"; the judge {self.replaced} was replaced on {self.since}: {', '.join(self.apart)}"
+
 
 def across_change(nights: Sequence[Manifest], bridge: JudgeBridge | None) -> list[Manifest]:
     """Nights whose numbers by an old judge are moved by the offset, so that they compare with those

@@ -71,12 +71,13 @@ def find_bridge(
     """The bridge of a night to those of the judge that its own replaced, and what the old one cost
     tonight; None where no earlier night is of the old judge.
 
-    After its nights the bridge is that of the night before, also without `replaces`. An old judge
-    that cannot be made, or a store that cannot be read, costs no night: the bridge is that of the
-    night before, and its `problem` says why.
+    After its nights the bridge is that of the night before, also without `replaces`. A judge that
+    comes back begins another one. An old judge that cannot be made, or a store that cannot be read,
+    costs no night: the bridge is that of the night before, and its `problem` says why.
     """
     alike = [one for one in earlier if one.judge.fingerprint == night.judge.fingerprint]
-    last = next((one.bridge for one in reversed(alike) if one.bridge), None)
+    changes = settings.replaced and earlier[-1:] != alike[-1:]
+    last = None if changes else next((one.bridge for one in reversed(alike) if one.bridge), None)
     runs = {**(last.runs if last else {}), night.date: night.run}
     bridge, spent = last, None
     try:

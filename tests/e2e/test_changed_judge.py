@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Settings
+from ragmetrics.errors import InputError
 from ragmetrics.pipeline import compare, run_night
 from ragmetrics.records import Finding, Manifest
 from tests.builders import judge_at, night_settings
@@ -75,3 +76,55 @@ def test_a_drop_in_the_week_of_the_change_fires(tmp_path: Path, new_judge: dict[
     assert not compared.reason
     assert compared.high is not None
     assert compared.high < 0
+
+
+def test_where_the_judges_do_not_compare_compare_says_why(
+    tmp_path: Path, new_judge: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no number is shown."""
+    monkeypatch.setattr("ragmetrics.scoring.judge_bridge.LEAST_CORRELATION", 1.1)
+    first = night_of(tmp_path, NIGHTS, new_judge)
+    days = str(first.date - timedelta(1)), str(first.date)
+    why = rf"the judge lexical was replaced on {first.date}: {METRIC}: the rank correlation"
+    with pytest.raises(InputError, match=why):
+        compare(*days, settings=settings_of(tmp_path, new_judge))
+
+
+def test_of_two_changes_in_a_week_the_last_one_is_corrected_for(
+    tmp_path: Path, judge_server: JudgeServer, new_judge: dict[str, Any]
+) -> None:
+    """Nights of the first judge are left out, and the finding says so; a drop still fires."""
+    second = [night_of(tmp_path, NIGHTS + day, new_judge) for day in range(2)]
+    third = judge_at(judge_server, model="third", replaces=new_judge, bridge_rows=60)
+    judge_server.faults(strict=0.0)
+    last = night_of(tmp_path, NIGHTS + 2, third)
+    assert last.bridge
+    assert [offset.replaced for offset in last.bridge.offsets] == [
+        second[-1].metrics[0].fingerprint
+    ]
+    assert of_rule(last).state == "ok"
+    assert (of_rule(last).compared, of_rule(last).baseline_label) == (True, "2 nights before")
+    told = f"nights before {second[0].date}, by lexical, are not compared"
+    assert told in next(one.message for one in last.findings if one.kind == "judge_change")
+    assert of_rule(night_of(tmp_path, NIGHTS + 3, third, good=0.5)).state == "firing"
+
+
+def test_a_judge_that_comes_back_begins_another_bridge(
+    tmp_path: Path, judge_server: JudgeServer, new_judge: dict[str, Any]
+) -> None:
+    """Its first one, to the judge before, says nothing of the one between."""
+    judge = {**new_judge, "bridge": "1 night"}
+    first = night_of(tmp_path, NIGHTS, judge)
+    other = judge_at(judge_server, model="other", replaces=judge, bridge_rows=60)
+    judge_server.faults(strict=0.0)
+    between = night_of(tmp_path, NIGHTS + 1, other)
+    judge_server.faults(strict=1.0)
+    back = night_of(
+        tmp_path, NIGHTS + 2, {**judge, "replaces": judge_at(judge_server, model="other")}
+    )
+    assert back.bridge and first.bridge
+    assert [one.replaced for one in back.bridge.offsets] == [between.metrics[0].fingerprint]
+    assert back.bridge.since == back.date
+    assert of_rule(back).state == "ok"
+    (told,) = [one.message for one in back.findings if one.kind == "judge_change"]
+    assert f"nights before {first.date}, by lexical, are not compared" in told

@@ -172,9 +172,10 @@ def _stage_before(
         return _stage(settings, run, serving, found), ""
     if by_nights := find_build_nights(settings, run, serving):
         return by_nights, ""
+    bridge = stored_bridge(open_store(settings))
     return None, (
         f"serving build {serving}: {found.problem}, and no night has rows of it that were judged "
-        "in the same way"
+        f"in the same way{bridge.broken if bridge else ''}"
     )
 
 

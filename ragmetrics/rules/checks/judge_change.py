@@ -31,18 +31,36 @@ def judge_change(tonight: Tonight) -> Iterator[Finding]:
     bridge = tonight.manifest.bridge
     if bridge and tonight.manifest.date - bridge.since <= _TOLD:
         rule = "scores of the old judge compare by their offset"
-        yield tonight.finding("ok", rule, _message(bridge), for_nights=None)
+        yield tonight.finding(
+            "ok", rule, _message(bridge, _chained(tonight, bridge)), for_nights=None
+        )
 
 
-def _message(bridge: JudgeBridge) -> str:
+def _chained(tonight: Tonight, bridge: JudgeBridge) -> JudgeBridge | None:
+    """An earlier change whose old judge still has nights of a baseline: only the last change is
+    corrected for. A judge that came back compares with its own nights.
+    """
+    night = tonight.manifest
+    known = {metric.fingerprint for metric in night.metrics}
+    known.update(offset.replaced for offset in bridge.offsets)
+    for past in reversed(tonight.night.earlier):
+        before = past.bridge
+        if before is None or before.since >= bridge.since or night.date - before.since > _TOLD:
+            continue
+        if known.isdisjoint(offset.replaced for offset in before.offsets):
+            return before
+    return None
+
+
+def _message(bridge: JudgeBridge, before: JudgeBridge | None) -> str:
     moved = [_moved(offset) for offset in bridge.offsets if not offset.apart]
-    apart = [f"{one.metric}: {one.apart}" for one in bridge.offsets if one.apart]
-    apart += [f"{metric}: no verdicts of both judges" for metric in bridge.unpaired]
     parts = [f"the judge {bridge.replaced} was replaced on {bridge.since}"]
     if moved:
         parts.append(f"{', '.join(moved)}, and earlier nights are moved by that")
-    if apart:
-        parts.append(f"not compared with earlier nights: {', '.join(apart)}")
+    if bridge.apart:
+        parts.append(f"not compared with earlier nights: {', '.join(bridge.apart)}")
+    if before:
+        parts.append(f"nights before {before.since}, by {before.replaced}, are not compared")
     if bridge.problem:
         parts.append(f"the old judge gave no further verdicts: {bridge.problem}")
     return "; ".join(parts)
