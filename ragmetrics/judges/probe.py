@@ -48,10 +48,11 @@ async def probe_chat(judge: JudgeSettings, *, ask: bool) -> str:
     client = make_client(access, judge)
     try:
         with _translated_errors(judge, access):
-            brief = client.with_options(max_retries=1, timeout=_SECONDS)
-            if ask:
-                return await _one_token(brief, access, judge)
-            return await _find_model(brief, access, judge.model)
+            async with asyncio.timeout(_SECONDS):
+                brief = client.with_options(max_retries=1, timeout=2 * _SECONDS)
+                if ask:
+                    return await _one_token(brief, access, judge)
+                return await _find_model(brief, access, judge.model)
     finally:
         await client.close()
 
@@ -154,6 +155,11 @@ def _translated_errors(judge: JudgeSettings, access: Access) -> Iterator[None]:
 
     try:
         yield
+    except TimeoutError:
+        raise JudgeError(
+            f"{access.address} did not answer within {_SECONDS:g} s; where a server loads its "
+            "model first, try again"
+        ) from None
     except AuthenticationError as error:
         raise JudgeRefused(
             f"{access.address} refuses the key in {judge.api_key_env}: {_said(error, access)}"

@@ -25,8 +25,8 @@ from tests.fakes.clients import JudgeServer
 
 
 def settings(server: JudgeServer, name: str = "openai", **more: Any) -> Settings:
-    """Settings with a judge at the server."""
-    return make_settings({"judge": judge_at(server, name, retries=0), **more})
+    """Settings with a judge at the server, which has further keys."""
+    return make_settings({"judge": judge_at(server, name, retries=0, **more)})
 
 
 def ask(chosen: Settings, *languages: str) -> CanaryReport:
@@ -112,6 +112,30 @@ def test_cached_replies_are_asked_once(judge_server: JudgeServer, tmp_path: Path
     report, usage = ask_at_cost(settings(judge_server), store)
     assert (report.right, usage.requests, usage.answered_from_store) == (10, 0, 10)
     assert ask(settings(judge_server)).right == 5
+
+
+@pytest.mark.parametrize("form", ["vllm", "cohere", "jina", "tei"])
+def test_a_reranker_is_asked_once(judge_server: JudgeServer, tmp_path: Path, form: str) -> None:
+    """The two contexts of a question share a request; after that the store has all ten grades."""
+    judge_server.faults(reranker=form)
+    store = Files(str(tmp_path))
+    chosen = settings(judge_server, "rerank", model="bge", thresholds=[0.3, 0.7])
+    report, usage = ask_at_cost(chosen, store)
+    refused = judge_server.stats()["by_status"].get("422", 0)  # of the other form, asked first
+    assert (report.right, usage.requests, usage.answered_from_store) == (10, 5 + refused, 0)
+    again, usage = ask_at_cost(chosen, store)
+    assert (again, usage.requests, usage.answered_from_store) == (report, 0, 10)
+
+
+def test_other_thresholds_of_a_reranker_are_asked_anew(
+    judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """They are another judge, which may fail."""
+    store = Files(str(tmp_path))
+    for thresholds, right in (([0.3, 0.7], 10), ([8.0, 9.0], 5)):
+        chosen = settings(judge_server, "rerank", model="bge", thresholds=thresholds)
+        report, usage = ask_at_cost(chosen, store)
+        assert (report.right, usage.requests) == (right, 5)
 
 
 def test_a_judge_by_batches_is_asked_at_once(judge_server: JudgeServer) -> None:
