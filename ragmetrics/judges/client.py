@@ -19,6 +19,7 @@ from ragmetrics.errors import JudgeError, Unanswered, UnreadableReply
 from ragmetrics.judges.base import ChangesParameters, Judge, RepliesAtOnce, Reply, TracksRequests
 from ragmetrics.judges.client_base import (
     ClientBase,
+    MeteredJudge,
     PendingAnswer,
     SingleFlight,
     UsageCounter,
@@ -37,7 +38,7 @@ from ragmetrics.judges.reply_reading import (
 )
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.judges.row_first import Layout, is_cacheable, layout_of
-from ragmetrics.judges.spending import MeteredJudge, budget_in_use
+from ragmetrics.judges.spending import budget_in_use
 from ragmetrics.judges.verdict_items import VerdictCounts
 from ragmetrics.records import (
     Answer,

@@ -11,9 +11,10 @@ import asyncio
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Coroutine, Generator, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
+from ragmetrics.config import JudgeKind, JudgeSettings
 from ragmetrics.errors import (
     Declined,
     JudgeError,
@@ -26,8 +27,8 @@ from ragmetrics.errors import (
 from ragmetrics.judges.base import HEDGED, Embedded, Embedder, JoinsRequests, Judge, Reply
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_reading import UnreadableStreak
-from ragmetrics.judges.spending import Bill
-from ragmetrics.records import Answer, Prompt, Status, Usage
+from ragmetrics.judges.spending import Bill, Expectation, Forecast, SpendLimiter
+from ragmetrics.records import Answer, Ask, Prompt, Status, Usage
 
 REMEMBERED = 4_096
 """Most answers in the LRU cache."""
@@ -292,3 +293,54 @@ class UsageCounters(defaultdict[str, UsageCounter]):
     def usage(self) -> Usage:
         """The sum over all metrics."""
         return reduce(Usage.__add__, (one.usage() for one in self.values()), Usage())
+
+
+def _no_price(*tokens: float) -> float | None:
+    return None
+
+
+@dataclass
+class MeteredJudge:
+    """Keeps the bills of a judge's requests, and learns from its replies what to expect."""
+
+    budget: SpendLimiter | None = None
+    settings: JudgeSettings | None = None
+
+    def __post_init__(self) -> None:
+        expectations: defaultdict[Hashable, Expectation] = defaultdict(Expectation)
+        # Parts with one budget learn from each other, as they spend from it together.
+        self._expected = self.budget.expectations if self.budget else expectations
+
+    @cached_property
+    def _usd(self) -> Callable[..., float | None]:
+        # Kept, like the kind of the judge: a night has millions of requests.
+        return self.settings.prices.usd if self.settings else _no_price
+
+    @cached_property
+    def _kind(self) -> JudgeKind | None:
+        return self.settings.kind if self.settings else None
+
+    def bill(self, request: Ask) -> Bill:
+        """The bill of a request that is about to be sent."""
+        chosen = self.settings
+        kind = self._expected[(chosen.model if chosen else "", request.prompt.name)]
+        if self._kind and not self._kind.writes:
+            kind.completion = 0.0
+        characters = len(request.prompt.system) + len(request.text)
+        is_live = self._kind is not None and self._kind.live
+        forecast = Forecast(kind, characters, self._usd, first_alone=is_live)
+        return Bill(forecast, self.budget)
+
+    async def reply(self, judge: Judge, request: Ask, attempt: int, bill: Bill) -> Reply:
+        """The judge's reply. Raises OverBudget if the budget is too low, and JudgeError."""
+        with bill.in_use():
+            await bill.set_aside()
+            reply = await judge.reply(request, attempt)
+            prompt, completion = reply.prompt_tokens, reply.completion_tokens
+            if prompt or completion or not bill.sent:
+                price = self._usd(prompt, completion, reply.cached_tokens)
+                bill.pay(prompt + completion, price or 0.0)
+                bill.forecast.kind.learn(bill.forecast.characters, prompt, completion)
+            else:
+                bill.forecast.kind.known = True  # the endpoint does not say the tokens
+        return reply

@@ -23,13 +23,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from ragmetrics.config import JudgeKind, JudgeSettings
 from ragmetrics.errors import OverBudget
-from ragmetrics.judges.base import Judge, Reply
-from ragmetrics.records import Ask
 
 T = TypeVar("T")
 _budget_in_use: ContextVar[SpendLimiter | None] = ContextVar("budget", default=None)
@@ -110,8 +106,9 @@ class SpendLimiter:
         wait, because others may wait for that request. Raises OverBudget if too little is left.
         """
         while True:
+            waits = not again and self._waits_for_first(forecast)
             amount = forecast.amount()
-            if again or not self._waits_for_first(forecast):
+            if not waits:
                 if self._has(amount):
                     break
                 if again or not self._reserved:
@@ -123,7 +120,6 @@ class SpendLimiter:
             await waiting
         reservation = Reservation(forecast.kind, amount)
         self._reserved.append(reservation)
-        forecast.kind.in_flight += 1
         return reservation
 
     def charge(self, reservation: Reservation, tokens: float, usd: float) -> None:
@@ -135,15 +131,19 @@ class SpendLimiter:
     def release(self, reservation: Reservation) -> None:
         """Return what was set aside."""
         self._reserved = [one for one in self._reserved if one is not reservation]
-        reservation.kind.in_flight -= 1
         self._wake()
 
     def _waits_for_first(self, forecast: Forecast) -> bool:
-        """Whether a request has to wait for the first one of its kind. Nobody knows yet how long
-        its replies are, and a first wave could cost many times a small budget.
+        """Whether a request has to wait for the first one of its kind, or of all kinds. Nobody
+        knows yet how long replies are, and a first wave could cost many times a small budget.
         """
         kind = forecast.kind
-        return self.limits_spend and forecast.first_alone and not kind.known and kind.in_flight > 0
+        if not (self.limits_spend and forecast.first_alone) or kind.known:
+            return False
+        known = [other.completion for other in self.expectations.values() if other.known]
+        if known and kind.completion:  # it may write as much as any other kind
+            kind.completion = max(kind.completion, *known)
+        return any(reserved.kind is kind or not known for reserved in self._reserved)
 
     def _has(self, amount: Amount) -> bool:
         tokens = self.for_embeddings.tokens + sum(one.amount.tokens for one in self._reserved)
@@ -165,25 +165,16 @@ class Expectation:
     """Tokens per character of a prompt; one quarter until the first reply."""
     completion: float = 100.0
     """Mean tokens of a reply; 100 until the first reply."""
-    in_flight: int = field(default=0, init=False)
-    """Requests for which an amount is set aside."""
+    known: bool = field(default=False, init=False)
+    """Whether there was a reply: the next one would tell no more."""
     _characters: float = field(default=0.0, init=False)
     _prompt: float = field(default=0.0, init=False)
     _completion: float = field(default=0.0, init=False)
     _replies: int = field(default=0, init=False)
-    _without_count: bool = field(default=False, init=False)
-
-    @property
-    def known(self) -> bool:
-        """Whether there was a reply: the next one would tell no more."""
-        return self._replies > 0 or self._without_count
-
-    def learn_nothing(self) -> None:
-        """Note a reply of which the endpoint does not say the tokens."""
-        self._without_count = True
 
     def learn(self, characters: int, prompt_tokens: int, completion_tokens: int) -> None:
         """Update with a reply."""
+        self.known = True
         self._characters += characters
         self._prompt += prompt_tokens
         self._completion += completion_tokens
@@ -310,18 +301,15 @@ class Bill:
         """
         if not self._open:
             return
-        amounts = [one.forecast.amount() for one in (self, *self.carried)]
-        prompt = sum(amount.prompt_tokens for amount in amounts)
-        completion = sum(amount.completion_tokens for amount in amounts)
-        before = self.unknown
+        amounts = [bill.forecast.amount() for bill in (self, *self.carried)]
+        lost = Amount(*map(sum, zip(*amounts, strict=True)))
+        requests, prompt, completion = self.unknown
         self.unknown = Unknown(
-            before.requests + 1,
-            before.prompt_tokens + prompt,
-            before.completion_tokens + completion,
+            requests + 1, prompt + lost.prompt_tokens, completion + lost.completion_tokens
         )
         reservation = self._open.pop()
         if self.budget and reservation:
-            self.budget.charge(reservation, prompt + completion, sum(one.usd for one in amounts))
+            self.budget.charge(reservation, lost.tokens, lost.usd)
 
     def pay(self, tokens: float, usd: float) -> None:
         """Charge what the answer says that the request cost."""
@@ -360,54 +348,3 @@ def shared_bill(bills: Sequence[Bill]) -> Iterator[None]:
     first.carried = others
     with use(_bill_in_use, first):
         yield
-
-
-def _no_price(*tokens: float) -> float | None:
-    return None
-
-
-@dataclass
-class MeteredJudge:
-    """Keeps the bills of a judge's requests, and learns from its replies what to expect."""
-
-    budget: SpendLimiter | None = None
-    settings: JudgeSettings | None = None
-
-    def __post_init__(self) -> None:
-        expectations: defaultdict[Hashable, Expectation] = defaultdict(Expectation)
-        # Parts with one budget learn from each other, as they spend from it together.
-        self._expected = self.budget.expectations if self.budget else expectations
-
-    @cached_property
-    def _usd(self) -> Callable[..., float | None]:
-        # Kept, like the kind of the judge: a night has millions of requests.
-        return self.settings.prices.usd if self.settings else _no_price
-
-    @cached_property
-    def _kind(self) -> JudgeKind | None:
-        return self.settings.kind if self.settings else None
-
-    def bill(self, request: Ask) -> Bill:
-        """The bill of a request that is about to be sent."""
-        chosen = self.settings
-        kind = self._expected[(chosen.model if chosen else "", request.prompt.name)]
-        if self._kind and not self._kind.writes:
-            kind.completion = 0.0
-        characters = len(request.prompt.system) + len(request.text)
-        is_live = self._kind is not None and self._kind.live
-        forecast = Forecast(kind, characters, self._usd, first_alone=is_live)
-        return Bill(forecast, self.budget)
-
-    async def reply(self, judge: Judge, request: Ask, attempt: int, bill: Bill) -> Reply:
-        """The judge's reply. Raises OverBudget if the budget is too low, and JudgeError."""
-        with bill.in_use():
-            await bill.set_aside()
-            reply = await judge.reply(request, attempt)
-            prompt, completion = reply.prompt_tokens, reply.completion_tokens
-            if prompt or completion or not bill.sent:
-                price = self._usd(prompt, completion, reply.cached_tokens)
-                bill.pay(prompt + completion, price or 0.0)
-                bill.forecast.kind.learn(bill.forecast.characters, prompt, completion)
-            else:
-                bill.forecast.kind.learn_nothing()
-        return reply

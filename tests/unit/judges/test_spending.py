@@ -15,7 +15,8 @@ from ragmetrics import evaluate
 from ragmetrics.config import make_settings
 from ragmetrics.errors import OverBudget
 from ragmetrics.judges import Judge, Reply, SpendLimiter
-from ragmetrics.judges.spending import Bill, Expectation, Forecast, MeteredJudge, bill_in_use
+from ragmetrics.judges.client_base import MeteredJudge
+from ragmetrics.judges.spending import Bill, Expectation, Forecast, bill_in_use
 from ragmetrics.metrics import GRADE
 from ragmetrics.pipeline import Night
 from ragmetrics.records import Ask, Usage
@@ -124,15 +125,50 @@ def test_requests_that_a_deadline_cuts_are_counted(
     assert said.tokens == pytest.approx(tokens, rel=0.1)
 
 
-def test_a_small_budget_starts_with_one_request(judge_server: JudgeServer) -> None:
+@pytest.mark.parametrize("budget", [5_000, 8_000, 20_000])
+def test_a_small_budget_starts_with_one_request(judge_server: JudgeServer, budget: int) -> None:
     """Nobody knows yet that a reply has 2,000 tokens: a first wave would cost thirty times the
-    budget. The first request of each of the two kinds shows it; its reply is cut at the bound of
-    its verdict, so each is asked again with more room.
+    budget. The first request shows it, of which the reply is cut at the bound of its verdict and
+    asked for again with more room; the first one of the other kind is expected to cost as much.
     """
     judge_server.faults(extra_tokens=2_000)
-    usage(judge_server, {"max_tokens": 5_000})
-    requests, tokens, _ = billed(judge_server)
-    assert requests <= 4 and tokens <= 7_500
+    usage(judge_server, {"max_tokens": budget}, max_tokens=5_000)
+    sent, tokens, _ = billed(judge_server)
+    assert sent <= 1 + budget / 2_000
+    assert budget / 2 < tokens <= budget
+
+
+def test_a_budget_below_one_request_pays_for_one(judge_server: JudgeServer) -> None:
+    """What it costs is known only afterwards; no other is sent beside it."""
+    judge_server.faults(extra_tokens=2_000)
+    usage(judge_server, {"max_tokens": 1_000})
+    sent, tokens, _ = billed(judge_server)
+    assert sent == 2 and tokens <= 2_500
+
+
+def test_a_kind_that_is_never_answered_holds_up_no_other() -> None:
+    """Its requests go alone; those of a kind that is known do not wait for them."""
+    kinds = {"failing": Expectation(), "known": Expectation()}
+
+    async def play() -> list[str]:
+        budget, order = SpendLimiter(tokens=1e6), []
+        for name, kind in kinds.items():
+            budget.expectations[name] = kind
+
+        async def ask(name: str, rounds: int) -> None:
+            reserved = await budget.reserve(Forecast(kinds[name], 40, first_alone=True))
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            if name == "known":
+                kinds[name].learn(40, 10, 2)
+            order.append(name)
+            budget.release(reserved)
+
+        await asyncio.gather(ask("known", 1), *(ask("failing", 50) for _ in range(3)))
+        await asyncio.gather(*(ask("failing", 50) for _ in range(2)), ask("known", 1))
+        return order
+
+    assert asyncio.run(play()) == ["known", *["failing"] * 3, "known", *["failing"] * 2]
 
 
 def test_requests_to_an_endpoint_that_counts_no_tokens_do_not_wait_for_each_other() -> None:
@@ -193,5 +229,5 @@ def test_nothing_stays_set_aside(steps: list[str], completion: int) -> None:
     paid = asyncio.run(play())
     unknown = bill.unknown.prompt_tokens + bill.unknown.completion_tokens
     assert budget.tokens == pytest.approx(1_000 - paid - unknown)
-    assert kind.in_flight == 0
+    assert not budget._reserved
     assert bill.unknown.requests <= bill.sent

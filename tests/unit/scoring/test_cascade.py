@@ -19,7 +19,7 @@ import ragmetrics
 from ragmetrics.cli.output.summary import print_summary
 from ragmetrics.config import JudgeSettings, Settings, make_settings, with_overrides
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused, SettingsError, Unanswered
-from ragmetrics.judges.spending import MeteredJudge
+from ragmetrics.judges.client_base import MeteredJudge
 from ragmetrics.metrics import GRADE, SUPPORT, Grade, Support, select
 from ragmetrics.people import learn
 from ragmetrics.people.calibration.thresholds import fit_certain_thresholds
