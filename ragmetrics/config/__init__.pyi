@@ -12,6 +12,7 @@ from .overrides import (
     with_overrides as with_overrides,
 )
 from .judge_kinds import (
+    file_and_judge as file_and_judge,
     JUDGES as JUDGES,
     JudgeKind as JudgeKind,
     is_lexical as is_lexical,
@@ -33,8 +34,6 @@ from .write_back import (
 )
 from .judge import (
     JudgeSettings as JudgeSettings,
-    api_key as api_key,
-    file_and_judge as file_and_judge,
 )
 from .base import (
     SettingsModel as SettingsModel,
@@ -46,6 +45,7 @@ from .alerts import (
     drop_name as drop_name,
 )
 from .endpoints import (
+    api_key as api_key,
     EnvironmentHeaders as EnvironmentHeaders,
     VariableName as VariableName,
     address as address,

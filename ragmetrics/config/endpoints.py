@@ -1,6 +1,7 @@
-"""HTTP endpoints in the settings: their addresses and headers.
+"""HTTP endpoints in the settings: their addresses, keys and headers.
 
-An address contains no secret. A header with a secret names the environment variable that holds it.
+An address contains no secret. A key is in an environment variable; a header with a secret names the
+variable that holds it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, SecretStr
 
 from ragmetrics.errors import SettingsError
 
@@ -32,6 +33,12 @@ def usable_url(url: str) -> str:
             "environment variable (`api_key_env`)"
         )
     return url
+
+
+def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:
+    """The secret in an environment variable; None when it is not set or blank."""
+    value = environment.get(name, "").strip()
+    return SecretStr(value) if value else None
 
 
 def url_of_environment() -> str | None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
     BeforeValidator,
     Field,
-    SecretStr,
     SerializeAsAny,
     TypeAdapter,
     ValidationError,
@@ -345,18 +343,3 @@ def make_judge_section(values: Mapping[str, Any]) -> JudgeSettings:
         return TypeAdapter[JudgeSettings](JudgeChoice).validate_python(values)
     except ValidationError as error:
         raise SettingsError(f"judge: {explain_validation_error(error)}") from None
-
-
-def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:
-    """The secret in an environment variable; None when it is not set or blank."""
-    value = environment.get(name, "").strip()
-    return SecretStr(value) if value else None
-
-
-def file_and_judge(place: str) -> tuple[Path, str]:
-    """Split `PATH` or `PATH#JUDGE` into path and judge; the judge is empty for `PATH`."""
-    path = Path(place)
-    if path.exists() or "#" not in place:
-        return path, ""
-    name, _, judge = place.partition("#")
-    return Path(name), judge

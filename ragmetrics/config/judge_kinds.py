@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -211,3 +212,12 @@ def reasons(model: str) -> bool:
 def _gpt_version(model: str) -> tuple[int, int]:
     match = _GPT.search(model.casefold())
     return (int(match[1]), int(match[2] or 0)) if match else (0, 0)
+
+
+def file_and_judge(place: str) -> tuple[Path, str]:
+    """Split `PATH` or `PATH#JUDGE` into path and judge; the judge is empty for `PATH`."""
+    path = Path(place)
+    if path.exists() or "#" not in place:
+        return path, ""
+    name, _, judge = place.partition("#")
+    return Path(name), judge
