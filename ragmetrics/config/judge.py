@@ -257,9 +257,14 @@ class JudgeSettings(SettingsModel):
         return self.kind.lexical
 
     @property
+    def writes(self) -> bool:
+        """True for a judge whose replies are tokens that are paid for."""
+        return self.kind.writes
+
+    @property
     def prices(self) -> Prices:
         """The prices of the settings; without one of prompts or completions, those of the list. A
-        kind that writes nothing has no completions to be paid for.
+        kind that writes no texts has completions only at a price that is set, or listed for them.
         """
         known = Prices(
             self.usd_per_million_prompt_tokens,
@@ -267,8 +272,10 @@ class JudgeSettings(SettingsModel):
             self.usd_per_million_completion_tokens,
         )
         if self.remote and known.prompt is None and known.completion is None:
-            known = known.or_else(listed_prices(self.model, self.base_url, batch=self.waits))
-        return known._replace(completion=0.0) if self.remote and not self.kind.writes else known
+            listed = listed_prices(self.model, self.base_url, batch=self.waits)
+            known = known.or_else(listed if self.writes else listed._replace(completion=None))
+        no_texts = self.remote and not self.kind.writes
+        return known.or_else(Prices(completion=0.0)) if no_texts else known
 
     def usd(
         self, prompt_tokens: float, completion_tokens: float, cached: float = 0

@@ -226,7 +226,9 @@ class DecisionJudge:
 
 
 def forecast_decisions(settings: DecisionSettings) -> Callable[[Ask], Awaitable[Reply]]:
-    """Replies for a dry run, with a quarter of the characters as tokens."""
+    """Replies for a dry run, with a quarter of the characters as tokens; a chat model writes one
+    for each request.
+    """
     form = _forms_of(settings)[0]
     most = 1 if form.one_question else settings.max_questions
 
@@ -243,7 +245,9 @@ def forecast_decisions(settings: DecisionSettings) -> Callable[[Ask], Awaitable[
         if not isinstance(prompt, DecisionPrompt):
             raise JudgeError(f"no decision model can answer {prompt.name!r}")
         asked = prompt.asked(request.data)
-        return await ask(asked.row, asked)
+        counted = await ask(asked.row, asked)
+        sent = counted.more_requests + (not counted.shares_request)
+        return replace(counted, completion_tokens=sent * form.one_question)
 
     return reply
 

@@ -82,7 +82,8 @@ class Deciders:
             shares = {one["label"]: one["probability"] for one in scored}
         if fault or self._judge.behaviour.nonsense:
             shares = {"Sure": 1.0}
-        usage = self._judge.use(len(text) + len(body["messages"][0]["content"]), 1)
+        cached = self._cached(text)
+        usage = self._judge.use(len(text) + len(body["messages"][0]["content"]), 1, cached)
         await self._judge.wait(1)
         choice: Json = {"index": 0, "message": {"content": "?"}, "finish_reason": "length"}
         lacking = self._judge.stats.requests == self._judge.behaviour.lacks_logprobs
@@ -134,18 +135,25 @@ class Deciders:
     ) -> web.StreamResponse:
         judge = self._judge
         size = len(state) + len(json.dumps(body["questions"], separators=(",", ":")))
-        used = judge.use(size, 0)
+        used = judge.use(size, 0, self._cached(state))
         await judge.wait(0)
         if fault == "prose":
             return web.Response(text="Sure! Here are my probabilities.")
         usage = {
             "input_tokens": used["prompt_tokens"],
-            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "input_tokens_details": used["prompt_tokens_details"] | {"cache_write_tokens": 0},
             "output_tokens": 0,
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": used["prompt_tokens"],
         }
         return web.json_response({"model": body["model"], "answers": answers, "usage": usage})
+
+    def _cached(self, text: str) -> int:
+        """Tokens of a state that were in the cache; then it is there."""
+        messages, kind = [{"role": "user", "content": text}], self._judge.behaviour.prompt_cache
+        cached = self._judge.prompts.cached_tokens(messages, kind)
+        self._judge.prompts.add(messages, kind)
+        return cached
 
 
 def probability(words: str, state: Json) -> float:

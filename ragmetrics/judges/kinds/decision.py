@@ -28,6 +28,11 @@ class DecisionSettings(JudgeSettings):
     """`decision` only: most questions in one request. The questions about a row are split beyond
     it."""
 
+    @property
+    def writes(self) -> bool:
+        """True for a chat model, which writes one token for each question."""
+        return self.api == "logprobs"
+
 
 def _make(judge: DecisionSettings, parts: JudgeParts) -> Judge:
     from ragmetrics.judges.decision import DecisionJudge

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ragmetrics.config import JudgeKind, JudgeSettings
+from ragmetrics.config import JudgeKind, JudgeSettings, file_and_judge
 from ragmetrics.judges.base import Judge, JudgeParts
 from ragmetrics.records import Ask, Prompt, dump_json
+
+if TYPE_CHECKING:
+    from ragmetrics.judges.replayed import Recording
 
 
 class RecordedSettings(JudgeSettings):
@@ -15,16 +18,20 @@ class RecordedSettings(JudgeSettings):
     @property
     def decides(self) -> bool:
         """True for a recording of a decision model."""
-        from ragmetrics.judges.replayed import recording
-
-        return recording(self.argument).decides
+        return self._recording.decides
 
     @property
     def round(self) -> bool:
         """True for one of a decision model with `round`."""
-        from ragmetrics.judges.replayed import recording
+        return self._recording.rounds
 
-        return recording(self.argument).rounds
+    @property
+    def _recording(self) -> Recording:
+        """An empty one without the file, which is told when the judge is made."""
+        from ragmetrics.judges.replayed import Recording, recording
+
+        path, _ = file_and_judge(self.argument)
+        return recording(self.argument) if path.exists() else Recording()
 
     def answers(self, prompt: Prompt[Any]) -> bool:
         """Whether its judge can answer a prompt."""
