@@ -9,12 +9,9 @@ run that was killed, or that ended first, the next run continues with them and p
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 import tempfile
-from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +21,6 @@ from ragmetrics.errors import (
     JudgeError,
     JudgeRefused,
     OverBudget,
-    RagmetricsError,
-    StoreError,
 )
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_api import BatchApi
@@ -36,7 +31,7 @@ from ragmetrics.judges.batch_lifecycle import (
     BatchRun,
     ProgressDeadline,
 )
-from ragmetrics.judges.batch_records import BatchRecord, BatchRecords
+from ragmetrics.judges.batch_records import BatchRecord, BatchRecords, log_store_errors
 from ragmetrics.judges.live import FORMATS, chat_fingerprint, request_body
 from ragmetrics.judges.request_parameters import PARAMETERS, RequestParameters
 from ragmetrics.judges.responses import no_model
@@ -334,36 +329,22 @@ class BatchJudge:
 
     def _answer(self, item: Item, reply: Reply) -> None:
         self._items.pop(item.name, None)
-        if not item.answer.done():
-            failures = dict(item.failures)
-            item.answer.set_result(replace(reply, failures=failures) if failures else reply)
+        item.answered(reply)
 
     def _fail(self, items: Sequence[Item], error: Exception) -> None:
         for item in items:
             self._items.pop(item.name, None)
-            if not item.answer.done():
-                # One error object per waiter: the traceback of a shared one grows with each.
-                fault = copy.copy(error) if isinstance(error, RagmetricsError) else error
-                item.answer.set_exception(fault)
+            item.failed(error)
 
     async def _remove_record(self, job: Job) -> None:
         """Remove the record of a batch."""
         self._jobs.forget(job)
-        with _log_store_errors():
+        with log_store_errors():
             await asyncio.to_thread(self._records.remove, job.record.nonce)
 
     async def _reduce_records(self) -> None:
         """Reduce each record to the requests whose answers are not cached."""
         for job in self._jobs.all():
             if rest := job.rest:
-                with _log_store_errors():
+                with log_store_errors():
                     await asyncio.to_thread(self._records.put, rest)
-
-
-@contextmanager
-def _log_store_errors() -> Iterator[None]:
-    """Log a StoreError: a stale record costs the next run one request, and no answer."""
-    try:
-        yield
-    except StoreError as error:
-        log.warning("the record of a batch cannot be updated: %s", error)

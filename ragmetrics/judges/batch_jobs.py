@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ragmetrics.errors import RagmetricsError
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import Fault
 from ragmetrics.judges.batch_records import BatchRecord
@@ -25,6 +27,19 @@ class Item:
     failures: Counter[str] = field(default_factory=Counter)
     budget: SpendLimiter | None = field(default_factory=budget_in_use)
     """Budget of the part that asked first."""
+
+    def answered(self, reply: Reply) -> None:
+        """Give the reply to all that wait for it."""
+        if not self.answer.done():
+            failures = dict(self.failures)
+            self.answer.set_result(replace(reply, failures=failures) if failures else reply)
+
+    def failed(self, error: Exception) -> None:
+        """Raise the error in all that wait for the reply."""
+        if not self.answer.done():
+            # One error object per waiter: the traceback of a shared one grows with each.
+            fault = copy(error) if isinstance(error, RagmetricsError) else error
+            self.answer.set_exception(fault)
 
 
 @dataclass

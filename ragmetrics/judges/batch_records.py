@@ -13,13 +13,14 @@ import logging
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
 from pydantic import AwareDatetime, Field, ValidationError
 
+from ragmetrics.errors import StoreError
 from ragmetrics.records import Record
 from ragmetrics.storage import Files
 
@@ -188,3 +189,12 @@ def _is_running(process: int) -> bool:
         stat = Path(f"/proc/{process}/stat").read_bytes()
         return stat.rpartition(b")")[2].split()[0] != b"Z"
     return True
+
+
+@contextmanager
+def log_store_errors() -> Iterator[None]:
+    """Log a StoreError: a stale record costs the next run one request, and no answer."""
+    try:
+        yield
+    except StoreError as error:
+        log.warning("the record of a batch cannot be updated: %s", error)

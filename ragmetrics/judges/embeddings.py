@@ -7,15 +7,12 @@ one-dimensional and finite, has a length above 0, and the size of the model's ot
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -35,7 +32,7 @@ from ragmetrics.judges.client_base import (
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.reply_cache import EMBEDDING, ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
-from ragmetrics.judges.responses import UNREADABLE, Oversized, RequestRejected, count, mapping
+from ragmetrics.judges.responses import NO_VECTOR, Oversized, RequestRejected, read_vectors
 from ragmetrics.judges.spending import (
     Bill,
     Expectation,
@@ -59,7 +56,6 @@ from ragmetrics.records import (
     fingerprint,
     use_deadline,
 )
-from ragmetrics.text import shorten
 
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
@@ -68,7 +64,6 @@ if TYPE_CHECKING:
 _Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded], Bill]
 _Run: TypeAlias = tuple[SpendLimiter | None, Deadline | None]
 OPENAI_MODEL = "text-embedding-3-small"
-_NONE: Vector = np.empty(0, dtype=np.float32)
 _EMBEDDED = Expectation(completion=0.0)
 """Nobody learns from vectors: a token is four characters."""
 _PATH = "/embeddings"
@@ -178,7 +173,7 @@ class EmbeddingClient(ClientBase):
         if not isinstance(self._embedder, Metered):
             return Embedded(await self._embedder.embed(text))
         bill, counted = Bill(Forecast(_EMBEDDED, len(text))), 0
-        embedded = Embedded(_NONE)
+        embedded = Embedded(NO_VECTOR)
         try:
             with bill.in_use():
                 embedded = await self._embedder.embed_metered(text)
@@ -284,7 +279,7 @@ class OpenAIEmbedder:
         try:
             with shared_bill([bill for _, _, bill in batch]):
                 embedded, failures = await self._endpoint.ask(
-                    Call(_PATH, "embedding", body.encode("ascii"), partial(_embedded, texts))
+                    Call(_PATH, "embedding", body.encode("ascii"), partial(read_vectors, texts))
                 )
         except RequestRejected as error:
             if len(batch) > 1:  # perhaps one text alone is too long
@@ -313,52 +308,3 @@ def _fail(batch: list[_Waiting], error: Exception) -> None:
     for _, future, _ in batch:
         if not future.done():
             future.set_exception(error)
-
-
-def _embedded(texts: Sequence[str], answer: dict[str, Any]) -> list[Embedded]:
-    """A vector for each text, or why there is none. Raises one of UNREADABLE if the vectors cannot
-    be matched to the texts.
-    """
-    items = _in_order([mapping(item) for item in answer["data"]])
-    if len(items) != len(texts):
-        raise ValueError(f"{len(items)} vectors for {len(texts)} texts")
-    tokens = count(mapping(answer.get("usage")).get("prompt_tokens"))
-    shares = _shares(tokens, [len(text) for text in texts])
-    return [_item(one, share) for one, share in zip(items, shares, strict=True)]
-
-
-def _in_order(items: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The items by index; in their own order if the server sends no distinct indexes."""
-    places = [item.get("index") for item in items]
-    if all(place == places[0] for place in places):
-        return items
-    by_place = {place: item for place, item in zip(places, items, strict=True) if _whole(place)}
-    if sorted(by_place) != list(range(len(items))):
-        raise ValueError("the indexes of the vectors do not match the texts")
-    return [by_place[place] for place in range(len(items))]
-
-
-def _whole(place: Any) -> TypeGuard[int]:
-    return isinstance(place, int) and not isinstance(place, bool)
-
-
-def _item(item: Mapping[str, Any], tokens: int) -> Embedded:
-    try:
-        return Embedded(_vector(item["embedding"]), tokens=tokens)
-    except UNREADABLE as error:
-        return Embedded(_NONE, tokens=tokens, problem=f"it is not a vector: {shorten(error)}")
-
-
-def _shares(tokens: int, lengths: Sequence[int]) -> list[int]:
-    """Split tokens by the length of each text, in whole numbers with the same sum."""
-    ends = [tokens * end // (sum(lengths) or 1) for end in accumulate(lengths)]
-    return [end - start for start, end in pairwise([0, *ends])]
-
-
-def _vector(encoded: Any) -> Vector:
-    """A vector as numbers or as base64, which is requested but not supported everywhere."""
-    if isinstance(encoded, str):
-        return np.frombuffer(base64.b64decode(encoded), dtype="<f4")
-    with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite, which is rejected
-        vector: Vector = np.asarray(encoded, dtype=np.float32)
-    return vector

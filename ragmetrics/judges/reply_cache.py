@@ -152,8 +152,6 @@ class ReplyCache:
         if self._preparing is None:
             check = asyncio.to_thread(self._files.check_writable, self._folder)
             self._preparing = asyncio.create_task(check)
-        if self._preparing.done() and not self._preparing.exception():
-            return
         try:
             await asyncio.shield(self._preparing)
         except StoreError as error:  # those who wait must not share a traceback

@@ -1,18 +1,24 @@
-"""Reads the answers of an endpoint: errors, rate-limit headers, and reported numbers of tokens.
+"""Reads the answers of an endpoint: errors, rate-limit headers, numbers of tokens, and vectors.
 
 A missing or impossible number of tokens counts as 0: it must not fail a reply or enter the store.
 """
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, TypeGuard
+
+import numpy as np
 
 from ragmetrics.errors import Declined, JudgeError, JudgeRefused
 from ragmetrics.http import Answer, RetryableError, error_of, retry_after
+from ragmetrics.judges.base import Embedded
 from ragmetrics.judges.request_parameters import refused_parameter
+from ragmetrics.records import Vector
 from ragmetrics.text import shorten
 
 Headers = Mapping[str, str]
@@ -23,6 +29,7 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticErro
 _LONGEST_HINT = 60.0
 """Most seconds that the headers of an answer may delay other requests."""
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
+NO_VECTOR: Vector = np.empty(0, dtype=np.float32)
 MOST_TOKENS = 10_000_000
 """More than any model reads or writes in one request."""
 
@@ -164,3 +171,56 @@ def count(value: Any) -> int:
 def mapping(value: Any) -> Mapping[str, Any]:
     """A JSON object; empty for anything else."""
     return value if isinstance(value, dict) else {}
+
+
+def read_vectors(texts: Sequence[str], answer: dict[str, Any]) -> list[Embedded]:
+    """A vector for each text, or why there is none. Raises one of UNREADABLE if the vectors cannot
+    be matched to the texts.
+    """
+    items = _in_order([mapping(item) for item in answer["data"]])
+    if len(items) != len(texts):
+        raise ValueError(f"{len(items)} vectors for {len(texts)} texts")
+    tokens = count(mapping(answer.get("usage")).get("prompt_tokens"))
+    shares = _shares(tokens, [len(text) for text in texts])
+    return [_item(item, share) for item, share in zip(items, shares, strict=True)]
+
+
+def _in_order(items: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The items by index; in their own order if the server sends no distinct indexes."""
+    places = [item.get("index") for item in items]
+    if all(place == places[0] for place in places):
+        return items
+    by_place = {place: item for place, item in zip(places, items, strict=True) if _whole(place)}
+    if sorted(by_place) != list(range(len(items))):
+        raise ValueError("the indexes of the vectors do not match the texts")
+    return [by_place[place] for place in range(len(items))]
+
+
+def _whole(place: Any) -> TypeGuard[int]:
+    return isinstance(place, int) and not isinstance(place, bool)
+
+
+def _item(item: Mapping[str, Any], tokens: int) -> Embedded:
+    try:
+        return Embedded(_vector(item["embedding"]), tokens=tokens)
+    except UNREADABLE as error:
+        return Embedded(
+            np.empty(0, dtype=np.float32),
+            tokens=tokens,
+            problem=f"it is not a vector: {shorten(error)}",
+        )
+
+
+def _shares(tokens: int, lengths: Sequence[int]) -> list[int]:
+    """Split tokens by the length of each text, in whole numbers with the same sum."""
+    ends = [tokens * end // (sum(lengths) or 1) for end in accumulate(lengths)]
+    return [end - start for start, end in pairwise([0, *ends])]
+
+
+def _vector(encoded: Any) -> Vector:
+    """A vector as numbers or as base64, which is requested but not supported everywhere."""
+    if isinstance(encoded, str):
+        return np.frombuffer(base64.b64decode(encoded), dtype="<f4")
+    with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite, which is rejected
+        vector: Vector = np.asarray(encoded, dtype=np.float32)
+    return vector

@@ -23,11 +23,16 @@ from ragmetrics.judges.batch_files import Fault, read_outputs
 from ragmetrics.judges.decision_batches import Outcome, Piece
 from ragmetrics.judges.decision_forms import FORMS
 from ragmetrics.judges.decision_layout import decision_prompt
-from ragmetrics.judges.embeddings import _embedded
 from ragmetrics.judges.live import read_reply
 from ragmetrics.judges.replayed import RecordedJudge
 from ragmetrics.judges.reply_tables import CachedReply, read_lines
-from ragmetrics.judges.responses import MOST_TOKENS, UNREADABLE, error_from_response, used_up
+from ragmetrics.judges.responses import (
+    MOST_TOKENS,
+    UNREADABLE,
+    error_from_response,
+    read_vectors,
+    used_up,
+)
 from ragmetrics.metrics import GRADE, NEEDED
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
@@ -188,7 +193,7 @@ def test_decisions(form: str, answer: Any, other: Any, usage: Any) -> None:
 def test_embeddings(texts: int, data: Any, usage: Any) -> None:
     """As many vectors or problems as texts, or one of the errors that the endpoint expects."""
     try:
-        found = _embedded(["text"] * texts, {"data": data, "usage": usage})
+        found = read_vectors(["text"] * texts, {"data": data, "usage": usage})
     except UNREADABLE:
         return
     assert len(found) == texts
