@@ -324,8 +324,8 @@ class MeteredJudge:
         """The bill of a request that is about to be sent."""
         chosen = self.settings
         kind = self._expected[(chosen.model if chosen else "", request.prompt.name)]
-        if self._kind and not self._kind.writes:
-            kind.completion = 0.0
+        if chosen and self._kind and not (self._kind.writes or kind.known):
+            kind.completion = float(chosen.writes)  # one token, or none
         characters = len(request.prompt.system) + len(request.text)
         is_live = self._kind is not None and self._kind.live
         forecast = Forecast(kind, characters, self._usd, first_alone=is_live)

@@ -9,6 +9,9 @@ import pytest
 import ragmetrics
 from ragmetrics.config import JudgeSettings, Settings, make_settings
 from ragmetrics.config.prices import Prices
+from ragmetrics.judges.client_base import MeteredJudge
+from ragmetrics.metrics import GRADE
+from ragmetrics.records import Ask
 from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import make_rows
@@ -73,3 +76,14 @@ def test_a_price_that_is_set_wins() -> None:
     """Also that of completions; without one, what no decision model writes costs nothing."""
     assert decision(**PRICES).prices == Prices(1.0, 0.1, 50.0)
     assert decision(usd_per_million_prompt_tokens=1.0).prices == Prices(1.0, None, 0.0)
+
+
+@pytest.mark.parametrize(("api", "least", "learned"), [("decisions", 0, 0), ("logprobs", 1, 3)])
+def test_a_budget_expects_the_written_tokens(api: str, least: int, learned: int) -> None:
+    """One until the first reply, then as many as the questions of a request had."""
+    meter = MeteredJudge(settings=decision(api=api))
+    request = Ask(GRADE, {"question": "Why?", "context": "Because."})
+    kind = meter.bill(request).forecast.kind
+    assert kind.completion == least
+    kind.learn(40, 10, learned)
+    assert meter.bill(request).forecast.kind.completion == learned
