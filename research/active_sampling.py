@@ -36,7 +36,7 @@ from ragmetrics.records import LogRow
 from ragmetrics.scoring.sampling.sample_size import Known
 from ragmetrics.scoring import wanted_rows
 from ragmetrics.scoring.metric_run import Member
-from ragmetrics.scoring.sampling.cheap import CheapJudges
+from ragmetrics.scoring.sampling.cheap_scores import CheapJudges
 from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
 from ragmetrics.scoring.sampling.inclusion import Design, choose_design, draw
 from ragmetrics.scoring.sampling.uncertainty import cheap_bins, fit_uncertainty

@@ -11,8 +11,7 @@ from ragmetrics.http import run_coroutine
 from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.part import stream_rows
 from ragmetrics.scoring.process_pool import score_in_processes
-from ragmetrics.scoring.sampling.cheap import make_cheap_judges
-from ragmetrics.scoring.sampling.cheap_scores import CHEAP_SCHEMA, CheapScorer
+from ragmetrics.scoring.sampling.cheap_scores import CHEAP_SCHEMA, CheapScorer, make_cheap_judges
 from ragmetrics.scoring.staging import Staged, load_corpus
 from ragmetrics.storage import PartWriter, RunRef, StoredPart, open_store, workspace
 

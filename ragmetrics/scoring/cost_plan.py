@@ -29,7 +29,7 @@ from ragmetrics.scoring.row_costs import (
     usd_by_decisions,
     usd_per_row,
 )
-from ragmetrics.scoring.sampling.cheap import learned_correlations
+from ragmetrics.scoring.sampling.cheap_scores import learned_correlations
 from ragmetrics.scoring.sampling.prediction_powered import rows_to_judge
 from ragmetrics.scoring.sampling.sample_size import FEWEST, comparable, known
 from ragmetrics.storage import Files

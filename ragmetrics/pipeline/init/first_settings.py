@@ -15,8 +15,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet, NightPlace, in_layout, log_set, night_place
 from ragmetrics.metrics import bundled_metrics
 from ragmetrics.pipeline.evaluation import RowsLost, evaluate
-from ragmetrics.pipeline.init.log_layout import find_layout, read_sample
-from ragmetrics.pipeline.init.questions import Ask, Question
+from ragmetrics.pipeline.init.log_layout import Ask, Question, find_layout, read_sample
 from ragmetrics.pipeline.init.rule_limits import RuleLimit, rule_limits
 from ragmetrics.pipeline.init.settings_file import FirstSettings, settings_text
 from ragmetrics.pipeline.log_check import CheckReport, check_logs

@@ -1,15 +1,30 @@
-"""Finds out how a sample of a team's log is read: preset, columns, separator."""
+"""Finds out how a sample of a team's log is read: preset, columns, separator. What a sample leaves
+open is a question for a person.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet, RecognisedLayout
-from ragmetrics.pipeline.init.questions import Ask, Question
 from ragmetrics.records import LogRow
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question, with the answer that is taken where nobody is asked."""
+
+    text: str
+    default: str
+    options: Sequence[str] = ()
+    """The answers that are possible; empty: any text."""
+
+
+Ask = Callable[[Question], str]
+
 
 _MEANING = {
     "user_input": "the question of the user",

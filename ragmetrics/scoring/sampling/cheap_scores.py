@@ -1,26 +1,136 @@
-"""The cheap judges' scores of all rows, computed on this machine.
+"""The cheap judges of a sampled night, and their scores of all rows.
+
+`lexical`  one judge
+`learned`   eight, each at another quantile of the predicted verdicts. The mean of a metric over
+            them is the value to be expected, which is a better guess than that of the most
+            probable verdicts; their spread is how uncertain it is.
+
+A run names its learned judge in the plan of its sample, so that all its parts use the same one.
 
     rows/dt=DATE/run=ID/cheap/metric=NAME/shard-000.parquet      only if the draw needs them
 
-Active sampling needs them before the rows are drawn. They are stored, so that neither a retry nor
-the scoring of the rows computes them again. Otherwise they are computed with the scores.
+Active sampling needs the scores before the rows are drawn. They are computed on this machine and
+stored, so that neither a retry nor the scoring of the rows computes them again. Otherwise they are
+computed with the scores.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ragmetrics.judges import Corpus, LexicalJudge
+from ragmetrics.config import Settings
+from ragmetrics.errors import StoreError
+from ragmetrics.judges import (
+    Corpus,
+    EmbeddingClient,
+    HashedEmbedder,
+    JudgeClient,
+    LearnedJudge,
+    LexicalJudge,
+    find_learned,
+)
 from ragmetrics.metrics import Metric
 from ragmetrics.records import LogRow, fingerprint
-from ragmetrics.scoring.metric_run import MetricRun, is_heavy
+from ragmetrics.scoring.metric_choice import chosen_metrics
+from ragmetrics.scoring.metric_run import Member, MetricRun, is_heavy
 from ragmetrics.scoring.panel import Panel
-from ragmetrics.scoring.sampling.cheap import CheapJudges
-from ragmetrics.storage import Files, RunRef, StoredPart
+from ragmetrics.storage import Files, LearnedJudges, RunRef, StoredPart
+
+log = logging.getLogger(__name__)
+QUANTILES = tuple((number + 0.5) / 8 for number in range(8))
+
+
+@dataclass(frozen=True)
+class CheapJudges:
+    """The judges of all rows of a sampled night."""
+
+    lexical: Member
+    learned: tuple[Member, ...] = ()
+    model: LearnedJudge | None = None
+
+    def groups(self, metrics: Sequence[Metric]) -> list[tuple[Sequence[Member], list[Metric]]]:
+        """The judges whose mean score is the cheap score, with their metrics."""
+        learned = [metric for metric in metrics if self._is_learned(metric)]
+        lexical = [metric for metric in metrics if metric not in learned]
+        groups = ((self.learned, learned), ((self.lexical,), lexical))
+        return [(judges, own) for judges, own in groups if own]
+
+    def _is_learned(self, metric: Metric) -> bool:
+        model = self.model
+        return model is not None and any(model.predicts(prompt.name) for prompt in metric.prompts)
+
+    async def stop(self) -> None:
+        """Cancel the requests in flight."""
+        for judge in (self.lexical, *self.learned):
+            await judge.client.stop()
+
+
+def choose_learned(settings: Settings, files: Files) -> tuple[str, str]:
+    """The path of the learned judge that a sampled night uses, and a sentence about it.
+
+    Without `cheap: learned` both are empty; without a judge that is better the path alone.
+    """
+    if settings.sample is None or not settings.sample.learns:
+        return "", ""
+    judge = next((one for one in settings.panel if one.remote), None)
+    model = find_learned(judge, files) if judge else None
+    if model is None:
+        note = "there is no learned judge yet: the lexical judge scores all rows"
+        log.info("sample: %s", note)
+        return "", note
+    used = [prompt.name for prompt in model.prompts if prompt.used]
+    others = [f"{one.name}: {one.why or 'no better'}" for one in model.prompts if not one.used]
+    others += [f"{name}: {why}" for name, why in model.refused.items()]
+    known = f"the learned judge (version {model.version}, {model.verdicts:,} verdicts)"
+    rest = f"; the lexical judge for {'; '.join(others)}" if others else ""
+    if not used:
+        return "", f"{known} is not used{rest}"
+    return LearnedJudges.path(model), f"{known} scores all rows, for {', '.join(used)}{rest}"
+
+
+def learned_correlations(settings: Settings, files: Files) -> dict[str, float]:
+    """By metric, the correlation of row scores that the learned judge had when it was fitted.
+
+    Only of metrics for which it is used. A sample needs 1 - r^2 of the rows of a plain one.
+    """
+    judge = next((one for one in settings.panel if one.remote), None)
+    model = find_learned(judge, files) if judge else None
+    by_prompt = {
+        prompt.name: prompt.quality.row_correlation.value
+        for prompt in (model.prompts if model else ())
+        if prompt.used
+    }
+    return {
+        metric.name: correlation
+        for metric in chosen_metrics(settings)
+        for prompt in metric.prompts
+        if (correlation := by_prompt.get(prompt.name)) is not None
+    }
+
+
+def make_cheap_judges(corpus: Corpus, files: Files, path: str = "") -> CheapJudges:
+    """The cheap judges of a run; `path`: its learned judge. Raises StoreError if it is missing."""
+    lexical = _member(LexicalJudge(corpus), corpus)
+    if not path:
+        return CheapJudges(lexical)
+    model = LearnedJudges(files).load(path)
+    if model is None:
+        raise StoreError(f"{files.uri(path)} is missing: run the night again without its sample")
+    judges = LearnedJudge.at_quantiles(model, corpus, QUANTILES)
+    learned = tuple(_member(judge, corpus) for judge in judges)
+    return CheapJudges(lexical, learned, judges[0])
+
+
+def _member(judge: LexicalJudge | LearnedJudge, corpus: Corpus) -> Member:
+    """A member without a reply cache."""
+    return Member(JudgeClient(judge, EmbeddingClient(HashedEmbedder(corpus))))
+
 
 CHEAP_SCHEMA = pa.schema([("cheap", pa.float64())])
 """One line per row of the shard, in their order; null where the cheap judge gave no score."""

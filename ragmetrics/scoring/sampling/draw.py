@@ -32,8 +32,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.metrics import Metric
 from ragmetrics.records import FIELDS, Manifest, question_key
 from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
-from ragmetrics.scoring.sampling.cheap import choose_learned
-from ragmetrics.scoring.sampling.cheap_scores import cheap_fingerprint, load_cheap
+from ragmetrics.scoring.sampling.cheap_scores import cheap_fingerprint, choose_learned, load_cheap
 from ragmetrics.scoring.sampling.inclusion import Design, Drawn, choose_design, draw
 from ragmetrics.scoring.sampling.plan import (
     Group,

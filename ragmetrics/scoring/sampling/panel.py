@@ -20,8 +20,7 @@ from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.combination import Joined
 from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.panel import Panel
-from ragmetrics.scoring.sampling.cheap import CheapJudges
-from ragmetrics.scoring.sampling.cheap_scores import CheapScorer, Floats, Guess
+from ragmetrics.scoring.sampling.cheap_scores import CheapJudges, CheapScorer, Floats, Guess
 from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan
 
 _REASON = "not in the sample"
