@@ -3,9 +3,11 @@
 Judges are those that give strengths: lexical, local, and learned from 500 labels of other questions.
 For each metric of each labelled set:
 
-- the calibration error of strengths, and of probabilities by a fit on 60 labels (mean and 90% of
-  40 draws of questions; measured on all other questions), beside the error that 60 labels leave in
-  the share of positive labels alone;
+- the calibration error of strengths, and of probabilities by a fit on 60 labels, measured on all
+  other questions: the mean of 20 draws of rows, as people label them, and of 20 draws of whole
+  questions. `chance` is what the plain error would be for labels drawn by these very probabilities:
+  the bias that the figure is given without. `floor` is the error that 60 independent labels leave
+  where the fit has the right form: labels drawn by the probabilities of a fit on all of them;
 - nights of 400 questions drawn from the set: the variance of the mean of expectations, divided by
   that of the mean of verdicts (as the judge gives them today; as the likelier of both), and how often
   the 95% interval holds the mean of the set and the mean of the labels. Probabilities are by a fit
@@ -39,11 +41,11 @@ from ragmetrics.people.calibration.recalibration import fit_map
 from ragmetrics.records import fold_of, probabilities
 from ragmetrics.scoring.sampling.uncertainty import bins_of
 from ragmetrics.scoring.sampling.inclusion import relative_probabilities
-from ragmetrics.stats import mean_interval
+from ragmetrics.stats import mean_interval, resampled
 
 CHOSEN_ON = ("chunkeval_bm25", "hotpot_multihop", "wice_judge_replies")
-LABELS, FITS, LEARNED_FROM = 60, 40, 500
-NIGHT, NIGHTS = 400, 1_000
+LABELS, FITS, LEARNED_FROM = 60, 20, 500
+NIGHT, NIGHTS = 400, 2_000
 _Z = 1.96
 
 
@@ -120,31 +122,52 @@ def _judged(labelled: LabelledSet, judge: Judge) -> Iterator[Judged]:
             yield Judged(f"{labelled.name} {target.metric}", name, *arrays)
 
 
-def errors_after(judged: Judged, labels: int = LABELS) -> tuple[Floats, Floats]:
-    """The calibration errors of probabilities by fits on so many labels, and by how much the share
-    of positive labels among them misses that of all others. Empty where too few are left.
+def errors_after(judged: Judged, units: np.ndarray, labels: int = LABELS) -> Floats:
+    """Means over draws of labels, in the order of `units` (rows or questions): the calibration
+    error on other questions, the plain one, and that of chance. NaN where too few are left.
     """
     random = np.random.default_rng(SEED)
-    names, place = np.unique(judged.questions, return_inverse=True)
-    after, base = [], []
+    names, place = np.unique(units, return_inverse=True)
+    questions = np.unique(judged.questions, return_inverse=True)[1]
+    errors = []
     for _ in range(FITS):
-        order = np.argsort(random.permutation(len(names))[place], kind="stable")
-        taken = order[:labels]
-        others = ~np.isin(place, place[taken])
+        taken = np.argsort(random.permutation(len(names))[place], kind="stable")[:labels]
+        others = ~np.isin(questions, questions[taken])
         if others.sum() < 100:
-            break
-        fitted = probabilities(judged.strengths[others], *_fit(judged, taken))
-        after.append(_error(judged.labels[others], np.array(fitted)))
-        base.append(abs(judged.labels[taken].mean() - judged.labels[others].mean()))
-    return np.array(after), np.array(base)
+            return np.full(3, np.nan)
+        p = np.array(probabilities(judged.strengths[others], *_fit(judged, taken)))
+        drawn = (random.random(len(p)) < p).astype(np.float64)
+        labelled = judged.labels[others]
+        errors.append(
+            (_error(labelled, p, questions[others]), _plain(labelled, p), _plain(drawn, p))
+        )
+    return np.mean(errors, axis=0)
+
+
+def floor(judged: Judged, labels: int = LABELS) -> float:
+    """Mean distance of fits on so many independent labels from the probabilities that drew them."""
+    random = np.random.default_rng(SEED)
+    right = np.array(probabilities(judged.strengths, *fit_map(judged.strengths, judged.labels)))
+    apart = []
+    for _ in range(FITS):
+        taken = random.choice(len(right), labels, replace=False)
+        drawn = (random.random(labels) < right[taken]).astype(np.float64)
+        fitted = probabilities(judged.strengths, *fit_map(judged.strengths[taken], drawn))
+        apart.append(np.abs(np.array(fitted) - right).mean())
+    return float(np.mean(apart))
 
 
 def _fit(judged: Judged, taken: np.ndarray) -> tuple[float, float, float]:
     return fit_map(judged.strengths[taken], judged.labels[taken])
 
 
-def _error(labels: Floats, scores: Floats) -> float:
+def _plain(labels: Floats, scores: Floats) -> float:
     return float(calibration_error_statistic(labels, scores)(np.ones((1, len(labels))))[0])
+
+
+def _error(labels: Floats, scores: Floats, questions: np.ndarray) -> float:
+    statistic = calibration_error_statistic(labels, scores)
+    return resampled({"error": statistic}, questions, ("error",))["error"][0] or 0.0
 
 
 def row_means(judged: Judged, values: Floats) -> Floats:
@@ -178,7 +201,7 @@ def nights(
 
 def line(judged: Judged, count: int = NIGHTS) -> str:
     """The figures of one metric of one set by one judge."""
-    after, base = errors_after(judged)
+    by_row, by_question = (errors_after(judged, one) for one in (judged.rows, judged.questions))
     fitted = judged.fitted
     of_row = judged.questions[np.unique(judged.rows, return_index=True)[1]]
     truth = float(row_means(judged, judged.labels).mean())
@@ -189,14 +212,11 @@ def line(judged: Judged, count: int = NIGHTS) -> str:
     soft, hard, rounded = figures
     ratios = [_ratio(soft[0], other[0]) for other in (hard, rounded)]
     mark = "A" if judged.name.startswith(CHOSEN_ON) else "B"
-    fits = (
-        f"{after.mean():.3f}, {np.quantile(after, 0.9):.3f} | {base.mean():.3f}"
-        if len(after)
-        else "– | –"
-    )
     return (
-        f"| {judged.name} ({mark}) | {judged.judge} | {_error(judged.labels, judged.strengths):.3f} "
-        f"| {fits} | {ratios[0]} | {ratios[1]} | {soft[1]:.1%} | {soft[2]:.1%} | {hard[2]:.1%} "
+        f"| {judged.name} ({mark}) | {judged.judge} "
+        f"| {_error(judged.labels, judged.strengths, judged.questions):.3f} "
+        f"| {by_row[0]:.3f} | {by_question[0]:.3f} | {by_row[1]:.3f} | {by_row[2]:.3f} "
+        f"| {floor(judged):.3f} | {ratios[0]} | {ratios[1]} | {soft[1]:.1%} | {soft[2]:.1%} | {hard[2]:.1%} "
         f"| {hard[3]:,.0f} | {soft[3]:,.0f} | {draws(judged, fitted)} |"
     )
 
@@ -226,10 +246,11 @@ def report(
 ) -> Iterator[str]:
     """The table, line by line."""
     yield (
-        "| set, metric | judge | error of strengths | after 60 labels: mean, 90% | share alone "
+        "| set, metric | judge | error of strengths | after 60 labels of rows | of questions "
+        "| rows, plain | chance | floor "
         "| variance of the mean, of verdicts | of likelier | coverage, own mean | labels' mean "
         "| verdicts: labels' mean | rows, verdicts | rows, expectations | active, by bins | by p (1 - p) |"
     )
-    yield "|---" * 14 + "|"
+    yield "|---" * 17 + "|"
     for judged in read(judges):
         yield line(judged, count)

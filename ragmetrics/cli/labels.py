@@ -67,26 +67,32 @@ def check(
         raise typer.Exit(1)
 
 
+_Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Write the rows: .csv, .jsonl, or .html for a labelling page.",
+    ),
+]
+_Rows = Annotated[
+    int, typer.Option("--rows", metavar="N", min=1, max=1_000, help="Rows to suggest.")
+]
+_Metrics = Annotated[
+    list[str] | None,
+    typer.Option("--metric", metavar="NAME", help="What to label; may be repeated."),
+]
+_Night = Annotated[
+    str | None, typer.Option("--night", metavar="DATE", help="The night; default: the newest.")
+]
+
+
 @app.command("suggest")
 def suggest(
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="Write the rows: .csv, .jsonl, or .html for a labelling page.",
-        ),
-    ] = None,
-    rows: Annotated[
-        int, typer.Option("--rows", metavar="N", min=1, max=1_000, help="Rows to suggest.")
-    ] = 20,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option("--metric", metavar="NAME", help="What to label; may be repeated."),
-    ] = None,
-    night: Annotated[
-        str | None, typer.Option("--night", metavar="DATE", help="The night; default: the newest.")
-    ] = None,
+    out: _Out = None,
+    rows: _Rows = 20,
+    metric: _Metrics = None,
+    night: _Night = None,
     settings: SettingsFlag = None,
     store: StoreFlag = None,
     as_json: JsonFlag = False,
@@ -100,36 +106,45 @@ def suggest(
     from ragmetrics.people import suggest_labels
 
     chosen = settings_here(settings, store)
-    if out is not None and out.suffix not in (".csv", ".jsonl", ".html"):
-        raise InputError(f"--out {out}: the name should end in .csv, .jsonl or .html")
-    if chosen.redact and out is None:
-        raise InputError("`redact:` is on, so questions are not printed: name a file by --out")
+    _check_out(out, chosen.redact)
+    page = out if out is not None and out.suffix == ".html" else None
     day = date_of(night) if night else None
-    is_page = out is not None and out.suffix == ".html"
-    suggested = suggest_labels(chosen, None if is_page else out, day, metric or (), rows)
-    if out is not None and is_page:
+    suggested = suggest_labels(chosen, None if page else out, day, metric or (), rows)
+    if page:
         from ragmetrics.dashboard import write_label_page
 
-        write_label_page(out, suggested.rows)
+        write_label_page(page, suggested.rows)
+    shown = [] if chosen.redact else suggested.rows
     if as_json:
-        shown = [] if chosen.redact else [row.model_dump(mode="json") for row in suggested.rows]
         print_json(
             {
                 "night": suggested.night.isoformat(),
                 "uniform": suggested.uniform,
-                "suggestions": shown,
+                "suggestions": [row.model_dump(mode="json") for row in shown],
             }
         )
         return
-    if not chosen.redact:
-        _print_rows(suggested.rows)
+    _print_rows(shown)
     how = "uniformly" if suggested.uniform else "by the judge's uncertainty"
     console.print(f"{len(suggested.rows):,} rows of night {suggested.night}, drawn {how}")
     if out:
-        place = "the folder of" if chosen.labels else "a folder, and name that in"
+        console.print(_next_step(out, bool(chosen.labels)))
+
+
+def _check_out(out: Path | None, redact: bool) -> None:
+    """Raise InputError for a file of no known kind, and for texts that must not be printed."""
+    if out is not None and out.suffix not in (".csv", ".jsonl", ".html"):
+        raise InputError(f"--out {out}: the name should end in .csv, .jsonl or .html")
+    if redact and out is None:
+        raise InputError("`redact:` is on, so questions are not printed: name a file by --out")
+
+
+def _next_step(out: Path, has_labels: bool) -> str:
+    place = "the folder of" if has_labels else "a folder, and name that in"
+    fill = "fill it in, and put it"
+    if out.suffix == ".html":
         fill = "open it, label the rows, and put the file that it saves"
-        fill = fill if is_page else "fill it in, and put it"
-        console.print(f"Written: {out}. Next: {fill} into {place} `labels:`.")
+    return f"Written: {out}. Next: {fill} into {place} `labels:`."
 
 
 def _print_rows(rows: Sequence[LabelSuggestion]) -> None:

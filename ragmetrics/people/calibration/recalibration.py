@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ragmetrics.config import Settings
-from ragmetrics.people.calibration.agreement_figures import calibration_error_statistic
 from ragmetrics.people.calibration.labelled_sets import TARGETS
 from ragmetrics.people.calibration.logistic import fit_logistic
 from ragmetrics.people.calibration.run_judges import JudgedSet
-from ragmetrics.people.calibration.units import Columns, Unit, columns, figures_of
+from ragmetrics.people.calibration.units import Columns, Unit, calibration_error, columns
 from ragmetrics.records import (
     Calibration,
     MetricCalibration,
@@ -112,8 +111,7 @@ def _fitted(
             why = "its strengths are probabilities, and no fit to these labels is better"
     if why:
         return metric.model_copy(update={"not_fitted": why}), None
-    error = calibration_error_statistic(data.expected, fitted)
-    after = figures_of({"error": error}, data.questions)["error"]
+    after = calibration_error(data, fitted)
     known = _map(metric.metric, sorted(judged.prompts[metric.metric]), data)
     return metric.model_copy(update={"error_after_fit": after}), known
 

@@ -27,9 +27,9 @@ from ragmetrics.people.calibration.labelled_sets import (
     targets,
 )
 from ragmetrics.people.calibration.run import check_metrics, record
-from ragmetrics.people.calibration.run_judges import JudgedSet, units_of
+from ragmetrics.people.calibration.run_judges import JudgedSet
 from ragmetrics.people.calibration.store import save_calibration
-from ragmetrics.people.calibration.units import Unit
+from ragmetrics.people.calibration.units import Unit, units_of
 from ragmetrics.records import Calibration, JudgeInfo, Status, fingerprint
 from ragmetrics.storage import Files
 

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
-from ragmetrics.config import Settings
+from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges import (
     Corpus,
+    Embedder,
     EmbeddingClient,
     Judge,
     JudgeClient,
@@ -47,7 +48,7 @@ from ragmetrics.people.calibration.labelled_sets import (
     targets,
 )
 from ragmetrics.people.calibration.thresholds import fits_thresholds, with_thresholds
-from ragmetrics.people.calibration.units import GoldScore, Unit, gold_metrics
+from ragmetrics.people.calibration.units import GoldScore, Unit, gold_metrics, units_of
 from ragmetrics.records import (
     Answer,
     Ask,
@@ -111,80 +112,101 @@ async def judge_set(
     settings, corpus = with_thresholds(settings), Corpus()
     for row in labelled.rows:
         corpus.add(row.labelled.row.retrieved_contexts, row.labelled.row.user_input)
-    known = _metrics(settings, wanted or ())
+    hostile = irrelevant_contexts(labelled, attacks)
     async with AsyncExitStack() as stack:
         judges, embedder = make_judges(settings, corpus), make_embedder(settings, corpus)
         stack.push_async_callback(embedder.close)
         for judge in judges:
             stack.push_async_callback(judge.close)
-        hostile = irrelevant_contexts(labelled, attacks)
-        found: list[JudgedSet] = []
-        refusals: list[JudgeRefused] = []
-        for name, judge, chosen in zip(names_of(judges), judges, settings.panel, strict=True):
-            # A reranker's scores are needed too, and a cached reply has its grade alone.
-            reranks = fits_thresholds(chosen)
-            kept = None if reranks else files
-            cache = await asyncio.to_thread(_reply_cache, kept, judge, at)
-            store = files or (open_store(settings) if chosen.calibration else None)
-            client = await asyncio.to_thread(
-                JudgeClient.of,
-                chosen,
-                judge,
-                EmbeddingClient(embedder),
-                cache=cache,
-                files=store,
-            )
-            asked = chosen.scored_fingerprint(judge.fingerprint)
-            who = JudgeInfo(name=name, fingerprint=asked, note=judge.note)
-            judged = JudgedSet(
-                who,
-                reranks=reranks,
-                fingerprint=judge.fingerprint,
-                gives_probabilities=chosen.decides or chosen.kind.fitted,
-            )
-            try:
-                # Under `also` a judge is asked what the first one cannot answer.
-                first = judges[0] if settings.joined == "also" and judge is not judges[0] else None
-                able = [
-                    target
-                    for target in targets(wanted)
-                    if can_answer(judge, known[target.metric].prompts)
-                    and not (first and can_answer(first, known[target.metric].prompts))
-                ]
-                session = _Session(client, known, able, wanted, judged.prompts)
-                await session.judge_all(labelled, hostile, judged, progress)
-            except JudgeRefused as error:
-                refusals.append(error)
-                judged = JudgedSet(judged.judge, refused=str(error))
-            else:
-                compared = await asyncio.to_thread(_compared, files, client)
-                compared = chosen.scored_fingerprint(compared)
-                judged.judge = who.model_copy(update={"fingerprint": compared})
-                judged.fingerprints = {
-                    name: metric.fingerprint(compared, embedder.fingerprint)
-                    for name, metric in known.items()
-                }
-                judged.corpus = _digest(corpus) if chosen.lexical else None
-                if cache:
-                    await asyncio.to_thread(cache.compact)
-            judged.usage = add_price(chosen, client.counters.usage())
-            found.append(judged)
-    if len(refusals) == len(found):
+        known = _metrics(settings, wanted or ())
+        first = judges[0] if settings.joined == "also" else None
+        judging = _Judging(
+            settings, labelled, hostile, wanted, known, corpus, embedder, at, files, first
+        )
+        results = [
+            await judging.by(name, judge, chosen, progress)
+            for name, judge, chosen in zip(names_of(judges), judges, settings.panel, strict=True)
+        ]
+    refusals = [refusal for _, refusal in results if refusal is not None]
+    if len(refusals) == len(results):
         raise refusals[0]
-    return found
+    return [judged for judged, _ in results]
 
 
-def _compared(files: Files | None, client: JudgeClient) -> str:
-    """The fingerprint of a judge as it was asked, which is stored."""
-    known = client.judge.fingerprint
-    if files is None:
-        return known
-    AskedWays(files).note(known, client.way)
-    return AskedWays(files).compared(known)
+@dataclass(frozen=True)
+class _Judging:
+    """Judges one set with each judge of the settings."""
 
+    settings: Settings
+    labelled: LabelledSet
+    hostile: Sequence[Irrelevant]
+    wanted: Sequence[str] | None
+    metrics: dict[str, Metric]
+    corpus: Corpus
+    embedder: Embedder
+    at: datetime
+    files: Files | None
+    first: Judge | None
+    """The judge that others add to by `also`; None if they do not."""
 
-def _digest(corpus: Corpus) -> str:
-    return hashlib.blake2b(corpus.to_bytes(), digest_size=6).hexdigest()
+    async def by(
+        self, name: str, judge: Judge, chosen: JudgeSettings, progress: Progress | None
+    ) -> tuple[JudgedSet, JudgeRefused | None]:
+        """The verdicts of one judge; of one that cannot be asked the reason, and the error."""
+        client, cache = await asyncio.to_thread(self._client, judge, chosen)
+        asked = chosen.scored_fingerprint(judge.fingerprint)
+        judged = JudgedSet(
+            JudgeInfo(name=name, fingerprint=asked, note=judge.note),
+            reranks=fits_thresholds(chosen),
+            fingerprint=judge.fingerprint,
+            gives_probabilities=chosen.decides or chosen.kind.fitted,
+        )
+        refusal = None
+        try:
+            able = self._targets(judge)
+            session = _Session(client, self.metrics, able, self.wanted, judged.prompts)
+            await session.judge_all(self.labelled, self.hostile, judged, progress)
+        except JudgeRefused as error:
+            judged, refusal = JudgedSet(judged.judge, refused=str(error)), error
+        else:
+            await asyncio.to_thread(self._note, judged, client, chosen)
+            if cache:
+                await asyncio.to_thread(cache.compact)
+        judged.usage = add_price(chosen, client.counters.usage())
+        return judged, refusal
+
+    def _targets(self, judge: Judge) -> list[LabelTarget]:
+        """What a judge can be asked; under `also` only what the first one cannot answer."""
+        first = None if judge is self.first else self.first
+        prompts = {target: self.metrics[target.metric].prompts for target in targets(self.wanted)}
+        return [
+            target
+            for target, asked in prompts.items()
+            if can_answer(judge, asked) and not (first and can_answer(first, asked))
+        ]
+
+    def _client(self, judge: Judge, chosen: JudgeSettings) -> tuple[JudgeClient, ReplyCache | None]:
+        # A reranker's scores are needed too, and a cached reply has its grade alone.
+        cache = _reply_cache(None if fits_thresholds(chosen) else self.files, judge, self.at)
+        files = self.files or (open_store(self.settings) if chosen.calibration else None)
+        embeddings = EmbeddingClient(self.embedder)
+        return JudgeClient.of(chosen, judge, embeddings, cache=cache, files=files), cache
+
+    def _note(self, judged: JudgedSet, client: JudgeClient, chosen: JudgeSettings) -> None:
+        """Note what the verdicts compare with: the judge as it was asked, which is stored."""
+        compared = client.judge.fingerprint
+        if self.files is not None:
+            ways = AskedWays(self.files)
+            ways.note(compared, client.way)
+            compared = ways.compared(compared)
+        compared = chosen.scored_fingerprint(compared)
+        judged.judge = judged.judge.model_copy(update={"fingerprint": compared})
+        judged.fingerprints = {
+            name: metric.fingerprint(compared, self.embedder.fingerprint)
+            for name, metric in self.metrics.items()
+        }
+        if chosen.lexical:
+            judged.corpus = hashlib.blake2b(self.corpus.to_bytes(), digest_size=6).hexdigest()
 
 
 def _metrics(settings: Settings, wanted: Sequence[str]) -> dict[str, Metric]:
@@ -288,34 +310,6 @@ class _Session:
         if isinstance(answer, HasStrengths):
             strengths = answer.strengths
         return units_of(row, question, target.verdicts(answer, question), strengths=strengths)
-
-
-def units_of(
-    row: AskedRow,
-    question: LabelQuestion,
-    verdicts: Sequence[float] | None,
-    status: Status = Status.SCORED,
-    strengths: Sequence[float] | None = None,
-) -> list[Unit]:
-    """The units of a question with their verdicts; without verdicts, `status` says why."""
-    labelled, nothing = row.labelled, [None] * len(question.units)
-    return [
-        Unit(
-            id=labelled.row.id,
-            question=labelled.question,
-            unit=unit,
-            content=question.content,
-            label=label,
-            verdict=verdict,
-            strength=strength,
-            status=status,
-            segments=labelled.segments,
-            row=str(row.number),
-        )
-        for unit, label, verdict, strength in zip(
-            question.units, question.labels, verdicts or nothing, strengths or nothing, strict=True
-        )
-    ]
 
 
 async def _in_order(work: Iterable[Coroutine[Any, Any, T]], width: int) -> AsyncIterator[T]:

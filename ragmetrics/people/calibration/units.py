@@ -24,6 +24,7 @@ from ragmetrics.people.calibration.agreement_figures import (
     spearman_statistic,
 )
 from ragmetrics.people.calibration.labelled import LabelledRow
+from ragmetrics.people.calibration.labelled_sets import AskedRow, LabelQuestion
 from ragmetrics.records import (
     Agreement,
     Confusion,
@@ -47,6 +48,7 @@ from ragmetrics.stats import (
 Name = TypeVar("Name", bound=str)
 _MOST_SEGMENTS = 20
 _FEWEST_UNITS = 10
+_BIASED = ("calibration_error",)
 GOLD = {
     "char_recall": "context_recall",
     "char_precision": "context_relevancy",
@@ -75,6 +77,34 @@ class Unit:
     segments: Mapping[str, str] = field(default_factory=dict)
     row: str = ""
     """Position of the row in the set, as ids may repeat; empty in records of older versions."""
+
+
+def units_of(
+    row: AskedRow,
+    question: LabelQuestion,
+    verdicts: Sequence[float] | None,
+    status: Status = Status.SCORED,
+    strengths: Sequence[float] | None = None,
+) -> list[Unit]:
+    """The units of a question with their verdicts; without verdicts, `status` says why."""
+    labelled, nothing = row.labelled, [None] * len(question.units)
+    return [
+        Unit(
+            id=labelled.row.id,
+            question=labelled.question,
+            unit=unit,
+            content=question.content,
+            label=label,
+            verdict=verdict,
+            strength=strength,
+            status=status,
+            segments=labelled.segments,
+            row=str(row.number),
+        )
+        for unit, label, verdict, strength in zip(
+            question.units, question.labels, verdicts or nothing, strengths or nothing, strict=True
+        )
+    ]
 
 
 @dataclass(frozen=True)
@@ -169,7 +199,7 @@ def agreement(data: Columns, segment: Segment | None = None) -> Agreement | None
         units=len(data.labels),
         questions=len(np.unique(data.questions)),
         positive=float(data.positive.mean()),
-        figures=figures_of(statistics(data), data.questions),
+        figures=figures_of(statistics(data), data.questions, _BIASED),
         confusion=Confusion(
             labels=list(table),
             verdicts=list(next(iter(table.values()))),
@@ -191,10 +221,21 @@ def figure(value: float | None, interval: tuple[float, float] | None) -> Figure:
 
 
 def figures_of(
-    statistics: Mapping[Name, Statistic], questions: Sequence[str] | NDArray[np.str_]
+    statistics: Mapping[Name, Statistic],
+    questions: Sequence[str] | NDArray[np.str_],
+    biased: Container[str] = (),
 ) -> dict[Name, Figure]:
-    """The figures of some units with their intervals, clustered by question."""
-    return {name: figure(*found) for name, found in resampled(statistics, questions).items()}
+    """The figures of some units with their intervals, clustered by question: see `resampled`."""
+    values = resampled(statistics, questions, biased)
+    return {name: figure(*value) for name, value in values.items()}
+
+
+def calibration_error(data: Columns, probabilities: Numbers) -> Figure:
+    """The expected calibration error of other probabilities of the same units."""
+    statistic = calibration_error_statistic(data.expected, probabilities)
+    return figures_of({"calibration_error": statistic}, data.questions, _BIASED)[
+        "calibration_error"
+    ]
 
 
 def share_of(chosen: Sequence[bool], questions: Sequence[str]) -> Figure:

@@ -25,7 +25,7 @@ from ragmetrics.people.calibration.agreement_figures import (
 )
 from ragmetrics.stats import Statistic, alpha_statistic, krippendorff_alpha
 from ragmetrics.stats.krippendorff import Level
-from ragmetrics.stats.resampling import bootstrap_intervals, unweighted
+from ragmetrics.stats.resampling import bootstrap_intervals, resampled, unweighted
 
 
 def cohen_kappa(a: Any, b: Any, weights: Any = None) -> float | None:
@@ -298,6 +298,36 @@ def test_calibration_error_keeps_equal_scores_together() -> None:
     """The order of the units has no part in it: a constant score has one bin."""
     statistic = calibration_error_statistic([1] * 20 + [0] * 180, [0.1] * 200)
     assert unweighted(statistic, 200) == near(0)
+
+
+def test_calibration_error_is_given_without_the_bias_of_chance() -> None:
+    """Of right probabilities it is nearer to 0 than the plain one, which chance alone makes; a real
+    error stays. Its interval holds it.
+    """
+    random = np.random.default_rng(4)
+    truth, questions = random.random(200), [f"q{n // 2}" for n in range(200)]
+    right, plain, wrong = [], [], []
+    for _ in range(20):
+        labels = random.random(200) < truth
+        of_right, of_wrong = (
+            calibration_error_statistic(labels, scores) for scores in (truth, truth**4)
+        )
+        both = {"right": of_right, "wrong": of_wrong}
+        figures = resampled(both, questions, both)
+        plain.append(unweighted(of_right, 200) or 0)
+        for name, values in (("right", right), ("wrong", wrong)):
+            value, interval = figures[name]
+            assert value is not None and interval is not None
+            assert 0 <= interval[0] <= value <= interval[1]
+            values.append(value)
+    assert np.mean(right) < 0.75 * np.mean(plain)
+    assert np.mean(wrong) == pytest.approx(np.abs(truth - truth**4).mean(), abs=0.015)
+
+
+def test_a_biased_figure_of_one_question_is_plain() -> None:
+    """Nothing is known of its bias, and it has no interval."""
+    statistic = calibration_error_statistic([1, 0], [0.6, 0.6])
+    assert resampled({"error": statistic}, ["a", "a"], ("error",)) == {"error": (near(0.1), None)}
 
 
 # Resampling
