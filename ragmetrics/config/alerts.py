@@ -182,7 +182,7 @@ class AlertSettings(SettingsModel):
     that another setting has. A check of another package is loaded only if it is named here; null:
     its default limit."""
     max_quarantined: float = Field(0.05, ge=0, le=1)
-    """An alert fires when a larger share of the rows is in quarantine."""
+    """An alert fires when a larger share of the rows is quarantined."""
     max_judge_failures: float = Field(0.05, ge=0, le=1)
     """An alert fires when a larger share of a metric's rows is unreadable or failed."""
     max_outside: float = Field(0.5, ge=0, le=1)

@@ -173,7 +173,7 @@ def evaluate(
     `store` caches the replies of judges over a network and reuses those of earlier runs. Without
     it nothing is cached. After `until` no request is sent, and the rows answered so far are scored.
     It works inside a running event loop too, as in a notebook.
-    Rows that cannot be read are in quarantine: `Result.quarantined` counts them, and RowsLost warns
+    Rows that cannot be read are quarantined: `Result.quarantined` counts them, and RowsLost warns
     where they are more than the share `alerts: max_quarantined`.
     Raises InputError for invalid rows, and JudgeRefused for a judge that accepts no requests.
     """
@@ -200,7 +200,7 @@ def evaluate(
 
 
 class RowsLost(UserWarning):
-    """A large share of the rows is in quarantine."""
+    """A large share of the rows is quarantined."""
 
     @staticmethod
     def sentence(settings: Settings, source: Source) -> str:

@@ -83,7 +83,7 @@ class Source(Record):
 
     @property
     def quarantined_share(self) -> float:
-        """Share of the rows that are in quarantine."""
+        """Share of the rows that are quarantined."""
         return self.quarantined / max(1, self.rows + self.quarantined)
 
     @property

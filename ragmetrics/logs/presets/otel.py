@@ -20,7 +20,7 @@ conventions may change).
 
 **Query and documents are opt-in, and the conventions ask only for `id` and `score` of a document.** Let your
 instrumentation add `content` (or `text`) to each document, or name the attribute in `columns:`. A retrieval without
-texts is in quarantine.
+texts is quarantined.
 
 OpenLLMetry's vector store spans count if they have `db.query.result` events with a `db.query.result.document`. Tags:
 `service`, `data_source`.

@@ -40,7 +40,7 @@ def _title(finding: Finding, _: int) -> str:
     ),
 )
 def quarantine(tonight: Tonight) -> Iterator[Finding]:
-    """The share of the rows in quarantine, where anything was read."""
+    """The share of the rows that are quarantined, where anything was read."""
     source = tonight.manifest.source
     total, share = source.rows + source.quarantined, source.quarantined_share
     if not total:  # without rows, a firing alert must not look resolved
