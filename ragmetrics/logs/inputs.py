@@ -27,6 +27,10 @@ from ragmetrics.records import LogRow, Rejected
 from ragmetrics.storage import FileInfo, Files, same_file
 from ragmetrics.text import normalise
 
+SINCE, UNTIL = "since", "until"
+_RECENT = timedelta(days=60)
+"""Nights that are compared are at most so far apart, except for a pinned run."""
+
 
 @dataclass(frozen=True)
 class NightInputs:
@@ -142,11 +146,6 @@ def _plain(value: Any) -> Any:
 def _pandas_attribute(name: str) -> Any:
     """An attribute of pandas; None if pandas is not imported: then no value can come from it."""
     return getattr(sys.modules.get("pandas"), name, None)
-
-
-SINCE, UNTIL = "since", "until"
-_RECENT = timedelta(days=60)
-"""Nights that are compared are at most so far apart, except for a pinned run."""
 
 
 @dataclass(frozen=True, slots=True)

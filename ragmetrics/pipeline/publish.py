@@ -150,7 +150,9 @@ def _besides_findings(
         "moves": find_moves(manifest, night.earlier, night.load),
         "lost_passages": lost_passages_of(
             settings, files, manifest, night.earlier, findings, ask=told
-        ),
+        )
+        if night.earlier
+        else None,
         "topics": try_topic_changes(
             settings.alerts, files, night, topics, redact=settings.redacts_messages
         )

@@ -1,7 +1,7 @@
 """A draw of any size with unequal chances: sequential Poisson sampling of uncertain rows.
 
 The weight of a drawn row is 1 / its relative chance, so estimates that use it are not biased. A
-larger draw only adds rows. A sample whose size is fixed is in `unequal_probabilities`.
+larger draw only adds rows. A sample whose size is fixed is in `scoring.sampling.inclusion`.
 """
 
 from __future__ import annotations

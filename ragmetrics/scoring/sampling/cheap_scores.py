@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
@@ -40,10 +39,13 @@ from ragmetrics.records import LogRow, fingerprint
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.metric_run import Member, MetricRun, is_heavy
 from ragmetrics.scoring.panel import Panel
+from ragmetrics.stats import Numbers
 from ragmetrics.storage import Files, LearnedJudges, RunRef, StoredPart
 
 log = logging.getLogger(__name__)
 QUANTILES = tuple((number + 0.5) / 8 for number in range(8))
+CHEAP_SCHEMA = pa.schema([("cheap", pa.float64())])
+"""One line per row of the shard, in their order; null where the cheap judge gave no score."""
 
 
 @dataclass(frozen=True)
@@ -132,12 +134,6 @@ def _member(judge: LexicalJudge | LearnedJudge, corpus: Corpus) -> Member:
     return Member(JudgeClient(judge, EmbeddingClient(HashedEmbedder(corpus))))
 
 
-CHEAP_SCHEMA = pa.schema([("cheap", pa.float64())])
-"""One line per row of the shard, in their order; null where the cheap judge gave no score."""
-
-Floats = NDArray[np.float64]
-
-
 class Guess:
     """The cheap score of a row by a metric: the mean over the cheap judges."""
 
@@ -187,12 +183,12 @@ def cheap_fingerprint(learned: str = "") -> str:
     return LexicalJudge(Corpus()).fingerprint
 
 
-def load_cheap(files: Files, ref: RunRef, metric: str, shard: int) -> Floats | None:
+def load_cheap(files: Files, ref: RunRef, metric: str, shard: int) -> Numbers | None:
     """The stored cheap scores of a shard, NaN where there is none; None if none were stored."""
     path = ref.cheap(metric, shard)
     if not files.exists(path):
         return None
-    scores: Floats = (
+    scores: Numbers = (
         StoredPart(files, path).columns(["cheap"])["cheap"].to_numpy().astype(np.float64)
     )
     return scores

@@ -14,7 +14,7 @@ from ragmetrics.records import SampledMean, Status
 from ragmetrics.scoring.sampling.plan import Group, stratum_of
 from ragmetrics.scoring.sampling.prediction_powered import prediction_powered, row_spread
 from ragmetrics.scoring.sampling.uncertainty import cheap_bins
-from ragmetrics.stats import Mean
+from ragmetrics.stats import Mean, Numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,8 +24,6 @@ STRATUM = "stratum"
 PROBABILITY = "probability"
 """Column of a score table: the inclusion probability of a judged row, with active sampling."""
 _FEWEST_CORRELATED = 3
-
-Floats = NDArray[np.float64]
 
 
 def strata_of(table: pd.DataFrame, tags: Sequence[str], group: Group) -> list[str]:
@@ -119,11 +117,11 @@ class _ScorableShare:
 
 
 def _scorable_share(
-    y: Floats,
+    y: Numbers,
     none: NDArray[np.bool_],
     question: NDArray[np.str_],
     strata: NDArray[np.str_],
-    chances: Floats | None,
+    chances: Numbers | None,
 ) -> _ScorableShare | None:
     """The mean of the scorable rows as a ratio of two means.
 
@@ -152,12 +150,12 @@ def _scorable_share(
     )
 
 
-def _mean_known(known: Floats) -> float:
+def _mean_known(known: Numbers) -> float:
     return 0.0 if np.isnan(known).all() else float(np.nanmean(known))
 
 
 def _correlation(
-    cheap: Floats, expensive: Floats, strata: NDArray[np.str_], weights: Floats
+    cheap: Numbers, expensive: Numbers, strata: NDArray[np.str_], weights: Numbers
 ) -> float | None:
     """Correlation of both judges' scores within strata; None when one of them is constant."""
     code = np.unique(strata, return_inverse=True)[1]

@@ -20,8 +20,9 @@ from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.combination import Joined
 from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.panel import Panel
-from ragmetrics.scoring.sampling.cheap_scores import CheapJudges, CheapScorer, Floats, Guess
+from ragmetrics.scoring.sampling.cheap_scores import CheapJudges, CheapScorer, Guess
 from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan
+from ragmetrics.stats import Numbers
 
 _REASON = "not in the sample"
 
@@ -40,7 +41,7 @@ class SampledPanel(Panel):
         budget: BudgetPlan | None,
         sample: SamplePlan,
         cheap: CheapJudges,
-        known: Mapping[str, Floats] | None = None,
+        known: Mapping[str, Numbers] | None = None,
     ) -> None:
         super().__init__(members, aggregate, budget)
         self._sample, self._cheap = sample, CheapScorer(cheap)

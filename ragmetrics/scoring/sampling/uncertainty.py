@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.records import CheapBin
+from ragmetrics.stats import Numbers
 
 BINS = 20
 FEWEST_PAIRS = 200
@@ -21,15 +22,13 @@ FEWEST_PAIRS = 200
 _PRIOR_ROWS = 30
 """Weight of the mean uncertainty in that of a bin, in rows."""
 
-Floats = NDArray[np.float64]
 
-
-def bins_of(cheap: Floats) -> NDArray[np.intp]:
+def bins_of(cheap: Numbers) -> NDArray[np.intp]:
     """The bin of each cheap score."""
     return np.clip(cheap * BINS, 0, BINS - 1).astype(np.intp)
 
 
-def cheap_bins(cheap: Floats, value: Floats, weights: Floats) -> list[CheapBin]:
+def cheap_bins(cheap: Numbers, value: Numbers, weights: Numbers) -> list[CheapBin]:
     """The moments of judged rows with both scores, by bin. `weights` are 1 / pi."""
     bins, total = [], float(weights.sum())
     numbers = bins_of(cheap)
@@ -55,11 +54,11 @@ def cheap_bins(cheap: Floats, value: Floats, weights: Floats) -> list[CheapBin]:
 class Uncertainty:
     """The uncertainty by bin of the cheap score."""
 
-    by_bin: Floats
+    by_bin: Numbers
     pooled: float
     """The uncertainty of a row without a cheap score: that of all rows together."""
 
-    def of(self, cheap: Floats) -> Floats:
+    def of(self, cheap: Numbers) -> Numbers:
         """The uncertainty of rows with these cheap scores, NaN where there is none."""
         known = ~np.isnan(cheap)
         return np.where(known, self.by_bin[bins_of(np.where(known, cheap, 0.0))], self.pooled)
