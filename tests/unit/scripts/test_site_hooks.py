@@ -32,6 +32,7 @@ from tests.fakes.processes import ROOT
 
 REPOSITORY = "https://git.example.com/team/product"
 PAGES = sorted(DOCS.rglob("*.md"))
+_WORD = re.compile(r"\S*\w\S*")
 _BLOCK = re.compile(r"<(h[1-6]|ul|ol|li|table|tr|pre)\b")
 
 
@@ -167,8 +168,12 @@ def test_the_pages_written_by_hand_are_short() -> None:
     and without what is made from the code. The bars and rules of tables are no words."""
     made = {page.PAGE for page in reference.PAGES}
     pages = [page for page in PAGES if page not in made and page.parent.name != "decisions"]
-    words = sum(
-        len(re.findall(r"\S*\w\S*", page.read_text(encoding="utf-8")))
-        for page in [ROOT / "README.md", *pages]
-    )
-    assert words <= 30_000
+    texts = [page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *pages]]
+    assert sum(len(_WORD.findall(text)) for text in texts) <= 30_000
+
+
+def test_the_recipes_for_plugins_are_one_page() -> None:
+    """At most 900 words for the eight kinds together, so that a contributor reads all of one."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    recipes = text.partition("## Adding a metric")[2].partition("\n## ")[0]
+    assert 0 < len(_WORD.findall(recipes)) <= 900
