@@ -35,7 +35,7 @@ def _engine(options: Options) -> None:
 
 
 def _decisions(options: Options) -> None:
-    decisions.report(options.rows or 1_000)
+    decisions.report(options.rows or 400, options.data)
 
 
 def _judge(options: Options) -> None:
@@ -95,6 +95,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--rows", type=int, help="of the log, or of the smaller one")
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
+    parser.add_argument("--data", default="", help="decisions: a folder of labelled sets")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")
     options = parser.parse_args()
     if unknown := set(options.names) - set(BENCHMARKS):

@@ -1,50 +1,135 @@
-"""Decisions beside chat requests, on the engine's log: one run for each way to ask.
+"""Decisions beside chat, on the engine's log, side by side in one run.
 
-    python -m benchmarks decisions [--rows 1000]
+    python -m benchmarks decisions [--rows 400] [--data FOLDER]
 
-Requests and tokens a row, CPU a request, wall beside a floor that sends the very same requests, and
-dollars a million rows at the listed prices of one model, in one process of the endpoint.
+Each way scores the default metrics of a log and of a longer one: "one more" is the difference, and
+so without start-up and without the way up to 64 in flight. The floor client sends the very requests
+of the run. A way that asks each question in a request of its own has a tenth of the rows. Dollars
+are those of `gpt-6-luna` at the listed prices, by the tokens that the endpoint says; it caches
+beginnings of chat prompts, but not those of single questions.
+
+`--data`: a folder of labelled sets. AUC, calibration error, the variance of a night's mean and the
+rows for a half width of 0.02, by verdicts and by probabilities: `python -m research probabilities`.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks import engine_log
-from benchmarks.engine_runs import endpoint, floor, ours
-from benchmarks.engine_table import Figure, table
+from benchmarks.engine_runs import Endpoint, Run, endpoint, floor, ours
+from benchmarks.engine_table import Figure
+from ragmetrics.config import JudgeSettings
+from ragmetrics.config.settings import DEFAULT_METRICS
 
-_PROMPT, _COMPLETION = 0.10, 0.50  # US dollars a million tokens of gpt-6-luna
-_LATENCY = 300
-_WAYS: Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
-    "chat, task first": ({"prompt_layout": "task_first"}, ()),
-    "chat, row first": ({"prompt_layout": "row_first"}, ()),
-    "decisions": ({}, ("--judge", "decision")),
-}
+_BEHAVIOUR = {"latency_ms": 300}
+_PRICED = JudgeSettings(name="openai", model="gpt-6-luna")
+_MOST = 1.2
+"""Wall of decisions, in walls of the floor."""
 
 
-def figures(rows: int) -> Iterator[Figure]:
-    """The figures of all ways."""
+@dataclass(frozen=True)
+class Way:
+    """One way to ask: the settings of the judge."""
+
+    name: str
+    judge: Mapping[str, Any]
+    share: int = 1
+    """One of so many rows is scored."""
+
+
+_WAYS = (
+    Way("chat, task first", {"prompt_layout": "task_first"}),
+    Way("chat, row first", {"prompt_layout": "row_first"}),
+    Way("decisions", {"name": "decision"}),
+    Way("logprobs", {"name": "decision", "api": "logprobs"}, 10),
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run over some rows, and the floor's with its requests."""
+
+    rows: int
+    run: Run
+    bare: Run
+
+
+def measure(server: Endpoint, folder: Path, way: Way, rows: int) -> Measured:
+    """Score so many rows, and send the same requests."""
+    log = engine_log.write(engine_log.night(rows), folder / f"{rows}.jsonl")
+    place = folder / f"{way.name} {rows}"
+    options = ("--judge", way.judge.get("name", "openai"))
+    run = ours(
+        server,
+        log,
+        place,
+        behaviour=_BEHAVIOUR,
+        judge=way.judge,
+        options=options,
+        metrics=DEFAULT_METRICS,
+    )
+    bodies = server.write_bodies(place / "bodies")
+    return Measured(rows, run, floor(server, bodies, place, behaviour=_BEHAVIOUR))
+
+
+def figures(few: Measured, many: Measured, way: Way) -> Iterator[Figure]:
+    """The figures of one way."""
+    run, rows, more = many.run, many.rows, many.rows - few.rows
+    prompt, cached, written = (run.seen[f"{kind}_tokens"] / rows for kind in _TOKENS)
+    requests, cpu = run.requests - few.run.requests, 1000 * (run.cpu - few.run.cpu)
+    waited, least = run.wall - few.run.wall, many.bare.wall - few.bare.wall
+    usd = 1e6 * (_PRICED.usd(prompt, written, cached) or 0.0)
+    most = _MOST if way.name == "decisions" else None
+    yield Figure("rows", rows, "{:.0f}")
+    yield Figure("requests a row", run.requests / rows)
+    yield Figure("prompt tokens a row", prompt, "{:,.0f}")
+    yield Figure("... of them cached", cached, "{:,.0f}")
+    yield Figure("completion tokens a row", written, "{:,.0f}")
+    yield Figure("dollars a million rows", usd, "{:,.0f}")
+    yield Figure("CPU a request, start-up included, ms", run.cpu_ms)
+    yield Figure("CPU of one more request, ms", cpu / requests)
+    yield Figure("CPU of one more row, ms", cpu / more)
+    yield Figure("wall, seconds", run.wall)
+    yield Figure("floor's wall, seconds", many.bare.wall)
+    yield Figure("wall / floor's wall", run.wall / many.bare.wall)
+    yield Figure("wall of one more row / the floor's", waited / least, most=most)
+    yield Figure("rows lost", rows - min(m["scored"] for m in run.told["metrics"].values()))
+
+
+_TOKENS = ("prompt", "cached", "completion")
+
+
+def side_by_side(columns: Mapping[str, Sequence[Figure]]) -> str:
+    """A Markdown table of the same figures in columns; bold: misses its target."""
+    lines = [("", *columns), ("---", *("---:" for _ in columns))]
+    for same in zip(*columns.values(), strict=True):
+        cells = (figure.form.format(figure.value) for figure in same)
+        bold = (f"**{t}**" if f.met is False else t for t, f in zip(cells, same, strict=True))
+        lines.append((same[0].what, *bold))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def report(rows: int, data: str = "") -> None:
+    """Print the figures, a way at a time, then all side by side."""
+    columns: dict[str, list[Figure]] = {}
     with tempfile.TemporaryDirectory() as name, endpoint() as server:
-        folder = Path(name)
-        log = engine_log.write(engine_log.night(rows), folder / "log.jsonl")
-        for way, (judge, options) in _WAYS.items():
-            place, behaviour = folder / way.replace(" ", "-"), {"latency_ms": _LATENCY}
-            run = ours(server, log, place, behaviour=behaviour, judge=judge, options=options)
-            bare = floor(server, server.write_bodies(place / "bodies"), place, behaviour=behaviour)
-            prompt, written = run.seen["prompt_tokens"], run.seen["completion_tokens"]
-            usd = (prompt * _PROMPT + written * _COMPLETION) / rows
-            yield Figure(f"{way}: requests a row", run.requests / rows)
-            yield Figure(f"{way}: prompt tokens a row", prompt / rows, "{:,.0f}")
-            yield Figure(f"{way}: completion tokens a row", written / rows, "{:,.0f}")
-            yield Figure(f"{way}: CPU a request, ms", run.cpu_ms)
-            yield Figure(f"{way}: CPU a row, ms", 1000 * run.cpu / rows)
-            yield Figure(f"{way}: wall / floor's wall", run.wall / bare.wall)
-            yield Figure(f"{way}: dollars a million rows", usd, "{:,.0f}")
-
-
-def report(rows: int) -> None:
-    """Print the figures."""
-    print(table("Decisions beside chat", list(figures(rows))))
+        for way in _WAYS:
+            most = max(rows // way.share, 8)
+            measure(server, Path(name), way, 4)  # modules are compiled, and the endpoint is warm
+            few, many = (measure(server, Path(name), way, n) for n in (most // 4, most))
+            columns[way.name] = list(figures(few, many, way))
+            print(f"{way.name}: measured", file=sys.stderr, flush=True)
+    print(
+        f"### Decisions beside chat, 300 ms, 64 in flight\n\n{side_by_side(columns)}\n", flush=True
+    )
+    if data:
+        command = [sys.executable, "-m", "research", "probabilities", "--rows", "200"]
+        subprocess.run(command, env={**os.environ, "RAGMETRICS_DATA": data}, check=True)

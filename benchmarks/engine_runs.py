@@ -123,6 +123,7 @@ def whole_process(command: Command, folder: Path) -> Run:
         "OPENAI_API_KEY": "none",
         "RAGAS_DO_NOT_TRACK": "true",
     }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # modules are compiled, as by an installation
     start = time.monotonic()
     with output.open("wb") as stdout, said.open("wb") as stderr:
         process = subprocess.Popen(

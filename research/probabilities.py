@@ -3,6 +3,7 @@
 Judges are those that give strengths: lexical, local, and learned from 500 labels of other questions.
 For each metric of each labelled set:
 
+- AUC of strengths;
 - the calibration error of strengths, and of probabilities by a fit on 60 labels, measured on all
   other questions: the mean of 20 draws of rows, as people label them, and of 20 draws of whole
   questions. `chance` is what the plain error would be for labels drawn by these very probabilities:
@@ -34,7 +35,7 @@ from research.learned_judge import FEWEST_POSITIVE, SETS, Labelled, counted, gat
 from research.moving_world import data_folder
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Judge, LexicalJudge, levels_of
-from ragmetrics.people.calibration.agreement_figures import calibration_error_statistic
+from ragmetrics.people.calibration.agreement_figures import auc_statistic, calibration_error_statistic
 from ragmetrics.people.calibration.labelled_sets import LabelledSet, read_sets, targets
 from ragmetrics.people.calibration.learned_fit import fit_folds
 from ragmetrics.people.calibration.recalibration import fit_map
@@ -170,6 +171,11 @@ def _error(labels: Floats, scores: Floats, questions: np.ndarray) -> float:
     return resampled({"error": statistic}, questions, ("error",))["error"][0] or 0.0
 
 
+def _auc(judged: Judged) -> float:
+    statistic = auc_statistic(judged.labels > 0, judged.strengths)
+    return float(statistic(np.ones((1, len(judged.labels))))[0])
+
+
 def row_means(judged: Judged, values: Floats) -> Floats:
     """The mean of the items of each row."""
     place = np.unique(judged.rows, return_inverse=True)[1]
@@ -213,7 +219,7 @@ def line(judged: Judged, count: int = NIGHTS) -> str:
     ratios = [_ratio(soft[0], other[0]) for other in (hard, rounded)]
     mark = "A" if judged.name.startswith(CHOSEN_ON) else "B"
     return (
-        f"| {judged.name} ({mark}) | {judged.judge} "
+        f"| {judged.name} ({mark}) | {judged.judge} | {_auc(judged):.3f} "
         f"| {_error(judged.labels, judged.strengths, judged.questions):.3f} "
         f"| {by_row[0]:.3f} | {by_question[0]:.3f} | {by_row[1]:.3f} | {by_row[2]:.3f} "
         f"| {floor(judged):.3f} | {ratios[0]} | {ratios[1]} | {soft[1]:.1%} | {soft[2]:.1%} | {hard[2]:.1%} "
@@ -246,11 +252,11 @@ def report(
 ) -> Iterator[str]:
     """The table, line by line."""
     yield (
-        "| set, metric | judge | error of strengths | after 60 labels of rows | of questions "
+        "| set, metric | judge | AUC | error of strengths | after 60 labels of rows | of questions "
         "| rows, plain | chance | floor "
         "| variance of the mean, of verdicts | of likelier | coverage, own mean | labels' mean "
         "| verdicts: labels' mean | rows, verdicts | rows, expectations | active, by bins | by p (1 - p) |"
     )
-    yield "|---" * 17 + "|"
+    yield "|---" * 18 + "|"
     for judged in read(judges):
         yield line(judged, count)
