@@ -15,7 +15,7 @@ latency and `limit` requests. Each window ends with one decision:
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from copy import copy
 from dataclasses import dataclass, field
 from statistics import median
@@ -97,8 +97,8 @@ class _Window:
     """Most slots in use."""
     latencies: float = 0.0
     """Sum of the latencies of answered requests."""
-    work: float = 0.0
-    """Sum of the best latencies of their kinds: a longer prompt is more work."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    """Answered requests by kind."""
     stretches: list[float] = field(default_factory=list)
     """Ratios of latencies to the best latency of their kind."""
 
@@ -161,7 +161,7 @@ class AdaptiveConcurrency:
         self._hold = 0  # windows to wait before growing
         self._failed = 0  # failed increases in a row
         self._failed_at = 0  # limit of the last failed increase
-        self._mark: tuple[int, float] | None = None  # a limit and the throughput it gave
+        self._mark: tuple[int, Counter[str], float] | None = None  # limit, its answers, seconds
 
     @property
     def in_flight(self) -> int:
@@ -200,7 +200,7 @@ class AdaptiveConcurrency:
         if self._counts(window, sent):
             window.answered += 1
             window.latencies += latency
-            window.work += known.best
+            window.kinds[kind] += 1
         self._decide(window, now)
 
     def refused(self, now: float, sent: float, *, late: bool = False) -> None:
@@ -315,21 +315,27 @@ class AdaptiveConcurrency:
         step = self.limit + (1 if near else max(1, self.limit // 10))
         self.limit = min(max(step, min(doubled, self._threshold)), self._ceiling)
 
+    def _work(self, kinds: Counter[str]) -> float:
+        """The number of answers; after a low start the sum of the best latencies as known now."""
+        if not self._starts_low:
+            return kinds.total()
+        return sum(count * self.of(kind).best for kind, count in kinds.items())
+
     def _only_queues(self, window: _Window, elapsed: float) -> bool:
         """Whether the last increase by half raised latency and not throughput.
 
         Where the start was low, an increase that brings little is taken back at once: a server that
         answers one request at a time is given no queue.
         """
-        throughput = (window.work if self._starts_low else window.answered) / elapsed
         if self._mark is None:
-            self._mark = (self.limit, throughput)
+            self._mark = (self.limit, window.kinds, elapsed)
             return False
-        limit, before = self._mark
+        limit, kinds, seconds = self._mark
         if self.limit < 1.5 * limit:
             if self._is_careful and self.limit == limit:
-                self._mark = (limit, (before + throughput) / 2)
+                self._mark = (limit, kinds + window.kinds, seconds + elapsed)
             return False
+        throughput, before = self._work(window.kinds) / elapsed, self._work(kinds) / seconds
         needed = before * (1 + _GAIN * (self.limit / limit - 1))
         was_careful = self._starts_low and limit < START
         if was_careful and window.stretch > _NO_QUEUE and throughput < needed:
@@ -337,7 +343,7 @@ class AdaptiveConcurrency:
             self.limit = limit
             return True
         if window.stretch <= _STRETCH or throughput > 1.15 * before:
-            self._mark = (self.limit, throughput)
+            self._mark = (self.limit, window.kinds, elapsed)
             return False
         self._hold_back(self.limit)
         self.limit = self._threshold = max(1, round(1.2 * limit))
