@@ -305,16 +305,15 @@ class JudgeClient(ClientBase):
     async def _slot(self, streak: UnreadableStreak) -> AsyncIterator[bool]:
         """Wait for a slot; whether the request is sent in it.
 
-        A slot is not held while another request shows whether the prompt is ever answered.
+        A slot is not held while other requests show whether the prompt is ever answered.
         """
         while True:
             async with self._slots:
-                probe = streak.probe if self._live else None
-                if probe is None:
+                if not (self._live and streak.is_full(self._joins)):
                     with streak.turn() as is_sent:
                         yield is_sent
                     return
-            await probe.wait()
+            await streak.news.wait()
 
     async def _reply(self, request: Ask, attempt: int, counter: UsageCounter) -> Reply:
         await self._prepare()

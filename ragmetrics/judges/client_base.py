@@ -53,9 +53,8 @@ class ClientBase:
         """Set when the run's deadline ended a request."""
         self._cache = cache if asked.cacheable else None
         # Requests that share one may wait for each other: none of them is left for the next one.
-        self._slots = asyncio.Semaphore(
-            asked.concurrency * (asked.joins if isinstance(asked, JoinsRequests) else 1)
-        )
+        self._joins = asked.joins if isinstance(asked, JoinsRequests) else 1
+        self._slots = asyncio.Semaphore(asked.concurrency * self._joins)
         self._flights = SingleFlightScope(single_flight)
 
     @property

@@ -35,7 +35,7 @@ _MOST_CHARACTERS = 8
 """Characters of a token in any text: English has four to five, with the longest tokens of any
 vocabulary six."""
 _STREAK, _PATIENCE, _SKIPPED = 15, 35, 4
-"""Equal replies without a verdict from which requests are sent one by one; from which some are
+"""Replies without a verdict from which requests are sent one by one; from which some are
 skipped; and how many there must be more for each skipped one."""
 _REPEATED = re.compile(r"(\W)\1+")  # blanks or dashes: dozens are one token
 
@@ -133,35 +133,41 @@ def recalibrated(fit: Recalibration, judge: Judge, request: Ask, verdict: BaseMo
 
 
 class UnreadableStreak:
-    """Replies to a prompt that has no verdict yet: the same unreadable text, whatever is asked.
+    """Replies to a prompt that has no verdict yet, whatever is asked.
 
     Such a prompt need not be paid for all night; but the first rows may be what the judge cannot
-    read. From fifteen of these replies on (three requests with all repetitions), no request is
-    repeated, and each waits for what the one before it shows. After twenty more, some are skipped:
-    a quarter as many as there were, so a verdict is late by a quarter, and a prompt that never has
-    one costs few requests more. The first verdict ends it for good.
+    read. Up to fifteen requests are under way at a time. From fifteen replies on (three requests
+    with all repetitions), no request is repeated, and each waits for what the one before it shows.
+    After twenty more, some are skipped: a quarter as many as there were, so a verdict is late by a
+    quarter, and a prompt that never has one costs few requests more. The first verdict ends it for
+    good.
     """
 
     def __init__(self, prompt: Prompt[Any]) -> None:
-        self.probe: asyncio.Event | None = None
-        """Set when the request has ended for whose reply others wait. None: they need not wait."""
+        self.news = asyncio.Event()
+        """Set when a request has ended, and replaced."""
         self._name, self._text = prompt.name, ""
         self._answered = False
         self._count = 0  # replies, and requests that were skipped
         self._skipped = 0  # since the last request that was sent
+        self._sent = 0  # requests under way
 
     @property
     def is_long(self) -> bool:
-        """Whether the judge seems to give one reply to all requests."""
+        """Whether the judge seems to be unable to answer the prompt."""
         return not self._answered and self._count >= _STREAK
 
     @property
     def reason(self) -> str:
         """Why a request was skipped: one sentence for all of them."""
         return (
-            f"{self._name}: not asked, as the judge has answered no request of this prompt, and "
-            f"gives all the same unreadable reply: {shorten(self._text) or 'an empty one'}"
+            f"{self._name}: not asked, as no reply to this prompt was readable so far, such as: "
+            f"{shorten(self._text) or 'an empty one'}"
         )
+
+    def is_full(self, joins: int) -> bool:
+        """Whether enough requests are under way to show something; `joins` of them share one."""
+        return not self._answered and self._sent >= joins * (1 if self.is_long else _STREAK)
 
     def readable(self) -> None:
         """The prompt has a verdict."""
@@ -169,22 +175,25 @@ class UnreadableStreak:
 
     def unreadable(self, text: str) -> None:
         """A reply with this text has no verdict."""
-        self._count = self._count + 1 if text == self._text else 1
-        self._text = text
+        self._text = self._text if self._count else text
+        self._count += 1
 
     @contextmanager
     def turn(self) -> Iterator[bool]:
-        """Whether a request is sent; others can wait meanwhile for the `probe`."""
-        if not self.is_long:
+        """Whether a request is sent; it ends with the block."""
+        if self._answered:
             yield True
-        elif self._skipped < max(0, self._count - _PATIENCE) // _SKIPPED:
+            return
+        if self.is_long and self._skipped < max(0, self._count - _PATIENCE) // _SKIPPED:
             self._skipped += 1
             self._count += 1
             yield False
-        else:
-            self._skipped, self.probe = 0, (probe := asyncio.Event())
-            try:
-                yield True
-            finally:
-                self.probe = None
-                probe.set()
+            return
+        self._skipped = 0
+        self._sent += 1
+        try:
+            yield True
+        finally:
+            self._sent -= 1
+            self.news.set()
+            self.news = asyncio.Event()

@@ -135,10 +135,19 @@ def test_a_judge_that_cannot_read_a_prompt_is_hardly_asked_for_it() -> None:
 
 
 def test_at_the_same_time_it_is_hardly_asked_either() -> None:
-    """No more requests are sent than there were slots when it was found out."""
-    judge = ScriptedJudge(lambda request, attempt: NONSENSE, concurrency=16)
+    """However many have a slot, as those that wait for a place at the endpoint do."""
+    judge = ScriptedJudge(lambda request, attempt: NONSENSE, concurrency=2_000)
     together(judge, 1_000, reasks=4)
-    assert judge.asked.total() <= 15 + 16 + 50
+    assert judge.asked.total() <= 15 + 20 + 25
+    assert judge.most_in_flight == 15
+
+
+def test_nothing_waits_after_the_first_verdict() -> None:
+    """Up to then, fifteen requests are under way."""
+    judge = ScriptedJudge(concurrency=2_000, pause=lambda request: 0.01)
+    told = together(judge, 100)
+    assert not any(isinstance(answer, Unanswered) for answer in told)
+    assert judge.most_in_flight >= 85
 
 
 @pytest.mark.parametrize("made", [in_turn, together])
@@ -193,11 +202,14 @@ def test_a_probe_that_fails_otherwise_lets_the_next_one_pass() -> None:
     assert lost == list(range(21))
 
 
-def test_other_unreadable_replies_do_not_end_it() -> None:
-    """A model that says something else each time may come to a verdict."""
-    judge = ScriptedJudge(lambda request, attempt: f"{NONSENSE} {request.text}")
-    answers(judge, list(map(grade, range(5))), reasks=0)
-    assert judge.asked.total() == 5
+def test_a_judge_that_says_something_else_each_time_is_hardly_asked_either() -> None:
+    """All requests that are not sent have one reason, with the first of its replies."""
+    judge = ScriptedJudge(lambda request, attempt: f"{NONSENSE} {number_of(request)}")
+    told = in_turn(judge, 300)
+    assert judge.asked.total() <= 15 + 20 + 20
+    reasons = {answer.reason for answer in told if isinstance(answer, Unanswered)}
+    (sentence,) = (reason for reason in reasons if "not asked" in reason)
+    assert f"{NONSENSE} 0" in sentence
 
 
 def test_a_prompt_that_was_answered_is_always_asked() -> None:
