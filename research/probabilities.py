@@ -7,7 +7,7 @@ For each metric of each labelled set:
 - the calibration error of strengths, and of probabilities by a fit on 60 labels, measured on all
   other questions: the mean of 20 draws of rows, as people label them, and of 20 draws of whole
   questions. `chance` is what the plain error would be for labels drawn by these very probabilities:
-  the bias that the figure is given without. `floor` is the error that 60 independent labels leave
+  the bias that the figure is given without. `left` is the error that 60 independent labels leave
   where the fit has the right form: labels drawn by the probabilities of a fit on all of them;
 - nights of 400 questions drawn from the set: the variance of the mean of expectations, divided by
   that of the mean of verdicts (as the judge gives them today; as the likelier of both), and how often
@@ -145,7 +145,7 @@ def errors_after(judged: Judged, units: np.ndarray, labels: int = LABELS) -> Flo
     return np.mean(errors, axis=0)
 
 
-def floor(judged: Judged, labels: int = LABELS) -> float:
+def error_left(judged: Judged, labels: int = LABELS) -> float:
     """Mean distance of fits on so many independent labels from the probabilities that drew them."""
     random = np.random.default_rng(SEED)
     right = np.array(probabilities(judged.strengths, *fit_map(judged.strengths, judged.labels)))
@@ -222,7 +222,7 @@ def line(judged: Judged, count: int = NIGHTS) -> str:
         f"| {judged.name} ({mark}) | {judged.judge} | {_auc(judged):.3f} "
         f"| {_error(judged.labels, judged.strengths, judged.questions):.3f} "
         f"| {by_row[0]:.3f} | {by_question[0]:.3f} | {by_row[1]:.3f} | {by_row[2]:.3f} "
-        f"| {floor(judged):.3f} | {ratios[0]} | {ratios[1]} | {soft[1]:.1%} | {soft[2]:.1%} | {hard[2]:.1%} "
+        f"| {error_left(judged):.3f} | {ratios[0]} | {ratios[1]} | {soft[1]:.1%} | {soft[2]:.1%} | {hard[2]:.1%} "
         f"| {hard[3]:,.0f} | {soft[3]:,.0f} | {draws(judged, fitted)} |"
     )
 
@@ -253,7 +253,7 @@ def report(
     """The table, line by line."""
     yield (
         "| set, metric | judge | AUC | error of strengths | after 60 labels of rows | of questions "
-        "| rows, plain | chance | floor "
+        "| rows, plain | chance | left "
         "| variance of the mean, of verdicts | of likelier | coverage, own mean | labels' mean "
         "| verdicts: labels' mean | rows, verdicts | rows, expectations | active, by bins | by p (1 - p) |"
     )
