@@ -11,6 +11,7 @@ from pydantic import BaseModel, SecretStr
 from ragmetrics.records import Ask, Prompt, Vector
 
 if TYPE_CHECKING:
+    from ragmetrics.judges.request_parameters import RequestParameters
     from ragmetrics.judges.word_frequencies import Corpus
     from ragmetrics.storage import Files
 
@@ -105,17 +106,7 @@ class TracksRequests(Protocol):
 class ChangesParameters(Protocol):
     """A judge that replaces parameters which its endpoint refuses by name."""
 
-    @property
-    def changed_parameters(self) -> str:
-        """What is sent otherwise than in the settings; empty if nothing is."""
-        ...
-
-    @property
-    def way(self) -> str | None:
-        """What was sent otherwise than planned, of what can change a reply; empty if nothing was.
-        None before the first reply.
-        """
-        ...
+    request_parameters: RequestParameters
 
 
 @runtime_checkable

@@ -36,7 +36,7 @@ from ragmetrics.judges.live import FORMATS, chat_fingerprint, request_body
 from ragmetrics.judges.request_parameters import PARAMETERS, RequestParameters
 from ragmetrics.judges.responses import no_model
 from ragmetrics.records import Ask
-from ragmetrics.storage import temporary_file
+from ragmetrics.storage import AskedWays, temporary_file
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -88,9 +88,8 @@ class BatchJudge:
         self._progress = ProgressDeadline(settings.wait_seconds)
         self._sequential: asyncio.Semaphore | None = None
         self._form = 0
-        self._parameters = RequestParameters(settings)
-        self.way: str | None = None
-        """How it was asked otherwise than planned. None before the first reply."""
+        learned = AskedWays(files).find(self.fingerprint) if files else None
+        self.request_parameters = RequestParameters(settings, learned)
         self._last_request = 0.0
         self._items: dict[str, Item] = {}
         self._queue: list[Item] = []
@@ -98,11 +97,6 @@ class BatchJudge:
         self._collecting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-
-    @property
-    def changed_parameters(self) -> str:
-        """What is sent otherwise than in the settings, as the model does not take it."""
-        return self._parameters.changes
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """Wait for the answer of a batch.
@@ -206,10 +200,10 @@ class BatchJudge:
             await self._send(file, form, [by_name[name] for name in file.ids])
 
     def _body(self, request: Ask, form: str) -> dict[str, Any]:
-        return self._parameters.fit(request_body(self._settings, request, form))
+        return self.request_parameters.fit(request_body(self._settings, request, form))
 
     async def _send(self, file: InputFile, form: str, items: Sequence[Item]) -> None:
-        sent = self._parameters.sent
+        sent = self.request_parameters.sent
         record = BatchRecord(requests=file.ids, form=form, parameters=sent).claimed()
         job = self._jobs.add(await asyncio.to_thread(self._records.put, record))
         job.file = file.path
@@ -292,9 +286,9 @@ class BatchJudge:
 
     def _note_parameters(self, reply: Reply, record: BatchRecord) -> None:
         if record.parameters:  # a batch of an earlier version does not say what was sent
-            self.way = self._parameters.way(record.parameters)
+            self.request_parameters.note(record.parameters)
         if reply.cut_by_reasoning:
-            self._parameters.widen(record.parameters)
+            self.request_parameters.widen(record.parameters)
 
     def _handle_fault(self, item: Item, fault: Fault, record: BatchRecord) -> None:
         """Handle a failed request: send it again, or give it up."""
@@ -317,7 +311,7 @@ class BatchJudge:
         if fault.parameter not in PARAMETERS:
             return self._switch_format(record.form)
         sent = record.parameters or _PARAMETERS_OF_OLD
-        return self._parameters.turn(fault.parameter, sent, fault.message)
+        return self.request_parameters.turn(fault.parameter, sent, fault.message)
 
     def _switch_format(self, form: str) -> bool:
         """Switch to the next output format, unless another batch did; whether there is one."""

@@ -43,6 +43,7 @@ from ragmetrics.judges.verdict_items import VerdictCounts
 from ragmetrics.records import (
     Answer,
     Ask,
+    AskedWay,
     Embed,
     Recalibration,
     Request,
@@ -96,6 +97,7 @@ class JudgeClient(ClientBase):
         self._at_once = judge if isinstance(judge, RepliesAtOnce) else None
         self.name = name or judge.name
         self._tracker = judge if isinstance(judge, TracksRequests) else None
+        self._sent = judge.request_parameters if isinstance(judge, ChangesParameters) else None
         self._embeddings, self._reasks = embeddings, reasks
         self._record, self._meter = record, meter or MeteredJudge()
         self._live, self._fit = live, fit
@@ -139,14 +141,12 @@ class JudgeClient(ClientBase):
     @property
     def changed_parameters(self) -> str:
         """What the judge is sent in place of parameters that its model does not take."""
-        judge = self.judge
-        return judge.changed_parameters if isinstance(judge, ChangesParameters) else ""
+        return self._sent.changes if self._sent else ""
 
     @property
-    def way(self) -> str | None:
+    def asked(self) -> AskedWay | None:
         """How the judge was asked otherwise than planned; None if it was sent nothing."""
-        judge = self.judge
-        return judge.way if isinstance(judge, ChangesParameters) else None
+        return self._sent.asked if self._sent else None
 
     async def answer(self, row_key: str, request: Request, metric: str = "") -> Answer:
         """The answer to a request; equal requests of all rows share one answer."""

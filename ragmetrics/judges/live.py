@@ -58,17 +58,10 @@ class LiveJudge:
         self._settings = settings
         self._envelopes: dict[str, Envelope] = {}
         self._form = 0  # first format to try: the last one that another prompt turned to
-        self._parameters = RequestParameters(settings)
-        self.way: str | None = None
-        """How it was asked otherwise than planned. None before the first reply."""
+        self.request_parameters = RequestParameters(settings)
         # OpenAI compiles each schema that it has not seen, which takes seconds: one for all sizes.
         self._bounds = ReplyBounds(refused=KEYWORDS if settings.is_at_openai else ())
         self._first = FirstAlone()
-
-    @property
-    def changed_parameters(self) -> str:
-        """What is sent otherwise than in the settings, as the model does not take it."""
-        return self._parameters.changes
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """The text of the reply, in the best format and by the parameters that the endpoint
@@ -89,14 +82,18 @@ class LiveJudge:
         envelope = self._envelope(request.prompt)
         failures: Counter[str] = Counter()
         while True:
-            body, form, sent = envelope.fill(request, full), envelope.form, self._parameters.sent
+            body, form, sent = (
+                envelope.fill(request, full),
+                envelope.form,
+                self.request_parameters.sent,
+            )
             bounds = self._bounds.version
             call = Call(PATH, request.prompt.name, body, read_reply)
             try:
                 reply, met = await self._endpoint.ask(call)
             except RequestRejected as error:
                 failures.update(error.failures)
-                turned = self._parameters.turn(error.parameter, sent, str(error))
+                turned = self.request_parameters.turn(error.parameter, sent, str(error))
                 turned = turned or (form == 0 and self._bounds.turn(str(error), bounds))
                 if not (turned or envelope.turn(form, str(error))):
                     error.failures = dict(failures)
@@ -105,9 +102,9 @@ class LiveJudge:
                 self._form = max(self._form, envelope.form)
                 continue
             envelope.settled = True
-            self.way = self._parameters.way(sent)
+            self.request_parameters.note(sent)
             if reply.cut_by_reasoning:
-                self._parameters.widen(sent)
+                self.request_parameters.widen(sent)
             failures.update(met)
             return replace(reply, failures=dict(failures)) if failures else reply
 
@@ -121,7 +118,9 @@ class LiveJudge:
     def _envelope(self, prompt: Prompt[Any]) -> Envelope:
         envelope = self._envelopes.get(prompt.digest)
         if envelope is None:
-            envelope = Envelope(self._settings, prompt, self._form, self._parameters, self._bounds)
+            envelope = Envelope(
+                self._settings, prompt, self._form, self.request_parameters, self._bounds
+            )
             self._envelopes[prompt.digest] = envelope
         return envelope
 

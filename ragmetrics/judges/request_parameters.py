@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.judges.base import Reply
-from ragmetrics.records import Ask, Prompt, Size, dump_json
+from ragmetrics.records import Ask, AskedWay, Prompt, Size, dump_json
 
 Sizes: TypeAlias = tuple[tuple[str, Size], ...]
 
@@ -83,7 +83,7 @@ class RequestParameters:
     `none`, unless the settings have another one.
     """
 
-    def __init__(self, settings: JudgeSettings) -> None:
+    def __init__(self, settings: JudgeSettings, learned: AskedWay | None = None) -> None:
         self._reasons = self._known = settings.reasons
         self._wanted, self._planned = settings.reasoning_effort, settings.planned_effort
         self._limit = _OTHER_LIMIT if self._reasons else _LIMIT
@@ -95,6 +95,11 @@ class RequestParameters:
         self._room = 0
         self.version = 0
         """Changes whenever requests are sent otherwise than before."""
+        self.asked: AskedWay | None = None
+        """How the endpoint was asked otherwise than planned. None before the first reply."""
+        self._first = self.sent
+        if learned and learned.parameters:
+            self._begin_with(learned.parameters)
 
     @property
     def room(self) -> int:
@@ -115,11 +120,27 @@ class RequestParameters:
         """The parameters that are sent now; the value of the limit is the room for reasoning."""
         return self.fit({_LIMIT: 0, _TEMPERATURE: 0})
 
-    def way(self, sent: Mapping[str, Any]) -> str:
-        """How requests with these parameters differ from the planned ones in what can change a
-        reply; empty if they do not. The limit is no part of it.
+    def note(self, sent: Mapping[str, Any]) -> None:
+        """Note the parameters of a request that was answered. What can change a reply is the way;
+        the limit is no part of it.
         """
-        return ", ".join(_differences(self._planned, sent))
+        way = ", ".join(_differences(self._planned, sent))
+        self.asked = AskedWay(way=way, parameters={**sent} if sent != self._first else {})
+
+    def _begin_with(self, sent: Mapping[str, str | float]) -> None:
+        """Begin with what an earlier run has learned, so that no request is refused for it."""
+        refused = self.sent.keys() - sent.keys()
+        self._refused |= refused & {_LIMIT, _OTHER_LIMIT}
+        self._limit = _OTHER_LIMIT if _OTHER_LIMIT in sent else _LIMIT
+        self._reasons |= self._limit == _OTHER_LIMIT
+        effort = sent.get(_EFFORT)
+        if effort != self._effort:
+            self._refused.add(self._effort or "")
+            self._effort = effort if effort in EFFORTS else None
+        self._sends_temperature = _TEMPERATURE in sent
+        room = sent.get(self._limit)
+        known = isinstance(room, float | int) and 0 <= room <= MOST_ROOM
+        self._room = int(room or 0) if known else 0
 
     def fit(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The body of a request by the parameters that the model takes."""

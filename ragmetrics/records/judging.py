@@ -55,6 +55,9 @@ class AskedWay(Record):
 
     way: str
     """Such as `reasoning_effort low, no temperature`; empty: as planned."""
+    parameters: dict[str, str | float] = Field(default_factory=dict)
+    """The parameters of the last request that the model may not take, where it was asked for
+    another way or more room; the value of the limit is the room for reasoning."""
 
 
 class SpendLimits(Record):

@@ -198,7 +198,7 @@ class PartScorer:
         """Store how the judges were asked, for the fingerprints of scores."""
         for client in (member.client for member in clients.members):
             for store in (self.files, self.kept):
-                AskedWays(store).note(client.judge.fingerprint, client.way)
+                AskedWays(store).note(client.judge.fingerprint, client.asked)
 
     def _notes(self, clients: Clients, counter: SplitCounter) -> dict[str, Any]:
         asked: list[EmbeddingClient | JudgeClient] = [clients.embeddings]

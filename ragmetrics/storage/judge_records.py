@@ -81,23 +81,24 @@ class AskedWays:
 
     def compared(self, judge_fingerprint: str) -> str:
         """The fingerprint that scores of a judge have: its own, if it is asked as planned."""
-        way = self._find(judge_fingerprint)
+        way = self.find(judge_fingerprint).way
         return fingerprint(judge_fingerprint, "asked with", way) if way else judge_fingerprint
 
-    def note(self, judge_fingerprint: str, way: str | None) -> None:
+    def find(self, judge_fingerprint: str) -> AskedWay:
+        """How a judge was asked last."""
+        record = find_record(self.store, _path(judge_fingerprint), AskedWay, "not a way of asking")
+        return record or AskedWay(way="")
+
+    def note(self, judge_fingerprint: str, asked: AskedWay | None) -> None:
         """Store how a judge was asked; None: no request was sent. Raises StoreError."""
-        if way is not None and way != self._find(judge_fingerprint):
-            save_record(self.store, _path(judge_fingerprint), AskedWay(way=way))
+        if asked is not None and asked != self.find(judge_fingerprint):
+            save_record(self.store, _path(judge_fingerprint), asked)
 
     def copy_to(self, target: Files) -> None:
         """Copy all ways to another store, as for a run in a temporary one."""
         for info in self.store.glob(_path("*")):
             name = info.path.rpartition("/")[2].removesuffix(".json")
-            AskedWays(target).note(name, self._find(name))
-
-    def _find(self, judge_fingerprint: str) -> str:
-        record = find_record(self.store, _path(judge_fingerprint), AskedWay, "not a way of asking")
-        return record.way if record else ""
+            AskedWays(target).note(name, self.find(name))
 
 
 def _path(judge_fingerprint: str) -> str:

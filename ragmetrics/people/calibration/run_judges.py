@@ -197,7 +197,7 @@ class _Judging:
         compared = client.judge.fingerprint
         if self.files is not None:
             ways = AskedWays(self.files)
-            ways.note(compared, client.way)
+            ways.note(compared, client.asked)
             compared = ways.compared(compared)
         compared = chosen.scored_fingerprint(compared)
         judged.judge = judged.judge.model_copy(update={"fingerprint": compared})

@@ -128,7 +128,7 @@ async def _live(server: JudgeServer, count: int) -> tuple[list[Reply], str]:
     other = Ask(NEEDED, {"question": "?", "contexts": [{"1": "A."}]})
     await judge.reply(other, 0)
     await judge.close()
-    return replies, judge.changed_parameters
+    return replies, judge.request_parameters.changes
 
 
 def test_what_is_refused_is_learned_once(judge_server: JudgeServer) -> None:
@@ -169,7 +169,7 @@ def test_batches_are_sent_again_without_it(judge_server: JudgeServer) -> None:
         judge = BatchJudge(make_client(access, chosen), chosen, quiet_seconds=0.05)
         replies = await asyncio.gather(*(judge.reply(ask(number), 0) for number in range(4)))
         await judge.close()
-        return replies, judge.changed_parameters
+        return replies, judge.request_parameters.changes
 
     replies, changes = asyncio.run(answer())
     assert judge_server.batch_stats()["sizes"] == [4, 4, 4, 4]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from ragmetrics.config import Settings
+import pytest
+
+from ragmetrics.config import JudgeSettings, Settings
+from ragmetrics.judges.request_parameters import MOST_ROOM, RequestParameters
 from ragmetrics.pipeline import Night, run_night
-from ragmetrics.records import Manifest
+from ragmetrics.records import AskedWay, Manifest
 from ragmetrics.scoring import metric_fingerprints
 from ragmetrics.storage import AskedWays, Files
 from tests.builders import judge_at, night_settings
@@ -55,21 +58,60 @@ def test_replies_are_found_again(tmp_path: Path, judge_server: JudgeServer) -> N
     assert _prints(again) == _prints(first)
 
 
+def test_a_batch_begins_with_what_a_live_night_learned(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """No batch is refused for what was refused before; both nights have one trend."""
+    judge_server.faults(efforts=["low", "high"])
+    settings = nights(tmp_path, judge_server)
+    live = run_night(settings, DAYS[0]).manifest
+    by_batch = judge_at(judge_server, "openai-batch", model="an-alias", poll_seconds=0.01)
+    batch = run_night(night_settings(tmp_path, judge=by_batch), DAYS[1]).manifest
+    assert [len(batch.metrics), batch.metrics[0].scored] == [len(live.metrics), 6]
+    assert sum(judge_server.batch_stats()["sizes"]) == batch.usage.requests
+    assert not batch.usage.failures
+    assert _prints(batch) == _prints(live)
+    assert (
+        "max_completion_tokens in place of max_tokens"
+        in batch.changed_parameters["openai:an-alias"]
+    )
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"max_completion_tokens": "many", "reasoning_effort": "huge"},
+        {"max_completion_tokens": 1e300, "temperature": "x"},
+        {"max_tokens": float("nan"), "temperature": 0.0},
+        {"colour": "red"},
+    ],
+)
+def test_a_damaged_way_costs_nothing(parameters: dict[str, str | float]) -> None:
+    """Whatever a store says, a request can be sent, and learns what is refused."""
+    chosen = JudgeSettings(name="openai", model="m")
+    known = RequestParameters(chosen, AskedWay(way="", parameters=parameters))
+    body = known.fit({"max_tokens": 10, "temperature": 0.1})
+    assert {"max_tokens", "max_completion_tokens"} & body.keys()
+    assert body.get("reasoning_effort") in (None, *JudgeSettings.efforts)
+    assert 0 <= known.room <= MOST_ROOM
+
+
 def test_a_model_that_is_asked_as_planned_is_in_no_file(tmp_path: Path) -> None:
     """Its scores keep the fingerprint of earlier versions; a way is forgotten when it ends."""
     store = Files(str(tmp_path))
     ways = AskedWays(store)
     ways.note("f1", None)
-    ways.note("f1", "")
+    ways.note("f1", AskedWay(way=""))
     assert ways.compared("f1") == "f1"
     assert not store.glob("judges/*")
-    ways.note("f1", "no temperature")
+    ways.note("f1", AskedWay(way="no temperature"))
     ways.note("f1", None)
     assert ways.compared("f1") != "f1"
     other = AskedWays(Files(str(tmp_path / "other")))
     ways.copy_to(other.store)
     assert other.compared("f1") == ways.compared("f1")
-    ways.note("f1", "")
+    ways.note("f1", AskedWay(way=""))
     assert ways.compared("f1") == "f1"
 
 
