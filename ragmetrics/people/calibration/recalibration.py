@@ -22,8 +22,9 @@ from ragmetrics.records import (
 )
 from ragmetrics.stats import Numbers
 
-FEWEST, FEWEST_OF_A_CLASS = 50, 5
-"""Fewest labels, and fewest of either class."""
+FEWEST, FEWEST_QUESTIONS, FEWEST_OF_A_CLASS = 50, 10, 5
+"""Fewest labels, fewest questions that they are of, and fewest labels of either class. Labels of a
+few questions say little of others, and those of one leave none to measure the fit on."""
 _OF_ODDS, _OF_SKEW = 0.3, 3.0
 """Ridge penalties, chosen on half of the labelled sets: few labels give one slope, as Platt's
 scaling has, many give either end a slope of its own."""
@@ -130,6 +131,8 @@ def _why_not_fitted(metric: MetricCalibration, data: Columns) -> str:
     count, positive = len(data.labels), float(data.expected.sum())
     if count < FEWEST:
         return f"{count} labels; {FEWEST - count} are missing of {FEWEST}"
+    if (questions := len(np.unique(data.questions))) < FEWEST_QUESTIONS:
+        return f"labels of {questions} questions; at least {FEWEST_QUESTIONS} are needed"
     if min(positive, count - positive) < FEWEST_OF_A_CLASS:
         return f"fewer than {FEWEST_OF_A_CLASS} of {count:,} labels are of one class"
     return ""

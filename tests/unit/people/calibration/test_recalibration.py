@@ -104,17 +104,32 @@ def test_a_judge_without_strengths_is_not_fitted(labelled: Path, tmp_path: Path)
     assert found.fit == ""
 
 
-@pytest.mark.parametrize(("power", "is_fitted"), [(1, False), (3, True)])
-def test_probabilities_are_fitted_only_if_that_is_better(power: int, is_fitted: bool) -> None:
-    """A judge of probabilities that are right keeps them; one that is too sure does not."""
+def simulated(power: int, questions: int) -> list[Unit]:
+    """Verdicts on 300 items of known probabilities, too sure for a power above 1."""
     random = np.random.default_rng(2)
     truth = random.random(300)
     strengths = truth**power / (truth**power + (1 - truth) ** power)
     labels = (random.random(300) < truth).astype(np.float64)
-    units = [
-        Unit(str(n), f"q{n}", "0", "", label, float(strength > 0.5), strength)
+    return [
+        Unit(str(n), f"q{n % questions}", str(n), "", label, float(strength > 0.5), strength)
         for n, (label, strength) in enumerate(zip(labels.tolist(), strengths.tolist(), strict=True))
     ]
+
+
+@pytest.mark.parametrize("questions", [1, 9])
+def test_labels_of_few_questions_are_not_fitted(questions: int) -> None:
+    """Of one question, none would be left to measure the fit on."""
+    judged = JudgedSet(JudgeInfo(name="lexical", fingerprint="f"))
+    judged.units["context_recall"] = simulated(3, questions)
+    found, fit = with_fit(calibration(metrics=[measured("context_recall")]), judged)
+    assert fit is None
+    assert found.metrics[0].not_fitted == f"labels of {questions} questions; at least 10 are needed"
+
+
+@pytest.mark.parametrize(("power", "is_fitted"), [(1, False), (3, True)])
+def test_probabilities_are_fitted_only_if_that_is_better(power: int, is_fitted: bool) -> None:
+    """A judge of probabilities that are right keeps them; one that is too sure does not."""
+    units = simulated(power, 300)
     info = JudgeInfo(name="decision:m", fingerprint="f")
     judged = JudgedSet(info, {"context_recall": units}, gives_probabilities=True)
     before = calibration(metrics=[measured("context_recall")])
