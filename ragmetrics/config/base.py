@@ -34,6 +34,12 @@ def not_bool(value: object) -> object:
     return value
 
 
+def number_of_nights(value: object) -> object:
+    """`7 nights` as 7."""
+    number, _, unit = value.partition(" ") if isinstance(value, str) else (value, "", "")
+    return number if unit in ("", "night", "nights") else value
+
+
 def as_mapping(value: object) -> object:
     """`openai` as `{"name": "openai"}`."""
     return {"name": value} if isinstance(value, str) else value

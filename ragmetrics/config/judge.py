@@ -16,11 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from ragmetrics.config.base import SettingsModel, as_mapping
-from ragmetrics.config.endpoints import (
-    BaseUrl,
-    url_of_environment,
-)
+from ragmetrics.config.base import SettingsModel, as_mapping, number_of_nights
+from ragmetrics.config.endpoints import BaseUrl, url_of_environment
 from ragmetrics.config.judge_kinds import (
     JUDGES,
     JudgeKind,
@@ -37,12 +34,6 @@ from ragmetrics.plugins import UnknownPlugin
 from ragmetrics.records import Prompt, explain_validation_error, fingerprint
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-
-
-def _nights(value: object) -> object:
-    """`7 nights` as 7."""
-    number, _, unit = value.partition(" ") if isinstance(value, str) else (value, "", "")
-    return number if unit in ("", "night", "nights") else value
 
 
 class JudgeSettings(SettingsModel):
@@ -131,7 +122,7 @@ class JudgeSettings(SettingsModel):
     ] = None
     """The judge of the nights before, with all its settings. Both score a sample of the first
     nights, and trend and rules go on over the change by the offset between both."""
-    bridge: Annotated[int, BeforeValidator(_nights)] = Field(7, ge=1, le=60)
+    bridge: Annotated[int, BeforeValidator(number_of_nights)] = Field(7, ge=1, le=60)
     """With `replaces`: how many nights have rows of both judges, as `7 nights`."""
     bridge_rows: int = Field(500, ge=20, le=10_000)
     """With `replaces`: the most rows of a night that the old judge is asked about. Beyond `budget`
