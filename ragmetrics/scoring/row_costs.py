@@ -70,8 +70,9 @@ def usd_by_decisions(nights: Sequence[Manifest], metric: str) -> float | str:
     usd, rows = 0.0, 0
     for night in nights:
         summary = night.summary(metric)
-        if summary is None or not night.usage.requests or not _is_decided(night):
-            continue
+        asked = any(paid_for(night, one.metric).requests for one in night.metrics)
+        if summary is None or not asked or not _is_decided(night):
+            continue  # such as a night whose canaries alone were asked
         paid = paid_for(night, metric)
         if paid.tokens and paid.usd is None:
             return _PRICE

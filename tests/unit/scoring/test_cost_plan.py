@@ -20,6 +20,7 @@ from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest, SampledMean, SampleReport, Usage
 from ragmetrics.scoring import CostPlan, cost_plan, plan_costs
 from ragmetrics.scoring.cost_plan import DECISIONS, Way
+from ragmetrics.scoring.row_costs import usd_by_decisions
 from ragmetrics.scoring.sampling.prediction_powered import rows_to_judge
 from ragmetrics.scoring.sampling.sample_size import FEWEST, known
 from ragmetrics.storage import Files, Runs, open_store
@@ -299,3 +300,16 @@ def test_the_price_of_decisions_is_that_of_nights_they_judged(
     paid = Runs(Files(str(tmp_path / "store"))).nights(last=1)[-1].usage.usd
     run(tmp_path, judge_server, day=2)
     assert read(tmp_path).total(DECISIONS) == pytest.approx(paid, rel=0.02)
+
+
+def test_a_night_of_canaries_alone_has_no_price_of_decisions(
+    judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """Its verdicts were in the store: they would seem to cost nothing."""
+    place = {"name": "decision", "model": "luna", "usd_per_million_prompt_tokens": 0.1}
+    run(tmp_path, judge_server, day=0, judge=place)
+    decided = Runs(Files(str(tmp_path / "store"))).nights(last=1)[-1]
+    asked = {"canaries": {decided.judge.name: Usage(requests=15)}}
+    silent = decided.model_copy(update={"usage_by_metric": asked})
+    assert usd_by_decisions([silent], "context_relevance") == "a night with `judge: decision`"
+    assert isinstance(usd_by_decisions([decided, silent], "context_relevance"), float)
