@@ -41,9 +41,6 @@ from .cost_plan import (
     CostPlan as CostPlan,
     plan_costs as plan_costs,
 )
-from .process_pool import (
-    collect_seldom as collect_seldom,
-)
 from .metric_run import (
     MetricRun as MetricRun,
     run_metric as run_metric,
@@ -72,3 +69,4 @@ from .judged_rows import (
     choose_rows_of_night as choose_rows_of_night,
     RUN_FILES as RUN_FILES,
 )
+from .garbage import collect_seldom as collect_seldom

@@ -6,7 +6,6 @@ their parts into the store and return only errors. They end when the process tha
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from types import ModuleType
 from typing import ParamSpec, Protocol, TypeVar
 
 from ragmetrics.errors import JudgeRefused, RagmetricsError, WorkerDied
+from ragmetrics.scoring.garbage import collect_seldom
 from ragmetrics.scoring.part import Done, Part
 
 FEWEST_ROWS = 1_000
@@ -205,13 +205,3 @@ def _score(scorer: _PartScorer, family: Sequence[str], shard: int) -> float:
     start = time.monotonic()
     scorer.score(family, shard)
     return time.monotonic() - start
-
-
-def collect_seldom() -> None:
-    """Run the cyclic garbage collector rarely, for the rest of this process.
-
-    Reference counting frees almost everything that a night allocates. The search for cycles takes
-    a tenth of a run. Call this only in processes that belong to ragmetrics.
-    """
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
