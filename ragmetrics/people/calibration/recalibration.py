@@ -22,9 +22,8 @@ from ragmetrics.records import (
 )
 from ragmetrics.stats import Numbers
 
-FEWEST, FEWEST_QUESTIONS, FEWEST_OF_A_CLASS = 50, 10, 5
-"""Fewest labels, fewest questions that they are of, and fewest labels of either class. Labels of a
-few questions say little of others, and those of one leave none to measure the fit on."""
+FEWEST, FEWEST_OF_A_CLASS = 50, 5
+"""Fewest labels, and fewest of either class."""
 _OF_ODDS, _OF_SKEW = 0.3, 3.0
 """Ridge penalties, chosen on half of the labelled sets: few labels give one slope, as Platt's
 scaling has, many give either end a slope of its own."""
@@ -131,8 +130,8 @@ def _why_not_fitted(metric: MetricCalibration, data: Columns) -> str:
     count, positive = len(data.labels), float(data.expected.sum())
     if count < FEWEST:
         return f"{count} labels; {FEWEST - count} are missing of {FEWEST}"
-    if (questions := len(np.unique(data.questions))) < FEWEST_QUESTIONS:
-        return f"labels of {questions} questions; at least {FEWEST_QUESTIONS} are needed"
+    if len(set(map(fold_of, data.questions.tolist()))) < 2:
+        return "labels of too few questions: none is left to measure a fit on"
     if min(positive, count - positive) < FEWEST_OF_A_CLASS:
         return f"fewer than {FEWEST_OF_A_CLASS} of {count:,} labels are of one class"
     return ""

@@ -116,14 +116,15 @@ def simulated(power: int, questions: int) -> list[Unit]:
     ]
 
 
-@pytest.mark.parametrize("questions", [1, 9])
-def test_labels_of_few_questions_are_not_fitted(questions: int) -> None:
-    """Of one question, none would be left to measure the fit on."""
+@pytest.mark.parametrize(("questions", "is_fitted"), [(1, False), (3, True)])
+def test_labels_of_one_question_are_not_fitted(questions: int, is_fitted: bool) -> None:
+    """No other one is left to measure the fit on. A fit by a few questions has its error."""
     judged = JudgedSet(JudgeInfo(name="lexical", fingerprint="f"))
     judged.units["context_recall"] = simulated(3, questions)
     found, fit = with_fit(calibration(metrics=[measured("context_recall")]), judged)
-    assert fit is None
-    assert found.metrics[0].not_fitted == f"labels of {questions} questions; at least 10 are needed"
+    assert (fit is not None) is is_fitted
+    assert found.metrics[0].not_fitted.startswith("labels of too few questions") is not is_fitted
+    assert (found.metrics[0].error_after_fit is not None) is is_fitted
 
 
 @pytest.mark.parametrize(("power", "is_fitted"), [(1, False), (3, True)])
