@@ -72,14 +72,13 @@ def print_night(console: Console, settings: Settings, result: NightResult) -> No
     """Print the scores of a night, its messages, and where the dashboard is."""
     from ragmetrics.dashboard import find_night_status
     from ragmetrics.delivery import dashboard_link
-    from ragmetrics.messages import FORMATS, bullets
+    from ragmetrics.messages import FORMATS
 
     print_summary(console, result.manifest)
     status = find_night_status(result.manifest)
     console.print(clean(status.sentence, 1_000), style=None if status.state == "ok" else "bold")
-    if result.delivery.message is None and (lines := status.lines):  # a message says these itself
-        blocks = bullets("", lines, most=len(lines), room=_ROOM)
-        console.print(FORMATS.find("terminal").render(blocks))
+    if result.delivery.message is None and status.blocks:  # a message says these itself
+        console.print(FORMATS.find("terminal").render(status.blocks, _ROOM))
     print_messages(console, [result])
     for report in result.write_back:
         console.print(clean(str(report), 2_000))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from ragmetrics.dashboard.compare_view import compare_view
 from ragmetrics.dashboard.page_writer import write_shared
+from ragmetrics.dashboard.pages.comparisons import comparisons, comparisons_page
 from ragmetrics.dashboard.templating import render_page
 from ragmetrics.records import Comparison
 from ragmetrics.storage import Files
@@ -36,13 +37,16 @@ def _file_name(side: str) -> str:
 def write_comparison(site: Files, path: str, comparison: Comparison) -> str:
     """Write the page, and the files that it needs, into a site or an empty folder."""
     write_shared(site, charts=False)
+    home = site.exists("index.html")
     page = render_page(
         "compare.html",
         1,
         view=compare_view(comparison),
-        home=site.exists("index.html"),
+        home=home,
         made=datetime.now(UTC),
         version=__version__,
     )
     site.write(path, page)
+    if home:
+        site.write(comparisons.file, comparisons_page(site, comparison.b.dataset))
     return path

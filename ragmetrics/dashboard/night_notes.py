@@ -1,15 +1,11 @@
-"""Notes on a night beside its incidents: what was lost, not read, not scored or left out."""
+"""Notes on a night beside its incidents: what was not read, not scored or left out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from ragmetrics.dashboard.costs import judged_rows, sample_text, was_over
-from ragmetrics.records import (
-    Manifest,
-    fallen_topic_text,
-    unwatched_drop_story,
-)
+from ragmetrics.records import Manifest
 from ragmetrics.rules import Incident, blind_texts
 from ragmetrics.text import plural
 
@@ -29,11 +25,9 @@ def night_notes(
     lacking = [problem] if no_data and problem and not _is_in(told, problem) else []
     resolved = sum(finding.transition == "resolved" for finding in manifest.findings)
     return (
-        *_of_passages(manifest),
         *lacking,
         *_of_rows(manifest),
         *(f"{text}." for text in blind_texts(manifest.findings)),
-        *(f"{unwatched_drop_story(fall)}." for fall in manifest.falls[:_MOST_NOTES]),
         *(f"Damaged file: {damaged}." for damaged in manifest.damaged[:_MOST_NOTES]),
         *(
             f"Not scored: {problem}"
@@ -42,14 +36,6 @@ def night_notes(
         ),
         *([f"{plural(resolved, 'alert')} resolved this night."] if resolved else ()),
     )
-
-
-def _of_passages(manifest: Manifest) -> Iterator[str]:
-    """What was lost: passages, and questions of a topic that fell."""
-    if lost := manifest.lost_passages:
-        yield from (f"{text}." for text in (lost.sentence, lost.edited) if text)
-    if manifest.topics:
-        yield from (f"{fallen_topic_text(topic)}." for topic in manifest.topics.fallen)
 
 
 def _of_rows(manifest: Manifest) -> Iterator[str]:

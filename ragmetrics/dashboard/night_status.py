@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
-from ragmetrics.dashboard.formatting import anchor
 from ragmetrics.dashboard.night_notes import night_notes
-from ragmetrics.messages import Block, Bullets, Place, Quote, Text
+from ragmetrics.messages import (
+    Block,
+    Link,
+    NightStory,
+    Quote,
+    Section,
+    Text,
+    night_story,
+    no_link,
+)
+from ragmetrics.metrics import display_name
 from ragmetrics.records import (
     Finding,
     Manifest,
@@ -20,7 +29,7 @@ from ragmetrics.records import (
 )
 from ragmetrics.rules import Incident, check_of, incidents
 from ragmetrics.scoring import worse_segments
-from ragmetrics.text import clean, finite, interval, number, plural
+from ragmetrics.text import clean, finite, number, plural
 
 RuleState = Literal["firing", "pending", "no_data", "uncompared", "ok"]
 MetricState = RuleState | Literal["fell"]
@@ -38,7 +47,7 @@ LABELS: dict[str, str] = {
 }
 _ORDER: tuple[MetricState, ...] = ("firing", "pending", "fell", "no_data", "uncompared", "ok")
 
-_MOST_INCIDENTS, _MOST_FOLDED = 12, 30
+_FELL: tuple[NightState, ...] = ("firing", "pending", "fell")
 _LONGEST = 600
 """Most characters of a line."""
 
@@ -53,8 +62,7 @@ class NightStatus:
     incidents: tuple[Incident, ...] = ()
     """The incidents that explain the state, worst first."""
     notes: tuple[str, ...] = ()
-    lowest: tuple[Summary, ...] = ()
-    """For each firing metric, its lowest segment that is significantly below all rows."""
+    story: NightStory = field(default_factory=NightStory)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -62,65 +70,28 @@ class NightStatus:
         return tuple(incident.cause for incident in self.incidents)
 
     @property
-    def lines(self) -> list[Text]:
-        """What happened, where and why: a line for each incident, lowest segment and note."""
-        shown = self.incidents[:_MOST_INCIDENTS]
-        return [
-            *(self._line(incident, incident.sentence) for incident in shown),
-            *self._more,
-            *self._where_and_why(linked=False),
-        ]
-
-    def blocks(self, *, linked: bool) -> list[Block]:
-        """The same for a page: what an incident explains is folded below it. `linked`: the page has
-        a table of each tag.
-        """
-        blocks: list[Block] = []
-        for incident in self.incidents[:_MOST_INCIDENTS]:
-            blocks.append(Bullets("", (self._line(incident, incident.message),)))
-            if incident.folded:
-                beside = [incident.beside(one) for one in incident.findings[1:]]
-                lines = tuple((Quote(clean(text, 300)),) for text in beside[:_MOST_FOLDED])
-                title = (Quote(clean(incident.folded, 300)),)
-                more = len(beside) - len(lines)
-                blocks.append(Bullets(title, lines, more=more, folded=True))
-        rest = (*self._more, *self._where_and_why(linked=linked))
-        return [*blocks, Bullets("", rest)] if rest else blocks
-
-    def _line(self, incident: Incident, sentence: str) -> Text:
-        """`Pending: context_recall fell ...; alert since 2026-11-18`."""
-        cause = incident.cause
-        state = rule_state(cause)
-        label = "" if state == self.state else f"{LABELS[state].capitalize()}: "
-        worse = cause.escalation if cause.transition == "escalated" else None
-        since = f"; alert since {cause.since}" if cause.since and cause.since != self.date else ""
-        got = f"; got {clean(str(worse), 300)}" if worse else ""
-        return label, Quote(clean(sentence, _LONGEST)), got, since
+    def parts(self) -> list[tuple[str, tuple[Text, ...]]]:
+        """What happened, where and why, and the notes: lines by their labels."""
+        notes = tuple((Quote(clean(note, _LONGEST)),) for note in self.notes)
+        return [*self.story.parts, *([("Also", notes)] if notes else [])]
 
     @property
-    def _more(self) -> list[Text]:
-        left = len(self.incidents) - _MOST_INCIDENTS
-        return [f"and {left} more: see the rules of the night."] if left > 0 else []
+    def blocks(self) -> list[Block]:
+        """The same as neutral blocks."""
+        return [Section(f"{label}:", lines[0], lines[1:]) for label, lines in self.parts]
 
-    def _where_and_why(self, *, linked: bool) -> list[Text]:
-        return [
-            *(_lowest_line(segment, linked=linked) for segment in self.lowest),
-            *((Quote(clean(note, _LONGEST)),) for note in self.notes),
-        ]
+    @property
+    def headline(self) -> str:
+        """`Context recall fell from 0.88 to 0.64.`; without a fall, the state in words."""
+        if self.story.headline and self.state in _FELL:
+            return self.story.headline
+        words = "retrieval is fine" if self.words == "fine" else self.words
+        return f"{words[:1].upper()}{words[1:]}."
 
     @property
     def sentence(self) -> str:
         """`Night of 2026-11-19: fine.`"""
         return f"Night of {self.date}: {self.words}."
-
-
-def _lowest_line(summary: Summary, *, linked: bool) -> Text:
-    """`Lowest where section=billing: context_recall 0.500 [0.470, 0.530], 200 rows`."""
-    tag = summary.segment.tag if summary.segment else ""
-    where = Place(clean(str(summary.segment), 120), f"#tag-{anchor(tag)}" if linked else "")
-    mean = f"{number(summary.mean)} {interval(summary.low, summary.high)}".rstrip()
-    rows = plural(summary.scored, "row")
-    return "Lowest where ", where, f": {clean(summary.metric, 80)} {mean}, {rows}"
 
 
 def rule_state(finding: Finding) -> RuleState:
@@ -231,8 +202,8 @@ def needing_reader(metric: str, states: Mapping[str, MetricState]) -> tuple[int,
     return _ORDER.index(states.get(metric, "ok")), metric not in states
 
 
-def find_night_status(manifest: Manifest) -> NightStatus:
-    """The state of a night."""
+def find_night_status(manifest: Manifest, link: Link = no_link) -> NightStatus:
+    """The state of a night; on a page, the segments of its story have a `link`."""
     state, words, findings = _judge(manifest)
     causes = tuple(_causes(findings, manifest))
     return NightStatus(
@@ -241,7 +212,7 @@ def find_night_status(manifest: Manifest) -> NightStatus:
         words=words,
         incidents=causes,
         notes=night_notes(manifest, state == "no_data", causes),
-        lowest=_lowest(manifest, findings) if state == "firing" else (),
+        story=night_story(manifest, causes, link),
     )
 
 
@@ -287,7 +258,9 @@ def _quiet(
         return "incomplete", "scored, but no rule can see a regression", ()
     whole = [finding for finding in waiting if finding.segment is None]
     if whole:
-        return "ok", f"no rule fired, {plural(len(whole), 'rule')} not compared yet", ()
+        drops = any(rule_state(finding) == "ok" and finding.drop is not None for finding in rules)
+        state: NightState = "ok" if drops else "uncompared"
+        return state, f"no rule fired, {plural(len(whole), 'rule')} not compared yet", ()
     return "ok", "fine", ()
 
 
@@ -300,7 +273,11 @@ def _alerts(firing: Sequence[Finding], manifest: Manifest) -> str:
 
 def _fell(falls: Sequence[UnwatchedDrop]) -> str:
     many = f"{len(falls)} metrics got significantly worse"
-    return unwatched_drop_text(falls[0]) if len(falls) == 1 else many
+    if len(falls) > 1:
+        return many
+    return unwatched_drop_text(
+        falls[0].model_copy(update={"metric": display_name(falls[0].metric)})
+    )
 
 
 def lowest_segments(manifest: Manifest) -> list[tuple[Summary, Summary]]:
@@ -315,12 +292,3 @@ def lowest_segments(manifest: Manifest) -> list[tuple[Summary, Summary]]:
         return -one.loss(whole.mean or 0.0), one.metric, str(one.segment)
 
     return sorted(worse, key=order)
-
-
-def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, ...]:
-    """The lowest segment of each firing metric."""
-    firing = dict.fromkeys(f.metric for f in findings if f.metric and rule_state(f) == "firing")
-    lowest: dict[str, Summary] = {}
-    for segment, _ in lowest_segments(manifest):
-        lowest.setdefault(segment.metric, segment)
-    return tuple(lowest[metric] for metric in firing if metric in lowest)

@@ -143,8 +143,7 @@ class Page:
     link: Callable[[Shown], str] | None = None
     """The words of its link where they depend on the night; empty: no link to it."""
     shows: Callable[[Shown], Sequence[FileInfo]] | None = None
-    """The files of the store that it shows: it is only written again when these change, and not at
-    all without any."""
+    """The files of the store that it shows: it is only written again when these change."""
     compares: bool = False
     """Whether it only compares the night with earlier ones, so that it is not written again for a
     calibration or a silence that is new."""

@@ -35,10 +35,8 @@ class RenderCache:
     def unless_made(self, page: str, infos: Sequence[FileInfo], write: Callable[[], bool]) -> bool:
         """Write a page unless it shows these very files; return whether there is one.
 
-        Without files there is no page. A page that was removed is written again.
+        A page that was removed is written again.
         """
-        if not infos:
-            return False
         known, digest = self._known(), _digest(infos, self.beside)
         if known.get(page) == digest and self.site.exists(page):
             return True

@@ -34,6 +34,7 @@ from ragmetrics.messages import (
     links,
     table,
 )
+from ragmetrics.metrics import display_name
 from ragmetrics.records import (
     Calibration,
     Drift,
@@ -164,7 +165,7 @@ def night_blocks(
             *table("Lowest segments", _LOW, map(_low_row, low), (0, 1)),
         ]
     return [
-        *bullets("", state.lines, most=_MOST_LINES, room=_ROOM),
+        *state.blocks,
         *links(places.items()),
         *numbers,
         Note(_based_on(manifest)),
@@ -204,7 +205,8 @@ def _card_row(card: Card) -> tuple[Text, ...]:
         change += f" compared with {card.moved.label}" if card.moved.label else ""
     state = LABELS[card.state] if card.state else "no rule"
     missing = f", {card.not_scored:,} not scored" if card.not_scored else ""
-    return clean(summary.metric, 80), state, _mean(summary), change, f"{summary.scored:,}{missing}"
+    name, rows = clean(display_name(summary.metric), 80), f"{summary.scored:,}{missing}"
+    return name, state, _mean(summary), change, rows
 
 
 def _mean(one: Summary) -> str:
@@ -213,7 +215,7 @@ def _mean(one: Summary) -> str:
 
 def _low_row(pair: tuple[Summary, Summary]) -> tuple[Text, ...]:
     one, whole = pair
-    names = clean(str(one.segment), 80), clean(one.metric, 80)
+    names = clean(str(one.segment), 80), clean(display_name(one.metric), 80)
     return *names, _mean(one), number(whole.mean), f"{one.scored:,}"
 
 

@@ -25,10 +25,10 @@ from ragmetrics.dashboard.glossary import TERMS, anchor_of
 from ragmetrics.dashboard.night_status import LABELS, rule_state
 from ragmetrics.dashboard.night_tables import STATUS, needs
 from ragmetrics.messages import FORMATS, Block
-from ragmetrics.metrics import find_metric
+from ragmetrics.metrics import display_name, find_metric
 from ragmetrics.records import compared_words, over_questions
 from ragmetrics.storage import Files
-from ragmetrics.text import plural, share, slug
+from ragmetrics.text import plural, share, short, slug
 
 if TYPE_CHECKING:
     from jinja2 import BytecodeCache, Environment
@@ -47,6 +47,14 @@ _STYLES = (
 )
 _SCRIPTS = {"js": "charts.js", "rows": "rows.js"}
 """Scripts by their names in templates. All pages load `js`."""
+PLACES = (
+    ("Overview", "index.html"),
+    ("Nights", "index.html#nights"),
+    ("Builds", "builds.html"),
+    ("Judge", "calibration.html"),
+    ("Help", "glossary.html"),
+)
+"""The places in the header of every page, with their addresses on the site."""
 _MAP_STYLE = re.compile(r'if\(!document\.getElementById\("[0-9a-f]{64}"\)\)')
 
 
@@ -94,11 +102,12 @@ def web(address: str) -> str:
 
 
 def list_items(blocks: Sequence[Block]) -> Markup:
-    """Lists of blocks as the items of one list of a page."""
+    """Blocks as the items of a description list."""
     return Markup(FORMATS.find("page").render(blocks))  # noqa: S704 - escaped
 
 
 _FILTERS = {
+    "named": display_name,
     "number": words.number,
     "p_value": words.p_value,
     "signed": words.signed,
@@ -113,8 +122,10 @@ _FILTERS = {
     "rule_state": rule_state,
     "web": web,
     "list_items": list_items,
+    "short": short,
 }
 _GLOBALS = {
+    "places": PLACES,
     "terms": TERMS,
     "anchor_of": anchor_of,
     "metric_anchor": metric_anchor,

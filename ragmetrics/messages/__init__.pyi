@@ -20,6 +20,7 @@ from .gate_message import (
     compose_gate as compose_gate,
     compose_failed_gate as compose_failed_gate,
 )
+from .display_names import in_display_names as in_display_names
 from .gate_result import SIGNS as SIGNS, gate_report as gate_report
 from .message import (
     Message as Message,
@@ -27,6 +28,12 @@ from .message import (
 )
 from .night_message import (
     compose as compose,
+)
+from .night_story import (
+    Link as Link,
+    NightStory as NightStory,
+    no_link as no_link,
+    night_story as night_story,
 )
 from .registry import (
     FORMATS as FORMATS,

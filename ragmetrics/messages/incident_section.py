@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ragmetrics.messages.blocks import Section
+from ragmetrics.messages.display_names import in_display_names
+from ragmetrics.metrics import display_name
 from ragmetrics.records import (
     Finding,
     Manifest,
@@ -25,11 +27,12 @@ def section(incident: Incident, manifest: Manifest, *, titled: bool) -> Section:
     if finding.mean is None or finding.level == "no_data":
         folded = [clean(_capital(incident.folded), 300)] if incident.folded else []
         since = [f"Since {finding.since}"] if finding.since else []
-        lines = [clean(incident.message, 400) or "–", *_escalated(incident), *folded, *since]
+        message = in_display_names(incident.message, manifest)
+        lines = [clean(message, 400) or "–", *_escalated(incident), *folded, *since]
         return Section(title, segment, tuple(lines))
     also = "".join(f"; {clean(limit_of(alike), 100)}" for alike in incident.alike)
     plural = "Rules" if incident.alike else "Rule"
-    rule = f"{plural}: {clean(finding.rule, 200)}{also}"
+    rule = f"{plural}: {clean(in_display_names(finding.rule, manifest), 200)}{also}"
     return Section(title, segment, (rule, *_escalated(incident)), _facts(incident, manifest))
 
 
@@ -46,8 +49,6 @@ def _facts(incident: Incident, manifest: Manifest) -> tuple[tuple[str, str], ...
         **dict(pair for rule in rules for pair in _compared(rule, alone=alone)),
         "Mix": next(filter(None, map(_mix, rules)), ""),
         "Since": str(min((rule.since for rule in rules if rule.since), default="")),
-        "Level": str(finding.change or ""),
-        "Attributed to": "\n".join(clean(str(one), 120) for one in finding.carriers or ()),
     }
     return tuple((label, value) for label, value in fields.items() if value)
 
@@ -109,7 +110,7 @@ def _mix(finding: Finding) -> str:
 def what_happened(incident: Incident) -> str:
     """What happened, in a few words."""
     finding = incident.cause
-    metric = finding.metric or "rows"
+    metric = display_name(finding.metric) if finding.metric else "rows"
     if not finding.is_rule:
         return check_of(finding).title_of(finding, incident.metrics)
     if finding.state != "firing":

@@ -6,26 +6,25 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from ragmetrics.messages.blocks import Block, Header, Note, bullets, links
+from ragmetrics.messages.display_names import in_display_names
 from ragmetrics.messages.gate_result import lost_passage_lines
 from ragmetrics.messages.incident_section import (
     change_text,
     mean_beside,
-    rows_text,
     section,
     what_happened,
 )
 from ragmetrics.messages.message import Message
+from ragmetrics.messages.night_story import back_to_normal, is_measured, night_story
+from ragmetrics.metrics import display_name
 from ragmetrics.records import (
     Finding,
     Manifest,
     WorstRow,
-    fallen_topic_text,
     redact_quotes,
     redactions,
-    unwatched_drop_story,
 )
 from ragmetrics.rules import Incident, incidents
-from ragmetrics.scoring import worse_segments
 from ragmetrics.text import clean, number
 
 SEGMENTS = 3
@@ -68,6 +67,7 @@ def compose(
         Header(title),
         Note(_night(manifest)),
         *bullets("Damaged files", (clean(problem, 300) for problem in manifest.damaged)),
+        *night_story(manifest, [one for one in fired if is_measured(one.cause)]).blocks,
         *(section(incident, manifest, titled=len(fired) > 1) for incident in fired[:SHOWN]),
         *_lists(manifest, news_incidents, dashboard=dashboard, redact=redact),
         *links([("dashboard", dashboard), ("run", run_url)]),
@@ -88,18 +88,14 @@ def _lists(
     alerted = (*fired, *(one for one in told if one.transition == "reminded"))
     causes = (incident.cause for incident in alerted if incident.cause.is_rule)
     metrics = {f.metric: None for f in causes if f.metric and f.level != "no_data"}
-    falls = (clean(unwatched_drop_story(fall), 250) for fall in manifest.falls)
     lost = manifest.lost_passages
     return [
-        *bullets("Lost passages", lost_passage_lines(lost, redact=redact) if lost else ()),
-        *bullets("Topics that fell", _topics(manifest)),
-        *bullets("Also fired", _lines(fired[SHOWN:]), dashboard),
-        *bullets("Still firing", _lines(still), dashboard),
+        *bullets("Lost passages", lost_passage_lines(lost, redact=redact)[1:] if lost else ()),
+        *bullets("Also fired", _lines(fired[SHOWN:], manifest), dashboard),
+        *bullets("Still firing", _lines(still, manifest), dashboard),
         *bullets("Snoozed", map(_snoozed, snoozed), dashboard),
-        *bullets("Back to normal", _lines(_over(resolved, judged=True)), dashboard),
-        *bullets("Closed", _lines(_over(resolved, judged=False)), dashboard),
-        *bullets("Significantly worse, without an alert", falls),
-        *bullets("Worst segments", _segments(manifest, list(metrics))),
+        *bullets("Back to normal", _lines(_over(resolved, judged=True), manifest), dashboard),
+        *bullets("Closed", _lines(_over(resolved, judged=False), manifest), dashboard),
         *bullets("Worst rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
     ]
 
@@ -161,18 +157,18 @@ def _where(what: str, group: Sequence[Incident]) -> str:
     return f"{what} in {'a segment' if len(group) == 1 else f'{len(group)} segments'}"
 
 
-def _lines(found: Sequence[Incident]) -> list[str]:
+def _lines(found: Sequence[Incident], manifest: Manifest) -> list[str]:
     """One line per incident, in order; segments of a metric with the same event share one."""
     groups: dict[tuple[str, str], list[Incident]] = {}
     for incident in found:
         apart = str(incident.cause.silence or "") if incident.cause.segment else incident.cause.key
         groups.setdefault((what_happened(incident), apart), []).append(incident)
-    return [line for group in groups.values() for line in _of_group(group)]
+    return [line for group in groups.values() for line in _of_group(group, manifest)]
 
 
-def _of_group(group: Sequence[Incident]) -> list[str]:
+def _of_group(group: Sequence[Incident], manifest: Manifest) -> list[str]:
     if len(group) < SEGMENTS:
-        return [_line(one) for one in group]
+        return [_line(one, manifest) for one in group]
     causes = [one.cause for one in group]
     named = [
         clean(str(cause.segment), 60) + ("" if cause.mean is None else f" {change_text(cause)}")
@@ -184,14 +180,18 @@ def _of_group(group: Sequence[Incident]) -> list[str]:
     return [f"{what}: {'; '.join(named)}{more}{silence}"]
 
 
-def _line(incident: Incident) -> str:
+def _line(incident: Incident, manifest: Manifest) -> str:
     finding = incident.cause
+    if back := back_to_normal(finding):
+        return back
     was = "was firing since" if finding.transition == "resolved" else "firing since"
     since = f", {was} {finding.since}" if finding.since else ""
     silence = f", {clean(str(finding.silence), 200)}" if finding.silence else ""
-    folded = f"; {clean(incident.folded, 200)}" if incident.folded else ""
+    folded = (
+        f"; {clean(in_display_names(incident.folded, manifest), 200)}" if incident.folded else ""
+    )
     longest = 500 if finding.transition == "reminded" else 250
-    return clean(incident.message, longest) + since + silence + folded
+    return clean(in_display_names(incident.message, manifest), longest) + since + silence + folded
 
 
 def _snoozed(incident: Incident) -> str:
@@ -232,29 +232,6 @@ def _sampled(manifest: Manifest) -> str:
     return f"; means of all rows estimated from a sample: {sample.judged:,} of {rows:,} rows judged"
 
 
-def _topics(manifest: Manifest) -> list[str]:
-    fallen = manifest.topics.fallen if manifest.topics else []
-    return [clean(fallen_topic_text(one), 300) for one in fallen]
-
-
-def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:
-    """The segments that are significantly worse than all rows, the worst of each metric first."""
-    lines = []
-    worse = worse_segments(manifest)
-    for metric in metrics[:3]:
-        whole = manifest.summary(metric)
-        if whole is None or whole.mean is None:
-            continue
-        mean = whole.mean
-        lowest = [one for one in worse if one.metric == metric]
-        for segment in sorted(lowest, key=lambda one: one.loss(mean), reverse=True)[:3]:
-            which = "" if len(metrics) == 1 else f"{clean(metric, 60)}, "
-            rows = rows_text(segment.scored, segment.sample)
-            where = f"{which}{clean(str(segment.segment), 80)}"
-            lines.append(f"{where}: {number(segment.mean)} ({rows}; all rows {number(mean)})")
-    return lines
-
-
 def _worst(manifest: Manifest, metrics: Collection[str], redact: bool) -> list[str]:
     lower = {one.metric for one in manifest.metrics if not one.higher_is_better}
     rows = [row for row in manifest.worst if row.metric in metrics]
@@ -264,7 +241,7 @@ def _worst(manifest: Manifest, metrics: Collection[str], redact: bool) -> list[s
         once.setdefault(row.id, row)
     lines = []
     for row in list(once.values())[:3]:
-        which = "" if len(metrics) == 1 else f"{clean(row.metric, 60)} "
+        which = "" if len(metrics) == 1 else f"{clean(display_name(row.metric), 60)} "
         question = "" if redact else f"“{clean(row.user_input, 150)}” "
         lines.append(f"{number(row.value)} {which}{question}({clean(row.id, 60)})")
     return lines

@@ -3,6 +3,7 @@ from .definition import (
     metric as metric,
     METRICS as METRICS,
     bundled_metrics as bundled_metrics,
+    display_name as display_name,
     find_metric as find_metric,
     label_targets as label_targets,
     metric_families as metric_families,

@@ -55,6 +55,8 @@ class Metric:
     """The user's prompts; None: the built-in ones are sent."""
     decided: Metric | None = None
     """Its form for judges that write no text, where it is not the same; see `by_decisions`."""
+    display: str = ""
+    """Its name in front of people; empty: the code's name with spaces."""
     problem: str = ""
     """Why it cannot be used: the package that it is of could not be loaded. All rows fail then."""
 
@@ -177,6 +179,7 @@ class Metric:
         return replace(
             self.decided,
             name=self.name,
+            display=self.display,
             needs=self.needs,
             higher_is_better=self.higher_is_better,
             label_target=self.label_target,
@@ -203,6 +206,7 @@ def metric(
     label_target: str = "",
     score_range: tuple[float, float] | None = None,
     by_decisions: Metric | None = None,
+    display: str = "",
 ) -> Callable[[Callable[..., Steps[Score]]], Metric]:
     """Declare a generator function as a metric named like the function.
 
@@ -211,7 +215,8 @@ def metric(
     `this + that | other`. `label_target` names the labels that its verdicts can be compared with.
     A row with a value outside `score_range` is `metric_failed`. None: any number is allowed.
     `by_decisions` is another metric with the same parameters, which takes its place under its name
-    where all judges are decision models; it needs no text that a judge writes.
+    where all judges are decision models; it needs no text that a judge writes. `display` is its
+    name in front of people; empty: that of the function with spaces.
     """
 
     def declare(steps: Callable[..., Steps[Score]]) -> Metric:
@@ -227,6 +232,7 @@ def metric(
             label_target,
             score_range,
             decided=by_decisions,
+            display=display,
         )
 
     return declare
@@ -265,6 +271,16 @@ def find_metric(name: str) -> Metric | None:
         return None
     except UnusablePlugin as error:
         return _unusable(name, str(error))
+
+
+def display_name(name: str) -> str:
+    """The name of a metric in front of people: `Context recall`.
+
+    One that declares none, or is not installed, has the code's name with spaces: `Answer length`.
+    """
+    known = find_metric(name)
+    spaced = name.replace("_", " ").strip()
+    return (known.display if known else "") or f"{spaced[:1].upper()}{spaced[1:]}"
 
 
 @cache

@@ -32,6 +32,14 @@ class DatedChange(Record):
     nights: list[date]
     """95% confidence set of the first night."""
 
+    @property
+    def sentence(self) -> str:
+        """`Fell on 2026-11-17 (possibly 2026-11-16)`."""
+        others = [night for night in self.nights if night != self.first]
+        span = f" (possibly {self.nights[0]} to {self.nights[-1]})" if others[1:] else ""
+        span = f" (possibly {others[0]})" if len(others) == 1 else span
+        return f"Fell on {self.first}{span}"
+
     def __str__(self) -> str:
         """`lower since the night of 2026-11-17 (or one of 2026-11-16 to 2026-11-18)`; with one
         other night, `(or 2026-11-16)`.
@@ -54,13 +62,17 @@ class ContributorShare(Record):
     questions: int
     is_new: bool = False
     """Whether no earlier row has this value."""
+    before: float | None = None
+    """Mean of its questions before."""
+    now: float | None = None
+    """Mean of its questions tonight; None: no row has it, or an earlier version stored no means."""
 
     def __str__(self) -> str:
-        """`section=billing (62% of the drop)`."""
+        """`section=billing`. Shares of several tags overlap, so no text has them."""
         name = f"{self.tag}={self.value}" if self.value is not None else f"rows without {self.tag}"
         if self.tag == BUILDS and self.value is not None:
             name = f"index build {self.value}"
-        return f"{'new ' if self.is_new else ''}{name} ({self.share:.0%} of the drop)"
+        return f"{'new ' if self.is_new else ''}{name}"
 
 
 class ComparedMeans(Record):

@@ -57,6 +57,10 @@ class Contributor:
     """Questions with rows of this value tonight."""
     is_new: bool
     """Whether no row had it before; then `drop` is relative to all rows of before."""
+    before: float | None
+    """Its mean before, and"""
+    now: float | None
+    """its mean tonight."""
     p_value: float | None
     """Adjusted p: it fell further than the rest, or its weight changed. None: untested."""
     named: bool = False
@@ -187,16 +191,19 @@ def _paired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Contrib
         contrast = MeanDifference.unpaired(lost, rest)
     elif is_new and not len(rest):
         contrast = MeanDifference.paired(lost)
-    within = float(weight @ lost)
+    within, before = float(weight @ lost), float(weight @ was[own] / weight.sum())
+    fell = float(weight @ lost / weight.sum())
     return Contributor(
         tag=tag,
         value=value,
         within=within,
         mix=0.0,
         share=_share(old, new, within),
-        drop=float(weight @ lost / weight.sum()),
+        drop=fell,
         questions=len(own),
         is_new=is_new,
+        before=before,
+        now=before - fell,
         p_value=contrast.p_value if contrast else None,
     )
 
@@ -233,6 +240,8 @@ def _unpaired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Contr
         drop=fell,
         questions=len(new.questions_of(now)[0]),
         is_new=is_new,
+        before=mean_was,
+        now=None if fell is None else mean_was - fell,
         p_value=min(1.0, len(found) * min(found)) if found else None,
     )
 

@@ -30,7 +30,7 @@ from ragmetrics.text import clean
 
 USUAL_NIGHTS = 7
 """Nights before the incident that the start of a drop is dated from."""
-MOST_CARRIERS = 3
+MOST_CARRIERS = 4
 MOST_ROWS = 500_000
 """Most rows per side, from the nights nearest to the drop. The nearest night is always whole."""
 _MOST_BUILDS = 20
@@ -161,6 +161,8 @@ def _named(attribution: Attribution) -> list[ContributorShare]:
             share=carrier.share,
             questions=carrier.questions,
             is_new=carrier.is_new,
+            before=carrier.before,
+            now=carrier.now,
         )
         for carrier in attribution.named[:MOST_CARRIERS]
         if carrier.share is not None

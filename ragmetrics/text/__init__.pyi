@@ -16,6 +16,8 @@ from .numbers import (
     interval as interval,
     number as number,
     share as share,
+    short as short,
+    short_change as short_change,
     signed as signed,
     signed_interval as signed_interval,
     NO_CHANGE as NO_CHANGE,

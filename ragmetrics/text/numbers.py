@@ -16,6 +16,9 @@ NO_VALUE = "–"
 NO_CHANGE = "no change"
 WIDE = 0.1
 """Intervals of this width or more are shown with two digits."""
+_LARGE, _SMALL, _TINY = 10, 0.0995, 0.0005
+"""From the first on numbers have no digits after the point, below the second three, and below the
+last they are 0."""
 
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _PIECE = re.compile(r"(\d{1,9})([dhms])")
@@ -30,6 +33,29 @@ def finite(value: float | None) -> float | None:
 def number(value: float | None, digits: int = 3) -> str:
     """`0.912`; a dash if there is no number."""
     return NO_VALUE if finite(value) is None else f"{value:z.{digits}f}"
+
+
+def short(value: float | None) -> str:
+    """A number with two significant digits: `0.64`, `0.048`, `350`; a dash if there is none."""
+    value = finite(value)
+    if value is None or abs(value) >= _LARGE:
+        return NO_VALUE if value is None else f"{value:,.0f}"
+    return number(value, 3 if _TINY <= abs(value) < _SMALL else 2)
+
+
+def short_change(before: float | None, now: float | None, *, fell: bool = False) -> str:
+    """Two numbers with as many digits: `0.88 → 0.64`, and a third one where they would look alike.
+
+    `fell` puts it in words: `fell from 0.88 to 0.64`.
+    """
+    ends = short(before), short(now)
+    if before is not None and now is not None and abs(now) < _LARGE and abs(before) < _LARGE:
+        alike = number(before, 2) == number(now, 2)
+        digits = 3 if max(abs(before), abs(now)) < _SMALL or (alike and before != now) else 2
+        ends = number(before, digits), number(now, digits)
+    if not fell:
+        return " → ".join(ends)
+    return f"{'rose' if (now or 0.0) > (before or 0.0) else 'fell'} from {ends[0]} to {ends[1]}"
 
 
 def signed(value: float | None, digits: int = 3) -> str:

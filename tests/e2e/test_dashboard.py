@@ -186,7 +186,7 @@ def test_without_scripts_a_night_links_to_all_nights(visit: Visit, site: Path) -
     page = visit.page
     page.goto((site / "2026-11-18/index.html").as_uri())
     assert not page.locator("#next").is_visible()
-    page.get_by_role("link", name="All nights").click()
+    page.get_by_role("link", name="Nights", exact=True).first.click()
     page.wait_for_load_state()
     assert page.url.endswith("index.html#nights")
     assert page.locator(".month a[href='2026-11-19/index.html']").is_visible()

@@ -49,7 +49,7 @@ def test_the_message_says_what_dropped_and_where(demo: tuple[Path, str]) -> None
     """Metric, drop, n, interval, index build, segments and the worst questions are in it."""
     message = demo[1].split("Slack message of 2026-11-17")[1].split("Slack message of")[0]
     for part in (
-        "context_recall fell",
+        "Context recall fell",
         "Drop: 0.2",
         "80 questions",
         "[0.1",
@@ -65,7 +65,7 @@ def test_the_message_says_what_happened_to_the_passages(demo: tuple[Path, str]) 
     """The passages of three sections are gone from the index, with one example."""
     message = demo[1].split("Slack message of 2026-11-17")[1].split("Slack message of")[0]
     said = " ".join(message.split())
-    assert "lost passages are retrieved for no question now: probably gone from the index" in said
+    assert "passages are no longer retrieved by any question: probably gone from the index" in said
     assert "from sections billing, integrations and payroll" in said
     assert "For example" in said
 
@@ -76,7 +76,7 @@ def test_the_first_screen_says_what_happened_to_the_passages(
 ) -> None:
     """The sentence is above the fold of the night's page; the table and the evidence follow."""
     visit.page.goto((demo[0] / "dashboard" / "2026-11-17" / "index.html").as_uri())
-    told = visit.page.locator(".hero .messages li", has_text="probably gone from the index")
+    told = visit.page.locator(".hero .story dd p", has_text="probably gone from the index")
     box = told.bounding_box()
     assert box
     assert box["y"] + box["height"] < 800

@@ -93,9 +93,9 @@ def test_a_collapse_of_a_firing_alert_is_told_at_once(
         (thread, True),
     ]
     fired, halved, lost, resolved = (one["text"] for one in slack.posted)
-    assert "context_recall fell: 0.553 → 0.467 over the same 150 questions" in fired
-    assert "🔴 Critical: context_recall fell further: 0.467 → 0.260" in halved
-    assert "🔴 Critical: context_recall fell further: 0.260 → 0.093" in lost
+    assert "Context recall fell: 0.553 → 0.467 over the same 150 questions" in fired
+    assert "🔴 Critical: Context recall fell further: 0.467 → 0.260" in halved
+    assert "🔴 Critical: Context recall fell further: 0.260 → 0.093" in lost
     assert "🟢 Resolved" in resolved
     ended = [str(slack.posted[place]["blocks"]).count("No longer ") for place in (1, 2)]
     assert ended == [int(who != "nobody heard of it"), 0]

@@ -57,11 +57,10 @@ TITLES = {
         "Mix",
         "Scored",
     ),
-    *("Since", "Level", "Attributed to", "Questions", "Missing", "Limit"),
+    *("Since", "Questions", "Missing", "Limit", "What:", "Where:", "Why:"),
     *(
         "Still firing",
         "Also fired",
-        "Worst segments",
         "Worst questions",
         "Questions that got worse",
     ),

@@ -13,7 +13,7 @@ from ragmetrics.cli.table import make_console
 from ragmetrics.dashboard import night_markdown, night_summary
 from ragmetrics.dashboard.night_status import find_night_status
 from ragmetrics.delivery import Delivery
-from ragmetrics.messages import compose
+from ragmetrics.messages import compose, in_display_names
 from ragmetrics.pipeline import CoverageShort, NightResult, run_night
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Runs, open_store
@@ -109,18 +109,16 @@ def test_a_judge_that_is_down_is_told_once(site: Site, judge_server: JudgeServer
     kinds = [finding.kind for finding in manifest.findings if finding.level != "ok"]
     assert (kinds.count("judge_failures"), kinds.count("metric")) == (6, 8)
     for name, message in site.told(manifest, error).items():
-        words = " ".join(message.split())
+        words = in_display_names(" ".join(message.split()), manifest)
         if name == "terminal":
             assert words.count("fired:") == 1
             assert "unanswered (explains 13 more)" in words
             continue
         assert words.count("the judge has no model") == 1, name
-        assert "failed in 6 metrics; context_relevance: 20 of 20 rows" in words, name
-        assert "in context_precision, context_recall, context_relevancy, faithfulness" in words, (
-            name
-        )
+        assert "failed in 6 metrics; Context relevance (graded): 20 of 20 rows" in words, name
+        assert "in Context precision, Context recall, Sentences needed, Faithfulness" in words, name
         if name != "error":
-            assert "explains 8 more without data: context_relevance (2)," in words, name
+            assert "explains 8 more without data: Context relevance (graded) (2)," in words, name
     assert [len(incident.findings) for incident in find_night_status(manifest).incidents] == [14]
 
 
@@ -130,13 +128,15 @@ def test_a_missing_log_is_told_first_and_alone(site: Site) -> None:
     manifest, error = site.night(NIGHT, good=None)
     assert [finding.kind for finding in manifest.findings].count("metric") == 8
     for name, message in site.told(manifest, error).items():
-        words = " ".join(message.split())
+        words = in_display_names(" ".join(message.split()), manifest)
         if name == "terminal":
             assert "fired: every log file is present and complete (explains 8 more)" in words
             continue
         assert words.count("nothing to score: no log file at") == 1, name
         if name != "error":
-            first, _, rest = words.partition("xplains 8 more without data: context_relevance (2)")
+            first, _, rest = words.partition(
+                "xplains 8 more without data: Context relevance (graded) (2)"
+            )
             assert "nothing to score: no log file at" in first and rest, name
             assert "not checked since" not in first, name
     (incident,) = find_night_status(manifest).incidents

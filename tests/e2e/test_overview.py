@@ -56,7 +56,7 @@ def test_the_planted_regression_is_three_clicks_away(visit: Visit, demo: Path) -
     page.goto((demo / "index.html").as_uri())
     page.locator(f".months a[href='{BAD}/index.html']").click()
     page.wait_for_url(f"**/{BAD}/index.html")
-    assert "2 alerts firing" in page.locator("h1").inner_text()
+    assert "Context recall fell from 0.88 to 0.64." in page.locator("h1").inner_text()
     fell = page.locator("#worst-context_recall").locator("xpath=../..").locator("li.fell a").first
     question = fell.inner_text()
     fell.click()
@@ -95,14 +95,14 @@ def test_a_day_opens_its_night(visit: Visit, site: Path) -> None:
     assert gap.locator("a").count() == 0
     page.locator(".months a[href='2026-11-19/index.html']").click()
     page.wait_for_url("**/2026-11-19/index.html")
-    assert "Night of 2026-11-19" in page.locator("h1").inner_text()
+    assert "Night of 2026-11-19" in page.locator(".hero").inner_text()
 
 
 def test_the_keyboard_reads_what_a_word_means(visit: Visit, site: Path) -> None:
     """At focus the glossary's line shows beside the word, and Enter opens the glossary there."""
     page = visit.page
     page.goto((site / "index.html").as_uri())
-    page.locator(".facts a.term").first.focus()
+    page.locator(".sub a.term").first.focus()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Tab")
     shown = "getComputedStyle(document.activeElement, '::after').content"
@@ -131,11 +131,11 @@ def test_the_keyboard_opens_a_night(visit: Visit, site: Path) -> None:
     """Tab by tab from the top of the page; each stop can be seen."""
     page = visit.page
     page.goto((site / "index.html").as_uri())
-    for _ in range(12):
+    for _ in range(14):
         page.keyboard.press("Tab")
         outline = "getComputedStyle(document.activeElement).outlineStyle"
         assert page.evaluate(outline) == "solid"
-        if page.evaluate("document.activeElement.className") == "go":
+        if page.evaluate("document.activeElement.className") == "button main":
             break
     page.keyboard.press("Enter")
     page.wait_for_url("**/2026-12-19/index.html")

@@ -44,11 +44,11 @@ def write_night(
     links = []
     if page := write_rows(site, manifest, rows):
         site.write(f"{manifest.date}/rows.html", page)
-        links.append(("Rows of this night", "rows.html"))
+        links.append(("Questions of this night", "rows.html"))
     else:
         site.discard(f"{manifest.date}/rows.html")
     if changed_since:
-        links.append((f"What changed since {changed_since}", "changes.html"))
+        links.append((f"Compare with {changed_since}", "changes.html"))
     site.write(f"{manifest.date}/summary.html", summary_page(manifest, earlier))
     page = night_page(manifest, earlier, rows, calibrations, links=links)
     return _put(site, f"{manifest.date}/index.html", page)

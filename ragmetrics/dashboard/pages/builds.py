@@ -44,7 +44,7 @@ _STATES: dict[Verdict, tuple[str, str]] = {
 """For each verdict, the name of an icon and the word."""
 
 
-def render(shown: Shown) -> bytes | None:
+def render(shown: Shown) -> bytes:
     """Write the pages of the builds that are new; return the page of all builds."""
     stored = (redacted(gate, shown.hide) for gate in load_gates(shown.files))
     gates = list(islice(stored, _MOST_LINES + 1))  # one more, to know that there are others
@@ -61,11 +61,9 @@ def render(shown: Shown) -> bytes | None:
 
 def builds_page(
     gates: Iterable[Gate], undecided: Iterable[FailedGate] = (), dataset: str = ""
-) -> bytes | None:
-    """The page of all gates, newest first as given; None if no build has been gated."""
+) -> bytes:
+    """The page of all gates, newest first as given."""
     lines, lost = list(islice(gates, _MOST_LINES + 1)), list(islice(undecided, _MOST_UNDECIDED))
-    if not lines and not lost:
-        return None
     return render_page(
         "builds.html",
         0,

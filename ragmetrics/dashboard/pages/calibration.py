@@ -74,18 +74,16 @@ _WHISKERS = {"thickness": 1.25, "width": 3}
 _HOVER = "%{customdata}<extra></extra>"
 
 
-def render(shown: Shown) -> bytes | None:
+def render(shown: Shown) -> bytes:
     """The page of the calibrations and learned judges that the store has."""
     return calibration_page(shown.calibrations, shown.dataset, LearnedJudges(shown.files).all())
 
 
 def calibration_page(
     history: History, dataset: str = "", learned: Sequence[LearnedModel] = ()
-) -> bytes | None:
-    """The page; None if nothing has been calibrated or learned."""
+) -> bytes:
+    """The page; without a calibration or a learned judge it says so."""
     judged = standings(history)
-    if not judged and not learned:
-        return None
     sets: dict[str, list[Standing]] = {}
     for standing in judged[:MOST_IN_FULL]:
         sets.setdefault(standing.newest.name, []).append(standing)

@@ -21,7 +21,7 @@ def render(shown: Shown) -> bytes:
 
 
 def _link(shown: Shown) -> str:
-    return f"What changed since {shown.before.date}" if shown.before else ""
+    return f"Compare with {shown.before.date}" if shown.before else ""
 
 
 def _means_of_rows(before: Manifest | None, now: Manifest) -> dict[str, Means]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 import yaml
 
@@ -12,7 +13,7 @@ from ragmetrics.dashboard.calibration import trusted
 from ragmetrics.dashboard.cards import cards
 from ragmetrics.dashboard.costs import costs
 from ragmetrics.dashboard.figure_layout import histogram_figure
-from ragmetrics.dashboard.formatting import clean, duration
+from ragmetrics.dashboard.formatting import anchor, clean, duration
 from ragmetrics.dashboard.lost_passages_view import lost_passages_view
 from ragmetrics.dashboard.night_status import (
     explained_rules,
@@ -29,7 +30,7 @@ from ragmetrics.dashboard.redacting import redacted
 from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.dashboard.templating import render_page
 from ragmetrics.dashboard.whatif_view import whatif_lines
-from ragmetrics.records import Calibration, Manifest, WhatIf
+from ragmetrics.records import Calibration, Manifest, Segment, WhatIf
 from ragmetrics.storage import RunRef
 
 _SHOWN = 5
@@ -90,11 +91,17 @@ def night_page(
     of the night's other pages, `raw` is the folder of its scores, `whatif` what would mend it.
     """
     numbers, rules = has_numbers(manifest), shown_rules(manifest, earlier)
+    rows_kept = bool(rows)
+
+    def questions(metric: str, segment: Segment) -> str:
+        chosen = {"metric": anchor(metric), "tag": str(segment)}
+        return f"rows.html#{urlencode(chosen)}" if rows_kept else ""
+
     return render_page(
         "night.html",
         1,
         manifest=manifest,
-        condition=find_night_status(manifest),
+        condition=find_night_status(manifest, questions),
         cards=cards(manifest, earlier) if numbers else [],
         figure=histogram_figure,
         tables=tag_tables(manifest) if numbers else [],
@@ -108,7 +115,7 @@ def night_page(
             manifest.lost_passages, {row.place: row_link(row.key) for row in rows}
         ),
         most_rows=_SHOWN,
-        rows_page=bool(rows),
+        rows_page=rows_kept,
         previous=earlier[-1].date if earlier else None,
         earlier_nights=len(earlier),
         links=links,

@@ -33,7 +33,7 @@ from ragmetrics.dashboard.night_status import (
 )
 from ragmetrics.dashboard.night_tables import STATUS
 from ragmetrics.dashboard.page import Page, Shown
-from ragmetrics.dashboard.templating import render_page
+from ragmetrics.dashboard.templating import PLACES, render_page
 from ragmetrics.dashboard.trend_figure import trend_figure
 from ragmetrics.dashboard.trends import trends
 from ragmetrics.records import Manifest
@@ -53,7 +53,9 @@ def render(shown: Shown) -> bytes:
     nights = shown.nights
     if nights:
         shown.site.write("nights.js", night_list(nights))
-    return overview_page(nights, shown.links, _died(shown))
+    places = {address for _, address in PLACES}
+    links = [(words, address) for words, address in shown.links if address not in places]
+    return overview_page(nights, links, _died(shown))
 
 
 def night_list(nights: Sequence[Manifest]) -> bytes:

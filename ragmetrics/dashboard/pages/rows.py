@@ -253,4 +253,4 @@ def _replaced(text: str, signs: Mapping[str, str]) -> str:
     return text
 
 
-rows = Page("rows", "Rows of this night", __doc__, render, place=10)
+rows = Page("rows", "Questions of this night", __doc__, render, place=10)

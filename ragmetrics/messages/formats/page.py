@@ -1,27 +1,22 @@
-"""HTML for the lists of a page, which has the styles: one item a line, and what is folded in it."""
+"""HTML for the description list of a page, which has the styles: a term for each label."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from html import escape
 from typing import ClassVar
 
-from ragmetrics.messages.blocks import Block, Bullets, Place, Quote, Text
+from ragmetrics.messages.blocks import Place, Quote, Section, Text, text_of
 from ragmetrics.messages.formats.html import Html
 from ragmetrics.messages.text_format import LONGEST
 from ragmetrics.text import clean
 
 
 class Page(Html):
-    """Items of a list."""
+    """Labels with their lines."""
 
     name: ClassVar[str] = "page"
-    ending: ClassVar[str] = "\n"
     gap: ClassVar[str] = "\n"
-
-    def render(self, blocks: Sequence[Block], room: int | None = None) -> str:
-        """The blocks; a folded list belongs to the item before it."""
-        return super().render(blocks, room).replace(f"</li>{self.gap}<details", "<details")
 
     def escape(self, text: str) -> str:
         """A text without elements and entities: nothing else acts on a page."""
@@ -39,16 +34,12 @@ class Page(Html):
             return f"<bdi>{shown}</bdi>"
         return f"{' ' * text[:1].isspace()}{shown}{' ' * text[-1:].isspace()}"
 
-    def list(self, block: Bullets) -> Iterator[str]:
-        """Its items; a folded list in one piece."""
-        items = [f"<li>{self.line(line)}</li>" for line in block.lines]
-        items += [f"<li>and {block.more} more: see the rules below.</li>"] if block.more else []
-        if block.folded:
-            title = f"<summary>{self.line(block.title)}</summary>"
-            yield f'<details class="fold">{title}<ul>{"".join(items)}</ul></details></li>'
-        else:
-            yield from [f"<li>{self.bold(block.title)}</li>"] if block.title else []
-            yield from items
+    def section(self, block: Section) -> Iterator[str]:
+        """A term with its lines."""
+        label = self.escape(text_of(block.title).rstrip(":"))
+        lines = "".join(f"<p>{self.line(line)}</p>" for line in (block.beside, *block.lines))
+        facts = "".join(f"<p>{self.fact(name, value)}</p>" for name, value in block.facts)
+        yield f"<div><dt>{label}</dt><dd>{lines}{facts}</dd></div>"
 
 
 page = Page()

@@ -71,7 +71,7 @@ class Slack:
                 yield from self._links(block)
 
     def _section(self, block: Section) -> Json:
-        first = f"*{self.escape(block.title, 150)}* {self.escape(block.beside, 150)}".rstrip()
+        first = f"*{self.escape(block.title, 150)}* {self.escape(block.beside, 600)}".rstrip()
         text, _ = self._joined([first] if text_of(block.title) else [], block.lines, "")
         fields = [
             _mrkdwn(f"*{self.escape(label, 80)}*\n{self._value(value)}")

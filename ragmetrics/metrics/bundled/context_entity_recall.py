@@ -85,6 +85,7 @@ reply with an empty list.
 
 @metric(
     version=1,
+    display="Entity recall",
     prompts=[ENTITIES],
     needs=("retrieved_contexts", "reference"),
     calls="1 for the reference, 1 per distinct context",

@@ -12,6 +12,7 @@ from ragmetrics.records import LogRow, Score, Steps
 
 @metric(
     version=1,
+    display="Context precision",
     prompts=[GRADE],
     calls="0: reuses the grades of context_relevance",
     label_target="context_relevance",

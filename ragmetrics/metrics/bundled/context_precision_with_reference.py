@@ -113,6 +113,7 @@ def usefulness(row: LogRow, answer: str | None, missing: str) -> Steps[Score]:
 
 @metric(
     version=1,
+    display="Context precision (by reference)",
     prompts=[USEFUL],
     needs=("user_input", "retrieved_contexts", "reference"),
     calls="1 per distinct (question, context, reference)",

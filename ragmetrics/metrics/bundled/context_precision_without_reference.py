@@ -9,6 +9,7 @@ from ragmetrics.records import LogRow, Score, Steps
 
 @metric(
     version=1,
+    display="Context precision (by response)",
     prompts=[USEFUL],
     needs=("user_input", "retrieved_contexts", "response"),
     calls="1 per distinct (question, context, response)",

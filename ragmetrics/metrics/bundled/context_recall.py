@@ -31,6 +31,7 @@ not, or only in part. Use no other knowledge. Give exactly one verdict per sente
 
 @metric(
     version=1,
+    display="Context recall",
     prompts=[SUPPORT],
     needs=("retrieved_contexts", "reference"),
     calls="1",

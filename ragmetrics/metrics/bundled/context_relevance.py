@@ -138,6 +138,7 @@ def grade_details(graded: Sequence[Grade]) -> dict[str, Any]:
 
 @metric(
     version=1,
+    display="Context relevance (graded)",
     prompts=[GRADE],
     calls="1 per distinct (question, context)",
     label_target="context_relevance",

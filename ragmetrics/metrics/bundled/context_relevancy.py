@@ -156,7 +156,13 @@ def needed(row: LogRow, contexts: list[tuple[str, ...]]) -> Steps[list[list[floa
     return [[float(int(number) in wanted) for number in context] for context in numbered]
 
 
-@metric(version=1, prompts=[NEEDED], calls="1", label_target="context_relevancy")
+@metric(
+    version=1,
+    display="Sentences needed",
+    prompts=[NEEDED],
+    calls="1",
+    label_target="context_relevancy",
+)
 def context_relevancy(row: LogRow) -> Steps[Score]:
     """Share of the retrieved sentences that are needed to answer the question.
 

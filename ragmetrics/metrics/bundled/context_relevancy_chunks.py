@@ -10,6 +10,7 @@ from ragmetrics.records import LogRow, Score, Steps
 
 @metric(
     version=1,
+    display="Chunks needed",
     prompts=[NEEDED],
     calls="0: reuses the verdict of context_relevancy",
     label_target="context_relevancy",

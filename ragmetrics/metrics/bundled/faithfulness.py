@@ -123,6 +123,7 @@ def _by_decisions(row: LogRow) -> Steps[Score]:
 
 @metric(
     version=1,
+    display="Faithfulness",
     prompts=[STATEMENTS, GROUNDED],
     needs=("retrieved_contexts", "response"),
     calls="2: one for the statements, one for the verdicts",

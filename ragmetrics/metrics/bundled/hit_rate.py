@@ -11,7 +11,7 @@ def _hit(ranking: Ranking, k: int | None) -> float:
     return float(any(ranking.relevant[:k]))
 
 
-@metric(version=1, needs=NEEDS, calls="0")
+@metric(version=1, display="Hit rate", needs=NEEDS, calls="0")
 def hit_rate(
     row: LogRow, *, k: int | None = None, match: Match = "auto", similar_from: float = SIMILAR_FROM
 ) -> Steps[Score]:

@@ -11,7 +11,7 @@ def _precision(ranking: Ranking, k: int | None) -> float:
     return sum(ranking.relevant[:k]) / (k or len(ranking.relevant))
 
 
-@metric(version=1, needs=NEEDS, calls="0")
+@metric(version=1, display="Precision by id", needs=NEEDS, calls="0")
 def id_precision(
     row: LogRow, *, k: int | None = None, match: Match = "auto", similar_from: float = SIMILAR_FROM
 ) -> Steps[Score]:

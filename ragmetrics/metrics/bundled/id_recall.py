@@ -11,7 +11,7 @@ def _recall(ranking: Ranking, k: int | None) -> float:
     return len(ranking.found(k)) / ranking.references
 
 
-@metric(version=1, needs=NEEDS, calls="0")
+@metric(version=1, display="Recall by id", needs=NEEDS, calls="0")
 def id_recall(
     row: LogRow, *, k: int | None = None, match: Match = "auto", similar_from: float = SIMILAR_FROM
 ) -> Steps[Score]:

@@ -12,7 +12,7 @@ def _reciprocal_rank(ranking: Ranking, k: int | None) -> float:
     return next((1 / rank for rank, relevant in ranks if relevant), 0.0)
 
 
-@metric(version=1, needs=NEEDS, calls="0")
+@metric(version=1, display="Reciprocal rank", needs=NEEDS, calls="0")
 def mrr(
     row: LogRow, *, k: int | None = None, match: Match = "auto", similar_from: float = SIMILAR_FROM
 ) -> Steps[Score]:

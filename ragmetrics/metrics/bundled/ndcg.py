@@ -32,7 +32,7 @@ def _gain(ranks: Iterable[int]) -> float:
     return sum(1 / log2(rank + 1) for rank in ranks)
 
 
-@metric(version=1, needs=NEEDS, calls="0")
+@metric(version=1, display="nDCG", needs=NEEDS, calls="0")
 def ndcg(
     row: LogRow, *, k: int | None = None, match: Match = "auto", similar_from: float = SIMILAR_FROM
 ) -> Steps[Score]:

@@ -36,6 +36,7 @@ def _by_decisions(row: LogRow, mode: str = "relevant") -> Steps[Score]:
 @metric(
     higher_is_better=False,
     version=1,
+    display="Noise sensitivity",
     prompts=[STATEMENTS, GROUNDED],
     needs=("retrieved_contexts", "response", "reference"),
     calls="2, one of them that of faithfulness; where a statement is wrong, 1 more per context",

@@ -147,7 +147,13 @@ classification:\x20
 )
 
 
-@metric(version=1, prompts=[ATTRIBUTION], needs=("retrieved_contexts", "reference"), calls="1")
+@metric(
+    version=1,
+    display="Context recall (ragas)",
+    prompts=[ATTRIBUTION],
+    needs=("retrieved_contexts", "reference"),
+    calls="1",
+)
 def ragas_context_recall(row: LogRow) -> Steps[Score]:
     """Share of the judge's statements of the reference that the contexts support (0.1).
 

@@ -108,7 +108,7 @@ Based on the provided Question and Context, the Relevance score is  [""",
 )
 
 
-@metric(version=1, prompts=[FIRST, SECOND], calls="2")
+@metric(version=1, display="Context relevance (ragas)", prompts=[FIRST, SECOND], calls="2")
 def ragas_context_relevance(row: LogRow, alone: Alone = "either") -> Steps[Score]:
     """Relevance of all contexts as one text, graded by two different prompts (ragas 0.4).
 

@@ -43,7 +43,7 @@ candidate sentences:\x20
 )
 
 
-@metric(version=1, prompts=[EXTRACTION], calls="1")
+@metric(version=1, display="Sentences needed (ragas)", prompts=[EXTRACTION], calls="1")
 def ragas_context_relevancy(row: LogRow) -> Steps[Score]:
     """Sentences that the judge extracts, per sentence of the contexts (ragas 0.1).
 

@@ -102,6 +102,7 @@ Output: """,
 
 @metric(
     version=1,
+    display="Answer relevance (ragas)",
     prompts=[GENERATION],
     needs=("user_input", "response"),
     score_range=(-1.0, 1.0),

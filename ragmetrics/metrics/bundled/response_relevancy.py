@@ -133,6 +133,7 @@ def _problem(row: LogRow, questions: int) -> Score | None:
 
 @metric(
     version=1,
+    display="Answer relevance",
     prompts=[QUESTIONS],
     needs=("user_input", "response"),
     score_range=(-1.0, 1.0),

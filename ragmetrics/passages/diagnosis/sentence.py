@@ -1,7 +1,7 @@
 """What happened to the lost passages, in one sentence.
 
-`11 of 14 lost passages are retrieved for no question now: probably gone from the index (all from
-section=payroll)`
+`11 of 14 lost passages are no longer retrieved by any question: probably gone from the index (all
+from section payroll)`
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WORDS: dict[Stage, str] = {
     "in_index": "are still in the index: ranked below the cut or filtered out",
 }
 _PROBABLE: dict[Stage, str] = {
-    "not_in_index": "are retrieved for no question now: probably gone from the index",
+    "not_in_index": "are no longer retrieved by any question: probably gone from the index",
 }
 
 
@@ -43,7 +43,7 @@ def sentence_of(lost: LostPairs, stages: Sequence[StageShare], counts: StageCoun
     told.sort(key=lambda one: -one.passages)
     total = len(lost.places)
     parts = [
-        f"{share.passages:,} of {total:,} lost passages {_words(lost, share.stage)}"
+        f"{_passages(share.passages, total)} {_words(lost, share.stage)}"
         f"{_where(share.stage, counts)}"
         for share in told
     ]
@@ -51,6 +51,12 @@ def sentence_of(lost: LostPairs, stages: Sequence[StageShare], counts: StageCoun
     if parts and carried:
         parts.append(f"{carried:,} of the questions were not asked since")
     return "; ".join(parts)
+
+
+def _passages(passages: int, total: int) -> str:
+    if passages == total > 1:
+        return f"{passages:,} passages"
+    return f"{passages:,} of {total:,} lost passages"
 
 
 def carried_questions(lost: LostPairs) -> NDArray[np.uint32]:

@@ -31,10 +31,10 @@ def test_what_surely_fell_is_said_first(site: Files) -> None:
     read = text(page(site, comparison()))
     assert "B is significantly worse by 1 metric of 3." in read
     assert (
-        "context_recall fell from 0.900 to 0.700 over the same 80 questions: −0.20 [−0.26, −0.14]"
+        "Context recall fell from 0.900 to 0.700 over the same 80 questions: −0.20 [−0.26, −0.14]"
         in read
     )
-    assert "Where section=billing: context_recall fell from 0.900 to 0.500" in read
+    assert "Where section=billing: Context recall fell from 0.900 to 0.500" in read
     names = [line.change.metric for line in compare_view(comparison()).lines]
     assert names == ["context_recall", "context_precision", "context_relevance", "faithfulness"]
 
@@ -126,8 +126,8 @@ def test_questions_show_what_was_retrieved_for_them(site: Files) -> None:
         "↕ up from 3 to 2 kb-2",
         "≠ down from 2 to 3, with another text kb-3",
         "= stayed rank 4 kb-4",
-        "context_recall1.000▼worse 0.000",
-        "context_relevance0.500▲better 0.750",
+        "Context recall1.000▼worse 0.000",
+        "Context relevance (graded)0.500▲better 0.750",
     ):
         assert told in read, told
     row = compare_view(comparison()).rows[0]
@@ -137,7 +137,7 @@ def test_questions_show_what_was_retrieved_for_them(site: Files) -> None:
 def test_questions_of_one_side_are_told(site: Files) -> None:
     """How many, how they scored, and the worst; or that there are none."""
     read = text(page(site, comparison()))
-    assert "Lost only in A3 Their means in A: context_recall 0.500" in read
+    assert "Lost only in A3 Their means in A: Context recall 0.500" in read
     assert "Where is my bill?" in read
     assert "Gained only in B0 Every question of B is in A too." in read
     unscored = comparison(lost=one_sided(2, means={}, shown=[]))
@@ -241,3 +241,4 @@ def test_the_page_links_home_where_there_is_a_home(site: Files) -> None:
     assert [one.path for one in site.below("assets") if "plotly" in one.path] == []
     site.write("index.html", b"home")
     assert 'href="../index.html"' in page(site, comparison())
+    assert 'href="compare/a--b.html"' in site.read("comparisons.html").decode()

@@ -50,12 +50,12 @@ def test_a_fall_is_said_in_place_of_fine() -> None:
     """With the metric, how far, and that no rule watches it; the means stand below."""
     told = find_night_status(night(falls=[FALL]))
     assert told.sentence == (
-        "Night of 2026-11-10: no rule fired; context_relevance has no drop rule and fell by 0.31 "
-        "(0.25 to 0.37)."
+        "Night of 2026-11-10: no rule fired; Context relevance (graded) has no drop rule and fell "
+        "by 0.31 (0.25 to 0.37)."
     )
-    assert told.notes == (
-        "context_relevance has no drop rule and fell by 0.31 (0.25 to 0.37) over 80 questions; "
-        "mean of all rows 0.580, before 0.890 (7 nights before).",
+    assert told.headline == "Context relevance (graded) fell from 0.89 to 0.58."
+    assert told.story.what == (
+        "Context relevance (graded) fell by 0.31, 0.89 → 0.58 (no alert rule).",
     )
 
 
@@ -65,26 +65,26 @@ def test_several_falls_are_counted() -> None:
         night(falls=[FALL, FALL.model_copy(update={"metric": "faithfulness"})])
     )
     assert told.words == "no rule fired; 2 metrics got significantly worse"
-    assert len(told.notes) == 2
+    assert len(told.story.what) == 2
 
 
 def test_a_fall_stands_beside_an_alert() -> None:
     """What fires is the headline, and the fall is not lost."""
     told = find_night_status(night(recall=0.7, falls=[FALL]))
     assert (told.state, told.words) == ("firing", "1 alert firing")
-    assert told.notes[0].startswith("context_relevance has no drop rule and fell")
+    assert told.story.what[1] == "Context relevance (graded) also fell, by 0.31 (no alert rule)."
 
 
 def test_all_that_show_a_night_show_its_falls(tmp_path: Path) -> None:
     """The overview, the night's page with a badge on the card, the artifact and the terminal."""
     site, fell = Files(str(tmp_path)), night(falls=[FALL])
-    short = "context_relevance has no drop rule and fell by 0.31 (0.25 to 0.37)"
+    short = "Context relevance (graded) fell by 0.31, 0.89 → 0.58 (no alert rule)."
     for path in (write_overview(site, [fell]), write_night(site, fell, [], [])):
         page = site.read(path).decode()
         assert short in text(page)
         assert '<span class="badge is-fell">' in page
     assert short in summary_markdown(fell, "https://example.com/").replace("\\", "")
-    assert short in printed(fell)
+    assert "context_relevance has no drop rule and fell by 0.31" in printed(fell)
 
 
 # What no rule compared
@@ -127,11 +127,19 @@ def test_the_tables_say_not_compared_yet(tmp_path: Path) -> None:
 
 def test_one_rule_that_compared_is_enough_for_no_alarm() -> None:
     """The others are counted; a segment that is new does not spoil a night."""
-    ok = finding("context_relevance")
-    assert find_night_status(night(findings=[waiting(), ok])).sentence == (
-        f"Night of {FIRST}: no rule fired, 1 rule not compared yet."
+    ok = finding("context_relevance", drop=0.0)
+    told = find_night_status(night(findings=[waiting(), ok]))
+    assert (told.state, told.sentence) == (
+        "ok",
+        f"Night of {FIRST}: no rule fired, 1 rule not compared yet.",
     )
     assert find_night_status(night(findings=[waiting(segment=SEGMENT), ok])).words == "fine"
+
+
+def test_a_floor_alone_makes_no_first_night_green() -> None:
+    """A mean above its limit says nothing of a drop, which no night can show yet."""
+    floor = finding("context_relevance")
+    assert find_night_status(night(findings=[waiting(), floor])).state == "uncompared"
 
 
 def test_checks_of_logs_and_judge_are_no_rules() -> None:

@@ -71,7 +71,7 @@ def test_a_named_page_is_written_and_linked(tmp_path: Path, install: Install) ->
     rebuild_dashboard(files, files.at("again"))
     assert (tmp_path / f"store/again/{NIGHT}/longest.html").read_text("utf-8") == made
     night = (site / f"{NIGHT}/index.html").read_text("utf-8")
-    assert '<a class="go" href="longest.html">Longest questions</a>' in night
+    assert '<a class="button" href="longest.html">Longest questions</a>' in night
 
 
 def test_its_terms_are_in_the_glossary(tmp_path: Path, install: Install) -> None:

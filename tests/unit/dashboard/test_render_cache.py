@@ -92,11 +92,15 @@ def test_what_is_known_may_be_damaged(site: Site) -> None:
     assert site.written == 2
 
 
-def test_without_a_gate_there_is_no_page(tmp_path: Path) -> None:
-    """And nothing is noted."""
+def test_without_a_gate_the_page_is_written_once(tmp_path: Path) -> None:
+    """It says that there is none; the first gate writes it anew."""
     empty = Site(tmp_path)
-    assert not empty.refresh()
-    assert empty.files.below() == []
+    assert empty.refresh()
+    assert empty.refresh()
+    assert empty.written == 1
+    empty.files.write("gates/blue.json", b"{}")
+    empty.refresh()
+    assert empty.written == 2
 
 
 def test_two_pages_do_not_forget_each_other(site: Site) -> None:

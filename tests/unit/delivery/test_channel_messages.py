@@ -79,9 +79,9 @@ def test_every_channel_is_told_once(
     assert len(slack_server.delivered) == 2
     for hook in (team, pager):
         assert [one["type"] for one in hook.received] == ["failure", "success"]
-        assert hook.received[0]["title"] == "🔴 Critical: context_recall is low"
-        assert "context_recall fell from 0.930 to 0.700" in hook.received[0]["message"]
-        assert hook.received[1]["title"] == "🟢 Resolved: context_recall"
+        assert hook.received[0]["title"] == "🔴 Critical: Context recall is low"
+        assert "Context recall fell from 0.930 to 0.700" in hook.received[0]["message"]
+        assert hook.received[1]["title"] == "🟢 Resolved: Context recall"
     assert files.below(outbox.FOLDER) == []
 
 

@@ -246,7 +246,7 @@ def test_a_message_whose_blocks_are_refused_is_sent_as_text(
     assert told(files, night(0, findings=[bad]), chosen).errors == ()
     (posted,) = slack_server.posted if by_bot else slack_server.delivered
     assert "blocks" not in posted
-    assert posted["text"].startswith("🔴 Critical: context_recall is low")
+    assert posted["text"].startswith("🔴 Critical: Context recall is low")
     assert "Judge: " in posted["text"]
     assert "<" not in posted["text"]
     assert len(posted["text"]) < 4_000

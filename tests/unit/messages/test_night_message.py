@@ -197,7 +197,7 @@ def test_fired_message_says_what_and_how_much() -> None:
     validate(message)
     assert terminal_text(message) == EXPECTED
     assert message.text == (
-        "🔴 Critical: context_recall fell: 0.823 → 0.716 over the same 840 questions; "
+        "🔴 Critical: Context recall fell: 0.823 → 0.716 over the same 840 questions; "
         "mean of all rows 0.714 (docs, night of 2026-11-19)"
     )
 
@@ -255,26 +255,25 @@ def test_a_mean_of_a_sample_is_called_an_estimate(rows: int | None, said: str) -
     validate(message)
     text = terminal_text(message)
     assert f"Scored: {said}, 880 questions" in text
-    of = "" if rows is None else f" of {rows:,}"
-    assert f"section=billing: 0.500 (estimated from 300{of} rows; all rows 0.714)" in text
+    assert "Where: section=billing (0.50, estimated)" in text
 
 
 EXPECTED = """\
-🔴 Critical: context_recall fell
+🔴 Critical: Context recall fell
 
 docs, night of 2026-11-19, 1,240 rows, 3 in quarantine, index build idx-42
 
-Rule: context_recall: drop of more than 0.05 against the 7 nights before
+What: Context recall fell from 0.82 to 0.72 over the same 840 questions (allowed drop
+0.05).
+
+Where: section=billing (0.50), section=returns (0.60), section=api (0.70).
+
+Rule: Context recall: drop of more than 0.05 against the 7 nights before
   Mean of all rows: 0.714 [0.680, 0.748]
   Scored: 1,240 rows, 880 questions
   Compared: 0.823 → 0.716 over the same 840 questions (7 nights before)
   Drop: 0.107 [0.071, 0.143]
   Since: 2026-11-19
-
-Worst segments
-• section=billing: 0.500 (300 rows; all rows 0.714)
-• section=returns: 0.600 (300 rows; all rows 0.714)
-• section=api: 0.700 (300 rows; all rows 0.714)
 
 Worst questions
 • 0.000 “How do I get refund 0?” (row-0)
@@ -296,7 +295,7 @@ def test_where_lower_is_better_the_worst_are_the_highest() -> None:
         }
     )
     text = terminal_text(write(a_finding(), manifest=flipped))
-    assert "Worst segments\n• section=setup: 0.800 (300 rows; all rows 0.714)\n\n" in text
+    assert "Where: section=setup (0.80).\n" in text
     assert "Worst questions\n• 0.400 “How do I get refund 4?” (row-4)\n• 0.300" in text
 
 
@@ -306,10 +305,10 @@ def test_what_differs_within_a_message_is_named() -> None:
     fired = [a_finding(), a_finding(metric="faithfulness", key="b")]
     text = terminal_text(write(*fired, manifest=a_manifest(source=source)))
     assert "index build idx-42 (900 rows), idx-41 (340 rows)" in " ".join(text.split())
-    assert "context_recall fell\nRule: context_recall: drop of" in text
-    assert "faithfulness fell\n" in text
-    assert "• context_recall, section=billing: 0.500 (300 rows; all rows 0.714)" in text
-    assert "• 0.000 context_recall “How do I get refund 0?” (row-0)" in text
+    assert "Context recall fell\nRule: Context recall: drop of" in text
+    assert "Faithfulness fell\n" in text
+    assert "Where: Context recall: section=billing (0.50), section=returns (0.60)" in text
+    assert "• 0.000 Context recall “How do I get refund 0?” (row-0)" in text
 
 
 def test_only_segments_below_all_rows_are_among_the_lowest() -> None:
@@ -317,7 +316,7 @@ def test_only_segments_below_all_rows_are_among_the_lowest() -> None:
     means = {"golden": 0.714, "api": 0.9, "billing": 0.5}
     segments = [a_summary(mean, Segment(tag="source", value=v)) for v, mean in means.items()]
     text = terminal_text(write(a_finding(), manifest=a_manifest(segments=segments)))
-    assert "• source=billing: 0.500" in text
+    assert "Where: source=billing (0.50).\n" in text
     assert "source=golden" not in text
     assert "source=api" not in text
 
@@ -339,26 +338,26 @@ def test_what_fell_without_a_rule_is_said_too() -> None:
     message = write(a_finding(transition="resolved", state="ok", level="ok"), manifest=manifest)
     validate(message)
     text = " ".join(terminal_text(message).split())
-    assert "Significantly worse, without an alert • faithfulness has no drop rule and fell" in text
+    assert "What: Faithfulness fell by 0.30, 0.90 → 0.60 (no alert rule)." in text
 
 
 def test_segment_is_named() -> None:
     """A finding about a segment says so in its title, and the header counts segments."""
     one = a_finding(segment=BILLING)
-    assert "context_recall fell in a segment" in write(one).text
+    assert "Context recall fell in a segment" in write(one).text
     assert "Mean of its rows:" in terminal_text(write(one))
     assert "Mean of all rows:" not in terminal_text(write(one))
     other = Segment(tag="section", value="api")
     text = terminal_text(write(one, a_finding(segment=other, key="b")))
-    assert "context_recall fell in 2 segments" in text
-    assert "context_recall fell in section=billing" in text
+    assert "Context recall fell in 2 segments" in text
+    assert "Context recall fell in section=billing" in text
 
 
 def test_min_rule_is_low() -> None:
     """Without a baseline nothing fell: the metric is low."""
     finding = a_finding(baseline=None, baseline_label=None, drop=None, severity="warning")
     text = terminal_text(write(finding))
-    assert text.startswith("🟡 Warning: context_recall is low")
+    assert text.startswith("🟡 Warning: Context recall is low")
     assert "Drop" not in text
 
 
@@ -369,11 +368,11 @@ def test_a_metric_that_fell_is_named_once() -> None:
         message = write(*fired)
         validate(message)
         assert message.text.startswith(
-            "🔴 Critical: context_recall fell: 0.823 → 0.716 over the same 840 questions; "
+            "🔴 Critical: Context recall fell: 0.823 → 0.716 over the same 840 questions; "
             "mean of all rows 0.714 (docs"
         )
         text = " ".join(terminal_text(message).split())
-        assert "Rules: context_recall: drop of more than 0.05 against the 7 nights" in text
+        assert "Rules: Context recall: drop of more than 0.05 against the 7 nights" in text
         assert "before; below 0.8" in text
         for label in ("Mean of all rows:", "Scored:", "Since:", "Compared:", "Drop:"):
             assert text.count(label) == 1, label
@@ -386,7 +385,7 @@ def test_a_metric_that_fell_is_named_once() -> None:
         ({"kind": "judge_failures"}, "judge failures in context_recall"),
         ({"kind": "no_data", "metric": None, "level": "no_data"}, "no data"),
         ({"kind": "no_data", "metric": None}, "broken logs"),
-        ({"level": "no_data"}, "no data for context_recall"),
+        ({"level": "no_data"}, "no data for Context recall"),
     ],
 )
 def test_findings_in_words(update: dict[str, Any], title: str) -> None:
@@ -406,10 +405,8 @@ def test_resolved_and_closed() -> None:
     )
     validate(message)
     text = terminal_text(message)
-    assert text.startswith("🟢 Resolved: context_recall\n")
-    assert (
-        "Back to normal\n• context_recall went from 0.8 to 0.8, was firing since 2026-11-19" in text
-    )
+    assert text.startswith("🟢 Resolved: Context recall\n")
+    assert "Back to normal\n• Context recall went 0.82 → 0.72 (840 questions asked on" in text
     assert "Closed\n• x: not checked since 2026-11-10, was firing since 2026-11-19" in text
     assert "Worst questions" not in text
 
@@ -419,9 +416,9 @@ def test_reminder_and_still_firing() -> None:
     message = write(a_finding(transition="reminded"), a_finding(transition=None, message="other"))
     validate(message)
     text = terminal_text(message)
-    assert text.startswith("🔔 Reminder: context_recall fell\n")
+    assert text.startswith("🔔 Reminder: Context recall fell\n")
     assert (
-        "• context_recall fell from 0.821 to 0.714, firing since 2026-11-19\n• other, firing"
+        "• Context recall fell from 0.821 to 0.714, firing since 2026-11-19\n• other, firing"
         in text
     )
 
@@ -473,7 +470,7 @@ def test_many_findings_are_grouped_and_cut() -> None:
     message = write(*findings)
     validate(message)
     assert len(slack_blocks(message)) < 20
-    assert "🔴 Critical: metric_0 fell, metric_1 fell and 198 more" in terminal_text(message)
+    assert "🔴 Critical: Metric 0 fell, Metric 1 fell and 198 more" in terminal_text(message)
     assert "and 186 more" in terminal_text(message)
 
 

@@ -270,7 +270,7 @@ def test_a_stage_is_significant_beside_the_nights_before(nights: RetrievalNights
     found = nights.lost([StageCounts(of=12)] * 7)
     assert found
     assert found.sentence == (
-        "6 of 6 lost passages are retrieved for no question now: probably gone from the index "
+        "6 passages are no longer retrieved by any question: probably gone from the index "
         "(all from section payroll)"
     )
     assert str(found.segments[0].segment) == "section=payroll"
@@ -584,7 +584,7 @@ def test_a_comparison_says_what_happened(run: Run, tmp_path: Path) -> None:
     found = ragmetrics.compare(a, b, metrics=["id_recall"])
     assert found.lost_passages
     assert found.lost_passages.lost == 6
-    assert "lost passages" in found.lost_passages.sentence
+    assert "passages are no longer retrieved" in found.lost_passages.sentence
     files = write_jsonl(tmp_path / "a.jsonl", a), write_jsonl(tmp_path / "b.jsonl", b)
     out = run("compare", *files, "--metrics", "id_recall").out.splitlines()
     assert out[1] == found.lost_passages.sentence

@@ -17,6 +17,7 @@ from ragmetrics.delivery.channel_kinds.slack_bot import API
 from ragmetrics.delivery.state import advance_states
 from ragmetrics.messages import Header, Message, Note, Section, links
 from ragmetrics.messages.blocks import Block, bullets
+from ragmetrics.metrics import display_name
 from ragmetrics.pipeline.message_preview import Preview, Previews
 from ragmetrics.rules import used_checks
 from ragmetrics.storage import Files, Runs
@@ -107,8 +108,8 @@ def test_samples_show_what_their_title_says() -> None:
     """By the headline, and what a reader of the channel has to see."""
     told = {title: slack_json(message) for title, message in samples.sample_messages()}
     for title, words in {
-        "Fired": "Critical: context_recall fell",
-        "Fired, a warning": "Warning: context_relevance is low",
+        "Fired": "Critical: Context recall fell",
+        "Fired, a warning": "Warning: Context relevance (graded) is low",
         "Reminder, with one acknowledged and one snoozed": "acknowledged by ada: the reranker",
         "Fired, on a sampled night": "estimated from 500 of 20,000 rows, 463 questions",
         "Resolved": "Back to normal",
@@ -129,13 +130,14 @@ def test_many_alerts_are_one_message_worst_first() -> None:
     (message,) = (one for title, one in samples.sample_messages() if title == "Many at once")
     validate(message)
     sections = [block for block in slack_blocks(message) if "fields" in block]
-    shown = [section["text"]["text"].split(" ")[0].strip("*") for section in sections]
-    assert shown == ["context_recall", "faithfulness", "context_relevance", "response_relevancy"]
+    shown = [section["text"]["text"].partition(" fell*")[0].strip("*") for section in sections]
+    names = ["context_recall", "faithfulness", "context_relevance", "response_relevancy"]
+    assert shown == [display_name(name) for name in names]
     (too,) = (one for one in terminal_text(message).split("\n\n") if one.startswith("Also fired"))
     first, second = too.split("\n• ")[1:3]
-    assert first.startswith("context_precision fell from 0.806 to 0.745")
+    assert first.startswith("Context precision fell from 0.806 to 0.745")
     assert " ".join(second.split()) == (
-        "context_recall fell in 8 segments: "
+        "Context recall fell in 8 segments: "
         "section=limits 0.846 → 0.638 over the same 70 questions; "
         "section=mobile 0.846 → 0.648 over the same 70 questions; "
         "section=security 0.846 → 0.658 over the same 70 questions and 5 more"
@@ -179,7 +181,7 @@ def test_the_newest_night_is_shown_as_it_was_told(run: Run, files: Files) -> Non
     ended = preview(run, files)
     assert ended.code == 0, ended.err
     assert "Night of 2026-11-11" in ended.out
-    assert "context_recall fell from 0.930 to 0.700" in ended.out
+    assert "Context recall fell from 0.930 to 0.700" in ended.out
 
 
 def test_a_preview_is_what_every_channel_gets(

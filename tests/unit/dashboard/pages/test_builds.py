@@ -182,10 +182,10 @@ def test_hostile_text_stays_text(site: Files) -> None:
     assert "{{ 7 * 7 }}" in hostile
 
 
-def test_without_builds_there_is_no_page(site: Files) -> None:
-    """And nothing links to one."""
-    assert write_builds(site, []) is None
-    assert not site.exists("builds.html")
+def test_without_builds_the_page_says_so(site: Files) -> None:
+    """The header of every page leads to it."""
+    path = write_builds(site, [])
+    assert "No index build has been gated yet" in site.read(path or "").decode()
 
 
 def test_the_overview_links_to_it_where_there_are_gates(tmp_path: Path) -> None:
@@ -205,14 +205,14 @@ def test_the_overview_links_to_it_where_there_are_gates(tmp_path: Path) -> None:
     assert "idx-43" in elsewhere.read("builds.html").decode()
 
 
-def test_a_store_without_gates_has_no_link(tmp_path: Path) -> None:
-    """Who does not gate builds sees nothing of it, until an event is lost."""
+def test_a_store_without_gates_has_a_page_that_says_so(tmp_path: Path) -> None:
+    """The header leads to it before the first gate, and then it shows what was lost."""
     files = Files(str(tmp_path / "store"))
     refresh_builds(files)
-    assert "builds.html" not in files.read("dashboard/index.html").decode()
+    assert "No index build has been gated yet" in files.read("dashboard/builds.html").decode()
     save_failed_gate(files, undecided())
     refresh_builds(files)
-    assert 'href="builds.html"' in files.read("dashboard/index.html").decode()
+    assert "No index build has been gated yet" not in files.read("dashboard/builds.html").decode()
 
 
 def test_the_artifact_has_verdict_numbers_and_the_way_to_the_page() -> None:

@@ -44,7 +44,7 @@ from tests.fakes.command import Run
 from tests.fakes.labelled import make_labelled, write_judge
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import HOSTILE, night
-from tests.fakes.page_writing import write_calibrations, write_night, write_overview
+from tests.fakes.page_writing import write_calibrations, write_night
 from tests.fakes.pages import Outline, text
 
 
@@ -73,12 +73,10 @@ def cells(html: str) -> str:
 
 
 class TestPage:
-    def test_without_calibrations_there_is_no_page(self, site: Files) -> None:
-        """And nothing links to it."""
-        assert write_calibrations(site, History()) is None
-        assert not site.exists("calibration.html")
-        assert "calibration.html" not in site.read(write_overview(site, [night()])).decode()
-        assert "calibration.html" not in page_of_night(site)
+    def test_without_calibrations_the_page_says_so(self, site: Files) -> None:
+        """The header of every page leads to it."""
+        path = write_calibrations(site, History())
+        assert "No judge has been compared with labels yet" in site.read(path or "").decode()
 
     def test_every_figure_stands_with_its_interval(self, site: Files) -> None:
         """Units, statuses, kappas, AUC, the confusion table and the reliability table."""
@@ -181,7 +179,7 @@ class TestPage:
             broken=[BrokenFile(file="a.jsonl", line=3, reason="cut off")],
         )
         told = text(page(site, history(found)))
-        for words in ("nothing to compare it with", "labels.statement_support", "4 rows: labels"):
+        for words in ("first calibration", "labels.statement_support", "4 rows: labels"):
             assert words in told
         assert "cut off" in told
 
@@ -300,7 +298,10 @@ class TestNight:
         """With the day, and a link to the judge on the page of calibrations."""
         found = calibration()
         html = page_of_night(site, found)
-        words = "people on towers, 2026-11-02, quadratic kappa: context_relevance 0.60 [0.55, 0.65]"
+        words = (
+            "people on towers, 2026-11-02, quadratic kappa: Context relevance (graded) 0.60 "
+            "[0.55, 0.65]"
+        )
         assert words in text(html)
         (link,) = re.findall(r'href="\.\./calibration\.html#([^"]+)"', html)
         assert f'id="{link}"' in page(site, history(found))

@@ -95,7 +95,7 @@ def test_a_published_night_says_what_changed(team: Settings) -> None:
     for told in (
         "Night of 2026-11-19 (B) against 2026-11-18 (A): "
         "B is significantly worse by 2 metrics of 2.",
-        "context_recall fell from 0.900 to 0.738",
+        "Context recall fell from 0.900 to 0.738",
         "80 paired",
         "By channel",
         "− left rank 1",
@@ -105,7 +105,7 @@ def test_a_published_night_says_what_changed(team: Settings) -> None:
     assert len(html.encode()) < 300_000
     linked = site.read("2026-11-19/index.html").decode()
     assert 'href="changes.html"' in linked
-    assert "What changed since 2026-11-18" in linked
+    assert "Compare with 2026-11-18" in linked
 
 
 def test_the_first_night_has_nothing_to_compare_with_yet(team: Settings) -> None:

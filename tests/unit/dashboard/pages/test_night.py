@@ -211,9 +211,11 @@ class TestWhere:
         shown = [one["data-shows"] for one in outline.all("button")]
         assert shown == ["tag-section", "tag-channel", ""]
 
-    def test_the_headline_leads_to_the_tag(self, site: Site) -> None:
+    def test_the_headline_leads_to_the_questions_of_the_segment(self) -> None:
         """Of a firing metric, the segment that is significantly below all rows."""
-        assert 'href="#tag-section"' in site.night(ten_nights()[-1])
+        html = page(ten_nights()[-1], rows=[worst_row("q-1", "Who pays?")])
+        link = "rows.html#metric=context_recall&amp;tag=section%3Dbilling"
+        assert f'<a href="{link}"><bdi>section=billing</bdi></a> (0.50)' in html
 
 
 class TestRows:
@@ -254,7 +256,7 @@ class TestMadeOf:
         """Of each metric, with shares."""
         lost = summary("context_recall", 0.9, status={"scored": 150, "unreadable": 50})
         told = words(night(metrics=[lost]))
-        assert "context_recall 150 75.0% 50 25.0%" in told
+        assert "Context recall 150 75.0% 50 25.0%" in told
 
     def test_a_status_of_a_later_version_is_counted(self) -> None:
         """Under its own name."""
@@ -282,8 +284,8 @@ class TestMadeOf:
 
     def test_other_pages_are_linked(self) -> None:
         """The page of changes, if the night has one."""
-        html = page(night(), links=[("What changed since 2026-11-18", "changes.html")])
-        assert '<a class="go" href="changes.html">What changed since 2026-11-18</a>' in html
+        html = page(night(), links=[("Compare with 2026-11-18", "changes.html")])
+        assert '<a class="button main" href="changes.html">Compare with 2026-11-18</a>' in html
         assert "changes.html" not in page(night())
 
 

@@ -127,8 +127,8 @@ class TestRows:
         page = text(
             site.rows(worst_row("q-1", "How?", why=(SelectionReason("worst", "mrr", 0.1), fell)))
         )
-        assert "▼ worst in mrr" in page
-        assert "↓ context_relevance 1.000 → 0.500 since the night before" in page
+        assert "▼ worst in Reciprocal rank" in page
+        assert "↓ Context relevance (graded) 1.000 → 0.500 since the night before" in page
 
 
 class TestEarlierNight:
@@ -141,7 +141,7 @@ class TestEarlierNight:
         assert "− left rank 1 kb-9Invoices cannot be changed." in page
         assert "+ came at rank 1 kb-1" in page
         assert "+ came since 9 Nov" in page
-        assert "context_recall0.0000.900" in page
+        assert "Context recall0.0000.900" in page
 
     def test_nights_alike_are_told_once(self, site: Site) -> None:
         """What three nights retrieved alike is not said three times."""

@@ -99,7 +99,7 @@ def test_alerts_that_fired_together_are_updated_together(files: Files, slack: Sl
     told(files, of(0, recall="breach", relevance="breach"))
     told(files, of(1, recall="ok", relevance="ok"))
     assert len(slack.posted) == 2
-    assert "Resolved: recall, relevance" in slack.posted[1]["text"]
+    assert "Resolved: Recall, Relevance" in slack.posted[1]["text"]
 
 
 def test_an_update_of_a_message_that_still_waits_finds_its_thread(

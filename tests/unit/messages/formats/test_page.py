@@ -1,22 +1,19 @@
-"""The items of a page's list, as the first lines of a night's page are."""
+"""The description list of a page, as the first lines of a night's page are."""
 
 from __future__ import annotations
 
-from ragmetrics.messages import FORMATS, Block, Bullets, Place, Quote
+from ragmetrics.messages import FORMATS, Place, Quote, Section
 
 PAGE = FORMATS.find("page")
 
 
-def test_what_is_folded_belongs_to_the_item_before_it() -> None:
-    """In one item, so that a reader who opens it sees what it explains."""
-    blocks: list[Block] = [
-        Bullets("", ("a fell",)),
-        Bullets("explains 2 more", ("b", "c"), more=3, folded=True),
-        Bullets("", ("d",)),
-    ]
-    inner = "<ul><li>b</li><li>c</li><li>and 3 more: see the rules below.</li></ul>"
-    fold = f'<details class="fold"><summary>explains 2 more</summary>{inner}</details>'
-    assert PAGE.render(blocks) == f"<li>a fell{fold}</li>\n<li>d</li>"
+def test_a_label_stands_with_its_lines() -> None:
+    """One sentence a line."""
+    shown = PAGE.render([Section("What:", "a fell.", ("b fell.",)), Section("Why:", "c")])
+    assert shown == (
+        "<div><dt>What</dt><dd><p>a fell.</p><p>b fell.</p></dd></div>\n"
+        "<div><dt>Why</dt><dd><p>c</p></dd></div>"
+    )
 
 
 def test_a_place_is_a_link_where_it_leads_somewhere() -> None:

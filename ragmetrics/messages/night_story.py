@@ -1,0 +1,245 @@
+"""What fell in a night, where and why: the same lines on the page, in Slack, mail and terminal.
+
+One sentence a line, numbers with two significant digits. Intervals are in the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ragmetrics.messages.blocks import Block, Place, Quote, Section, Text
+from ragmetrics.messages.display_names import in_display_names
+from ragmetrics.metrics import display_name
+from ragmetrics.records import (
+    BUILDS,
+    ContributorShare,
+    Finding,
+    Manifest,
+    Segment,
+    UnwatchedDrop,
+    fallen_topic_text,
+)
+from ragmetrics.rules import Incident
+from ragmetrics.scoring import worse_segments
+from ragmetrics.text import clean, short, short_change
+
+_MOST_INCIDENTS, _MOST_FALLS, _MOST_PLACES = 6, 4, 3
+_LONGEST = 400
+
+
+@dataclass(frozen=True)
+class NightStory:
+    """What happened, in lines; without any, nothing fell."""
+
+    headline: str = ""
+    """The most important fall in one sentence; empty where no rule measured one."""
+    what: tuple[Text, ...] = ()
+    where: tuple[Text, ...] = ()
+    why: tuple[Text, ...] = ()
+
+    @property
+    def parts(self) -> list[tuple[str, tuple[Text, ...]]]:
+        """The lines by their labels, those that there are."""
+        parts = (("What", self.what), ("Where", self.where), ("Why", self.why))
+        return [(label, lines) for label, lines in parts if lines]
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The same as neutral blocks."""
+        return [Section(f"{label}:", lines[0], lines[1:]) for label, lines in self.parts]
+
+
+Link: TypeAlias = Callable[[str, Segment], str]
+"""The address of a metric's questions in a segment; empty: there is none."""
+
+
+def no_link(metric: str, segment: Segment) -> str:
+    """Where nothing can be opened."""
+    return ""
+
+
+def night_story(
+    manifest: Manifest, incidents: Sequence[Incident], link: Link = no_link
+) -> NightStory:
+    """The story of the incidents that need a reader, and of what fell beside them; on a page, its
+    segments have a `link`.
+    """
+    causes = [incident.cause for incident in incidents]
+    falls = manifest.falls
+    measured = [cause for cause in causes if is_measured(cause)]
+    fell = [cause for cause in causes if cause.is_rule and cause.level != "no_data"]
+    headlines = [*map(_headline, measured[:1]), *map(_headline_of_fall, falls[:1])]
+    left = len(incidents) - _MOST_INCIDENTS
+    return NightStory(
+        headline=headlines[0] if headlines else "",
+        what=(
+            *(_what(incident, manifest) for incident in incidents[:_MOST_INCIDENTS]),
+            *([f"And {left} more: see the rules."] if left > 0 else []),
+            *(_fall(fall, also=bool(fell)) for fall in falls[:_MOST_FALLS]),
+        ),
+        where=tuple(_places(fell[:_MOST_PLACES], manifest, link)),
+        why=tuple(_why(measured, manifest)),
+    )
+
+
+def is_measured(cause: Finding) -> bool:
+    """Whether a rule measured it, so that it is told by its numbers."""
+    return cause.is_rule and cause.level != "no_data" and cause.mean is not None
+
+
+def _headline(cause: Finding) -> str:
+    """`Context recall fell from 0.88 to 0.64.`"""
+    return f"{_name(cause.metric)}{_in_segment(cause)} {_moved(cause)}."
+
+
+def _moved(cause: Finding) -> str:
+    if cause.drop is not None and cause.means:
+        return short_change(cause.means.before, cause.means.now, fell=True)
+    limit = "" if cause.limit is None else f" (limit {short(cause.limit)})"
+    return f"is {short(cause.mean)}{limit}"
+
+
+def _headline_of_fall(fall: UnwatchedDrop) -> str:
+    before, now = (fall.means.before, fall.means.now) if fall.means else (fall.before, fall.now)
+    return f"{_name(fall.metric)} {short_change(before, now, fell=True)}."
+
+
+def _what(incident: Incident, manifest: Manifest) -> Text:
+    """One incident in one sentence, with what its reader has to know of it."""
+    cause = incident.cause
+    pending = "Pending: " if cause.state == "pending" else ""
+    if not is_measured(cause):
+        message = in_display_names(incident.sentence, manifest)
+        told: Text = (pending, Quote(clean(_sentence(message), _LONGEST)))
+    else:
+        told = (pending, *_measured(cause))
+    since = cause.since if cause.since and cause.since != manifest.date else None
+    worse = cause.escalation if cause.transition == "escalated" else None
+    change = f" {short_change(worse.before, worse.now)}" if worse else ""
+    return (
+        *told,
+        *([f" Since the last message ({worse.label}):{change}."] if worse else []),
+        *([f" {'Pending' if pending else 'Firing'} since {since}."] if since else []),
+    )
+
+
+def _measured(cause: Finding) -> tuple[str, ...]:
+    """`Context recall fell from 0.88 to 0.64 over the same 80 questions (allowed drop 0.05).`"""
+    where = (" in ", Quote(clean(str(cause.segment), 80))) if cause.segment else ()
+    what = (_name(cause.metric), *where, f" {_moved(cause)}")
+    if cause.drop is None or cause.means is None:
+        return (*what, ".")
+    same = "the same " if cause.means.paired else ""
+    over = f" over {same}{cause.means.questions:,} questions"
+    allowed = "" if cause.limit is None else f" (allowed drop {cause.limit:g})"
+    return (*what, f"{over}{allowed}.")
+
+
+def back_to_normal(cause: Finding) -> str:
+    """`Context recall is unchanged at 0.88 (80 questions asked on both; allowed drop 0.05).` Empty
+    for what has not resolved, and where nothing was compared.
+    """
+    means = cause.means
+    if cause.transition != "resolved" or cause.level != "ok" or means is None or not cause.limit:
+        return ""
+    name, both = (
+        f"{_name(cause.metric)}{_in_segment(cause)}",
+        " asked on both" if means.paired else "",
+    )
+    alike = short(means.before) == short(means.now)
+    went = f"went {short_change(means.before, means.now)}"
+    told = f"is unchanged at {short(means.now)}" if alike else went
+    firing = f"; was firing since {cause.since}" if cause.since else ""
+    allowed = f"allowed drop {cause.limit:g}"
+    return f"{name} {told} ({means.questions:,} questions{both}; {allowed}{firing})."
+
+
+def _fall(fall: UnwatchedDrop, *, also: bool) -> str:
+    """`Context precision also fell, by 0.13 (no alert rule).`"""
+    before, now = (fall.means.before, fall.means.now) if fall.means else (fall.before, fall.now)
+    moved = "fell" if now < before else "rose"
+    why = "within its alert rule" if fall.watched else "no alert rule"
+    since = f", not back since {fall.since}" if fall.since else ""
+    name = _name(fall.metric)
+    if also:
+        return f"{name} also {moved}, by {short(fall.drop)} ({why}{since})."
+    return f"{name} {moved} by {short(fall.drop)}, {short_change(before, now)} ({why}{since})."
+
+
+def _places(measured: Sequence[Finding], manifest: Manifest, link: Link) -> Iterator[Text]:
+    """The places of each metric, after its name where there are several."""
+    whole = [cause for cause in measured if not cause.segment]
+    for cause in whole:
+        name = (f"{_name(cause.metric)}: ",) if whole[1:] else ()
+        if pieces := _where(cause, manifest, link):
+            yield (*name, *pieces, ".")
+
+
+def _where(cause: Finding, manifest: Manifest, link: Link) -> list[str]:
+    """The segments that lost most; without a significant one, those that are lowest tonight."""
+    shares = [share for share in cause.carriers or () if share.tag != BUILDS]
+    metric = cause.metric or ""
+    places = [_carrier(metric, share, link) for share in shares[:_MOST_PLACES]]
+    if not places and (whole := manifest.summary(metric)):
+        lower = [one for one in worse_segments(manifest) if one.metric == cause.metric]
+        lower.sort(key=lambda one: -one.loss(whole.mean or 0.0))
+        places = [
+            (
+                _place(metric, one.segment, link),
+                f" ({short(one.mean)}{', estimated' if one.sample else ''})",
+            )
+            for one in lower[:_MOST_PLACES]
+            if one.segment
+        ]
+    return [piece for place in places for piece in (", ", *place)][1:]
+
+
+def _carrier(metric: str, share: ContributorShare, link: Link) -> tuple[str, ...]:
+    if share.value is None:
+        return (Quote(clean(str(share), 80)),)
+    place = _place(metric, Segment(tag=share.tag, value=share.value), link)
+    if share.before is None or share.now is None:
+        return (place,)
+    return place, f" ({short_change(share.before, share.now)})"
+
+
+def _place(metric: str, segment: Segment, link: Link) -> Place:
+    return Place(clean(str(segment), 80), link(metric, segment))
+
+
+def _why(measured: Sequence[Finding], manifest: Manifest) -> list[Text]:
+    """What happened to the passages, since which build and night, and what is not the retriever."""
+    lost, topics = manifest.lost_passages, manifest.topics
+    lines: list[Text] = []
+    if lost:
+        lines += [(Quote(_sentence(text)),) for text in (lost.sentence, lost.edited) if text]
+    for cause in measured[:1]:
+        builds = [one for one in cause.carriers or () if one.tag == BUILDS and one.value]
+        lines += [("It came with ", Quote(clean(str(one), 100)), ".") for one in builds[:1]]
+        if cause.change and cause.change.first != manifest.date:
+            lines.append(f"{cause.change.sentence}.")
+    for cause in measured:
+        if cause.explained:
+            part = short(cause.explained)
+            lines.append(f"Judge drift or stale labels explain {part} of {_name(cause.metric)}.")
+    fallen = topics.fallen if topics else []
+    return [*lines, *((Quote(_sentence(fallen_topic_text(topic))),) for topic in fallen)]
+
+
+def _name(metric: str | None) -> str:
+    return clean(display_name(metric), 80) if metric else "Rows"
+
+
+def _in_segment(cause: Finding) -> str:
+    return f" in {clean(str(cause.segment), 80)}" if cause.segment else ""
+
+
+def _sentence(text: str) -> str:
+    """A text as a sentence: with a capital letter and a full stop."""
+    line = clean(text, _LONGEST).rstrip(".")
+    return f"{line[:1].upper()}{line[1:]}."
+
+
+__all__ = ["Link", "NightStory", "back_to_normal", "is_measured", "night_story", "no_link"]
