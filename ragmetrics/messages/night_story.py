@@ -69,6 +69,7 @@ def night_story(
     causes = [incident.cause for incident in incidents]
     falls = manifest.falls
     measured = [cause for cause in causes if is_measured(cause)]
+    measured.sort(key=lambda cause: (cause.segment is not None, cause.drop is None))
     fell = [cause for cause in causes if cause.is_rule and cause.level != "no_data"]
     headlines = [*map(_headline, measured[:1]), *map(_headline_of_fall, falls[:1])]
     left = len(incidents) - _MOST_INCIDENTS

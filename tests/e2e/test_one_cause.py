@@ -82,7 +82,7 @@ class Site:
             )
         }
         heroes = {
-            name: page.split('<ul class="messages">')[1].split('<p class="facts">')[0]
+            name: page.split('<dl class="story">')[1].split("</dl>")[0]
             for name, page in pages.items()
         }
         return {
