@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ragmetrics.dashboard.formatting import brief, number
+from ragmetrics.dashboard.formatting import brief
 from ragmetrics.dashboard.night_status import metric_states, needing_reader
 from ragmetrics.dashboard.night_tables import STATUS
 from ragmetrics.dashboard.trends import MeanMove, change, scored
 from ragmetrics.records import Finding, Manifest, Summary, mix_text, movement_text
-from ragmetrics.text import plural
+from ragmetrics.text import plural, short
 
 MOST_DRAWN = 20
 """Metrics with a distribution. A page with twice as many metrics stays below 300 kB."""
@@ -123,8 +123,7 @@ def _detects(manifest: Manifest, summary: Summary) -> str:
     if least is None:
         return ""
     what = "drop" if summary.higher_is_better else "rise"
-    baseline = compared or " compared with a fixed value"
-    return f"a {what} of {number(least)} or more{baseline} would be detected"
+    return f"smallest detectable {what} {short(least)}{compared}"
 
 
 def detectable(manifest: Manifest, summary: Summary) -> tuple[float | None, str]:

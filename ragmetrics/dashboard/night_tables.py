@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ragmetrics.dashboard.night_status import metric_states, needing_reader
 from ragmetrics.metrics import find_metric
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.scoring import worse_segments
@@ -57,6 +58,8 @@ class Cell:
     """How much worse it is than the mean of all rows; negative if it is better."""
     shade: int
     """0 to 3: how bad that is; 0 if it is not significantly worse."""
+    before: float | None = None
+    """Its mean on the night before; None where no score of that night compares."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,11 @@ class SegmentLine:
     def marks(self) -> int:
         """How bad it is: the marks of all its cells."""
         return sum(cell.shade for cell in self.cells if cell)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the value that were scored by the metric that has most of them."""
+        return max((cell.summary.scored for cell in self.cells if cell), default=0)
 
     @property
     def deepest(self) -> float:
@@ -88,22 +96,39 @@ class TagTable:
     """Values left out."""
 
     @property
+    def marked(self) -> list[SegmentLine]:
+        """The lines with a mark."""
+        return [line for line in self.lines if line.marks]
+
+    @property
+    def quiet(self) -> list[SegmentLine]:
+        """The lines without one."""
+        return [line for line in self.lines if not line.marks]
+
+    @property
     def low(self) -> int:
         """Values with a mark."""
-        return sum(line.marks > 0 for line in self.lines)
+        return len(self.marked)
 
 
-def tag_tables(manifest: Manifest) -> list[TagTable]:
-    """One table per tag with as many of its worst values as fit; the worst tag first."""
+def tag_tables(manifest: Manifest, before: Manifest | None = None) -> list[TagTable]:
+    """One table per tag with as many of its worst values as fit; the worst tag first, and in it the
+    metrics that need a reader first. `before` is the night before, in full.
+    """
     tags = list(dict.fromkeys(s.segment.tag for s in manifest.segments if s.segment))[:_MOST_TAGS]
     worse = {(segment.metric, str(segment.segment)) for segment in worse_segments(manifest)}
     room = _MOST_CELLS // max(1, len(tags) * len(manifest.metrics))
-    tables = [_table(manifest, tag, worse, max(3, min(_MOST_VALUES, room))) for tag in tags]
+    tables = [_table(manifest, before, tag, worse, max(3, min(_MOST_VALUES, room))) for tag in tags]
     return sorted(tables, key=lambda table: -max((line.marks for line in table.lines), default=0))
 
 
-def _table(manifest: Manifest, tag: str, worse: _Worse, most: int) -> TagTable:
+def _table(
+    manifest: Manifest, before: Manifest | None, tag: str, worse: _Worse, most: int
+) -> TagTable:
+    states = metric_states(manifest)
     names = [summary.metric for summary in manifest.metrics]
+    names.sort(key=lambda name: needing_reader(name, states))
+    then = {(one.metric, str(one.segment)): one for one in (before.segments if before else ())}
     values: dict[str, dict[str, Summary]] = {}
     for summary in manifest.segments:
         if summary.segment and summary.segment.tag == tag and finite(summary.mean) is not None:
@@ -111,17 +136,27 @@ def _table(manifest: Manifest, tag: str, worse: _Worse, most: int) -> TagTable:
     metrics = tuple(name for name in names if any(name in found for found in values.values()))
     overall = {s.metric: s.mean for s in manifest.metrics if finite(s.mean) is not None}
     lines = [
-        SegmentLine(value, tuple(_cell(summaries.get(name), overall, worse) for name in metrics))
+        SegmentLine(
+            value, tuple(_cell(summaries.get(name), overall, worse, then) for name in metrics)
+        )
         for value, summaries in values.items()
     ]
     lines.sort(key=lambda line: (-line.marks, -line.deepest, line.value))
     return TagTable(tag, metrics, tuple(lines[:most]), max(0, len(lines) - most))
 
 
-def _cell(summary: Summary | None, overall: dict[str, float | None], worse: _Worse) -> Cell | None:
+def _cell(
+    summary: Summary | None,
+    overall: dict[str, float | None],
+    worse: _Worse,
+    then: Mapping[tuple[str, str], Summary],
+) -> Cell | None:
     if summary is None or summary.mean is None:
         return None
     whole = overall.get(summary.metric) or 0.0
     loss = round(summary.loss(whole), 9)
     significant = (summary.metric, str(summary.segment)) in worse
-    return Cell(summary, loss, shade=sum(significant and loss >= step for step in STEPS))
+    shade = sum(significant and loss >= step for step in STEPS)
+    old = then.get((summary.metric, str(summary.segment)))
+    compares = old is not None and old.fingerprint == summary.fingerprint
+    return Cell(summary, loss, shade, old.mean if old and compares else None)

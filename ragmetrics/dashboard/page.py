@@ -24,7 +24,7 @@ from ragmetrics.people import History
 from ragmetrics.plugins import Kind, UnusablePlugin
 from ragmetrics.records import Comparison, Manifest
 from ragmetrics.scoring import load_scores
-from ragmetrics.storage import FileInfo, Files, RunRef
+from ragmetrics.storage import FileInfo, Files, RunRef, Runs
 
 Scope: TypeAlias = Literal["night", "site", "folder"]
 INDEX = "index.html"
@@ -81,6 +81,14 @@ class Shown:
     def before(self) -> Manifest | None:
         """The newest night before with which this night compares."""
         return night_before(self.night, self.earlier)
+
+    @cached_property
+    def before_in_full(self) -> Manifest | None:
+        """The same night with its segments. Raises StoreError."""
+        if self.before is None:
+            return None
+        (night,) = Runs(self.files).in_full([self.before])
+        return redacted(night, night.redacts or self.hide)
 
     @cached_property
     def rows(self) -> Sequence[KeptRow]:

@@ -24,7 +24,9 @@ from ragmetrics.dashboard.figure_layout import Figure, bin_label
 from ragmetrics.dashboard.glossary import TERMS, anchor_of
 from ragmetrics.dashboard.night_status import LABELS, rule_state
 from ragmetrics.dashboard.night_tables import STATUS, needs
-from ragmetrics.messages import FORMATS, Block
+from ragmetrics.dashboard.svg import svg
+from ragmetrics.dashboard.tiles import SHOWN as TILES_SHOWN
+from ragmetrics.messages import FORMATS, Block, in_display_names
 from ragmetrics.metrics import display_name, find_metric
 from ragmetrics.records import compared_words, over_questions
 from ragmetrics.storage import Files
@@ -122,10 +124,13 @@ _FILTERS = {
     "rule_state": rule_state,
     "web": web,
     "list_items": list_items,
+    "in_names": in_display_names,
+    "svg": svg,
     "short": short,
 }
 _GLOBALS = {
     "places": PLACES,
+    "most_tiles": TILES_SHOWN,
     "terms": TERMS,
     "anchor_of": anchor_of,
     "metric_anchor": metric_anchor,

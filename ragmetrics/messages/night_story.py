@@ -26,7 +26,7 @@ from ragmetrics.scoring import worse_segments
 from ragmetrics.text import clean, short, short_change
 
 _MOST_INCIDENTS, _MOST_FALLS, _MOST_PLACES = 6, 4, 3
-_LONGEST = 400
+_LONGEST = 600
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,9 @@
   function draw(source, style) {
     const { data, layout } = JSON.parse(source.textContent);
     const [drawn, frame] = coloured([data, framed(layout)], style);
-    window.Plotly.react(source.dataset.figure, drawn, frame, config);
+    const place = document.getElementById(source.dataset.figure);
+    place.querySelector(":scope > .chart")?.remove();
+    window.Plotly.react(place, drawn, frame, config);
   }
 
   const loaded = () =>
@@ -69,13 +71,22 @@
 
   function drawAll(sources) {
     const style = getComputedStyle(root);
-    for (const source of sources) draw(source, style);
+    for (const source of sources) if (!source.closest("details:not([open], .numbers)")) draw(source, style);
+  }
+
+  // A folded figure has no width yet: it is drawn when its part is opened.
+  function drawWhenOpen(source) {
+    const folded = source.closest("details:not([open], .numbers)");
+    if (!folded) return false;
+    folded.addEventListener("toggle", () => drawWhenOpen(source) || draw(source, getComputedStyle(root)), { once: true });
+    return true;
   }
 
   // One figure at a time, so that the page stays usable between two of them.
   async function drawInTurn(sources) {
     const style = getComputedStyle(root);
     for (const source of sources) {
+      if (drawWhenOpen(source)) continue;
       draw(source, style);
       await new Promise((resume) => setTimeout(resume));
     }

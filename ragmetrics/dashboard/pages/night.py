@@ -29,12 +29,15 @@ from ragmetrics.dashboard.pages.rows import row_link
 from ragmetrics.dashboard.redacting import redacted
 from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.dashboard.templating import render_page
+from ragmetrics.dashboard.tiles import tiles
 from ragmetrics.dashboard.whatif_view import whatif_lines
 from ragmetrics.records import Calibration, Manifest, Segment, WhatIf
 from ragmetrics.storage import RunRef
 
 _SHOWN = 5
 """Rows of a metric on the night's page; the page of rows has all of them."""
+_FALLEN = 8
+"""Questions that fell that stand open."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +46,27 @@ class RowLine:
 
     question: str
     value: float | None
-    before: float | None
-    """For a row that fell, the mean of its question on the night before."""
     link: str
 
 
 @dataclass(frozen=True)
 class RowGroup:
-    """The rows of one metric to look at first, worst first."""
+    """The lowest rows of one metric, worst first."""
 
     metric: str
     lowest: list[RowLine]
-    fell: list[RowLine]
+
+
+@dataclass(frozen=True)
+class FallenQuestion:
+    """A question that fell, with its values by metric: of the night before, and now."""
+
+    question: str
+    link: str
+    passage: str
+    """A passage that it needs and lost."""
+    values: dict[str, tuple[float | None, float | None]]
+    depth: float
 
 
 def render(shown: Shown) -> bytes:
@@ -71,6 +83,7 @@ def render(shown: Shown) -> bytes:
         links=shown.links,
         raw=shown.files.uri(RunRef.of(night).folder("scores")),
         whatif=redacted(whatif, night.redacts) if whatif else None,
+        before=shown.before_in_full if night.segments else None,
     )
 
 
@@ -83,12 +96,14 @@ def night_page(
     links: Sequence[tuple[str, str]] = (),
     raw: str = "",
     whatif: WhatIf | None = None,
+    before: Manifest | None = None,
 ) -> bytes:
     """The first page of a night.
 
     `earlier` are the nights before, oldest first; `rows` are the rows of this night to show. Of the
     `calibrations`, the page shows those of the night's judges. `links` are the words and addresses
-    of the night's other pages, `raw` is the folder of its scores, `whatif` what would mend it.
+    of the night's other pages, `raw` is the folder of its scores, `whatif` what would mend it,
+    `before` the night before in full.
     """
     numbers, rules = has_numbers(manifest), shown_rules(manifest, earlier)
     rows_kept = bool(rows)
@@ -104,17 +119,21 @@ def night_page(
         condition=find_night_status(manifest, questions),
         cards=cards(manifest, earlier) if numbers else [],
         figure=histogram_figure,
-        tables=tag_tables(manifest) if numbers else [],
+        tiles=tiles(manifest, earlier) if numbers else [],
+        tables=tag_tables(manifest, before) if numbers else [],
+        before=before,
         steps=STEPS,
         findings=rules,
         explained=explained_rules(manifest, rules),
         found_statuses=found_statuses(manifest),
         groups=_row_groups(manifest, rows),
+        fallen=_fallen(manifest, rows),
         whatif=whatif_lines(whatif),
         lost=lost_passages_view(
             manifest.lost_passages, {row.place: row_link(row.key) for row in rows}
         ),
         most_rows=_SHOWN,
+        most_fallen=_FALLEN,
         rows_page=rows_kept,
         previous=earlier[-1].date if earlier else None,
         earlier_nights=len(earlier),
@@ -134,18 +153,26 @@ def _row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
     """
     states = metric_states(manifest)
     keys = {row.place: row.key for row in rows}
-    fell = [(why, row) for row in rows for why in row.why if why.kind == "fell"]
-    fell.sort(key=lambda found: -found[0].fall)
     groups: dict[str, RowGroup] = {}
     for row in manifest.worst:
-        line = RowLine(
-            row.user_input, row.value, None, row_link(keys.get((row.shard, row.position)))
-        )
-        groups.setdefault(row.metric, RowGroup(row.metric, [], [])).lowest.append(line)
-    for why, detail in fell:
-        line = RowLine(detail.row.user_input, why.value, why.before, row_link(detail.key))
-        groups.setdefault(why.metric, RowGroup(why.metric, [], [])).fell.append(line)
+        line = RowLine(row.user_input, row.value, row_link(keys.get((row.shard, row.position))))
+        groups.setdefault(row.metric, RowGroup(row.metric, [])).lowest.append(line)
     return sorted(groups.values(), key=lambda group: needing_reader(group.metric, states))
+
+
+def _fallen(manifest: Manifest, rows: Sequence[KeptRow]) -> list[FallenQuestion]:
+    """The questions that fell, the furthest fallen first."""
+    lost = manifest.lost_passages.passages if manifest.lost_passages else []
+    passages = {(one.shard, one.position): one.id for one in reversed(lost)}
+    lines = []
+    for row in rows:
+        fell = [why for why in row.why if why.kind == "fell"]
+        if fell:
+            values = {why.metric: (why.before, why.value) for why in fell}
+            passage, depth = passages.get(row.place, ""), max(why.fall for why in fell)
+            link = row_link(row.key)
+            lines.append(FallenQuestion(row.row.user_input, link, passage, values, depth))
+    return sorted(lines, key=lambda line: -line.depth)
 
 
 def _settings_text(manifest: Manifest) -> str:

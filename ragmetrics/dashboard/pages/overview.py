@@ -22,18 +22,21 @@ from ragmetrics.dashboard.figure_layout import (
     days_axis,
     frame,
 )
+from ragmetrics.dashboard.incident_lines import incident_lines
 from ragmetrics.dashboard.night_status import (
     LABELS,
     NightState,
     NightStatus,
     explained_rules,
     find_night_status,
+    has_numbers,
     metric_states,
     shown_rules,
 )
 from ragmetrics.dashboard.night_tables import STATUS
 from ragmetrics.dashboard.page import Page, Shown
 from ragmetrics.dashboard.templating import PLACES, render_page
+from ragmetrics.dashboard.tiles import tiles
 from ragmetrics.dashboard.trend_figure import trend_figure
 from ragmetrics.dashboard.trends import trends
 from ragmetrics.records import Manifest
@@ -94,6 +97,8 @@ def overview_page(
         trends=drawn,
         has_builds=any(point.builds for trend in drawn for point in trend.points),
         states=metric_states(newest),
+        tiles=tiles(newest, nights[:-1]) if has_numbers(newest) else [],
+        incidents=incident_lines(judged),
         figure=trend_figure,
         nights=judged[::-1],
         money=night_money(plan_costs(nights[-_PLANNED_FROM:], _HALF_WIDTH)),

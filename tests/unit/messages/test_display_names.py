@@ -1,0 +1,14 @@
+"""Names of metrics in front of people."""
+
+from __future__ import annotations
+
+from ragmetrics.messages import in_display_names
+from tests.fakes.nights import night
+
+
+def test_a_stored_text_has_the_name_for_people() -> None:
+    """As a whole word; a path, a tag and a longer name keep theirs."""
+    told = "context_recall fell; see runs/context_recall/x, metric=context_recall, context_recall_2"
+    assert in_display_names(told, night()) == (
+        "Context recall fell; see runs/context_recall/x, metric=context_recall, context_recall_2"
+    )
