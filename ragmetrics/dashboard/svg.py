@@ -35,7 +35,7 @@ class _Axis:
 
     def __call__(self, value: float) -> float:
         share = (value - self.low) / ((self.high - self.low) or 1.0)
-        return round(self.start + share * (self.end - self.start), 1)
+        return round(self.start + share * (self.end - self.start))
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _Frame:
         """A place on an axis, or a share of the whole area where `ref` is `paper`."""
         scale: _Axis = getattr(self, axis)
         if ref == "paper":
-            return round(scale.start + float(value) * (scale.end - scale.start), 1)
+            return round(scale.start + float(value) * (scale.end - scale.start))
         return scale(_number(value))
 
 

@@ -29,7 +29,7 @@ from .message import (
 from .night_message import (
     compose as compose,
 )
-from .night_story import (
+from .story import (
     Link as Link,
     NightStory as NightStory,
     no_link as no_link,

@@ -15,7 +15,7 @@ from ragmetrics.messages.incident_section import (
     what_happened,
 )
 from ragmetrics.messages.message import Message
-from ragmetrics.messages.night_story import back_to_normal, is_measured, night_story
+from ragmetrics.messages.story import back_to_normal, is_measured, night_story
 from ragmetrics.metrics import display_name
 from ragmetrics.records import (
     Finding,

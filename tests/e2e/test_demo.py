@@ -81,10 +81,35 @@ def test_the_first_screen_says_what_happened_to_the_passages(
     assert box
     assert box["y"] + box["height"] < 800
     lost = visit.page.locator("section.lost-passages")
+    lost.locator("summary").first.click()
     assert "section=payroll 8 of 8" in " ".join(lost.inner_text().split())
     assert lost.locator("table.passages a").count() > 20
     assert visit.overflow() <= 0
     assert not visit.complaints
+
+
+ABOVE = """() => {
+    const where = document.getElementById("tags").closest("section");
+    const parts = [...document.getElementById("main").children];
+    const above = parts.slice(0, parts.indexOf(where)).map((one) => one.innerText);
+    return above.join(" ").trim().split(/\\s+/).length;
+}"""
+
+
+@options(viewport={"width": 1280, "height": 800})
+def test_the_way_to_where_is_short(demo: tuple[Path, str], visit: Visit) -> None:
+    """Half of the 602 words that stood above it when all was open, or fewer."""
+    visit.page.goto((demo[0] / "dashboard" / "2026-11-17" / "index.html").as_uri())
+    assert 60 < visit.page.evaluate(ABOVE) <= 301
+
+
+@options(java_script_enabled=False)
+def test_charts_are_there_before_any_script(demo: tuple[Path, str], visit: Visit) -> None:
+    """As bots, mail and print show the page."""
+    visit.page.goto((demo[0] / "dashboard" / "index.html").as_uri())
+    charts = visit.page.locator(".plot > svg.chart")
+    assert charts.count() >= 6
+    assert all(chart.bounding_box()["height"] > 50 for chart in charts.all())
 
 
 def test_the_demo_ends_with_table_and_dashboard(demo: tuple[Path, str]) -> None:

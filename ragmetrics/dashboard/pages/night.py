@@ -36,6 +36,7 @@ from ragmetrics.storage import RunRef
 
 _SHOWN = 5
 """Rows of a metric on the night's page; the page of rows has all of them."""
+_MOST_COLUMNS = 5
 _FALLEN = 8
 """Questions that fell that stand open."""
 
@@ -106,7 +107,7 @@ def night_page(
     `before` the night before in full.
     """
     numbers, rules = has_numbers(manifest), shown_rules(manifest, earlier)
-    rows_kept = bool(rows)
+    rows_kept, fallen = bool(rows), _fallen(manifest, rows)
 
     def questions(metric: str, segment: Segment) -> str:
         chosen = {"metric": anchor(metric), "tag": str(segment)}
@@ -127,7 +128,8 @@ def night_page(
         explained=explained_rules(manifest, rules),
         found_statuses=found_statuses(manifest),
         groups=_row_groups(manifest, rows),
-        fallen=_fallen(manifest, rows),
+        fallen=fallen,
+        fallen_metrics=_metrics_of(manifest, fallen),
         whatif=whatif_lines(whatif),
         lost=lost_passages_view(
             manifest.lost_passages, {row.place: row_link(row.key) for row in rows}
@@ -173,6 +175,13 @@ def _fallen(manifest: Manifest, rows: Sequence[KeptRow]) -> list[FallenQuestion]
             link = row_link(row.key)
             lines.append(FallenQuestion(row.row.user_input, link, passage, values, depth))
     return sorted(lines, key=lambda line: -line.depth)
+
+
+def _metrics_of(manifest: Manifest, fallen: Sequence[FallenQuestion]) -> list[str]:
+    """The columns of the questions that fell: metrics that need a reader first."""
+    states = metric_states(manifest)
+    names = dict.fromkeys(name for line in fallen for name in line.values)
+    return sorted(names, key=lambda name: needing_reader(name, states))[:_MOST_COLUMNS]
 
 
 def _settings_text(manifest: Manifest) -> str:

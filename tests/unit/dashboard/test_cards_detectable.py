@@ -67,13 +67,10 @@ def test_more_rules_show_less() -> None:
 def test_a_card_says_it_in_words() -> None:
     """Where a rule compared the whole night with others, that comparison's; else the mean's."""
     plain = night(metrics=[summary("context_recall", 0.9, mde=0.0312)], findings=[])
-    assert detects(plain) == "a drop of 0.031 or more compared with a fixed value would be detected"
+    assert detects(plain) == "smallest detectable drop 0.031"
     compared = finding(mde=0.012, drop=0.001, baseline=0.9, baseline_label="7 nights before")
     watched = plain.model_copy(update={"findings": [compared]})
-    assert (
-        detects(watched)
-        == "a drop of 0.012 or more compared with 7 nights before would be detected"
-    )
+    assert detects(watched) == "smallest detectable drop 0.012 compared with 7 nights before"
     of_segment = compared.model_copy(update={"segment": Segment(tag="team", value="a")})
     assert "0.031" in detects(plain.model_copy(update={"findings": [of_segment]}))
 
@@ -83,16 +80,13 @@ def test_the_page_of_the_night_shows_it(tmp_path: Path) -> None:
     files = Files(str(tmp_path))
     one = night(metrics=[summary("context_recall", 0.9, mde=0.0312)], findings=[], worst=[])
     page = files.read(write_night(files, one, [], [])).decode()
-    assert "a drop of 0.031 or more compared with a fixed value would be detected" in page
+    assert "Smallest detectable drop 0.031" in page
 
 
 def test_where_lower_is_better_a_rise_is_seen() -> None:
     """That is what would be worse."""
     one = summary("noise_sensitivity", 0.2, mde=0.05, higher_is_better=False)
-    assert (
-        detects(night(metrics=[one], findings=[]))
-        == "a rise of 0.050 or more compared with a fixed value would be detected"
-    )
+    assert detects(night(metrics=[one], findings=[])) == "smallest detectable rise 0.050"
 
 
 def test_the_table_has_a_column_for_it() -> None:

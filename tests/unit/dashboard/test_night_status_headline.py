@@ -117,9 +117,11 @@ def test_the_second_night_is_compared() -> None:
 def test_the_tables_say_not_compared_yet(tmp_path: Path) -> None:
     """The rule's badge and reason on both pages, and its metric on the terminal."""
     site, first = Files(str(tmp_path)), night(findings=[waiting(), finding("context_relevance")])
-    overview = site.read(write_overview(site, [first])).decode().split('<ul class="states">')[1]
+    overview = (
+        site.read(write_overview(site, [first])).decode().split('<table class="rules lines">')[1]
+    )
     table = site.read(write_night(site, first, [], [])).decode().split('<table class="rules">')[1]
-    for rules in (overview.split("</ul>")[0], table.split("</table>")[0]):
+    for rules in (overview.split("</table>")[0], table.split("</table>")[0]):
         assert text(rules).count("not compared yet") == 1
         assert "nothing to compare with yet: no earlier night" in text(rules)
     assert "not compared yet: context_recall" in printed(first)

@@ -59,7 +59,7 @@ class TestState:
         """The overview opens with the alerts of the newest night, in words."""
         page = text(site.overview(*ten_nights()))
         assert "Night of 2026-11-19: 1 alert firing." in page
-        assert "context_recall fell from 0.930 to 0.700, limit 0.8" in page
+        assert "Context recall fell from 0.930 to 0.700, limit 0.8" in page
 
     def test_it_says_where(self, site: Site) -> None:
         """A firing metric names the segment that is significantly below all rows."""
@@ -204,7 +204,9 @@ class TestNight:
     def test_low_segments_stand_out(self, site: Site) -> None:
         """A segment far below all rows is shaded, and says so by a mark and in words."""
         page = site.night(ten_nights()[-1])
-        assert re.search(r'class="num shade-3">.*?▼▼▼.*?worse by 0\.20 or more.*?0\.500<', page)
+        assert re.search(
+            r'class="num shade-3" title="[^"]*">.*?▼▼▼.*?worse by 0\.20 or more.*?0\.50<', page
+        )
 
     def test_noise_is_not_shaded(self, site: Site) -> None:
         """A segment whose interval reaches the mean of all rows is not shaded, however low."""
@@ -216,7 +218,7 @@ class TestNight:
         check = finding(kind="quarantine", rule="at most 5% quarantined", metric=None)
         page = site.night(night(findings=[finding(), check]))
         assert "1 check of the logs and the judge is ok" in page
-        assert page.index("context_recall: below 0.8") < page.index("at most 5% quarantined")
+        assert page.index("Context recall: below 0.8") < page.index("at most 5% quarantined")
 
     def test_rows_are_one_click_away(self, site: Site) -> None:
         """Each worst row is linked from the night to its place on the page of rows."""
@@ -242,7 +244,7 @@ class TestNight:
     def test_known_metrics_explain_themselves(self, site: Site) -> None:
         """A metric's name tells at hover what it measures."""
         links = Outline(site.night(night())).all("a")
-        titles = {a["title"] for a in links if a["href"].endswith("#metric-context_recall")}
+        titles = {a.get("title") for a in links if a["href"].endswith("#metric-context_recall")}
         assert any("reference" in (title or "") for title in titles)
 
 
