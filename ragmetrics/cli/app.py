@@ -26,44 +26,50 @@ _INTERRUPTED = 130
 _BROKE = 70
 _UNPRINTED = 74
 
-COMMANDS: Mapping[str, str] = {
-    "init": "Write a first settings file for your own logs.",
-    "doctor": "Check whether a night would work.",
-    "plan": "Say what the last night cost, and what an interval would cost by each way to get it.",
-    "score": "Score logs and print the mean of each metric with its interval.",
-    "compare": "Compare two logs, nights, runs or index builds; shared questions pair by pair.",
-    "nightly": "Score a night's logs, publish the dashboard and send alerts, without Prefect.",
-    "backfill": "Score and publish past nights.",
-    "batches": "List the batches whose answers are not read yet, with their state; or cancel one "
-    "or all.",
-    "calibrate": "Compare a judge with labelled rows: agreement, AUC, reliability.",
-    "learn": "Fit the learned judge to the verdicts in the store, and print how good it is.",
-    "replay": "Ask an index build the golden questions, and write its log.",
-    "whatif": "Ask the questions that fell again, through variants of the retriever: what mends "
-    "them?",
-    "dashboard": "Rewrite the dashboard of a store.",
-    "write-back": "Send the scores of a night to the tracing tools of `write_back:`; nothing is "
-    "sent twice.",
-    "prune": "Remove old nights, logged rows, replaced runs and replies; without --yes, list them "
-    "only.",
-    "gate": "Compare an index build with the one that serves.",
-    "emit-build": "Send Prefect the event of a new index build, which starts its gate.",
-    "golden": "Keep the golden set alive: check it, find its passages again, add live questions.",
-    "labels": "Rows that people labelled: check them, and name the rows that are worth a label.",
-    "pull-request": "Compare or gate, and show the result in a pull request of GitHub or GitLab.",
-    "schema": "Print the JSON Schema of ragmetrics.yaml, with which editors complete and check it.",
-    "demo": "Run ten bundled nights, one with a damaged index build.",
-    "check": "Check logs: how many rows can be read, why others cannot, and which metrics can be "
-    "scored.",
-    "metrics": "List the metrics: what each one measures, its formula, and the fields that it "
-    "needs.",
-    "prompts": "Export, check and translate the prompts that judges get.",
-    "alerts": "List, acknowledge and snooze alerts, and preview messages.",
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Start": {
+        "demo": "Run ten bundled nights, one with a damaged index build.",
+        "init": "Write a first settings file for your own logs.",
+        "check": "Check which rows of logs can be read, which metrics scored.",
+        "score": "Score logs: the mean of each metric, with its interval.",
+        "compare": "Compare two logs, nights, runs or index builds.",
+    },
+    "Every night": {
+        "doctor": "Check whether a night would work.",
+        "nightly": "Score a night, publish its dashboard and send alerts.",
+        "backfill": "Score and publish past nights.",
+        "dashboard": "Rewrite the dashboard of a store.",
+        "alerts": "List, acknowledge and snooze alerts, and preview messages.",
+    },
+    "Index builds": {
+        "gate": "Compare an index build with the one that serves.",
+        "replay": "Ask an index build the golden questions, and write its log.",
+        "whatif": "Ask variants of the retriever the questions that fell.",
+        "pull-request": "Compare or gate, and show the result in a pull request.",
+        "emit-build": "Send Prefect the event of a new index build.",
+    },
+    "Judges and people": {
+        "calibrate": "Compare a judge with labelled rows: agreement, reliability.",
+        "labels": "Check the rows that people labelled, and name more to label.",
+        "golden": "Check and repair the golden set, and add live questions.",
+        "learn": "Fit the learned judge to the verdicts in the store.",
+        "plan": "Print the cost of the last night, and that of an interval.",
+        "prompts": "Export, check and translate the prompts that judges get.",
+        "metrics": "List the metrics: what each measures, its formula and fields.",
+    },
+    "Upkeep": {
+        "batches": "List the batches with unread answers, or cancel them.",
+        "prune": "Remove old nights, logged rows, replaced runs and replies.",
+        "write-back": "Send the scores of a night to the tools of `write_back:`.",
+        "schema": "Print the JSON Schema of ragmetrics.yaml, for editors.",
+    },
 }
-"""The commands, each with the first sentence of its help. A command `NAME` is the function, or the
-group `app`, of the module `NAME`. It is imported when it is needed: most of them need libraries
-that take a second to import.
+"""The commands in groups, each with the first sentence of its help, which fits a line.
+
+A command `NAME` is the function, or the group `app`, of the module `NAME`. It is imported when it
+is needed: most of them need libraries that take a second to import.
 """
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 _MODULES = {"emit-build": "gate", "pull-request": "pull_request", "write-back": "write_back"}
 
 
@@ -111,10 +117,20 @@ class _Commands(TyperGroup):
         """Their names, in the order of the help."""
         return list(self.commands)
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Leave out `--show-completion`: few copy it, and its text takes two lines."""
+        for parameter in self.params:
+            parameter.hidden |= parameter.name == "show_completion"  # type: ignore[attr-defined]
+        super().format_options(ctx, formatter)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands, each with the whole first sentence of its help."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """List the commands in groups, a line each. No blank line: all fit 40 lines."""
+        width = max(map(len, COMMANDS))
+        formatter.write_paragraph()
+        for title, group in GROUPS.items():
+            formatter.write_heading(title)
+            with formatter.indentation():
+                formatter.write_dl([(name.ljust(width), text) for name, text in group.items()])
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -126,8 +142,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="ragmetrics",
     cls=_Commands,
-    help="Evaluate the retrieval of a RAG product from its logs: whether it got "
-    "worse, where and why.",
+    help="Find out from the logs of a RAG product whether its retrieval got worse.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,

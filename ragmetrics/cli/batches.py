@@ -37,7 +37,7 @@ def batches(
     store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List the batches whose answers are not read yet, with their state; or cancel one or all."""
+    """List the batches with unread answers, or cancel them."""
     chosen = settings_here(settings, one_store(place, store))
     files = open_store(chosen)
     # One of the panel may be the batch judge; without settings, the key of any OpenAI judge.

@@ -108,7 +108,7 @@ def calibrate(
     settings: SettingsFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare a judge with labelled rows: agreement, AUC, reliability. Exit code 1 on drift."""
+    """Compare a judge with labelled rows: agreement, reliability. Exit code 1 on drift."""
     from ragmetrics.dashboard import refresh_dashboard
     from ragmetrics.people import calibrate, calibrate_replies, load_history
     from ragmetrics.records import calibrations_json

@@ -25,7 +25,7 @@ def check(
     settings: ConfigFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check logs: how many rows can be read, why others cannot, and which metrics can be scored."""
+    """Check which rows of logs can be read, which metrics scored."""
     from ragmetrics.pipeline import check_logs
 
     chosen = with_overrides(settings_at(settings), preset=preset)

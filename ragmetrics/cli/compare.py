@@ -94,7 +94,10 @@ def compare(
     settings: SettingsFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare two logs, nights, runs or index builds; shared questions pair by pair."""
+    """Compare two logs, nights, runs or index builds.
+
+    Questions of both sides are compared pair by pair.
+    """
     from ragmetrics.pipeline import compare as compare_sides
 
     chosen = settings_here(settings)

@@ -93,7 +93,7 @@ def emit_build(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Send Prefect the event of a new index build, which starts its gate."""
+    """Send Prefect the event of a new index build. It starts the gate of the build."""
     from ragmetrics.pipeline import announce_build
 
     asked = make_index_build(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ragmetrics.records import Anchor, GoldenCheck, Suggestion
 
 app = typer.Typer(
-    help="Keep the golden set alive: check it, find its passages again, add live questions.",
+    help="Check and repair the golden set, and add live questions.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ragmetrics.records import LabelSuggestion
 
 app = typer.Typer(
-    help="Rows that people labelled: check them, and name the rows that are worth a label.",
+    help="Check the rows that people labelled, and name more to label.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

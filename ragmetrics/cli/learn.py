@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 def learn(
     settings: SettingsFlag = None, store: StoreFlag = None, as_json: JsonFlag = False
 ) -> None:
-    """Fit the learned judge to the verdicts in the store, and print how good it is.
+    """Fit the learned judge to the verdicts in the store.
 
-    It predicts the verdicts of the settings' first judge over a network. No request is sent. Exit
-    code 1 if there are too few verdicts of every prompt.
+    It prints how good the judge is. The judge predicts the verdicts of the settings' first judge
+    over a network. No request is sent. Exit code 1 if there are too few verdicts of every prompt.
     """
     from ragmetrics.people import learn as fit
     from ragmetrics.storage import open_store

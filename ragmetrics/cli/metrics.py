@@ -14,7 +14,7 @@ def metrics(
     name: Annotated[str | None, typer.Argument(help="Show one metric in full.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List the metrics: what each one measures, its formula, and the fields that it needs."""
+    """List the metrics: what each measures, its formula and fields."""
     from ragmetrics.metrics import metrics as all_metrics, select
 
     chosen = select([name]) if name else list(all_metrics().values())

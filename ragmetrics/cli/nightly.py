@@ -37,10 +37,10 @@ def nightly(
     store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Score a night's logs, publish the dashboard and send alerts, without Prefect.
+    """Score a night, publish its dashboard and send alerts.
 
-    Exit code 1 if an alert fires, or if something could not be scored, sent or shown. A repeated
-    run continues: no request is paid twice and no message is sent twice.
+    It needs no Prefect. Exit code 1 if an alert fires, or if something could not be scored, sent or
+    shown. A repeated run continues: no request is paid twice and no message is sent twice.
     """
     from ragmetrics.pipeline import CoverageShort, run_night
 

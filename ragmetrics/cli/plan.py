@@ -37,7 +37,10 @@ def plan(
     store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say what the last night cost, and what an interval would cost by each way to get it."""
+    """Print the cost of the last night, and that of an interval.
+
+    An interval has a price for each way to get it.
+    """
     from ragmetrics.scoring import plan_costs
 
     chosen = settings_here(settings, one_store(place, store))

@@ -50,9 +50,10 @@ def prune(
     store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Remove old nights, logged rows, replaced runs and replies; without --yes, list them only.
+    """Remove old nights, logged rows, replaced runs and replies.
 
-    The settings say what is needed for longer: pinned runs, labels, a golden set.
+    Without --yes, it only lists them. The settings say what is needed for longer: pinned runs,
+    labels, a golden set.
     """
     from ragmetrics.pipeline import find_prunable, prune as remove
 

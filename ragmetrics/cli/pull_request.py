@@ -53,7 +53,7 @@ def pull_request(
         Path | None, typer.Option(help="Also write the report to this file, in Markdown.")
     ] = None,
 ) -> None:
-    """Compare or gate, and show the result in a pull request of GitHub or GitLab.
+    """Compare or gate, and show the result in a pull request.
 
     In GitHub Actions and GitLab CI it writes the job's summary, one comment that later runs change,
     and a check. Elsewhere it prints the report. Exit code: 1 failed, 2 inconclusive with

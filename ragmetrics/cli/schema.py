@@ -7,5 +7,5 @@ from ragmetrics.config import settings_schema
 
 
 def schema() -> None:
-    """Print the JSON Schema of ragmetrics.yaml, with which editors complete and check it."""
+    """Print the JSON Schema of ragmetrics.yaml, for editors."""
     print_json(settings_schema())

@@ -84,7 +84,7 @@ def score(
     settings: SettingsFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Score logs and print the mean of each metric with its interval."""
+    """Score logs: the mean of each metric, with its interval."""
     from ragmetrics.cli.export import check_name, export
 
     chosen = settings_at(settings)

@@ -60,7 +60,7 @@ def whatif(
     store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Ask the questions that fell again, through variants of the retriever: what fixes them?"""
+    """Ask variants of the retriever the questions that fell."""
     from ragmetrics.pipeline import whatif as run
 
     chosen = settings_here(settings, store)

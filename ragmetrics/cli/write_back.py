@@ -42,10 +42,10 @@ def write_back(
     store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Send the scores of a night to the tracing tools of `write_back:`; nothing is sent twice.
+    """Send the scores of a night to the tools of `write_back:`.
 
-    Without --date it sends what waits because a tool was down. With --date, scores that a tool
-    refused are tried again. Exit code 1 if scores still wait or are refused.
+    Nothing is sent twice. Without --date it sends what waits because a tool was down. With --date,
+    scores that a tool refused are tried again. Exit code 1 if scores still wait or are refused.
     """
     from ragmetrics.errors import InputError
     from ragmetrics.pipeline import send_scores

@@ -42,6 +42,18 @@ def test_the_list_of_commands_has_the_first_sentence_of_each_help() -> None:
         assert cli.COMMANDS[name] == command.get_short_help_str(limit=200)
 
 
+def test_the_help_fits_a_terminal_of_40_lines(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 80 columns, with a line for each command below the heading of its group."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("--help").out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    for title, group in cli.GROUPS.items():
+        start = lines.index(f"{title}:") + 1
+        shown = [line.split(maxsplit=1) for line in lines[start : start + len(group)]]
+        assert shown == [[name, text] for name, text in group.items()]
+
+
 def test_version(run: Run) -> None:
     """One line."""
     assert run("--version") == Ended(0, f"{__version__}\n", "")
