@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import engine_log
+from benchmarks.engine import FAULTY
 from benchmarks.engine_runs import Endpoint, Run, endpoint, floor, ours
 from benchmarks.engine_table import Figure
 from ragmetrics.config import JudgeSettings
@@ -62,20 +63,24 @@ class Measured:
     bare: Run
 
 
-def measure(server: Endpoint, folder: Path, way: Way, rows: int) -> Measured:
-    """Score so many rows, and send the same requests."""
-    log = engine_log.write(engine_log.night(rows), folder / f"{rows}.jsonl")
-    place = folder / f"{way.name} {rows}"
-    options = ("--judge", way.judge.get("name", "openai"))
-    run = ours(
+def scored(server: Endpoint, place: Path, way: Way, rows: int, behaviour: Mapping[str, Any]) -> Run:
+    """Score so many rows in a fresh folder."""
+    place.mkdir()
+    return ours(
         server,
-        log,
+        engine_log.write(engine_log.night(rows), place / "log.jsonl"),
         place,
-        behaviour=_BEHAVIOUR,
+        behaviour=behaviour,
         judge=way.judge,
-        options=options,
+        options=("--judge", way.judge.get("name", "openai")),
         metrics=DEFAULT_METRICS,
     )
+
+
+def measure(server: Endpoint, folder: Path, way: Way, rows: int) -> Measured:
+    """Score so many rows, and send the same requests."""
+    place = folder / f"{way.name} {rows}"
+    run = scored(server, place, way, rows, _BEHAVIOUR)
     bodies = server.write_bodies(place / "bodies")
     return Measured(rows, run, floor(server, bodies, place, behaviour=_BEHAVIOUR))
 
@@ -101,7 +106,13 @@ def figures(few: Measured, many: Measured, way: Way) -> Iterator[Figure]:
     yield Figure("floor's wall, seconds", many.bare.wall)
     yield Figure("wall / floor's wall", run.wall / many.bare.wall)
     yield Figure("wall of one more row / the floor's", waited / least, most=most)
-    yield Figure("rows lost", rows - min(m["scored"] for m in run.told["metrics"].values()))
+    yield Figure("rows lost", lost(run, rows), "{:.0f}", most=0)
+
+
+def lost(run: Run, rows: int) -> int:
+    """Rows without a score of some metric."""
+    counts: Mapping[str, Mapping[str, int]] = run.told["metrics"]
+    return rows - min(metric["scored"] for metric in counts.values())
 
 
 _TOKENS = ("prompt", "cached", "completion")
@@ -127,9 +138,11 @@ def report(rows: int, data: str = "") -> None:
             few, many = (measure(server, Path(name), way, n) for n in (most // 4, most))
             columns[way.name] = list(figures(few, many, way))
             print(f"{way.name}: measured", file=sys.stderr, flush=True)
+        faulty = scored(server, Path(name) / "faulty", _WAYS[2], rows, FAULTY)
     print(
         f"### Decisions beside chat, 300 ms, 64 in flight\n\n{side_by_side(columns)}\n", flush=True
     )
+    print(f"Decisions under the faults of `engine`: {lost(faulty, rows)} of {rows} rows lost\n")
     if data:
         command = [sys.executable, "-m", "research", "probabilities", "--rows", "200"]
         subprocess.run(command, env={**os.environ, "RAGMETRICS_DATA": data}, check=True)

@@ -41,7 +41,7 @@ from ragmetrics.config.settings import DEFAULT_METRICS
 _LLM = {"latency_ms": 400, "token_ms": 10}
 _LLM_ROWS = 200
 _FAULTS = {"429": 0.10, "500": 0.05, "drop": 0.03, "malformed": 0.03, "hang": 0.02}
-_FAULTY = {"latency_ms": 300, "fail": _FAULTS, "retry_after": 1}
+FAULTY = {"latency_ms": 300, "fail": _FAULTS, "retry_after": 1}
 _ALLOWED = 20
 _BY_DEFAULT = JudgeSettings().concurrency
 _PRICES = {
@@ -195,7 +195,7 @@ def faults(bench: Bench) -> Iterator[Figure]:
     """An endpoint that fails in five ways."""
     log = bench.log("plain", engine_log.night(bench.rows))
     clean = bench.ours("clean", log, 300)
-    run = bench.ours("faults", log, 300, behaviour=_FAULTY)
+    run = bench.ours("faults", log, 300, behaviour=FAULTY)
     scored = [run.told["metrics"][name]["scored"] for name in METRICS]
     yield Figure("wall, seconds", run.wall)
     yield Figure("clean run's wall, seconds", clean.wall)
