@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 
 from ragmetrics.cli.options import (
-    BY_DEFAULT,
     JsonFlag,
     SettingsFlag,
     StoreFlag,
@@ -19,6 +18,7 @@ from ragmetrics.cli.options import (
     err,
     out,
     print_json,
+    settings_file,
     settings_here,
 )
 from ragmetrics.cli.table import print_grid
@@ -208,8 +208,7 @@ def _store(settings: Settings, store: str | None) -> Files:
 
 def _remind_days(path: Path | None) -> int | None:
     """`remind_days` of the settings; None without a settings file: that of the newest night."""
-    given = path or BY_DEFAULT.exists()
-    return settings_here(path).alerts.remind_days if given else None
+    return settings_here(path).alerts.remind_days if settings_file(path) else None
 
 
 def _find(settings: Path | None, store: str | None, key: str) -> tuple[Files, AlertList, Alert]:

@@ -21,7 +21,8 @@ from ragmetrics.cli.options import (
     names_of,
     out,
     print_json,
-    settings_at,
+    settings_file,
+    settings_here,
 )
 from ragmetrics.cli.output.summary import progress
 from ragmetrics.config import with_overrides
@@ -78,7 +79,11 @@ StoreFlag = Annotated[
     typer.Option("--store", help="Store for replies and results; default: that of the settings."),
 ]
 SettingsFlag = Annotated[
-    Path | None, typer.Option("--settings", help="The settings file: its judge and its store.")
+    Path | None,
+    typer.Option(
+        "--settings",
+        help="The settings file: its judge and its store; default: ragmetrics.yaml, if it exists.",
+    ),
 ]
 _SHORT: dict[FigureName, str] = {
     "auc": "AUC",
@@ -114,9 +119,9 @@ def calibrate(
     from ragmetrics.records import calibrations_json
     from ragmetrics.storage import Files
 
-    chosen = settings_at(settings)
+    chosen = settings_here(settings)
     files = None
-    if store or settings:
+    if store or settings_file(settings):
         files = Files(store or chosen.store, chosen.storage_options)
     names = names_of(metrics)
     if fit and (files is None or judge == "labels"):

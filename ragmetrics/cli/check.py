@@ -12,7 +12,7 @@ from ragmetrics.cli.options import (
     PresetFlag,
     out,
     print_json,
-    settings_at,
+    settings_here,
 )
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.config import with_overrides
@@ -28,7 +28,7 @@ def check(
     """Check which rows of logs can be read, which metrics scored."""
     from ragmetrics.pipeline import check_logs
 
-    chosen = with_overrides(settings_at(settings), preset=preset)
+    chosen = with_overrides(settings_here(settings), preset=preset)
     if golden:
         chosen = chosen.model_copy(update={"golden": golden})
     report = check_logs(chosen, logs)

@@ -18,6 +18,7 @@ from ragmetrics.cli.options import (
     date_or_yesterday,
     out,
     print_json,
+    settings_file,
     settings_here,
 )
 from ragmetrics.text import clean
@@ -69,6 +70,6 @@ def _file(settings: Path | None) -> Iterator[Check]:
     """A warning where no settings file is read."""
     from ragmetrics.pipeline import Check
 
-    if settings is None and not BY_DEFAULT.exists():
+    if settings_file(settings) is None:
         text = f"no {BY_DEFAULT} in {Path.cwd()}: these are the default settings"
         yield Check("settings file", "warning", text)

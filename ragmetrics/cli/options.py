@@ -29,7 +29,11 @@ JUDGE_NAME = "Name of a judge (docs/reference/settings.md lists them)"
 Logs = Annotated[list[str], typer.Argument(help="Files, folders or globs; local or s3://.")]
 ConfigFlag = Annotated[
     Path | None,
-    typer.Option("--settings", help="The settings file. Its `logs` and `store` are not used."),
+    typer.Option(
+        "--settings",
+        help="The settings file; default: ragmetrics.yaml, if it exists. Its `logs` and `store` "
+        "are not used.",
+    ),
 ]
 GoldenFlag = Annotated[
     str | None,
@@ -103,17 +107,19 @@ def date_or_yesterday(text: str | None, settings: Settings) -> dt.date:
     return day
 
 
-def settings_at(path: Path | None) -> Settings:
-    """The settings of a file; without one, the defaults and the environment variables."""
-    return load_settings(path) if path else make_settings({})
+def settings_file(path: Path | None) -> Path | None:
+    """The settings file that is named, else `ragmetrics.yaml` if the current folder has it."""
+    return path or (BY_DEFAULT if BY_DEFAULT.exists() else None)
 
 
 def settings_here(path: Path | None, store: str | None = None) -> Settings:
     """The settings of a file; without one, those of `ragmetrics.yaml` in the current folder.
 
-    `store` is a store in place of theirs.
+    Without either, the defaults and the environment variables. `store` is a store in place of
+    theirs.
     """
-    settings = settings_at(path or (BY_DEFAULT if BY_DEFAULT.exists() else None))
+    file = settings_file(path)
+    settings = load_settings(file) if file else make_settings({})
     return settings.model_copy(update={"store": store}) if store else settings
 
 

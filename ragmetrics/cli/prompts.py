@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ragmetrics.cli.options import out, print_json
-from ragmetrics.config import load_settings, make_settings, with_overrides
+from ragmetrics.cli.options import SettingsFlag, out, print_json, settings_here
+from ragmetrics.config import with_overrides
 from ragmetrics.errors import InputError, Unanswered
 from ragmetrics.metrics import (
     PromptFile,
@@ -58,11 +58,12 @@ def export(
 @app.command()
 def check(
     directory: Annotated[
-        Path | None, typer.Option("--dir", help="The folder of YAML files; default: prompts.")
+        Path | None,
+        typer.Option(
+            "--dir", help="The folder of YAML files; default: that of the settings, else `prompts`."
+        ),
     ] = None,
-    settings: Annotated[
-        Path | None, typer.Option("--settings", help="The settings file that names the folder.")
-    ] = None,
+    settings: SettingsFlag = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
@@ -105,10 +106,7 @@ def adapt(
         str | None,
         typer.Option("--base-url", help="URL of an OpenAI-compatible endpoint; default: OpenAI's."),
     ] = None,
-    settings: Annotated[
-        Path | None,
-        typer.Option("--settings", help="The settings file: its judge, metrics and folder."),
-    ] = None,
+    settings: SettingsFlag = None,
     force: ForceFlag = False,
 ) -> None:
     """Ask the judge to translate the prompts of the settings' metrics.
@@ -119,7 +117,7 @@ def adapt(
 
     if not is_tag(language):
         raise InputError(f"--language: {language!r} is no language tag, such as de or pt-BR")
-    chosen = load_settings(settings) if settings else make_settings({})
+    chosen = settings_here(settings)
     wanted = select(metrics.split(",") if metrics else chosen.metrics)
     folder = directory or Path(chosen.prompts or _FOLDER)
     todo = []
@@ -141,14 +139,12 @@ def adapt(
 
 
 def _folder(directory: Path | None, settings: Path | None) -> Path:
-    if settings is None:
-        return directory or _FOLDER
-    if directory is not None:
+    if settings and directory:
         raise InputError("--dir and --settings: say one of them")
-    folder = load_settings(settings).prompts
-    if folder is None:
+    folder = directory or settings_here(settings).prompts
+    if settings and folder is None:
         raise InputError(f"{settings}: names no folder of prompts")
-    return Path(folder)
+    return Path(folder or _FOLDER)
 
 
 def _replaceable(prompts: dict[str, Prompt[Any]]) -> list[Prompt[Any]]:

@@ -26,7 +26,7 @@ from ragmetrics.cli.options import (
     names_of,
     out,
     print_json,
-    settings_at,
+    settings_here,
 )
 from ragmetrics.cli.output import costs as cost_tables, summary as tables
 from ragmetrics.config import Settings, with_overrides
@@ -64,7 +64,11 @@ DryFlag = Annotated[
     ),
 ]
 SettingsFlag = Annotated[
-    Path | None, typer.Option("--settings", help="The settings file. Its `logs` are not used.")
+    Path | None,
+    typer.Option(
+        "--settings",
+        help="The settings file; default: ragmetrics.yaml, if it exists. Its `logs` are not used.",
+    ),
 ]
 
 
@@ -87,7 +91,7 @@ def score(
     """Score logs: the mean of each metric, with its interval."""
     from ragmetrics.cli.export import check_name, export
 
-    chosen = settings_at(settings)
+    chosen = settings_here(settings)
     what: dict[str, Any] = {
         "rows": logs,
         "metrics": names_of(metrics),

@@ -22,6 +22,7 @@ from ragmetrics.pipeline import run_night
 from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Ended, Run
+from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 
@@ -84,6 +85,26 @@ def test_score_prints_a_table(run: Run, logs: Path) -> None:
         assert text in ended.out
     assert "baseline" in ended.out
     assert ended.err == ""
+
+
+@pytest.mark.parametrize("name", ["score", "check"])
+def test_the_settings_of_the_folder_are_used(run: Run, logs: Path, name: str) -> None:
+    """`ragmetrics.yaml` is read without --settings; a file that is named goes before."""
+    Path("ragmetrics.yaml").write_text("metrics: [unheard_of]\n")
+    Path("other.yaml").write_text("metrics: [context_recall]\n")
+    ended = run(name, logs)
+    assert (ended.code, "unheard_of" in ended.err) == (2, True)
+    assert run(name, logs, "--settings", "other.yaml").code == 0
+
+
+def test_a_calibration_is_kept_in_the_store_of_the_settings_of_the_folder(
+    run: Run, tmp_path: Path
+) -> None:
+    """As with --settings."""
+    labelled = write_jsonl(tmp_path / "labelled.jsonl", make_labelled())
+    Path("ragmetrics.yaml").write_text("store: kept\n")
+    assert run("calibrate", labelled, "--attacks", "0").code == 0
+    assert list(Path("kept").glob("calibrations/**/*.json"))
 
 
 def test_score_json_is_one_object_and_nothing_else(run: Run, logs: Path) -> None:

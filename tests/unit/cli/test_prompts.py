@@ -164,6 +164,14 @@ def test_check_of_the_settings(run: Run, tmp_path: Path, folder: Path) -> None:
     assert "names no folder of prompts" in run("prompts", "check", "--settings", settings).err
 
 
+def test_check_of_the_settings_of_the_folder(run: Run, folder: Path) -> None:
+    """`ragmetrics.yaml` names the folder of prompts, and --dir goes before it."""
+    make_files(folder, grade=as_yaml(GRADE))
+    Path("ragmetrics.yaml").write_text(f"prompts: {folder}\n")
+    assert "grade.yaml: ok" in run("prompts", "check").out
+    assert "grade.yaml" not in run("prompts", "check", "--dir", "elsewhere").out
+
+
 def test_check_of_no_folder(run: Run, folder: Path) -> None:
     """Exit code 2."""
     ended = run("prompts", "check", "--dir", folder)
