@@ -38,9 +38,9 @@ def report(rows: int) -> str:
     with tempfile.TemporaryDirectory(prefix="ragmetrics-bench-") as folder:
         small, large = (measure(Path(folder), n) for n in (rows, rows * _FACTOR))
     lines = [
-        f"{one.rows:>8,} rows: {one.peak_mb:6.0f} MB peak, {one.cpu_seconds:7.1f} s CPU, "
-        f"{one.wall_seconds:7.1f} s wall"
-        for one in (small, large)
+        f"{cost.rows:>8,} rows: {cost.peak_mb:6.0f} MB peak, {cost.cpu_seconds:7.1f} s CPU, "
+        f"{cost.wall_seconds:7.1f} s wall"
+        for cost in (small, large)
     ]
     ratios = (
         f"{_FACTOR} times the rows: {large.peak_mb / small.peak_mb:.2f} times the memory, "

@@ -188,11 +188,11 @@ def _where(cause: Finding, manifest: Manifest, link: Link) -> list[str]:
         lower.sort(key=lambda one: -one.loss(whole.mean or 0.0))
         places = [
             (
-                _place(metric, one.segment, link),
-                f" ({short(one.mean)}{', estimated' if one.sample else ''})",
+                _place(metric, summary.segment, link),
+                f" ({short(summary.mean)}{', estimated' if summary.sample else ''})",
             )
-            for one in lower[:_MOST_PLACES]
-            if one.segment
+            for summary in lower[:_MOST_PLACES]
+            if summary.segment
         ]
     return [piece for place in places for piece in (", ", *place)][1:]
 
