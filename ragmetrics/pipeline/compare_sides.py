@@ -26,6 +26,7 @@ from ragmetrics.judges import Corpus
 from ragmetrics.pipeline.compared_side import Found, Logs, Stored, find_side
 from ragmetrics.pipeline.evaluation import Progress, score_inputs, settings_of, temporary
 from ragmetrics.records import (
+    BUILDS,
     Comparison,
     JudgeBridge,
     JudgeInfo,
@@ -43,9 +44,12 @@ from ragmetrics.scoring import (
     summarise_run,
 )
 from ragmetrics.storage import RunRef, open_store
+from ragmetrics.text import clean
 
 ROWS = 5
 """Questions shown per metric."""
+_TAG = "tag:"
+_MOST_TAGS = 20
 
 _OWN_WEIGHTS = (
     "its words are weighted by their frequency in its own rows, because the word counts of the "
@@ -79,8 +83,8 @@ def compare(
     the largest number of questions shown per metric.
     A metric that was scored differently on both sides (judge, prompts, parameters) is not compared,
     and its `reason` says so.
-    Raises InputError when a side is not found or no metric can be compared, and what `evaluate`
-    raises.
+    Raises InputError when a side is not found, no metric can be compared or no scored row has a tag
+    of `by`, and what `evaluate` raises.
     """
     chosen = settings_of(settings, metrics, judge, model, base_url, golden, preset=preset)
     chosen = chosen.model_copy(update={"store": store}) if store else chosen
@@ -96,11 +100,29 @@ def compare(
             raise InputError(_nothing_to_compare(refused))
         scored = scoring_only(chosen, set(names))
         sides = load_sides(scored, pair, names, tags, folder, progress)
+        _check_tags(tags, sides)
         comparison = make_comparison(*sides, names, tags, rows=rows, refused=refused)
         worse = bool(comparison.significantly_worse())
         lost = lost_between(chosen, *sides, worse=worse, build=sides[1].build)
         notices = [*_identical(*pair), *comparison.notices]
         return comparison.model_copy(update={"notices": notices, "lost_passages": lost})
+
+
+def _check_tags(tags: Sequence[str], sides: Sequence[ScoredSide]) -> None:
+    """Raise InputError for a tag that no scored row has; it names the tags that there are."""
+    tables = [scores.table for side in sides for scores in side.scores.values()]
+    there = {
+        column.removeprefix(_TAG)
+        for table in tables
+        for column in table
+        if column.startswith(_TAG) and table[column].notna().any()
+    }
+    unknown = [tag for tag in tags if tag not in {*there, BUILDS}]
+    if unknown:
+        listed = ", ".join(clean(tag, 40) for tag in sorted(there)[:_MOST_TAGS])
+        known = f"; tags of the rows: {listed}" if there else "; the rows have no tags"
+        missing = ", ".join(clean(tag, 40) for tag in unknown)
+        raise InputError(f"no scored row has the tag {missing}{known}")
 
 
 def _across_change(a: Found, b: Found) -> tuple[Found, Found]:

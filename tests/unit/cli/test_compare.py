@@ -59,9 +59,6 @@ def test_of_many_segments_those_that_most_likely_got_worse_are_shown(
     run: Run, logs: tuple[Path, Path]
 ) -> None:
     """And how many there are besides."""
-    ended = compare(run, logs, "--by", "index_build,language,number", "--rows", 0)
-    assert ended.code == 0
-    assert "Note: no scored row has the tag index_build" in ended.out
     rows = [
         [{**row, "tags": {"number": str(n // 2)}} for n, row in enumerate(side)]
         for side in (ROWS, damaged(ROWS, 0.2, seed=3))
@@ -70,6 +67,17 @@ def test_of_many_segments_those_that_most_likely_got_worse_are_shown(
         run, (write_jsonl(logs[0], rows[0]), write_jsonl(logs[1], rows[1])), "--by", "number"
     )
     assert "and 60 that less likely got worse: --json has them all" in many.out
+
+
+def test_a_tag_that_there_is_not_ends_with_the_tags_that_there_are(
+    run: Run, logs: tuple[Path, Path]
+) -> None:
+    """With exit code 2, and no names that a terminal would act on."""
+    rows = [{**row, "tags": {"section": "x", "\x1b[31mred": "y"}} for row in ROWS]
+    ended = compare(run, (write_jsonl(logs[0], rows), write_jsonl(logs[1], rows)), "--by", "secton")
+    assert (ended.code, ended.out, "\x1b" in ended.err) == (2, "", False)
+    assert "no scored row has the tag secton; tags of the rows: " in ended.err
+    assert "section" in ended.err
 
 
 def test_a_page_is_written_into_the_dashboard_of_the_store(

@@ -280,10 +280,16 @@ def test_segments_tell_where() -> None:
     assert len(result.segments) == 2 * len(METRICS)
 
 
-def test_a_tag_that_no_row_has_is_told() -> None:
-    """It is no error: the other numbers stand."""
-    result = ragmetrics.compare(ROWS, ROWS, by=["channel", "nobody"], metrics=METRICS)
-    assert result.notices == ["no scored row has the tag nobody"]
+def test_a_tag_that_no_row_has_is_an_error_that_names_the_others() -> None:
+    """A tag that is misspelt would look like a comparison without a segment that fell."""
+    with pytest.raises(InputError, match="no scored row has the tag nobody; tags of the rows: cha"):
+        ragmetrics.compare(ROWS, ROWS, by=["channel", "nobody"], metrics=METRICS)
+
+
+def test_rows_without_an_index_build_are_noted() -> None:
+    """It is a field of every row, and no tag that somebody could have misspelt."""
+    result = ragmetrics.compare(ROWS, ROWS, by=["channel", "index_build"], metrics=METRICS)
+    assert result.notices == ["no scored row has the tag index_build"]
 
 
 def test_a_value_of_one_side_alone_has_its_mean() -> None:
