@@ -114,7 +114,7 @@ def _check_tags(tags: Sequence[str], sides: Sequence[ScoredSide]) -> None:
     there = {
         column.removeprefix(_TAG)
         for table in tables
-        for column in table
+        for column in map(str, table)
         if column.startswith(_TAG) and table[column].notna().any()
     }
     unknown = [tag for tag in tags if tag not in {*there, BUILDS}]
