@@ -7,10 +7,12 @@ langsmith run export runs.jsonl --project help-desk --full --limit 100000
 ```
 
 It also reads the bulk export (Parquet), the API's `{"runs": [...]}`, and the folder of
-`langsmith trace export DIRECTORY --full`. Tags: `project`, `revision`.
+`langsmith trace export DIRECTORY --full`. Tags: `project`, `revision` and the short texts in the
+metadata of the root run, such as `tenant`, but not those of people or ids (`user...`, `...id`). The
+build is `index_build` or `index_version` of the metadata.
 
 ```jsonl
-{"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": null, "name": "rag_pipeline", "run_type": "chain", "start_time": "2026-11-19T08:00:01", "inputs": {"question": "Do I need to bring a helmet?"}, "outputs": {"answer": "No, helmets are lent at staffed stations."}, "session_name": "help-desk", "extra": {"metadata": {"revision_id": "v12"}}}
+{"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": null, "name": "rag_pipeline", "run_type": "chain", "start_time": "2026-11-19T08:00:01", "inputs": {"question": "Do I need to bring a helmet?"}, "outputs": {"answer": "No, helmets are lent at staffed stations."}, "session_name": "help-desk", "extra": {"metadata": {"revision_id": "v12", "tenant": "acme", "user_id": "u-7"}}}
 {"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a11", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "name": "VectorStoreRetriever", "run_type": "retriever", "start_time": "2026-11-19T08:00:01.250000", "inputs": {"query": "Do I need to bring a helmet?"}, "outputs": {"documents": [{"id": "faq-1", "page_content": "Helmets are lent free of charge at every station with staff.", "metadata": {"source": "faq.md"}, "type": "Document"}, {"id": "faq-9", "page_content": "Stations are open from 6 to 23 hours.", "metadata": {"source": "faq.md"}, "type": "Document"}]}, "extra": {"metadata": {"index_build": "2026-11-18"}}}
 {"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a12", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "name": "ChatOpenAI", "run_type": "llm", "start_time": "2026-11-19T08:00:02", "inputs": {"messages": [[{"type": "human", "content": "Answer with these passages: ..."}]]}, "outputs": {"generations": [[{"text": "No, helmets are lent at staffed stations."}]]}, "extra": {"metadata": {"ls_model_name": "gpt-4.1-mini"}}}
 {"run_id": "8a4d7b10-2c5e-4f19-b7aa-5e6f7a8b9c02", "trace_id": "8a4d7b10-2c5e-4f19-b7aa-5e6f7a8b9c02", "parent_run_id": null, "name": "retrieve_docs", "run_type": "retriever", "start_time": "2026-11-19T08:01:00", "inputs": {"query": "How much is the deposit?"}, "outputs": {"output": [{"page_content": "A deposit of 50 euros is held on your card until the bicycle is back.", "type": "Document", "metadata": {"doc_id": "faq-2", "score": 0.7}}]}}
@@ -21,14 +23,22 @@ It also reads the bulk export (Parquet), the API's `{"runs": [...]}`, and the fo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from ragmetrics.logs.exported_values import at, documents_in, identifier, structured
+from ragmetrics.logs.exported_values import at, documents_in, first, identifier, structured
 from ragmetrics.logs.preset import Layout, Preset, Span
 from ragmetrics.records import BadRow
 
 _TYPES = ("tool", "chain", "llm", "retriever", "embedding", "prompt", "parser")
+_TAG_NAME = re.compile(r"[a-z]\w{0,30}", re.IGNORECASE | re.ASCII)
+_NO_TAG = re.compile(
+    r"(ls_|lc_|lang|checkpoint|user|index_?(build|version)).*|.*id", re.IGNORECASE | re.ASCII
+)
+"""Metadata that LangSmith and LangGraph add, of people and ids, or that are fields of a row."""
+_LONGEST_TAG = 60
 _LAYOUT = Layout(
     id=("id", "run_id"),
     trace=("id", "run_id"),  # a run without the id of a trace is one by itself
@@ -63,16 +73,33 @@ def _read(record: Mapping[str, Any]) -> Iterator[Span | BadRow]:
 
 def _run(run: Mapping[str, Any]) -> Span:
     kind = run["run_type"] if run["run_type"] in _TYPES else "other"
-    return _LAYOUT.span(
+    metadata = at(run, "extra.metadata")
+    layout = _LAYOUT if identifier(at(run, "parent_run_id")) else _with_tags(metadata)
+    return layout.span(
         run,
         f"{kind} run",
-        at(run, "extra.metadata"),
+        {
+            "index_build": first(metadata, "index_build", "index_version", "indexVersion"),
+            "language": first(metadata, "language"),
+        },
         retrieval=kind == "retriever",
         failed=bool(at(run, "error")),
         llm=kind == "llm",
         documents=_documents,
         trace=identifier(at(run, "trace_id")),
     )
+
+
+def _with_tags(metadata: Any) -> Layout:
+    """The layout with tags for the metadata of a root run."""
+    pairs = metadata.items() if isinstance(metadata, Mapping) else ()
+    tags = {
+        name: (f"extra.metadata.{name}",)
+        for name, value in pairs
+        if isinstance(value, str) and 0 < len(value) <= _LONGEST_TAG
+        if _TAG_NAME.fullmatch(name) and not _NO_TAG.fullmatch(name)
+    }
+    return replace(_LAYOUT, tags=tags | dict(_LAYOUT.tags)) if tags else _LAYOUT
 
 
 def _documents(run: Mapping[str, Any]) -> list[Any]:

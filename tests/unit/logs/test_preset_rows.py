@@ -175,6 +175,7 @@ SAMPLES: dict[str, list[LogRow]] = {
             tags={
                 "project": "help-desk",
                 "revision": "v12",
+                "tenant": "acme",
                 "model": "gpt-4.1-mini",
                 "retriever": "VectorStoreRetriever",
             },
@@ -293,6 +294,26 @@ def test_a_trace_may_go_over_several_files(tmp_path: Path) -> None:
     (row,), (broken,), _ = read(tmp_path, "langsmith")
     assert row.response == "answer of c"
     assert (broken.file, broken.whole_file) == ("2.jsonl.gz", True)
+
+
+def test_the_metadata_of_a_root_run_of_langsmith(tmp_path: Path) -> None:
+    """Short texts are tags, but those of people, ids and LangSmith; the index version is the
+    build."""
+    metadata = {
+        "tenant": "acme",
+        "index_version": "v7",
+        "user_email": "a@b.c",
+        "thread_id": "t",
+        "ls_method": "traceable",
+        "depth": 3,
+        "note": "x" * 61,
+        "\x1b[31m": "red",
+    }
+    root = {**span("c", "chain"), "extra": {"metadata": metadata}}
+    below = {**span("r", "retriever", "c"), "extra": {"metadata": {"kind": "vector"}}}
+    (row,), _, _ = read(write_jsonl(tmp_path / "runs.jsonl", [root, below]), "langsmith")
+    assert (row.index_build, row.tags["tenant"]) == ("v7", "acme")
+    assert set(row.tags) <= {"tenant", "project", "revision", "model", "retriever"}
 
 
 def test_phoenix_spans_as_parquet(tmp_path: Path) -> None:
