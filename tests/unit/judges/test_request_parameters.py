@@ -251,11 +251,11 @@ def test_a_rejection_is_not_its_own_cause(judge_server: JudgeServer) -> None:
 
 
 def test_an_endpoint_that_rejects_everything_ends_the_run(judge_server: JudgeServer) -> None:
-    """After ten rejections without an answer, in one sentence."""
+    """After ten rejections without an answer, and those that were under way, in one sentence."""
     judge_server.faults(refuses=["*"])
     with pytest.raises(JudgeRefused, match=r"errors only: .*This model takes no requests today"):
         scored(judge_server, rows=400)
-    assert judge_server.stats()["requests"] <= 12
+    assert judge_server.stats()["requests"] < 20  # of 400
 
 
 def test_a_translation_is_asked_without_it(judge_server: JudgeServer) -> None:
