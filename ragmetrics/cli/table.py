@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from textwrap import indent
@@ -10,6 +11,8 @@ from typing import Any
 from rich.console import Console
 
 from ragmetrics.messages import columns
+
+_METRIC = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)+")
 
 
 def make_console(**options: Any) -> Console:
@@ -27,10 +30,27 @@ def print_grid(
 ) -> None:
     """Print a table of plain text as messages have it, with a blank line above and below.
 
-    `names` are the columns that are no numbers, `styles` those of the rows.
+    `names` are the columns that are no numbers, `styles` those of the rows. Where the name of a
+    metric would be broken, the names of the row stand on a line of their own.
     """
-    head, *lines = columns([headers, *rows], names, console.width - 2)
+    room = console.width - 2
+    leading = [at for at in names if set(range(at)) <= set(names)]
+    _, *lines = columns([headers, *rows], names, room)
+    titles = [
+        "  ".join(row[at] for at in leading) if _breaks(row, leading, line) else ""
+        for row, line in zip(rows, lines, strict=True)
+    ]
+    shown = [
+        ["" if title and at in leading else cell for at, cell in enumerate(row)]
+        for row, title in zip(rows, titles, strict=True)
+    ]
+    head, *lines = columns([headers, *shown], names, room)
     console.print(f"\n{indent(head, ' ')}")
-    for line, style in zip_longest(lines, styles):
-        console.print(indent(line, " "), style=style)
+    for title, line, style in zip_longest(titles, lines, styles):
+        console.print(indent(f"{title}\n{line}" if title else line, " "), style=style)
     console.print()
+
+
+def _breaks(row: Sequence[str], leading: Sequence[int], line: str) -> bool:
+    """Whether the line of a row breaks the name of a metric."""
+    return any(name not in line for at in leading for name in _METRIC.findall(row[at]))
