@@ -128,7 +128,7 @@ def test_help_is_short_and_whole(run: Run) -> None:
     ended = run("-h")
     assert ended.code == 0
     assert "..." not in ended.out.partition("Commands:")[2]
-    assert "Score a night's logs" in run("nightly", "-h").out
+    assert "Score a night, publish" in run("nightly", "-h").out
     assert run("alerts", "list", "-h").code == 0
 
 

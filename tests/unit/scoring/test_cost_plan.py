@@ -275,7 +275,7 @@ def test_the_first_page_says_what_the_night_cost_and_what_a_sample_would(tmp_pat
     )
     told = page(whole)
     assert "<b>$4.50</b> last night" in told and "would give ±0.02 by a" in told
-    assert "last night" not in page(night()) and "for the night" not in page(night())
+    assert "</b> last night" not in page(night()) and "for the night" not in page(night())
 
 
 def test_an_empty_store_is_an_error(tmp_path: Path) -> None:

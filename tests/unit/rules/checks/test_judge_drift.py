@@ -137,7 +137,7 @@ def test_slack_names_it() -> None:
     message = compose(night(), told, dashboard=None, redact=False)
     assert message
     assert "Warning: judge drift" in message.text
-    assert "context_relevance drifted" in str(message.blocks)
+    assert "Context relevance (graded) drifted" in str(message.blocks)
 
 
 def test_only_the_newest_drift_of_tonights_judges_counts() -> None:
