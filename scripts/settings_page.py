@@ -114,7 +114,7 @@ def _limit(check: Check) -> tuple[str, str]:
 def _key(key: str, value: Schema, above: str) -> str:
     """The key; that of a section leads there."""
     place = f"{above}-{key}" if above else key
-    leads = _section(value) and key not in ("judges", "from", "replaces")
+    leads = _section(value) and key not in ("judges", "from", "replaces", "also")
     return f"[`{key}`](#{place})" if leads else f"`{key}`"
 
 
