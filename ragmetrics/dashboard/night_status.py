@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal
 
@@ -14,7 +14,6 @@ from ragmetrics.messages import (
     Link,
     NightStory,
     Quote,
-    Section,
     Text,
     night_story,
     no_link,
@@ -70,20 +69,30 @@ class NightStatus:
         return tuple(incident.cause for incident in self.incidents)
 
     @property
+    def _whole(self) -> NightStory:
+        """The story with the notes beside."""
+        notes = ((Quote(clean(note, _LONGEST)),) for note in self.notes)
+        return replace(self.story, also=(*self.story.also, *notes))
+
+    @property
     def parts(self) -> list[tuple[str, tuple[Text, ...]]]:
         """What happened, where and why, and the notes: lines by their labels."""
-        notes = tuple((Quote(clean(note, _LONGEST)),) for note in self.notes)
-        return [*self.story.parts, *([("Also", notes)] if notes else [])]
+        return self._whole.parts
 
     @property
     def blocks(self) -> list[Block]:
         """The same as neutral blocks."""
-        return [Section(f"{label}:", lines[0], lines[1:]) for label, lines in self.parts]
+        return self._whole.blocks
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the headline tells what happened; else it is the state in words."""
+        return bool(self.story.headline) and self.state in _FELL
 
     @property
     def headline(self) -> str:
         """`Context recall fell from 0.88 to 0.64.`; without a fall, the state in words."""
-        if self.story.headline and self.state in _FELL:
+        if self.is_told:
             return self.story.headline
         words = "retrieval is fine" if self.words == "fine" else self.words
         return f"{words[:1].upper()}{words[1:]}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ragmetrics.messages.blocks import Section
 from ragmetrics.messages.display_names import in_display_names
+from ragmetrics.messages.story import is_limit_of_mean, is_measured
 from ragmetrics.metrics import display_name
 from ragmetrics.records import (
     Finding,
@@ -24,7 +25,7 @@ def section(incident: Incident, manifest: Manifest, *, titled: bool) -> Section:
     finding = incident.cause
     segment = f"in {clean(str(finding.segment), 80)}" if finding.segment else ""
     title = clean(what_happened(incident), 80) if titled or segment else ""
-    if finding.mean is None or finding.level == "no_data":
+    if finding.mean is None or (finding.is_rule and not is_measured(finding)):
         folded = [clean(_capital(incident.folded), 300)] if incident.folded else []
         since = [f"Since {finding.since}"] if finding.since else []
         message = in_display_names(incident.message, manifest)
@@ -119,7 +120,8 @@ def what_happened(incident: Incident) -> str:
         return f"no data for {metric}"
     if finding.transition == "escalated" and finding.escalation:
         return f"{metric} fell further"
-    return f"{metric} {'is low' if finding.baseline is None else 'fell'}"
+    low = finding.baseline is None and is_limit_of_mean(finding)
+    return f"{metric} {'is low' if low else 'fell'}"
 
 
 def change_text(finding: Finding) -> str:

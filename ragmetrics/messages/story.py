@@ -26,7 +26,7 @@ from ragmetrics.scoring import worse_segments
 from ragmetrics.text import clean, short, short_change
 
 _MOST_INCIDENTS, _MOST_FALLS, _MOST_PLACES = 6, 4, 3
-_LONGEST = 600
+_LONGEST, _LONGEST_HEADLINE = 600, 200
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,20 @@ class NightStory:
     """What happened, in lines; without any, nothing fell."""
 
     headline: str = ""
-    """The most important fall in one sentence; empty where no rule measured one."""
+    """What matters most in one sentence; empty where nothing fires, is pending or fell."""
+    metric: str = ""
+    """The metric of the headline; empty where it is about none."""
     what: tuple[Text, ...] = ()
     where: tuple[Text, ...] = ()
     why: tuple[Text, ...] = ()
+    also: tuple[Text, ...] = ()
+    """What happened beside, and explains no fall."""
 
     @property
     def parts(self) -> list[tuple[str, tuple[Text, ...]]]:
         """The lines by their labels, those that there are."""
-        parts = (("What", self.what), ("Where", self.where), ("Why", self.why))
+        labels = ("What", "Where", "Why", "Also")
+        parts = zip(labels, (self.what, self.where, self.why, self.also), strict=True)
         return [(label, lines) for label, lines in parts if lines]
 
     @property
@@ -69,30 +74,56 @@ def night_story(
     causes = [incident.cause for incident in incidents]
     falls = manifest.falls
     measured = [cause for cause in causes if is_measured(cause)]
-    measured.sort(key=lambda cause: (cause.segment is not None, cause.drop is None))
+    measured.sort(key=_least_important)
     fell = [cause for cause in causes if cause.is_rule and cause.level != "no_data"]
-    headlines = [*map(_headline, measured[:1]), *map(_headline_of_fall, falls[:1])]
+    also = any(cause.drop is not None for cause in measured)
     left = len(incidents) - _MOST_INCIDENTS
+    headline, metric = _headline(incidents, manifest)
+    why = tuple(_why(measured, manifest))
     return NightStory(
-        headline=headlines[0] if headlines else "",
+        headline=headline,
+        metric=metric,
         what=(
             *(_what(incident, manifest) for incident in incidents[:_MOST_INCIDENTS]),
             *([f"And {left} more: see the rules."] if left > 0 else []),
-            *(_fall(fall, also=bool(fell)) for fall in falls[:_MOST_FALLS]),
+            *(_fall(fall, also=also) for fall in falls[:_MOST_FALLS]),
         ),
         where=tuple(_places(fell[:_MOST_PLACES], manifest, link)),
-        why=tuple(_why(measured, manifest)),
+        why=why if fell or falls else (),
+        also=() if fell or falls else why,
     )
 
 
 def is_measured(cause: Finding) -> bool:
-    """Whether a rule measured it, so that it is told by its numbers."""
-    return cause.is_rule and cause.level != "no_data" and cause.mean is not None
+    """Whether a rule measured it, so that it is told by its numbers: a drop by both compared means,
+    which no drop without a comparison has, nor one of earlier versions.
+    """
+    if not cause.is_rule or cause.level == "no_data" or cause.mean is None:
+        return False
+    return is_limit_of_mean(cause) or (cause.drop is not None and cause.means is not None)
 
 
-def _headline(cause: Finding) -> str:
-    """`Context recall fell from 0.88 to 0.64.`"""
-    return f"{_name(cause.metric)}{_in_segment(cause)} {_moved(cause)}."
+def is_limit_of_mean(cause: Finding) -> bool:
+    """Whether its limit is the lowest allowed mean, and not the largest allowed drop."""
+    return cause.key.rpartition("/")[2].startswith("min")
+
+
+def _least_important(cause: Finding) -> tuple[bool, bool]:
+    return cause.segment is not None, cause.drop is None
+
+
+def _headline(incidents: Sequence[Incident], manifest: Manifest) -> tuple[str, str]:
+    """What fires in one sentence, else what is pending, else what no rule watches; its metric."""
+    firing = [one for one in incidents if one.state == "firing" or one.cause.level == "breach"]
+    urgent = firing or [one for one in incidents if one.state == "pending"]
+    if not urgent:
+        return next(((_of_fall(fall), fall.metric) for fall in manifest.falls), ("", ""))
+    measured = [one.cause for one in urgent if is_measured(one.cause)]
+    if not is_measured(urgent[0].cause):
+        told = in_display_names(urgent[0].message, manifest)
+        return _sentence(told, _LONGEST_HEADLINE), urgent[0].cause.metric or ""
+    cause = min(measured, key=_least_important)
+    return f"{_name(cause.metric)}{_in_segment(cause)} {_moved(cause)}.", cause.metric or ""
 
 
 def _moved(cause: Finding) -> str:
@@ -102,7 +133,7 @@ def _moved(cause: Finding) -> str:
     return f"is {short(cause.mean)}{limit}"
 
 
-def _headline_of_fall(fall: UnwatchedDrop) -> str:
+def _of_fall(fall: UnwatchedDrop) -> str:
     before, now = (fall.means.before, fall.means.now) if fall.means else (fall.before, fall.now)
     return f"{_name(fall.metric)} {short_change(before, now, fell=True)}."
 
@@ -217,7 +248,7 @@ def _why(measured: Sequence[Finding], manifest: Manifest) -> list[Text]:
     if lost:
         lines += [(Quote(_sentence(text)),) for text in (lost.sentence, lost.edited) if text]
     for cause in measured[:1]:
-        builds = [one for one in cause.carriers or () if one.tag == BUILDS and one.value]
+        builds = [one for one in cause.carriers or () if one.tag == BUILDS and one.is_new]
         lines += [("It came with ", Quote(clean(str(one), 100)), ".") for one in builds[:1]]
         if cause.change and cause.change.first != manifest.date:
             lines.append(f"{cause.change.sentence}.")
@@ -225,8 +256,10 @@ def _why(measured: Sequence[Finding], manifest: Manifest) -> list[Text]:
         if cause.explained:
             part = short(cause.explained)
             lines.append(f"Judge drift or stale labels explain {part} of {_name(cause.metric)}.")
-    fallen = topics.fallen if topics else []
-    return [*lines, *((Quote(_sentence(fallen_topic_text(topic))),) for topic in fallen)]
+    for topic in topics.fallen if topics else ():
+        named = topic.model_copy(update={"metric": display_name(topic.metric)})
+        lines.append((Quote(_sentence(fallen_topic_text(named))),))
+    return lines
 
 
 def _name(metric: str | None) -> str:
@@ -237,10 +270,18 @@ def _in_segment(cause: Finding) -> str:
     return f" in {clean(str(cause.segment), 80)}" if cause.segment else ""
 
 
-def _sentence(text: str) -> str:
+def _sentence(text: str, longest: int = _LONGEST) -> str:
     """A text as a sentence: with a capital letter and a full stop."""
-    line = clean(text, _LONGEST).rstrip(".")
+    line = clean(text, longest).rstrip(".")
     return f"{line[:1].upper()}{line[1:]}."
 
 
-__all__ = ["Link", "NightStory", "back_to_normal", "is_measured", "night_story", "no_link"]
+__all__ = [
+    "Link",
+    "NightStory",
+    "back_to_normal",
+    "is_limit_of_mean",
+    "is_measured",
+    "night_story",
+    "no_link",
+]

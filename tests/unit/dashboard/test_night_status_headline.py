@@ -72,7 +72,9 @@ def test_a_fall_stands_beside_an_alert() -> None:
     """What fires is the headline, and the fall is not lost."""
     told = find_night_status(night(recall=0.7, falls=[FALL]))
     assert (told.state, told.words) == ("firing", "1 alert firing")
-    assert told.story.what[1] == "Context relevance (graded) also fell, by 0.31 (no alert rule)."
+    assert told.story.what[1] == (
+        "Context relevance (graded) fell by 0.31, 0.89 → 0.58 (no alert rule)."
+    )
 
 
 def test_all_that_show_a_night_show_its_falls(tmp_path: Path) -> None:

@@ -355,10 +355,21 @@ def test_segment_is_named() -> None:
 
 def test_min_rule_is_low() -> None:
     """Without a baseline nothing fell: the metric is low."""
-    finding = a_finding(baseline=None, baseline_label=None, drop=None, severity="warning")
+    key, lacks = "docs/context_recall/all/min 0.8", {"baseline_label": None, "means": None}
+    finding = a_finding(key=key, baseline=None, drop=None, severity="warning", **lacks)
     text = terminal_text(write(finding))
     assert text.startswith("🟡 Warning: Context recall is low")
     assert "Drop" not in text
+
+
+def test_a_drop_that_nothing_compares_with_is_told_by_its_reason() -> None:
+    """A message that an earlier run of the night owed: the mean has no limit that it is below."""
+    lacks = {"baseline": None, "baseline_label": None, "drop": None, "means": None}
+    reason = "context_recall: nothing to compare with yet: no earlier night"
+    text = terminal_text(write(a_finding(message=reason, **lacks)))
+    assert text.startswith("🔴 Critical: Context recall fell")
+    assert "Context recall: nothing to compare with yet: no earlier night" in text
+    assert "limit" not in text
 
 
 def test_a_metric_that_fell_is_named_once() -> None:
