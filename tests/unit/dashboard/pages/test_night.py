@@ -216,6 +216,19 @@ class TestWhere:
         link = "rows.html#metric=context_recall&amp;tag=section%3Dbilling"
         assert f'<a href="{link}"><bdi>section=billing</bdi></a> (0.50)' in html
 
+    def test_the_button_leads_to_the_questions_of_the_headline(self) -> None:
+        """Of its metric, whichever card stands first."""
+        segment = Segment(tag="section", value="api")
+        low = {"level": "breach", "mean": 0.5, "metric": "context_relevance"}
+        firing = finding(
+            key="helpdesk/context_relevance/section=api/min 0.8", segment=segment, **low
+        )
+        pending = finding("context_recall", level="suspect", state="pending", mean=0.7)
+        shown = night(findings=[pending, firing])
+        html = page(shown, rows=[worst_row("q-1", "Who pays?")], links=[("Rows", "rows.html")])
+        assert "<span>Context relevance (graded) in section=api is 0.50" in html
+        assert 'href="rows.html#metric=context_relevance">Rows' in html
+
 
 class TestRows:
     def test_rows_that_fell_most_stand_before_the_lowest(self) -> None:
