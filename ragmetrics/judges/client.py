@@ -318,6 +318,7 @@ class JudgeClient(ClientBase):
     async def _reply(self, request: Ask, attempt: int, counter: UsageCounter) -> Reply:
         await self._prepare()
         bill, counted = self._meter.bill(request), 0
+        bill.is_proven = lambda: self.has_answered
         try:
             async with before_deadline():
                 reply = await self._meter.reply(self.judge, request, attempt, bill)

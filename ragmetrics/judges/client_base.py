@@ -306,7 +306,7 @@ class MeteredJudge:
     settings: JudgeSettings | None = None
 
     def __post_init__(self) -> None:
-        expectations: defaultdict[Hashable, Expectation] = defaultdict(Expectation)
+        expectations: defaultdict[tuple[str, str], Expectation] = defaultdict(Expectation)
         # Parts with one budget learn from each other, as they spend from it together.
         self._expected = self.budget.expectations if self.budget else expectations
 
@@ -322,12 +322,13 @@ class MeteredJudge:
     def bill(self, request: Ask) -> Bill:
         """The bill of a request that is about to be sent."""
         chosen = self.settings
-        kind = self._expected[(chosen.model if chosen else "", request.prompt.name)]
+        model = chosen.model if chosen else ""
+        kind = self._expected[(model, request.prompt.name)]
         if chosen and self._kind and not (self._kind.writes or kind.known):
             kind.completion = float(chosen.writes)  # one token, or none
         characters = len(request.prompt.system) + len(request.text)
         is_live = self._kind is not None and self._kind.live
-        forecast = Forecast(kind, characters, self._usd, first_alone=is_live)
+        forecast = Forecast(kind, characters, self._usd, first_alone=is_live, model=model)
         return Bill(forecast, self.budget)
 
     async def reply(self, judge: Judge, request: Ask, attempt: int, bill: Bill) -> Reply:

@@ -320,20 +320,20 @@ class Endpoint:
         """The error to raise for a rejected request that cannot be sent in another way.
 
         JudgeRefused if no request can succeed: the endpoint refuses a parameter by name, or it has
-        answered none and rejected a hundred requests, or ten in the same words.
+        answered none, in earlier runs either, and rejected a hundred, or ten in the same words.
         """
         if self._proven or isinstance(error, Oversized):
             return error
         if not error.parameter or error.parameter.startswith("messages"):
-            return self._note_given_up(error)
+            return error if bill_in_use().is_proven() else self._note_given_up(error)
         message = f"{error} (nothing else can be sent in place of {shorten(error.parameter)!r})"
         self._refusal = JudgeRefused(message, failures=error.failures)
         return self._refusal
 
     def _note_given_up(self, error: JudgeError) -> JudgeError:
         """Report the error to the breaker and return it. Raises JudgeRefused if that opens it."""
-        if self._breaker:
-            self._breaker.given_up(error)
+        if self._breaker and self._limiter:
+            self._limiter.pause(self._breaker.given_up(error))
         return error
 
 

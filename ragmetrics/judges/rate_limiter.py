@@ -7,11 +7,12 @@ learned concurrency outlives it.
 The circuit breaker refuses requests to an endpoint that has stopped answering:
 
     closed      requests pass
-    half-open   after 100 requests given up in a row, 10 if rejected alike: one passes at a time
+    half-open   after 100 requests given up in a row: one passes at a time
     open        after no usable reply for `patience` seconds: all requests are refused
 
-One usable reply closes it. An open breaker stays open for its judge. The next judge of this process
-for the same endpoint starts half-open with a short patience: a dead endpoint is refused soon.
+An endpoint that has answered nothing is refused after the 100, or after 10 that it rejects in the
+same words within 5 seconds or more. One usable reply closes the breaker. An open one stays open for
+its judge. The next judge of the endpoint in this process starts half-open with a short patience.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ _STREAK = 3  # refusals without an answer between them after which all requests 
 _limiters: dict[Hashable, RateLimiter] = {}
 MOST_GIVEN_UP = 100
 """Requests given up in a row that half-open the breaker."""
-_ALIKE = 11  # such requests for which one counts that is rejected as the one before: ten suffice
+_ALIKE, _ALIKE_AT_ONCE = 10, 7  # rejections in the same words that suffice; those without a pause
+_ALIKE_SECONDS = 5.0  # between the first and the last of them: a gateway may be starting
 _OF_LENGTH = re.compile("context|length|too (?:long|large|many)|token", re.IGNORECASE)
 SILENCE = 1.5
 """Patience in deadlines of one request."""
@@ -207,11 +209,8 @@ class RateLimiter:
         if self._busy >= self.concurrency.limit:
             return 1.0  # or when a slot becomes free
         now = self.clock()
-        delay = self._paused - now
-        for bucket in (self._requests, self._tokens):
-            if bucket:
-                delay = max(delay, bucket.delay(now))
-        return delay
+        buckets = filter(None, (self._requests, self._tokens))
+        return max([self._paused - now, *(bucket.delay(now) for bucket in buckets)])
 
     def _wake(self) -> None:
         self._alarm = None
@@ -245,16 +244,15 @@ class Breaker:
         """Why every request is refused; None unless it is open."""
         self._key, self._address, self._usual = key, address, patience
         self._loop = asyncio.get_running_loop()
-        is_suspect = key in _dead
-        self._patience = min(probe_seconds, patience) if is_suspect else patience
-        self._given_up = MOST_GIVEN_UP if is_suspect else 0
-        self._proven = False
-        self._reason = ""
+        self._patience, self._given_up = patience, 0
+        if key in _dead:
+            self._patience, self._given_up = min(probe_seconds, patience), MOST_GIVEN_UP
+        self._proven, self._reason = False, ""
+        self._alike: list[float] = []  # times of the last rejections, in the same words
         self._at_work: set[asyncio.Timeout] = set()
-        self._silent_since = self._silence = 0.0
+        self._silent_since, self._silence, self._probes = 0.0, 0.0, 0
         self._alarm: asyncio.TimerHandle | None = None
         self._one_at_a_time = asyncio.Semaphore(1)
-        self._probes = 0
 
     @asynccontextmanager
     async def passage(self) -> AsyncIterator[None]:
@@ -288,16 +286,19 @@ class Breaker:
         self._patience = self._usual
         _dead.discard(self._key)
 
-    def given_up(self, error: JudgeError) -> None:
-        """A request was given up. Raises JudgeRefused if that opens the breaker."""
-        again = not error.transient and str(error) == self._reason
+    def given_up(self, error: JudgeError) -> float:
+        """A request was given up: for how many seconds none should be sent, or JudgeRefused."""
+        now, last, self._reason = self._loop.time(), self._reason, str(error)
         # Where rows are rejected for their length, shorter ones may pass.
-        is_wrong = again and not self._proven and not _OF_LENGTH.search(self._reason)
-        self._given_up += _ALIKE if is_wrong else 1
-        self._reason = str(error)
-        if self._is_half_open and not self._proven:
-            message = f"the judge at {self._address} has answered with errors only: {error}"
-            raise self._open(message) from error
+        if error.transient or self._reason != last or _OF_LENGTH.search(last):
+            self._alike.clear()
+        self._alike.append(now)
+        self._given_up += 1
+        alike = len(self._alike)
+        pause = self._alike[0] + _ALIKE_SECONDS - now if alike >= _ALIKE_AT_ONCE else 0.0
+        if not self._proven and pause <= 0 and (alike >= _ALIKE or self._is_half_open):
+            raise self._open(f"has answered with errors only: {error}") from error
+        return max(pause, 0.0)
 
     @property
     def _is_half_open(self) -> bool:
@@ -337,11 +338,11 @@ class Breaker:
         if self._loop.time() < due:
             self._alarm = self._loop.call_at(due, self._look)
             return
-        message = f"the judge at {self._address} gave no usable reply for {self._patience:g} s"
-        self._open(f"{message}: {self._reason}" if self._reason else message)
+        silence = f"gave no usable reply for {self._patience:g} s"
+        self._open(f"{silence}: {self._reason}" if self._reason else silence)
 
-    def _open(self, message: str) -> JudgeRefused:
-        self.refusal = JudgeRefused(message)
+    def _open(self, why: str) -> JudgeRefused:
+        self.refusal = JudgeRefused(f"the judge at {self._address} {why}")
         _dead.add(self._key)
         waiting, self._at_work = self._at_work, set()
         for scope in waiting:

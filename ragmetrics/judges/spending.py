@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -39,11 +39,9 @@ class Spend:
     tokens: float = 0.0
     usd: float = 0.0
 
-    def __add__(self, other: Spend) -> Spend:
+    def __add__(self, more: Spend) -> Spend:
         """The sum."""
-        return Spend(
-            self.requests + other.requests, self.tokens + other.tokens, self.usd + other.usd
-        )
+        return Spend(self.requests + more.requests, self.tokens + more.tokens, self.usd + more.usd)
 
     def less(self, other: Spend) -> Spend:
         """The difference, at least 0 of each."""
@@ -63,10 +61,10 @@ class SpendLimiter:
     usd: float = math.inf
     for_embeddings: Spend = Spend()
     """Part that is reserved for embeddings."""
-    expectations: defaultdict[Hashable, Expectation] = field(
+    expectations: defaultdict[tuple[str, str], Expectation] = field(
         default_factory=lambda: defaultdict(Expectation), init=False
     )
-    """Expected cost of requests by kind, learned by all parts that share this budget."""
+    """Expected cost by model and kind, learned by all parts that share this budget."""
     _reserved: list[Reservation] = field(default_factory=list, init=False)
     _waiting: list[asyncio.Future[None]] = field(default_factory=list, init=False)
 
@@ -115,12 +113,10 @@ class SpendLimiter:
                     left = self.tokens - self.for_embeddings.tokens
                     what = "tokens are" if left < amount.tokens else "money is"
                     raise OverBudget(f"the budget's {what} used up")
-            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiting)
-            await waiting
-        reservation = Reservation(forecast.kind, amount)
-        self._reserved.append(reservation)
-        return reservation
+            self._waiting.append(asyncio.get_running_loop().create_future())
+            await self._waiting[-1]
+        self._reserved.append(Reservation(forecast, amount))
+        return self._reserved[-1]
 
     def charge(self, reservation: Reservation, tokens: float, usd: float) -> None:
         """Take what a request used, in place of what was set aside for it."""
@@ -134,16 +130,18 @@ class SpendLimiter:
         self._wake()
 
     def _waits_for_first(self, forecast: Forecast) -> bool:
-        """Whether a request has to wait for the first one of its kind, or of all kinds. Nobody
-        knows yet how long replies are, and a first wave could cost many times a small budget.
+        """Whether a request has to wait for the first one of its kind, or of a model. Nobody knows
+        yet how long a model's replies are: a first wave could cost many times a small budget.
         """
         kind = forecast.kind
         if not (self.limits_spend and forecast.first_alone) or kind.known:
             return False
-        known = [other.completion for other in self.expectations.values() if other.known]
-        if known and kind.completion:  # it may write as much as any other kind
+        kinds = self.expectations.items()
+        known = [one.completion for (of, _), one in kinds if one.known and of == forecast.model]
+        if known and kind.completion:  # it may write as much as any other kind of the model
             kind.completion = max(kind.completion, *known)
-        return any(reserved.kind is kind or not known for reserved in self._reserved)
+        sent = [reserved.forecast for reserved in self._reserved if reserved.forecast.first_alone]
+        return any(one.kind is kind or not (known or one.kind.known) for one in sent)
 
     def _has(self, amount: Amount) -> bool:
         tokens = self.for_embeddings.tokens + sum(one.amount.tokens for one in self._reserved)
@@ -208,6 +206,7 @@ class Forecast:
     """US dollars of prompt and completion tokens; None: nothing is known."""
     first_alone: bool = False
     """Whether the first request of the kind goes alone, under a budget of tokens or money."""
+    model: str = ""
 
     def amount(self) -> Amount:
         """The expected amount, by what is known now."""
@@ -217,9 +216,9 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Reservation:
-    """What is set aside for one request of a kind."""
+    """What is set aside for one request."""
 
-    kind: Expectation
+    forecast: Forecast
     amount: Amount
 
 
@@ -269,6 +268,8 @@ class Bill:
     """Set asides are taken from it. None: nothing is set aside."""
     carried: Sequence[Bill] = ()
     """Bills of other texts that the same request carries."""
+    is_proven: Callable[[], bool] = bool
+    """Whether the judge has answered anything, cached replies included."""
     sent: int = 0
     unknown: Unknown = field(default_factory=Unknown)
     _open: list[Reservation | None] = field(default_factory=list, init=False)
@@ -303,10 +304,9 @@ class Bill:
             return
         amounts = [bill.forecast.amount() for bill in (self, *self.carried)]
         lost = Amount(*map(sum, zip(*amounts, strict=True)))
-        requests, prompt, completion = self.unknown
-        self.unknown = Unknown(
-            requests + 1, prompt + lost.prompt_tokens, completion + lost.completion_tokens
-        )
+        sent, prompt, reply = self.unknown
+        prompt, reply = prompt + lost.prompt_tokens, reply + lost.completion_tokens
+        self.unknown = Unknown(sent + 1, prompt, reply)
         reservation = self._open.pop()
         if self.budget and reservation:
             self.budget.charge(reservation, lost.tokens, lost.usd)

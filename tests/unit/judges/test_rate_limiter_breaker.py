@@ -12,19 +12,22 @@ import pytest
 from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings
-from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.errors import JudgeError, JudgeRefused, Unanswered
 from ragmetrics.http import Answer, Dropped
-from ragmetrics.judges import rate_limiter as breaker
+from ragmetrics.judges import Reply, rate_limiter as breaker
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import PATH, read_reply
 from ragmetrics.judges.rate_limiter import MOST_GIVEN_UP, SILENCE, RateLimiter
-from ragmetrics.records import Deadline, use_deadline
+from ragmetrics.judges.reply_tables import CachedReply
+from ragmetrics.metrics import GRADE
+from ragmetrics.records import Ask, Deadline, use_deadline
 from tests.fakes.instant import instantly
+from tests.fakes.scripted import GOOD, ScriptedJudge, a_broker
 
 DEADLINE = 600.0
 BOUND = SILENCE * DEADLINE
-REPLY = Answer(200, {}, json.dumps({"choices": [{"message": {"content": "yes"}}]}).encode())
+REPLY = Answer(200, {}, json.dumps({"choices": [{"message": {"content": GOOD}}]}).encode())
 HOURS = 3_600.0
 
 
@@ -138,13 +141,13 @@ def test_a_slow_allowance_loses_no_request() -> None:
     assert seconds > 3_500
 
 
-def rejected(say: Callable[[int], Answer], count: int = 300) -> tuple[int, list[Any], float]:
-    """How many requests were sent two at a time, what became of them, and in which time."""
-    server = Server(lambda number, now: say(number))
+def rejected(say: Callable[[int, float], Answer], at_once: int = 2) -> tuple[int, list[Any], float]:
+    """How many requests were sent, some at once, what became of them, and in which time."""
+    server = Server(say)
 
     async def play() -> tuple[list[Any], float]:
-        async with endpoint(server, concurrency=2) as to:
-            asked = (to.reply(PATH, "grade", {"n": n}, read_reply) for n in range(count))
+        async with endpoint(server, concurrency=at_once) as to:
+            asked = (to.reply(PATH, "grade", {"n": n}, read_reply) for n in range(300))
             found = await asyncio.gather(*asked, return_exceptions=True)
             return found, asyncio.get_running_loop().time()
 
@@ -154,8 +157,8 @@ def rejected(say: Callable[[int], Answer], count: int = 300) -> tuple[int, list[
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413, 422, 501])
 def test_an_endpoint_that_rejects_all_in_the_same_words_is_soon_given_up(status: int) -> None:
-    """Ten requests and what was under way, within seconds: it is not the rows' fault."""
-    asked, found, seconds = rejected(lambda number: refusal(status, "not here"))
+    """About ten requests, within seconds: it is not the rows' fault."""
+    asked, found, seconds = rejected(lambda number, now: refusal(status, "not here"))
     assert asked <= 12 and seconds <= 10
     assert sum(isinstance(answer, JudgeRefused) for answer in found) >= 290
     assert "not here" in str(found[-1])
@@ -173,14 +176,68 @@ def test_rows_that_are_rejected_for_their_own_sake_do_not_end_a_run_so_soon(
     say: Callable[[int], str],
 ) -> None:
     """The first fifty may be too long, and the others are answered."""
-    asked, found, _ = rejected(lambda n: refusal(400, say(n)) if n <= 50 else REPLY)
+    asked, found, _ = rejected(lambda n, now: refusal(400, say(n)) if n <= 50 else REPLY)
     assert asked == 300
     assert sum(isinstance(answer, JudgeError) for answer in found) == 50
 
 
+@pytest.mark.parametrize("status", [400, 501])
+def test_a_gateway_that_is_starting_ends_no_run(status: int) -> None:
+    """It rejects whatever comes in its first seconds, and then it answers."""
+    starting = refusal(status, "no such model")
+    asked, found, seconds = rejected(lambda n, now: starting if now < 4.5 else REPLY, at_once=16)
+    lost = [answer for answer in found if isinstance(answer, BaseException)]
+    assert asked == 300 and 7 <= len(lost) <= 7 + 16 and seconds < 30
+    assert not any(isinstance(error, JudgeRefused) for error in lost)
+
+
+class Remote(ScriptedJudge):
+    """Asks an endpoint."""
+
+    to: Endpoint
+
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """The reply of the endpoint."""
+        return await self.to.reply(PATH, "grade", {}, read_reply)
+
+
+class FirstKept:
+    """A cache of the reply to the first of the requests."""
+
+    def __init__(self, first: Ask) -> None:
+        self.find = {first.key: GOOD}.get
+
+    async def prepare(self) -> None:
+        """Nothing to wait for."""
+
+    async def add(self, reply: CachedReply) -> None:
+        """No other one is kept."""
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_judge_whose_replies_are_cached_is_asked_on(kept: bool) -> None:
+    """On a second night the rows that a guardrail rejects come before all that is new."""
+    asks = [Ask(GRADE, {"question": "Why?", "context": str(number)}) for number in range(60)]
+    guarded = refusal(400, "Violated guardrail policy")
+    server = Server(lambda number, now: guarded if number <= 40 else REPLY)
+
+    async def play() -> list[Any]:
+        async with endpoint(server, concurrency=2) as to:
+            judge = Remote(concurrency=2, cacheable=True)
+            judge.to = to
+            client = a_broker(judge, cache=FirstKept(asks[0]) if kept else None)
+            asked = (client.answer("", ask) for ask in asks)
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+    found = instantly(play())
+    assert any(isinstance(answer, JudgeRefused) for answer in found) is not kept
+    if kept:
+        assert [isinstance(answer, Unanswered) for answer in found].count(True) == 40
+
+
 def test_an_endpoint_that_has_answered_is_asked_on() -> None:
     """Its rejections are about the rows, in whatever words."""
-    asked, found, _ = rejected(lambda n: REPLY if n == 1 else refusal(400, "not this"))
+    asked, found, _ = rejected(lambda n, now: REPLY if n == 1 else refusal(400, "not this"))
     assert asked == 300
     assert not any(isinstance(answer, JudgeRefused) for answer in found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -153,10 +154,10 @@ def test_a_kind_that_is_never_answered_holds_up_no_other() -> None:
     async def play() -> list[str]:
         budget, order = SpendLimiter(tokens=1e6), []
         for name, kind in kinds.items():
-            budget.expectations[name] = kind
+            budget.expectations["m", name] = kind
 
         async def ask(name: str, rounds: int) -> None:
-            reserved = await budget.reserve(Forecast(kinds[name], 40, first_alone=True))
+            reserved = await budget.reserve(Forecast(kinds[name], 40, first_alone=True, model="m"))
             for _ in range(rounds):
                 await asyncio.sleep(0)
             if name == "known":
@@ -169,6 +170,34 @@ def test_a_kind_that_is_never_answered_holds_up_no_other() -> None:
         return order
 
     assert asyncio.run(play()) == ["known", *["failing"] * 3, "known", *["failing"] * 2]
+
+
+def test_a_model_whose_replies_are_not_known_is_asked_once_first() -> None:
+    """Another one has answered, with no tokens. Replies of 3,000 tokens to six prompts are not all
+    asked for out of a budget of 5,000.
+    """
+
+    class Reasoning:
+        async def reply(self, request: Ask, attempt: int) -> Reply:
+            bill_in_use().send()
+            await asyncio.sleep(0)
+            return Reply("{}", prompt_tokens=50, completion_tokens=2_950)
+
+    async def ask_six() -> float:
+        budget = SpendLimiter(tokens=5_000.0)
+        budget.expectations["decider", "decision"].learn(40, 10, 0)
+        settings = make_settings({"judge": {"name": "openai", "model": "m"}}).panel[0]
+        meter = MeteredJudge(budget, settings)
+        asks = [
+            Ask(replace(GRADE, name=f"grade {number}"), {"question": "Why?", "context": "So."})
+            for number in range(6)
+        ]
+        judge = cast("Judge", Reasoning())
+        asked = (meter.reply(judge, ask, 0, meter.bill(ask)) for ask in asks)
+        await asyncio.gather(*asked, return_exceptions=True)
+        return 5_000 - budget.tokens
+
+    assert asyncio.run(ask_six()) == 3_000
 
 
 def test_requests_to_an_endpoint_that_counts_no_tokens_do_not_wait_for_each_other() -> None:
