@@ -26,7 +26,8 @@ def section(incident: Incident, manifest: Manifest, *, titled: bool) -> Section:
     segment = f"in {clean(str(finding.segment), 80)}" if finding.segment else ""
     title = clean(what_happened(incident), 80) if titled or segment else ""
     if finding.mean is None or (finding.is_rule and not is_measured(finding)):
-        folded = [clean(_capital(incident.folded), 300)] if incident.folded else []
+        told = in_display_names(_capital(incident.folded), manifest)
+        folded = [clean(told, 300)] if told else []
         since = [f"Since {finding.since}"] if finding.since else []
         message = in_display_names(incident.message, manifest)
         lines = [clean(message, 400) or "–", *_escalated(incident), *folded, *since]
