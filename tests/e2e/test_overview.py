@@ -57,6 +57,8 @@ def test_the_planted_regression_is_three_clicks_away(visit: Visit, demo: Path) -
     page.locator(f".months a[href='{BAD}/index.html']").click()
     page.wait_for_url(f"**/{BAD}/index.html")
     assert "Context recall fell from 0.88 to 0.64." in page.locator("h1").inner_text()
+    assert "2 alerts firing" in page.locator(".hero .sub").inner_text()
+    assert "Context recall" in page.locator("table.fallen thead").first.inner_text()
     fell = page.locator("table.fallen tbody a").nth(1)
     question = fell.inner_text()
     fell.click()

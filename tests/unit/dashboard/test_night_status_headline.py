@@ -85,6 +85,8 @@ def test_all_that_show_a_night_show_its_falls(tmp_path: Path) -> None:
         page = site.read(path).decode()
         assert short in text(page)
         assert '<span class="badge is-fell">' in page
+        assert "−0.31 [−0.37, −0.25] compared with 7 nights before" in page
+    assert "compared with 7 nights before (mean of all rows 0.890)" in text(page)
     assert short in summary_markdown(fell, "https://example.com/").replace("\\", "")
     assert "context_relevance has no drop rule and fell by 0.31" in printed(fell)
 

@@ -63,7 +63,9 @@ class TestState:
 
     def test_it_says_where(self, site: Site) -> None:
         """A firing metric names the segment that is significantly below all rows."""
-        assert "section=billing (0.50)." in text(site.overview(*ten_nights()))
+        assert "Wheresection=billing (0.50)." in text(site.overview(*ten_nights()))
+        billing = site.night(ten_nights()[-1]).partition(">billing<")[2].partition("</tr>")[0]
+        assert 'title="[0.470, 0.530], n 200"' in billing
 
     def test_a_suspect_is_pending(self) -> None:
         """A suspect does not fire, and is not green either."""
@@ -179,7 +181,8 @@ class TestNight:
     def test_it_says_who_judged(self, site: Site) -> None:
         """The judge's note is on every page that shows its numbers."""
         for page in (site.overview(night()), site.night(night()), site.rows(*worst_rows())):
-            assert re.search(r"lexical(: a baseline\.| \(a baseline\))", text(page))
+            assert "Judge lexical: a baseline." in text(page)
+        assert "Judge: lexical (a baseline)." in text(site.rows(*worst_rows()))
 
     def test_it_says_what_was_not_scored(self, site: Site) -> None:
         """A card counts by status what the mean leaves out."""
@@ -205,7 +208,9 @@ class TestNight:
         """A segment far below all rows is shaded, and says so by a mark and in words."""
         page = site.night(ten_nights()[-1])
         assert re.search(
-            r'class="num shade-3" title="[^"]*">.*?▼▼▼.*?worse by 0\.20 or more.*?0\.50<', page
+            r'class="num shade-3" title="\[0\.470, 0\.530\], n 200">.*?▼▼▼'
+            r".*?worse by 0\.20 or more.*?0\.50<",
+            page,
         )
 
     def test_noise_is_not_shaded(self, site: Site) -> None:
@@ -244,8 +249,10 @@ class TestNight:
     def test_known_metrics_explain_themselves(self, site: Site) -> None:
         """A metric's name tells at hover what it measures."""
         links = Outline(site.night(night())).all("a")
-        titles = {a.get("title") for a in links if a["href"].endswith("#metric-context_recall")}
-        assert any("reference" in (title or "") for title in titles)
+        named = [a for a in links if a["href"].endswith("#metric-context_recall")]
+        titles = [a["title"] for a in named if a["class"] == "term"]
+        assert len(titles) == len(named) - 1  # the tile has its numbers at hover
+        assert all("reference" in (title or "") for title in titles)
 
 
 class TestHostileText:

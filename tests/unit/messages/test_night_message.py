@@ -256,6 +256,7 @@ def test_a_mean_of_a_sample_is_called_an_estimate(rows: int | None, said: str) -
     text = terminal_text(message)
     assert f"Scored: {said}, 880 questions" in text
     assert "Where: section=billing (0.50, estimated)" in text
+    assert "Mean of all rows: 0.714 [0.680, 0.748]" in text
 
 
 EXPECTED = """\
@@ -417,7 +418,8 @@ def test_resolved_and_closed() -> None:
     validate(message)
     text = terminal_text(message)
     assert text.startswith("🟢 Resolved: Context recall\n")
-    assert "Back to normal\n• Context recall went 0.82 → 0.72 (840 questions asked on" in text
+    back = "Context recall went 0.82 → 0.72 (840 questions asked on both; allowed drop 0.05;"
+    assert f"Back to normal • {back} was firing since 2026-11-19)" in " ".join(text.split())
     assert "Closed\n• x: not checked since 2026-11-10, was firing since 2026-11-19" in text
     assert "Worst questions" not in text
 
