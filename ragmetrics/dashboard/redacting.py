@@ -5,6 +5,7 @@ A hash is keyed: whoever guesses a text cannot check the guess.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,17 +14,23 @@ from typing import Any, TypeVar
 from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.people import History
 from ragmetrics.records import (
+    TOPIC,
     BrokenFile,
     Calibration,
     Comparison,
     FailedGate,
+    FallenTopic,
     Gate,
     LabelReport,
     LogRow,
     LostPassages,
     Manifest,
     Record,
+    RisenTopic,
     Score,
+    Segment,
+    TopicReport,
+    TopicWithoutGolden,
     VariantResult,
     hashed,
     hashed_place,
@@ -47,6 +54,12 @@ _OWN_WORDS = {"status", "band", "matched_by"}
 """Details of scores with words of the product."""
 
 
+_TOPICS = (FallenTopic, RisenTopic, TopicWithoutGolden)
+_OF_TOPICS = {"topic", "typical"}
+"""Fields with words of questions."""
+_NUMBERED = re.compile(r"topic \d+")
+
+
 def redacted(record: R, hide: bool = True) -> R:
     """A record in which every logged text is its hash, if texts are to be hidden, or the record was
     made with `redact: true`; else the record itself.
@@ -58,10 +71,15 @@ def redacted(record: R, hide: bool = True) -> R:
     names = type(record).model_fields
     fields = {name: _field(record, name, getattr(record, name)) for name in names}
     if isinstance(record, Manifest):
-        hidden = redactions(record.source, record.quoting)
+        hidden = redactions(record.source, record.quoting) | _topics(record)
         fields["findings"] = [
-            finding.model_copy(update={"message": redact_quotes(finding.message, hidden)})
-            for finding in record.findings
+            finding.model_copy(
+                update={
+                    name: redact_quotes(getattr(finding, name), hidden)
+                    for name in ("message", "rule", "key")
+                }
+            )
+            for finding in fields["findings"]
         ]
         fields["settings"] = {**record.settings, "redact": True}
     if isinstance(record, Gate):
@@ -100,6 +118,11 @@ def _field(record: Record, name: str, value: Any) -> Any:
     if isinstance(value, str) and name in _TEXTS:
         return hashed(value)
     if isinstance(value, str) and (
+        (name in _OF_TOPICS and isinstance(record, _TOPICS))
+        or (name == "value" and isinstance(record, Segment) and record.tag == TOPIC)
+    ):
+        return _topic(value)
+    if isinstance(value, str) and (
         name in _QUOTING
         or (name == "notes" and isinstance(record, LostPassages))
         or (name == "problem" and isinstance(record, LabelReport))
@@ -111,6 +134,8 @@ def _field(record: Record, name: str, value: Any) -> Any:
         for reason, count in value.items():
             counts[hashed_place(reason)] += count
         return dict(counts)
+    if isinstance(value, dict) and isinstance(record, TopicReport):
+        return {_topic(topic): count for topic, count in value.items()}
     if isinstance(value, dict) and name == "not_applicable":  # as the reasons of rows
         return {hashed(reason): count for reason, count in value.items()}
     if isinstance(value, dict) and name == "unanswered":
@@ -118,6 +143,18 @@ def _field(record: Record, name: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_field(record, name, item) for item in value)
     return value
+
+
+def _topic(name: str) -> str:
+    """The hash of a topic's words, or of a question; a number, as redaction gives topics, stays."""
+    return name if _NUMBERED.fullmatch(name) else hashed(name)
+
+
+def _topics(manifest: Manifest) -> dict[str, str]:
+    """The names of the night's topics, each with its hash: findings quote them."""
+    segments = (one.segment for one in (*manifest.segments, *manifest.findings) if one.segment)
+    names = {segment.value for segment in segments if segment.tag == TOPIC}
+    return {name: _topic(name) for name in sorted(names) if name != _topic(name)}
 
 
 def _row(row: LogRow) -> LogRow:

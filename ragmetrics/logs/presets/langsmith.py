@@ -7,8 +7,8 @@ langsmith run export runs.jsonl --project help-desk --full --limit 100000
 ```
 
 It also reads the bulk export (Parquet), the API's `{"runs": [...]}`, and the folder of
-`langsmith trace export DIRECTORY --full`. Tags: `project`, `revision` and the short texts in the
-metadata of the root run, such as `tenant`, but not those of people or ids (`user...`, `...id`). The
+`langsmith trace export DIRECTORY --full`. Tags: `project`, `revision` and, of the metadata of the
+root run, `tenant`, `environment`, `region`, `channel`, `section`, `product`, `team` and the like. The
 build is `index_build` or `index_version` of the metadata.
 
 ```jsonl
@@ -23,7 +23,6 @@ build is `index_build` or `index_version` of the metadata.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -33,11 +32,12 @@ from ragmetrics.logs.preset import Layout, Preset, Span
 from ragmetrics.records import BadRow
 
 _TYPES = ("tool", "chain", "llm", "retriever", "embedding", "prompt", "parser")
-_TAG_NAME = re.compile(r"[a-z]\w{0,30}", re.IGNORECASE | re.ASCII)
-_NO_TAG = re.compile(
-    r"(ls_|lc_|lang|checkpoint|user|index_?(build|version)).*|.*id", re.IGNORECASE | re.ASCII
+_TAGS = frozenset(
+    "tenant tenant_id environment env region channel section product team department application"
+    " app domain category workflow variant experiment plan tier release version".split()
 )
-"""Metadata that LangSmith and LangGraph add, of people and ids, or that are fields of a row."""
+"""Metadata of a root run that describe a kind of rows. Others may be about people, and tags are shown
+on redacted pages too: `columns:` of the settings names what else is one."""
 _LONGEST_TAG = 60
 _LAYOUT = Layout(
     id=("id", "run_id"),
@@ -97,7 +97,7 @@ def _with_tags(metadata: Any) -> Layout:
         name: (f"extra.metadata.{name}",)
         for name, value in pairs
         if isinstance(value, str) and 0 < len(value) <= _LONGEST_TAG
-        if _TAG_NAME.fullmatch(name) and not _NO_TAG.fullmatch(name)
+        if name in _TAGS
     }
     return replace(_LAYOUT, tags=tags | dict(_LAYOUT.tags)) if tags else _LAYOUT
 

@@ -22,11 +22,15 @@ from ragmetrics.people import calibrate
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import (
     BrokenFile,
+    FallenTopic,
+    Finding,
     IndexBuild,
     LabelReport,
     MovedContext,
     Score,
+    Segment,
     Source,
+    TopicReport,
     WorseQuestion,
     hashed,
     question_key,
@@ -51,6 +55,31 @@ def test_reasons_of_metrics_are_hashed() -> None:
     """A metric of one's own may quote a row in them."""
     made = night(metrics=[summary("own", None, not_applicable={f"no {SECRET}": 3})])
     assert redacted(made).metrics[0].not_applicable == {hashed(f"no {SECRET}"): 3}
+
+
+def test_words_of_topics_are_hashed() -> None:
+    """Of a night before redaction: in the report, in segments and in the findings that name them;
+    the number that redaction gives a topic stays."""
+    name = f"{SECRET}, payroll"
+    fallen = FallenTopic(
+        topic=name, metric="context_recall", before=0.9, now=0.2, drop=0.7, low=0.6, high=0.8,
+        p_value=0.01, questions=40, typical=[f"Where is {SECRET}?"],
+    )  # fmt: skip
+    segment = Segment(tag="topic", value=name)
+    low = Finding(
+        key=f"default/context_recall/topic={name}/min", kind="metric", level="breach",
+        rule=f"context_recall of topic={name}: below 0.8", segment=segment,
+        message=f"context_recall of topic={name}: mean 0.200, below 0.8",
+    )  # fmt: skip
+    report = TopicReport(model=NIGHT, topics=2, rows={name: 40, "topic 3": 60}, fallen=[fallen])
+    rest = FallenTopic(**{**fallen.model_dump(), "topic": "topic 3", "typical": []})
+    made = night(findings=[low]).model_copy(
+        update={"topics": report.model_copy(update={"fallen": [fallen, rest]})}
+    )
+    shown = redacted(made)
+    assert SECRET not in shown.model_dump_json()
+    assert shown.topics
+    assert [topic.topic for topic in shown.topics.fallen] == [hashed(name), "topic 3"]
 
 
 def test_why_labels_could_not_be_read_is_hashed() -> None:

@@ -77,8 +77,8 @@ def test_what_slack_refused_waits_in_a_file_of_its_own(
     slack_server.fail(None)
     told(files, bad(1, "context_relevance"))
     first, second = (message["text"] for message in slack_server.delivered)
-    assert "context_recall" in first
-    assert "context_relevance" in second
+    assert "Context recall" in first
+    assert "Context relevance" in second
     assert files.below(outbox.FOLDER) == []
 
 
@@ -311,7 +311,7 @@ def test_a_rerun_that_dies_replaces_what_waits(
     slack_server.fail(None)
     told(files, night(1, findings=[finding(level="ok"), finding("b", level="ok")]))
     first, second = (message["text"] for message in slack_server.delivered)
-    assert "b" in first.split()
+    assert "B is low" in first
     assert "Resolved" in second
     assert files.below(outbox.FOLDER) == []
 
