@@ -32,10 +32,11 @@ from ragmetrics.logs.preset import Layout, Preset, Span
 from ragmetrics.records import BadRow
 
 _TYPES = ("tool", "chain", "llm", "retriever", "embedding", "prompt", "parser")
-_TAGS = frozenset(
-    "tenant tenant_id environment env region channel section product team department application"
-    " app domain category workflow variant experiment plan tier release version".split()
-)
+_TAGS = {
+    *("tenant", "tenant_id", "team", "department", "environment", "env", "region", "channel"),
+    *("section", "product", "application", "app", "domain", "category", "workflow"),
+    *("variant", "experiment", "plan", "tier", "release", "version"),
+}
 """Metadata of a root run that describe a kind of rows. Others may be about people, and tags are shown
 on redacted pages too: `columns:` of the settings names what else is one."""
 _LONGEST_TAG = 60
