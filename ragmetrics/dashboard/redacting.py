@@ -115,33 +115,44 @@ def _is_redacted(record: Record) -> bool:
 def _field(record: Record, name: str, value: Any) -> Any:
     if isinstance(value, Record):
         return redacted(value)
-    if isinstance(value, str) and name in _TEXTS:
+    if isinstance(value, str):
+        return _text(record, name, value)
+    if isinstance(value, dict):
+        return _keys(record, name, value)
+    if isinstance(value, list | tuple):
+        return type(value)(_field(record, name, item) for item in value)
+    return value
+
+
+def _text(record: Record, name: str, value: str) -> str:
+    if name in _TEXTS:
         return hashed(value)
-    if isinstance(value, str) and (
-        (name in _OF_TOPICS and isinstance(record, _TOPICS))
-        or (name == "value" and isinstance(record, Segment) and record.tag == TOPIC)
+    if (name in _OF_TOPICS and isinstance(record, _TOPICS)) or (
+        name == "value" and isinstance(record, Segment) and record.tag == TOPIC
     ):
         return _topic(value)
-    if isinstance(value, str) and (
+    if (
         name in _QUOTING
         or (name == "notes" and isinstance(record, LostPassages))
         or (name == "problem" and isinstance(record, LabelReport))
         or (name == "reason" and isinstance(record, _QUOTING_REASONS))
     ):
         return hashed_quote(value)
-    if isinstance(value, dict) and name in _PLACES:
+    return value
+
+
+def _keys(record: Record, name: str, value: dict[Any, Any]) -> dict[Any, Any]:
+    if name in _PLACES:
         counts: Counter[str] = Counter()
         for reason, count in value.items():
             counts[hashed_place(reason)] += count
         return dict(counts)
-    if isinstance(value, dict) and isinstance(record, TopicReport):
+    if isinstance(record, TopicReport):
         return {_topic(topic): count for topic, count in value.items()}
-    if isinstance(value, dict) and name == "not_applicable":  # as the reasons of rows
+    if name == "not_applicable":  # as the reasons of rows
         return {hashed(reason): count for reason, count in value.items()}
-    if isinstance(value, dict) and name == "unanswered":
+    if name == "unanswered":
         return {hashed_quote(reason): count for reason, count in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_field(record, name, item) for item in value)
     return value
 
 
