@@ -163,8 +163,9 @@ def _topic(name: str) -> str:
 
 def _topics(manifest: Manifest) -> dict[str, str]:
     """The names of the night's topics, each with its hash: findings quote them."""
-    segments = (one.segment for one in (*manifest.segments, *manifest.findings) if one.segment)
-    names = {segment.value for segment in segments if segment.tag == TOPIC}
+    segments = [summary.segment for summary in manifest.segments]
+    segments += [finding.segment for finding in manifest.findings]
+    names = {segment.value for segment in segments if segment and segment.tag == TOPIC}
     return {name: _topic(name) for name in sorted(names) if name != _topic(name)}
 
 

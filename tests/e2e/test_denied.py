@@ -106,7 +106,7 @@ def test_a_folder_that_cannot_be_written_loses_no_alert(
     fake_s3.deny(s3_strict, "PutObject", f"store/{folder}")
     with pytest.raises(Exception, match=rf"store/{folder}.*access denied \(AccessDenied"):
         run(settings, BAD)
-    assert "context_recall" in told(slack_server)[0]
+    assert "Context recall" in told(slack_server)[0]
     behind = folder.startswith(("runs", "history", "dashboard"))
     assert [text for text in told(slack_server)[1:] if "could not be written" in text] == (
         told(slack_server)[1:]
@@ -145,7 +145,7 @@ def test_a_night_that_cannot_be_scored_says_so(
     slack_server.delivered.clear()
     fake_s3.deny_nothing(s3_strict)
     assert run(settings, BAD).manifest.problems == []
-    assert "context_recall" in json.dumps(slack_server.delivered)
+    assert "Context recall" in json.dumps(slack_server.delivered)
 
 
 def test_rows_that_cannot_be_staged_fail_the_run(
@@ -159,7 +159,7 @@ def test_rows_that_cannot_be_staged_fail_the_run(
     assert told(slack_server) == []
     fake_s3.deny_nothing(s3_strict)
     run(settings, BAD)
-    assert "context_recall" in told(slack_server)[0]
+    assert "Context recall" in told(slack_server)[0]
 
 
 def test_a_set_for_drift_that_cannot_be_kept_costs_no_night(
@@ -174,7 +174,7 @@ def test_a_set_for_drift_that_cannot_be_kept_costs_no_night(
     fake_s3.deny(s3_strict, "PutObject", "store/calibrations")
     manifest = run(settings, BAD).manifest
     assert "access denied" in manifest.problems[0]
-    assert "context_recall" in told(slack_server)[0]
+    assert "Context recall" in told(slack_server)[0]
 
 
 def test_nothing_needs_to_be_removed(
@@ -186,7 +186,7 @@ def test_nothing_needs_to_be_removed(
     run(settings, BAD)
     run(settings, NEXT)
     fired, resolved = told(slack_server)
-    assert "context_recall" in fired
+    assert "Context recall" in fired
     assert "Resolved" in resolved
     assert is_whole(s3_strict, BAD)
     assert is_whole(s3_strict, NEXT)
@@ -211,7 +211,7 @@ def test_a_slack_that_is_out_and_alerts_that_cannot_be_kept_are_told_by_the_next
     fake_s3.deny_nothing(s3_strict)
     run(settings, NEXT)
     (said,) = slack_server.delivered
-    assert "context_recall" in json.dumps(said)
+    assert "Context recall" in json.dumps(said)
     assert str(BAD) in json.dumps(said)
     run(settings, NEXT)
     assert len(slack_server.delivered) == 1

@@ -147,7 +147,7 @@ def test_a_regression_is_told_once_and_resolved_once(
         sent.append(len(slack_server.delivered))
     assert sent == [0, 1, 1, 1, 2]
     fired, resolved = (json.dumps(message) for message in slack_server.delivered)
-    assert "context_recall" in fired
+    assert "Context recall" in fired
     assert "0.600" in fired
     assert "esolved" in resolved or "normal" in resolved
 
@@ -292,5 +292,5 @@ def test_the_night_is_summarised_in_a_prefect_artifact(
     # `get` leaves its client open.
     artifact = asyncio.run(Artifact.aget(key="ragmetrics-towers-2"))
     assert artifact is not None
-    assert "context\\_recall" in str(artifact.data)
+    assert "Context recall" in str(artifact.data)
     assert f"https://dash.example/towers/{NIGHT}/index.html" in str(artifact.data)

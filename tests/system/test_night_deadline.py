@@ -114,7 +114,7 @@ def test_a_lost_judge_does_not_keep_the_night(
     assert scored <= GOOD
     assert summary.status["judge_failed"] == ROWS - scored
     assert (tmp_path / f"store/dashboard/{NIGHT}/index.html").exists()
-    assert "context_recall" in json.dumps(slack_server.delivered)
+    assert "Context recall" in json.dumps(slack_server.delivered)
 
     judge_server.reset()
     forget(monkeypatch)

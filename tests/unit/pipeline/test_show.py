@@ -65,7 +65,7 @@ def test_the_alert_goes_first_and_a_second_message_says_what_is_missing(
     with pytest.raises(CoverageShort, match=rf"store/{folder}.*access denied"):
         run_night(settings, BAD)
     alert, behind = slack_server.delivered
-    assert "context_recall" in alert["text"]
+    assert "Context recall" in alert["text"]
     assert "the dashboard could not be written for" in behind["text"]
     assert folder in json.dumps(behind["blocks"])
 
@@ -112,7 +112,7 @@ def test_a_past_night_whose_scores_are_gone_costs_no_alert(
         for info in files.below(folder):
             files.remove(info.path)
     run_night(settings, BAD)
-    assert "context_recall" in slack_server.delivered[0]["text"]
+    assert "Context recall" in slack_server.delivered[0]["text"]
     assert page(settings, NIGHT) is not None
     assert page(settings, BAD) is not None
 
