@@ -78,8 +78,8 @@ class JudgeSettings(SettingsModel):
     reasks: int = Field(4, ge=0, le=10)
     """Number of times that a request is sent again after an unreadable reply, with what was wrong.
     After a refusal it is sent again once. Of a prompt without any verdict no request is
-    repeated after fifteen unreadable replies, and after twenty more ever more of them are not
-    sent, until there is a verdict."""
+    repeated after three that had no readable reply, and after twenty more ever more of them are
+    not sent, until there is a verdict."""
     max_reply_bytes: int = Field(10_000_000, ge=10_000, le=1_000_000_000)
     """Largest unpacked answer of the endpoint to one request, also to a request for several
     vectors. A larger answer is not read to its end."""

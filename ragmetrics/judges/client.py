@@ -268,7 +268,7 @@ class JudgeClient(ClientBase):
         return answer
 
     async def _verdict(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
-        reason, refusals, asked = "", 0, request
+        reason, refusals, asked, last = "", 0, request, ""
         streak = self._flights.streak(request.prompt)
         try:
             for attempt in range(1 + self._reasks):
@@ -287,8 +287,7 @@ class JudgeClient(ClientBase):
                         refusals += is_refused(reply)
                         if refusals >= _REFUSALS:
                             return Unanswered(Status.REFUSED, refusal_of(reply))
-                        if not is_refused(reply):
-                            streak.unreadable(reason if reply.cut_by_reasoning else reply.text)
+                        last = reason if reply.cut_by_reasoning else reply.text
                         if not reply.cut_by_reasoning:  # the model can do nothing about that
                             asked = replace(request, problem=shorten(reason))
                         continue
@@ -299,6 +298,7 @@ class JudgeClient(ClientBase):
                     return verdict
         except JudgeError as error:
             return self._failed_answer(error, counter)
+        streak.unreadable(last)
         return Unanswered(Status.UNREADABLE, reason)
 
     @asynccontextmanager

@@ -34,9 +34,9 @@ that were not in its cache."""
 _MOST_CHARACTERS = 8
 """Characters of a token in any text: English has four to five, with the longest tokens of any
 vocabulary six."""
-_STREAK, _PATIENCE, _SKIPPED = 15, 35, 4
-"""Replies without a verdict from which requests are sent one by one; from which some are
-skipped; and how many there must be more for each skipped one."""
+_STREAK, _AT_ONCE, _PATIENCE, _SKIPPED = 3, 5, 23, 4
+"""Requests without a verdict from which others are sent one by one; how many are under way before;
+from which some are skipped; and how many there must be more for each skipped one."""
 _REPEATED = re.compile(r"(\W)\1+")  # blanks or dashes: dozens are one token
 
 
@@ -133,11 +133,11 @@ def recalibrated(fit: Recalibration, judge: Judge, request: Ask, verdict: BaseMo
 
 
 class UnreadableStreak:
-    """Replies to a prompt that has no verdict yet, whatever is asked.
+    """Requests of a prompt that has no verdict yet, whatever is asked.
 
     Such a prompt need not be paid for all night; but the first rows may be what the judge cannot
-    read. Up to fifteen requests are under way at a time. From fifteen replies on (three requests
-    with all repetitions), no request is repeated, and each waits for what the one before it shows.
+    read. Up to five requests are under way at a time. From the third one on that had no readable
+    reply with all repetitions, none is repeated, and each waits for what the one before it shows.
     After twenty more, some are skipped: a quarter as many as there were, so a verdict is late by a
     quarter, and a prompt that never has one costs few requests more. The first verdict ends it for
     good.
@@ -148,7 +148,7 @@ class UnreadableStreak:
         """Set when a request has ended, and replaced."""
         self._name, self._text = prompt.name, ""
         self._answered = False
-        self._count = 0  # replies, and requests that were skipped
+        self._count = 0  # requests that ended without one, and those that were skipped
         self._skipped = 0  # since the last request that was sent
         self._sent = 0  # requests under way
 
@@ -167,14 +167,14 @@ class UnreadableStreak:
 
     def is_full(self, joins: int) -> bool:
         """Whether enough requests are under way to show something; `joins` of them share one."""
-        return not self._answered and self._sent >= joins * (1 if self.is_long else _STREAK)
+        return not self._answered and self._sent >= joins * (1 if self.is_long else _AT_ONCE)
 
     def readable(self) -> None:
         """The prompt has a verdict."""
         self._answered = True
 
     def unreadable(self, text: str) -> None:
-        """A reply with this text has no verdict."""
+        """A request ended without a verdict; its last reply had this text."""
         self._text = self._text if self._count else text
         self._count += 1
 
