@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -22,6 +23,7 @@ SIZES = {"tall": (540, 230), "low": (360, 120), "square": (340, 340)}
 _DAY_MS = 86_400_000
 _DASHES = {"dot": "2 3", "dash": "7 4"}
 _LINE = 11
+_UNITS = ((1_000_000, "M"), (1_000, "k"))
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,8 @@ def _ticks(axis: Mapping[str, object], scale: _Axis) -> list[tuple[float, str]]:
     if isinstance(values, list):
         shown = words if isinstance(words, list) else [f"{one:g}" for one in values]
         return [(_number(value), str(word)) for value, word in zip(values, shown, strict=True)]
-    step = _step((scale.high - scale.low) / int(str(axis.get("nticks", 4))))
+    least = (scale.high - scale.low) / int(str(axis.get("nticks", 4)))
+    step = float(str(axis["dtick"])) if "dtick" in axis else _step(least)
     first = math.ceil(scale.low / step - 1e-9)
     form = str(axis.get("tickformat", "g"))
     return [
@@ -173,7 +176,8 @@ def _step(least: float) -> float:
 
 def _label(value: float, form: str) -> str:
     if form == "~s":
-        return f"{value / 1000:g}k" if abs(value) >= 1000 else f"{value:g}"
+        size, unit = next((one for one in _UNITS if abs(value) >= one[0]), (1, ""))
+        return f"{value / size:g}{unit}"
     return f"${value:g}" if form.startswith("$") else f"{value:{form.strip('~')}}"
 
 
@@ -184,19 +188,34 @@ def _trace(trace: Figure, frame: _Frame) -> Iterator[str]:
     axis = trace.get("yaxis", "y")
     points = list(zip(trace["x"], trace["y"], strict=True))
     line, marker = trace.get("line", {}), trace.get("marker", {})
-    if trace.get("fill"):
-        yield f'<path fill="{_colour(trace["fillcolor"])}" d="{_path(points, frame, axis)}Z"/>'
-    elif "lines" in trace["mode"]:
-        yield _stroke(_path(points, frame, axis), line)
+    path = _path(points, frame, axis)
+    if trace.get("fill") and path:
+        yield f'<path fill="{_colour(trace["fillcolor"])}" d="{path}Z"/>'
+    elif "lines" in trace["mode"] and path:
+        yield _stroke(path, line)
     yield from _whiskers(trace, frame)
-    if "markers" in trace["mode"]:
-        dots = "".join(
-            f"M{frame.place(x, 'x')} {frame.place(y, axis)}h0"
+    if "markers" in trace["mode"] and path:
+        places = [
+            f"M{frame.place(x, 'x')} {frame.place(y, axis)}"
             for x, y in points
             if x is not None and y is not None
-        )
-        look = f'stroke="{_colour(marker.get("color"))}" stroke-width="{marker.get("size", 6)}"'
-        yield f'<path class="dots" {look} d="{dots}"/>'
+        ]
+        yield _marks(places, marker)
+
+
+def _marks(places: Sequence[str], marker: Mapping[str, Any]) -> str:
+    """A mark at each place in the shape of its symbol; without one, a dot."""
+    size, colour = marker.get("size", 6), _colour(marker.get("color"))
+    half, side = size / 2, size * 5 / 12
+    shape = {
+        "triangle-down": f"m{-half:g} {-side:g}h{size:g}l{-half:g} {2 * side:g}z",
+        "diamond": f"m0 {-half:g}l{half:g} {half:g}l{-half:g} {half:g}l{-half:g} {-half:g}z",
+        "line-ns-open": f"m0 {-half:g}v{size:g}",
+    }.get(marker.get("symbol", ""))
+    path = "".join(f"{place}{shape or 'h0'}" for place in places)
+    if shape is None:
+        return f'<path class="dots" stroke="{colour}" stroke-width="{size}" d="{path}"/>'
+    return f'<path fill="{colour}" d="{path}"/>' if shape.endswith("z") else _stroke(path, marker)
 
 
 def _path(
@@ -226,7 +245,8 @@ def _whiskers(trace: Figure, frame: _Frame) -> Iterator[str]:
         for x, y, above, below in ends
         if x is not None and y is not None
     )
-    yield _stroke(path, error)
+    if path:
+        yield _stroke(path, error)
 
 
 def _bars(trace: Figure, frame: _Frame) -> Iterator[str]:
@@ -238,7 +258,8 @@ def _bars(trace: Figure, frame: _Frame) -> Iterator[str]:
         half = (width / _DAY_MS if isinstance(x, str) else width) / 2
         left, right = frame.x(_number(x) - half), frame.x(_number(x) + half)
         path += f"M{left} {frame.y(base)}V{frame.y(base + y)}H{right}V{frame.y(base)}Z" if y else ""
-    yield f'<path fill="{_colour(trace["marker"]["color"])}" d="{path}"/>'
+    if path:
+        yield f'<path fill="{_colour(trace["marker"]["color"])}" d="{path}"/>'
 
 
 def _shape(shape: Figure, frame: _Frame) -> Iterator[str]:

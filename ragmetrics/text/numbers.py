@@ -44,17 +44,21 @@ def short(value: float | None) -> str:
 
 
 def short_change(before: float | None, now: float | None, *, fell: bool = False) -> str:
-    """Two numbers with as many digits: `0.88 → 0.64`, and a third one where they would look alike.
+    """Two numbers with as many digits: `0.88 → 0.64`, and one more where they would look alike.
 
-    `fell` puts it in words: `fell from 0.88 to 0.64`.
+    `fell` puts it in words: `fell from 0.88 to 0.64`; `is unchanged at 0.88`.
     """
     ends = short(before), short(now)
-    if before is not None and now is not None and abs(now) < _LARGE and abs(before) < _LARGE:
-        alike = number(before, 2) == number(now, 2)
-        digits = 3 if max(abs(before), abs(now)) < _SMALL or (alike and before != now) else 2
-        ends = number(before, digits), number(now, digits)
+    old, new = finite(before), finite(now)
+    if old is not None and new is not None and (abs(old) < _LARGE) == (abs(new) < _LARGE):
+        largest = max(abs(old), abs(new))
+        digits = 3 if largest < _SMALL else 2 if largest < _LARGE else 0
+        digits += old != new and f"{old:z.{digits}f}" == f"{new:z.{digits}f}"
+        ends = f"{old:z,.{digits}f}", f"{new:z,.{digits}f}"
     if not fell:
         return " → ".join(ends)
+    if ends[0] == ends[1]:
+        return f"is unchanged at {ends[0]}"
     return f"{'rose' if (now or 0.0) > (before or 0.0) else 'fell'} from {ends[0]} to {ends[1]}"
 
 

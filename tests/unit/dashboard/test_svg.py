@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from ragmetrics.dashboard.figure_layout import histogram_figure
+import re
+from typing import Any
+
+import pytest
+
+from ragmetrics.dashboard.figure_layout import count_axis, frame, histogram_figure, scatter, symbols
 from ragmetrics.dashboard.pages.calibration import reliability_figure
 from ragmetrics.dashboard.pages.overview import LatestNights
 from ragmetrics.dashboard.svg import sparkline, svg
 from ragmetrics.dashboard.trend_figure import trend_figure
 from ragmetrics.dashboard.trends import trends
-from tests.fakes.nights import summary, ten_nights
+from tests.fakes.nights import night, summary, ten_nights
 from tests.fakes.pages import Outline
 
 
@@ -58,3 +63,48 @@ def test_a_label_is_text() -> None:
         },
     }
     assert "&lt;b&gt;" in svg(figure, "low")
+
+
+def drawn_as(*data: dict[str, Any], top: int = 1) -> str:
+    """Traces in a chart of counts up to `top`."""
+    layout = frame(38, 14, 20, 26)
+    layout["xaxis"] |= {"range": [0, 1], "tickvals": [0]}
+    layout["yaxis"] |= count_axis(top)
+    return svg({"data": list(data), "layout": layout}, "tall")
+
+
+def test_nights_without_an_interval_draw_no_empty_path() -> None:
+    """A path that only closes is no path."""
+    few = [summary("context_recall", 0.9, low=None, high=None)]
+    (trend, *_) = trends([night(n, metrics=few) for n in range(3)])
+    paths = [one["d"] for one in Outline(svg(trend_figure(trend), "tall")).all("path")]
+    assert paths and all((path or "").startswith("M") for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("top", "words"),
+    [
+        (3, ["0", "1", "2", "3"]),
+        (1, ["0", "1"]),
+        (4_000, ["0", "2k", "4k"]),
+        (4_000_000, ["0", "2M", "4M"]),
+    ],
+)
+def test_counts_have_whole_steps_and_short_numbers(top: int, words: list[str]) -> None:
+    """Few ones are counted by one, as Plotly does; many are told in thousands and millions."""
+    numbers = re.findall(r'text-anchor="end">([^<]*)<', drawn_as(top=top))
+    assert numbers == words
+
+
+def test_marks_differ_by_their_shape() -> None:
+    """As the legend names them: a triangle for what fired, a diamond for what resolved."""
+    shapes = {
+        symbol: drawn_as(scatter([0.5], [0.5], "markers", marker=symbols(symbol, 12, "red")))
+        .split('fill="red" d="')[1]
+        .split('"')[0]
+        for symbol in ("triangle-down", "diamond")
+    }
+    assert re.fullmatch(r"M\d+ \d+m-6 -5h12l-6 10z", shapes["triangle-down"])
+    assert re.fullmatch(r"M\d+ \d+m0 -6l6 6l-6 6l-6 -6z", shapes["diamond"])
+    tick = scatter([0.5], [0.5], "markers", marker={"size": 8, "symbol": "line-ns-open"})
+    assert re.search(r'class="line"[^>]* d="M\d+ \d+m0 -4v8"', drawn_as(tick))
