@@ -121,7 +121,8 @@ class JudgeSettings(SettingsModel):
         SerializeAsAny[JudgeSettings] | None, BeforeValidator(lambda value: _by_kind(value))
     ] = None
     """The judge of the nights before, with all its settings. Both score a sample of the first
-    nights, and trend and rules go on over the change by the offset between both."""
+    nights, and trend and rules go on over the change by the offset between both. Without an `also`
+    of its own it has that of today."""
     bridge: Annotated[int, BeforeValidator(number_of_nights)] = Field(7, ge=1, le=60)
     """With `replaces`: how many nights have rows of both judges, as `7 nights`."""
     bridge_rows: int = Field(500, ge=20, le=10_000)
@@ -137,6 +138,17 @@ class JudgeSettings(SettingsModel):
         if self.also.also or self.also.replaces:
             raise ValueError("also: has no `also` and no `replaces` in it")
         return self
+
+    @property
+    def old(self) -> JudgeSettings | None:
+        """The judge of `replaces`, with the one under `also` of today if it needs one and has none
+        itself: asked at once, as nothing waits for an old judge.
+        """
+        old, also = self.replaces, self.also
+        if old is None or also is None or old.also or old.kind.answers_all:
+            return old
+        also = also.model_copy(update={"name": also.kind.at_once or also.name})
+        return old.model_copy(update={"also": also})
 
     @property
     def kind(self) -> JudgeKind:

@@ -250,7 +250,7 @@ class Settings(BaseSettings):
         if not any(judge.replaces for judge in self.panel):
             return None
         if not self.judges:
-            return self.model_copy(update={"judge": self.judge.replaces})
+            return self.model_copy(update={"judge": self.judge.old})
         return self.with_panel([judge.replaces or judge for judge in self.judges])
 
     @property

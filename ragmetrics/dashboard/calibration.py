@@ -189,10 +189,13 @@ def trusted(manifest: Manifest, calibrations: Sequence[Calibration]) -> list[Tru
 
     A calibration of the same judge is preferred to one of another judge with the same name.
     """
-    names = judge_names(manifest.judge)
+    judges = manifest.judge.each
+    names = [name for judge in judges for name in judge_names(judge)]
     nearest: dict[tuple[str, str], Trust] = {}
     for calibration in sorted(calibrations, key=lambda one: abs(one.at - manifest.finished_at)):
-        exact = None if manifest.judge.panel else _is_of(calibration.judge, manifest.judge)
+        exact = (
+            None if manifest.judge.panel else any(_is_of(calibration.judge, one) for one in judges)
+        )
         key = calibration.name, calibration.judge.name
         better = key not in nearest or bool(exact) > bool(nearest[key].exact)
         if (exact or calibration.judge.name in names) and better:

@@ -178,7 +178,7 @@ def recording(place: str) -> Recording:
     return by_judge.get(chosen or next(iter(by_judge), ""), Recording())
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=16)  # more than a night has: its judges, those they replace, their `also`
 def _load(path: Path, version: tuple[int, int]) -> Mapping[str, Recording]:
     """The recordings in a file, by judge."""
     by_judge: dict[str, Recording] = {}

@@ -38,6 +38,11 @@ class JudgeInfo(Record):
         return self.also if self.also and metric in self.also.metrics else self
 
     @property
+    def each(self) -> list[JudgeInfo]:
+        """The judge, or panel, and the judge under `also`."""
+        return [self, self.also] if self.also else [self]
+
+    @property
     def title(self) -> str:
         """Its name; with a judge under `also` that one's name and metrics too."""
         if self.also is None:

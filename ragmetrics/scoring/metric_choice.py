@@ -176,7 +176,8 @@ def unpaid(settings: Settings, judges: Sequence[str]) -> set[str]:
 
 
 def check_judging(settings: Settings) -> str:
-    """Which metrics the judge under `also` scores, as a sentence; empty without one.
+    """Which metrics the judge under `also` scores, and which one that is replaced cannot, in words;
+    empty without either.
 
     Raises InputError for a metric that no judge can score, by the kinds of the judges, and
     SettingsError when a budget in US dollars lacks a price, also one of a replaced judge.
@@ -187,6 +188,12 @@ def check_judging(settings: Settings) -> str:
         _check_prices(settings)
         if settings.replaced:
             _check_prices(settings.replaced)
+    return "; ".join(filter(None, [_scored_by_also(settings, kinds), _unbridged(settings)]))
+
+
+def _scored_by_also(
+    settings: Settings, kinds: Sequence[tuple[str, Callable[[Prompt[Any]], bool]]]
+) -> str:
     if settings.joined != "also":
         return ""
     (first, answers), (second, _) = kinds
@@ -195,6 +202,19 @@ def check_judging(settings: Settings) -> str:
     if not left:
         return f"the judge {second} under `also` is not asked: {first} scores all metrics"
     return f"the judge {second} under `also` scores what {first} cannot: {', '.join(left)}"
+
+
+def _unbridged(settings: Settings) -> str:
+    """Why no night will have an offset to a judge that is replaced; empty where nothing is known.
+    It costs no night, so it is no error.
+    """
+    old = settings.replaced
+    try:
+        if old:
+            _check_answerable(old, [(one.name, one.answers) for one in old.final_judges])
+    except InputError as error:
+        return f"no offset to the judge under `replaces` will be known: {error}"
+    return ""
 
 
 def _check_prices(settings: Settings) -> None:

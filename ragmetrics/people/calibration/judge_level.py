@@ -32,7 +32,7 @@ from ragmetrics.metrics import average_precision, label_targets
 from ragmetrics.people.calibration.labelled_sets import set_name
 from ragmetrics.people.calibration.store import judge_names, load_units, repeats
 from ragmetrics.people.calibration.units import Unit
-from ragmetrics.records import Calibration, Manifest, Usage
+from ragmetrics.records import Calibration, JudgeInfo, Manifest, Usage
 from ragmetrics.scoring import chosen_metrics, majority
 from ragmetrics.stats import (
     Drop,
@@ -102,8 +102,10 @@ class FixedSets:
     )
 
     def judged(self, night: Manifest) -> bool:
-        """Whether all judges of a night judged the set at that time."""
-        return bool(self._of(night))
+        """Whether all judges of a night judged the set at that time; of a judge and the one under
+        its `also` either, as the set may have labels for one alone.
+        """
+        return any(self._of(night, judge) for judge in night.judge.each)
 
     def questions(self, night: Manifest) -> int:
         """Number of questions with all verdicts, in the metric of the night that has most."""
@@ -112,7 +114,7 @@ class FixedSets:
 
     def spent(self, night: Manifest) -> Usage | None:
         """Usage of judging the set in a run; None where it was free, or another run paid it."""
-        names = judge_names(night.judge)
+        names = [name for judge in night.judge.each for name in judge_names(judge)]
         paid = [
             calibration.usage
             for calibration in self.calibrations
@@ -152,7 +154,7 @@ class FixedSets:
         judged_nights = [(night, self._judged(night, metric)) for night in nights]
         levelled = [(night, judged) for night, judged in judged_nights if judged.levels]
         for (before, _), (now, judged) in pairwise(levelled):
-            if self._times(before) & self._times(now):
+            if self._times(before, metric) & self._times(now, metric):
                 continue  # the same verdicts
             old = self._alike(before, metric, judged)
             shared = judged.levels.keys() & old.keys()
@@ -160,8 +162,8 @@ class FixedSets:
             if step:
                 yield now.date, step
 
-    def _times(self, night: Manifest) -> set[datetime]:
-        return {one.at for one in self._of(night)}
+    def _times(self, night: Manifest, metric: str) -> set[datetime]:
+        return {one.at for one in self._of(night, night.judge.of(metric))}
 
     def _alike(self, night: Manifest, metric: str, tonight: _Judged) -> Levels:
         """A night's levels by the same judges, settings and prompts, if it has enough rows."""
@@ -172,7 +174,8 @@ class FixedSets:
 
     def _judged(self, night: Manifest, metric: str) -> _Judged:
         """The levels of the rows that have all verdicts of all judges."""
-        calibrations = self._of(night) if metric in label_targets() else []
+        known = metric in label_targets()
+        calibrations = self._of(night, night.judge.of(metric)) if known else []
         judges = [self._of_judge(calibration, metric) for calibration in calibrations]
         combine = _AGGREGATES[self.aggregate]
         rows = set[Row]().union(*judges).intersection(*judges)
@@ -209,9 +212,11 @@ class FixedSets:
         units = (one for of in self._read(calibration).values() for one in of)
         return any(unit.verdict is not None for unit in units)
 
-    def _of(self, night: Manifest) -> list[Calibration]:
-        """The night's calibrations by all its judges; empty where some judge has none."""
-        names = judge_names(night.judge)
+    def _of(self, night: Manifest, judge: JudgeInfo) -> list[Calibration]:
+        """The night's calibrations by its judge, or by all judges of its panel; empty where one has
+        none.
+        """
+        names = judge_names(judge)
         near = (calibration for calibration in self.calibrations if _is_near(calibration, night))
 
         def rank(one: Calibration) -> tuple[bool, timedelta, datetime]:
@@ -221,7 +226,7 @@ class FixedSets:
         judges = {
             calibration.judge.name: calibration
             for calibration in sorted(near, key=rank, reverse=True)
-            if calibration.judge.name in names and _same_judge(calibration, night)
+            if calibration.judge.name in names and _same_judge(calibration, judge)
         }
         return [judges[name] for name in names] if len(judges) == len(set(names)) else []
 
@@ -240,13 +245,13 @@ def fixed_sets(
     return FixedSets(files, own, settings.aggregate, relevant_from)
 
 
-def _same_judge(calibration: Calibration, night: Manifest) -> bool:
+def _same_judge(calibration: Calibration, judge: JudgeInfo) -> bool:
     """Whether a calibration is by the night's judge. For a panel, or a judge with repeats, only
     the name is compared.
     """
-    if night.judge.panel or repeats(night.judge) > 1:
+    if judge.panel or repeats(judge) > 1:
         return True
-    return calibration.judge.fingerprint == night.judge.fingerprint
+    return calibration.judge.fingerprint == judge.fingerprint
 
 
 def _is_near(calibration: Calibration, night: Manifest) -> bool:

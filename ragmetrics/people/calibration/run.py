@@ -25,7 +25,7 @@ from ragmetrics.people.calibration.labelled_sets import (
     targets,
 )
 from ragmetrics.people.calibration.recalibration import with_fit, without_fits
-from ragmetrics.people.calibration.run_judges import JudgedSet, Progress, judge_set
+from ragmetrics.people.calibration.run_judges import JudgedSet, Progress, judge_set, shares_of
 from ragmetrics.people.calibration.store import load_calibrations, load_units, save_calibration
 from ragmetrics.people.calibration.thresholds import fit_certain_thresholds, fit_thresholds
 from ragmetrics.people.calibration.units import (
@@ -44,6 +44,7 @@ from ragmetrics.version import __version__
 
 ATTACKED = 20
 """Contexts of a set that `ragmetrics calibrate` attacks. The nightly attacks none."""
+_UNSCORED = "this judge does not score it"
 log = logging.getLogger(__name__)
 
 
@@ -108,7 +109,7 @@ def record(
     skipped: dict[str, str] = {}
     for target in () if judged.refused else targets(wanted):
         units = judged.units.get(target.metric, [])
-        if reason := _not_comparable(target, units):
+        if reason := _not_comparable(target, units, judged):
             skipped[target.metric] = reason
         else:
             one = _measured(target, units, judged.fingerprints.get(target.metric, ""))
@@ -117,7 +118,8 @@ def record(
     calibrated = {one.metric for one in measured} | {one.metric for one in gold}
     for name in () if judged.refused else wanted or ():
         if name not in calibrated:
-            skipped.setdefault(name, f"no row has labels.gold.{name}")
+            missing = f"no row has labels.gold.{name}"
+            skipped.setdefault(name, _UNSCORED if name in judged.unscored else missing)
     return Calibration(
         name=labelled.name,
         source=labelled.source,
@@ -148,8 +150,10 @@ def _thresholds(units: Sequence[Unit]) -> dict[str, object]:
     }
 
 
-def _not_comparable(target: LabelTarget, units: Sequence[Unit]) -> str:
+def _not_comparable(target: LabelTarget, units: Sequence[Unit], judged: JudgedSet) -> str:
     """Why a metric cannot be compared with its labels; empty where it can."""
+    if target.metric in judged.unscored:
+        return _UNSCORED
     if not units:
         return f"no row has labels.{target.label} for it"
     if len({unit.label >= target.label_from for unit in units}) < 2:
@@ -190,7 +194,7 @@ def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | No
             + ", ".join(label_targets())
         )
     try:
-        if _judged_today(live, files, set_name(place), now):
+        if _judged_today(live, files, place, wanted, now):
             return None
         found = calibrate(live, [place], wanted, live.alerts.drift_rows, now, files=files)
     except (JudgeError, StoreError) as error:
@@ -205,17 +209,16 @@ def _asked_live(settings: Settings) -> Settings:
         judge.model_copy(update={"name": judge.kind.at_once}) if judge.kind.at_once else judge
         for judge in settings.panel
     ]
-    several = len(live) > 1
-    return settings.model_copy(
-        update={"judges": tuple(live)} if several else {"judge": live[0], "judges": ()}
-    )
+    return settings.with_panel(live)
 
 
-def _judged_today(settings: Settings, files: Files, name: str, now: datetime) -> bool:
-    """Whether each judge has given verdicts today."""
+def _judged_today(
+    settings: Settings, files: Files, place: str, wanted: Sequence[str], now: datetime
+) -> bool:
+    """Whether each judge that has something to score has given verdicts today."""
     todays = [
         calibration.judge.fingerprint
-        for calibration in load_calibrations(files, name=name)
+        for calibration in load_calibrations(files, name=set_name(place))
         if calibration.at.date() == now.date() and _verdicts(files, calibration)
     ]
     judges, ways = make_judges(settings, Corpus()), AskedWays(files)
@@ -223,7 +226,12 @@ def _judged_today(settings: Settings, files: Files, name: str, now: datetime) ->
         chosen.scored_fingerprint(ways.compared(judge.fingerprint))
         for chosen, judge in zip(settings.panel, judges, strict=True)
     ]
-    return all(known in todays for known in prints)
+    lacking = [known not in todays for known in prints]
+    if settings.joined != "also" or not any(lacking):
+        return not any(lacking)
+    (labelled,) = read_sets(settings, [place], settings.alerts.drift_rows, files)
+    shares = shares_of(settings, judges, labelled, wanted)
+    return not any(share for share, lacks in zip(shares, lacking, strict=True) if lacks)
 
 
 def _verdicts(files: Files, calibration: Calibration) -> int | None:

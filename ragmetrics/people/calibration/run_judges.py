@@ -12,7 +12,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Container,
+    Coroutine,
+    Iterable,
+    Sequence,
+    Set,
+)
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -93,6 +102,8 @@ class JudgedSet:
     """Whether its strengths are meant to be probabilities."""
     reranks: bool = False
     """Whether the judge is a reranker, whose thresholds can be fitted."""
+    unscored: Set[str] = frozenset()
+    """The metrics that it cannot score, or that are another judge's."""
 
 
 async def judge_set(
@@ -106,8 +117,8 @@ async def judge_set(
 ) -> list[JudgedSet]:
     """The verdicts of every judge of the settings on a set, and on `attacks` attacked contexts.
 
-    If one of several judges cannot be asked, its result says why. Raises JudgeRefused where none
-    can be asked.
+    A judge under `also` that has nothing to score has no result. If one of several judges cannot
+    be asked, its result says why. Raises JudgeRefused where none can be asked.
     """
     settings, corpus = with_thresholds(settings), Corpus()
     for row in labelled.rows:
@@ -119,14 +130,10 @@ async def judge_set(
         for judge in judges:
             stack.push_async_callback(judge.close)
         known = _metrics(settings, wanted or ())
-        first = judges[0] if settings.joined == "also" else None
-        judging = _Judging(
-            settings, labelled, hostile, wanted, known, corpus, embedder, at, files, first
-        )
-        results = [
-            await judging.by(name, judge, chosen, progress)
-            for name, judge, chosen in zip(names_of(judges), judges, settings.panel, strict=True)
-        ]
+        judging = _Judging(settings, labelled, hostile, wanted, known, corpus, embedder, at, files)
+        shares = shares_of(settings, judges, labelled, wanted)
+        turns = zip(names_of(judges), judges, settings.panel, shares, strict=True)
+        results = [await judging.by(*turn, progress) for turn in turns if turn[-1]]
     refusals = [refusal for _, refusal in results if refusal is not None]
     if len(refusals) == len(results):
         raise refusals[0]
@@ -146,13 +153,18 @@ class _Judging:
     embedder: Embedder
     at: datetime
     files: Files | None
-    first: Judge | None
-    """The judge that others add to by `also`; None if they do not."""
 
     async def by(
-        self, name: str, judge: Judge, chosen: JudgeSettings, progress: Progress | None
+        self,
+        name: str,
+        judge: Judge,
+        chosen: JudgeSettings,
+        share: dict[str, Metric],
+        progress: Progress | None,
     ) -> tuple[JudgedSet, JudgeRefused | None]:
-        """The verdicts of one judge; of one that cannot be asked the reason, and the error."""
+        """The verdicts of one judge on its share of the metrics; of one that cannot be asked the
+        reason, and the error.
+        """
         client, cache = await asyncio.to_thread(self._client, judge, chosen)
         asked = chosen.scored_fingerprint(judge.fingerprint)
         judged = JudgedSet(
@@ -160,11 +172,12 @@ class _Judging:
             reranks=fits_thresholds(chosen),
             fingerprint=judge.fingerprint,
             gives_probabilities=chosen.decides or chosen.kind.fitted,
+            unscored=self.metrics.keys() - share.keys(),
         )
         refusal = None
         try:
-            able = self._targets(judge)
-            session = _Session(client, self.metrics, able, self.wanted, judged.prompts)
+            able = [target for target in targets(self.wanted) if target.metric in share]
+            session = _Session(client, share, able, self.wanted, judged.prompts)
             await session.judge_all(self.labelled, self.hostile, judged, progress)
         except JudgeRefused as error:
             judged, refusal = JudgedSet(judged.judge, refused=str(error)), error
@@ -174,16 +187,6 @@ class _Judging:
                 await asyncio.to_thread(cache.compact)
         judged.usage = add_price(chosen, client.counters.usage())
         return judged, refusal
-
-    def _targets(self, judge: Judge) -> list[LabelTarget]:
-        """What a judge can be asked; under `also` only what the first one cannot answer."""
-        first = None if judge is self.first else self.first
-        prompts = {target: self.metrics[target.metric].prompts for target in targets(self.wanted)}
-        return [
-            target
-            for target, asked in prompts.items()
-            if can_answer(judge, asked) and not (first and can_answer(first, asked))
-        ]
 
     def _client(self, judge: Judge, chosen: JudgeSettings) -> tuple[JudgeClient, ReplyCache | None]:
         # A reranker's scores are needed too, and a cached reply has its grade alone.
@@ -207,6 +210,37 @@ class _Judging:
         }
         if chosen.lexical:
             judged.corpus = hashlib.blake2b(self.corpus.to_bytes(), digest_size=6).hexdigest()
+
+
+def shares_of(
+    settings: Settings, judges: Sequence[Judge], labelled: LabelledSet, wanted: Sequence[str] | None
+) -> list[dict[str, Metric]]:
+    """The metrics that each judge scores on a set: those that it can.
+
+    Under `also` the second one scores what the first cannot, and a judge has no share where the set
+    has no labels for it; the first has its share where the set has none at all.
+    """
+    left, shares = _metrics(settings, wanted or ()), []
+    for judge in judges:
+        share = {name: metric for name, metric in left.items() if can_answer(judge, metric.prompts)}
+        shares.append(share)
+        if settings.joined == "also":
+            left = {name: metric for name, metric in left.items() if name not in share}
+    if settings.joined != "also":
+        return shares
+    used = [share if _is_labelled(labelled, wanted, share) else {} for share in shares]
+    return used if any(used) else [shares[0], *used[1:]]
+
+
+def _is_labelled(
+    labelled: LabelledSet, wanted: Sequence[str] | None, share: Container[str]
+) -> bool:
+    """Whether a set has labels or gold figures for some of the metrics."""
+    asked = [target.metric for target in targets(wanted) if target.metric in share]
+    return any(
+        any(row.questions[name] for name in asked) or gold_metrics(row.labelled, wanted, share)
+        for row in labelled.rows
+    )
 
 
 def _metrics(settings: Settings, wanted: Sequence[str]) -> dict[str, Metric]:
@@ -256,7 +290,8 @@ class _Session:
                 done += 1
                 if progress:
                     progress(labelled.name, done, len(labelled.rows))
-            judged.attacks = await attack(hostile, self._grade)
+            if ATTACKED_METRIC in self.metrics:
+                judged.attacks = await attack(hostile, self._grade)
         finally:
             await self.client.stop()
 

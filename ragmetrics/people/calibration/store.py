@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragmetrics.errors import InputError, StoreError
+from ragmetrics.metrics import label_targets
 from ragmetrics.people.calibration.drift import compare_last
 from ragmetrics.people.calibration.units import Unit
 from ragmetrics.records import (
@@ -143,18 +144,26 @@ class History:
         Where the newest drift is not known, the one before it is used. A calibration without
         verdicts is used as such.
         """
-        names = judge_names(judge)
         known: dict[tuple[str, str], dict[str, tuple[Drift, MetricDrift]]] = {}
         for drift in self.drifts:
             for metric in drift.metrics:
+                names = judge_names(_scoring(judge, metric.metric))
                 if drift.judge in names and metric.untold in ("", "no_verdict"):
                     known.setdefault((drift.judge, drift.name), {})[metric.metric] = drift, metric
         return [_merged(list(known[key].values())) for key in sorted(known)]
 
 
 def judge_names(judge: JudgeInfo) -> list[str]:
-    """The names of a night's judges in their calibrations, where each is asked once."""
+    """The names of a night's judges in their calibrations, where each is asked once; without that
+    of a judge under `also`.
+    """
     return judge.panel or [_REPEATED.sub("", judge.name)]
+
+
+def _scoring(judge: JudgeInfo, target: str) -> JudgeInfo:
+    """Of a night's judges the one whose verdicts are compared with labels in a metric."""
+    scored = [name for name, of in label_targets().items() if of == target]
+    return next((one for name in scored if (one := judge.of(name)) is not judge), judge)
 
 
 def repeats(judge: JudgeInfo) -> int:

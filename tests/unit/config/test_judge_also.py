@@ -48,9 +48,16 @@ def test_both_judges_are_those_of_the_night() -> None:
 
 
 def test_a_replaced_judge_has_its_own() -> None:
-    """The second judge of the new one is no part of the old one."""
-    replaced = make_settings({"judge": DECIDES | {"replaces": "lexical"}}).replaced
-    assert replaced is not None and names(replaced.panel) == ["lexical"]
+    """Without one it has that of today, asked at once, if it cannot score every metric."""
+    batch = {"name": "openai-batch", "model": "chat"}
+    for old, also, panel in (
+        ("lexical", "openai", ["lexical"]),
+        ("decision", "openai", ["decision", "openai"]),
+        ("decision", batch, ["decision", "openai"]),
+        (DECIDES, "lexical", ["decision", "openai"]),
+    ):
+        replaced = make_settings({"judge": DECIDES | {"also": also, "replaces": old}}).replaced
+        assert replaced is not None and names(replaced.panel) == panel
 
 
 def test_another_judge_on_the_command_line_leaves_it_out() -> None:

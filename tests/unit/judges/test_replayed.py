@@ -85,6 +85,19 @@ def test_plays_back_what_was_recorded(tmp_path: Path) -> None:
     assert [reply(judge, ROSE), reply(judge, SKY)] == ["red", "blau\n青"]
 
 
+def test_the_recordings_of_a_night_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of its judges, of the judges that they replace, and of both under `also`."""
+    read: list[Path] = []
+    lines = recorded._lines
+    monkeypatch.setattr(recorded, "_lines", lambda path: read.append(path) or lines(path))
+    names = [recording(tmp_path / f"{n}.jsonl", (SKY, f"blue {n}")) for n in range(4)]
+    for name in names * 2:
+        RecordedJudge(name)
+    assert len(read) == 4
+
+
 @given(st.text(st.characters()))
 @example("one\u2028line\x85or two")
 @example("half a character: \ud800")

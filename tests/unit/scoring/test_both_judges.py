@@ -74,6 +74,18 @@ def test_of_other_rows_the_old_judge_is_asked_about_a_sample(
     assert night.usage.requests == 0
 
 
+def test_an_old_judge_has_the_also_of_today(tmp_path: Path, judge_server: JudgeServer) -> None:
+    """A metric that only the second judge scores has no offset, and costs no other metric its."""
+    also = judge_at(judge_server, model="chat")
+    first = judge_at(judge_server, "decision", model="a")
+    metrics = [METRIC, "context_entity_recall"]
+    night_of(tmp_path, 0, first | {"also": also}, metrics=metrics)
+    second = judge_at(judge_server, "decision", model="b", also=also, replaces=first)
+    night = night_of(tmp_path, 1, second, metrics=metrics)
+    assert [one.metric for one in bridge_of(night).offsets] == [METRIC]
+    assert bridge_of(night).offsets[0].questions == 40
+
+
 def test_a_judge_that_is_gone_gives_its_stored_verdicts(
     tmp_path: Path, judge_server: JudgeServer, old: dict[str, Any]
 ) -> None:

@@ -164,6 +164,20 @@ def test_a_judge_that_is_not_needed_is_told(judge_server: JudgeServer, tmp_path:
     assert "is not asked: decision scores all metrics" in check_judging(settings)
 
 
+def test_an_old_judge_that_cannot_score_a_metric_is_told(
+    judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """Before the night, which it does not cost."""
+    old = judge_at(judge_server, "decision", model="luna")
+    settings = night_of(tmp_path, judge_at(judge_server, model="chat", replaces=old))
+    told = "no offset to the judge under `replaces` will be known: metrics: the judge decision"
+    assert check_judging(settings).startswith(told)
+    assert check_logs(settings, [settings.logs.format(date=NIGHT)]).also.startswith(told)
+    with_also = old | {"also": judge_at(judge_server, model="chat")}
+    mended = night_of(tmp_path, judge_at(judge_server, model="chat", replaces=with_also))
+    assert check_judging(mended) == ""
+
+
 def test_a_budget_in_dollars_needs_the_price_of_both(
     judge_server: JudgeServer, tmp_path: Path
 ) -> None:

@@ -328,6 +328,16 @@ class TestNight:
         assert "by other settings" not in told
         assert "2026-11-02, a judge named b, quadratic" in told
 
+    def test_a_judge_under_also_is_told_too(self, site: Files) -> None:
+        """Each by its name; of a namesake it says so."""
+        also = JudgeInfo(name="b", fingerprint="f2", metrics=["context_entity_recall"])
+        judge = JudgeInfo(name="a", fingerprint="f1", also=also)
+        before = JudgeInfo(name="b", fingerprint="f3")
+        known = [calibration(judge="a"), calibration(judge=before)]
+        told = text(page_of_night(site, *known, judge=judge))
+        assert "2026-11-02, a judge named a, quadratic" in told
+        assert "2026-11-02, a judge named b, by other settings of this judge, quadratic" in told
+
     def test_repeats_do_not_hide_a_judge(self) -> None:
         """A judge asked three times a night is calibrated once."""
         corpus = Corpus()

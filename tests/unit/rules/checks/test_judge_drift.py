@@ -155,3 +155,19 @@ def test_only_the_newest_drift_of_tonights_judges_counts() -> None:
     panel = JudgeInfo(name="mean of", fingerprint="f", panel=["lexical", "openai:x"])
     assert len(known.newest_drifts(panel)) == 3
     assert known.newest_drifts(JudgeInfo(name="openai:y", fingerprint="f")) == []
+
+
+def test_a_drift_counts_where_its_judge_scores_the_metric() -> None:
+    """Of a judge under `also`: in its metrics, or in those of the same verdicts."""
+    known = history(calibration(), calibration(1))
+    for metric, judge, counts in (
+        ("context_relevance", "lexical", True),
+        ("context_precision", "lexical", True),
+        ("context_entity_recall", "lexical", False),
+        ("context_precision", "openai:y", False),
+    ):
+        also = JudgeInfo(name=judge, fingerprint="f", metrics=[metric])
+        info = JudgeInfo(name="rerank:x", fingerprint="f", also=also)
+        assert bool(known.newest_drifts(info)) == counts
+    alone = JudgeInfo(name="lexical", fingerprint="f", also=JudgeInfo(name="y", fingerprint="f"))
+    assert known.newest_drifts(alone)

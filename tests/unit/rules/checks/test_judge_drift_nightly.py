@@ -132,6 +132,32 @@ def test_two_equal_judges_of_a_panel_have_a_record_each(
     assert level_of(panel).level == "ok"
 
 
+def test_of_a_judge_with_also_each_metric_has_the_level_of_its_own(
+    settings: Settings, judge_server: JudgeServer
+) -> None:
+    """The cost is that of both."""
+    first = judge_at(judge_server, "rerank", model="r", thresholds=[0.3, 0.6])
+    second = judge_at(judge_server, model="chat")
+    values = settings.model_dump(exclude_unset=True, exclude={"judge", "metrics"})
+    metrics = ["context_relevance", "context_recall"]
+    both = make_settings({**values, "judge": first | {"also": second}, "metrics": metrics})
+    assert judged(both) is None
+    files = open_store(both)
+    known = load_calibrations(files)
+    fixed = fixed_sets(both, files, known)
+    assert fixed is not None
+    manifest = a_night(both, NOW - timedelta(minutes=1))
+    assert {one: len(fixed._judged(manifest, one).levels) for one in metrics} == {
+        "context_relevance": 25,
+        "context_recall": 25,
+    }
+    assert level_of(both).level == "ok"
+    spent = fixed.spent(manifest)
+    assert spent is not None
+    assert spent.requests == sum(one.usage.requests for one in known if one.usage.prompt_tokens)
+    assert {one.judge.name for one in known} == {"rerank:r", "openai:chat"}
+
+
 def test_what_the_set_cost_is_told_with_the_night_that_paid_it(settings: Settings) -> None:
     """It is in no other figure, and a second run of the day pays nothing."""
     assert judged(settings) is None
