@@ -168,7 +168,8 @@ def _plain(labels: Floats, scores: Floats) -> float:
 
 def _error(labels: Floats, scores: Floats, questions: np.ndarray) -> float:
     statistic = calibration_error_statistic(labels, scores)
-    return resampled({"error": statistic}, questions, ("error",))["error"][0] or 0.0
+    chance = calibration_error_statistic(labels, scores, by_chance=True)
+    return resampled({"error": statistic}, questions, {"error": chance})["error"][0] or 0.0
 
 
 def _auc(judged: Judged) -> float:

@@ -132,14 +132,17 @@ def auc_within_statistic(
     return statistic
 
 
-def calibration_error_statistic(labels: ArrayLike, scores: ArrayLike) -> Statistic:
+def calibration_error_statistic(
+    labels: ArrayLike, scores: ArrayLike, *, by_chance: bool = False
+) -> Statistic:
     """The expected calibration error, in [0, 1], as a statistic for resampling.
 
         ECE = sum_b |sum over bin b of (label - score)| / n
 
     Bins have about equally many units: ten, but at least 20 units each. Equal scores are in one
     bin. Without a unit it is undefined. Chance alone makes it positive, of right probabilities too:
-    by about 0.03 for 900 units and 0.07 for 200. So `resampled` gives it as `biased`.
+    by about 0.03 for 900 units and 0.07 for 200. With `by_chance` it is the error of resamples from
+    right probabilities: of how far the sum of each bin is from the sum over all units.
     Sources: Naeini, Cooper and Hauskrecht 2015; equal mass and the bias as in Roelofs et al. 2022;
     its correction as in Kumar, Liang and Ma 2019, by a bootstrap of whole questions.
     """
@@ -148,7 +151,8 @@ def calibration_error_statistic(labels: ArrayLike, scores: ArrayLike) -> Statist
     ranks = midranks(x)(np.ones((1, len(x))))[0] if len(x) else x
     place = np.minimum((ranks - 0.5) * bins // max(1, len(x)), bins - 1).astype(int)
     apart = np.eye(bins)[place] * (observed - x)[:, None]
-    return lambda counts: ratio(np.abs(counts @ apart).sum(1), counts.sum(1))
+    expected = apart.sum(0) if by_chance else 0.0
+    return lambda counts: ratio(np.abs(counts @ apart - expected).sum(1), counts.sum(1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,6 @@ from ragmetrics.stats import (
 Name = TypeVar("Name", bound=str)
 _MOST_SEGMENTS = 20
 _FEWEST_UNITS = 10
-_BIASED = ("calibration_error",)
 GOLD = {
     "char_recall": "context_recall",
     "char_precision": "context_relevancy",
@@ -199,7 +198,7 @@ def agreement(data: Columns, segment: Segment | None = None) -> Agreement | None
         units=len(data.labels),
         questions=len(np.unique(data.questions)),
         positive=float(data.positive.mean()),
-        figures=figures_of(statistics(data), data.questions, _BIASED),
+        figures=figures_of(statistics(data), data.questions, _by_chance(data, data.strengths)),
         confusion=Confusion(
             labels=list(table),
             verdicts=list(next(iter(table.values()))),
@@ -223,19 +222,26 @@ def figure(value: float | None, interval: tuple[float, float] | None) -> Figure:
 def figures_of(
     statistics: Mapping[Name, Statistic],
     questions: Sequence[str] | NDArray[np.str_],
-    biased: Container[str] = (),
+    by_chance: Mapping[Name, Statistic] | None = None,
 ) -> dict[Name, Figure]:
     """The figures of some units with their intervals, clustered by question: see `resampled`."""
-    values = resampled(statistics, questions, biased)
+    values = resampled(statistics, questions, by_chance)
     return {name: figure(*value) for name, value in values.items()}
 
 
 def calibration_error(data: Columns, probabilities: Numbers) -> Figure:
     """The expected calibration error of other probabilities of the same units."""
     statistic = calibration_error_statistic(data.expected, probabilities)
-    return figures_of({"calibration_error": statistic}, data.questions, _BIASED)[
+    by_chance = _by_chance(data, probabilities)
+    return figures_of({"calibration_error": statistic}, data.questions, by_chance)[
         "calibration_error"
     ]
+
+
+def _by_chance(data: Columns, probabilities: Numbers) -> dict[FigureName, Statistic]:
+    """The figures that chance alone makes positive, as it would make them."""
+    statistic = calibration_error_statistic(data.expected, probabilities, by_chance=True)
+    return {"calibration_error": statistic}
 
 
 def share_of(chosen: Sequence[bool], questions: Sequence[str]) -> Figure:

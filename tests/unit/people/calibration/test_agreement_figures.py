@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from ragmetrics.people.calibration.agreement_figures import (
@@ -300,6 +301,37 @@ def test_calibration_error_keeps_equal_scores_together() -> None:
     assert unweighted(statistic, 200) == near(0)
 
 
+def calibration_errors(
+    labels: ArrayLike, scores: dict[str, Any], questions: list[str]
+) -> dict[str, Any]:
+    """The calibration error of each list of scores, with its interval."""
+    errors, by_chance = (
+        {name: calibration_error_statistic(labels, x, by_chance=null) for name, x in scores.items()}
+        for null in (False, True)
+    )
+    return resampled(errors, questions, by_chance)
+
+
+@pytest.mark.parametrize(("size", "draws"), [(200, 60), (900, 20)])
+def test_right_probabilities_are_rarely_told_to_be_wrong(size: int, draws: int) -> None:
+    """Their interval holds 0 in about 95% of draws. That of p ** 2 for p never does, and it holds
+    the error in about 90%. Units of a question share half of their probability.
+    """
+    random = np.random.default_rng(7)
+    questions = [f"q{n // 2}" for n in range(size)]
+    right, wrong, covered = 0, 0, 0
+    for _ in range(draws):
+        truth = (np.repeat(random.random(size // 2), 2) + random.random(size)) / 2
+        labels = random.random(size) < truth
+        scores = {"right": truth, "wrong": truth**2}
+        figures = calibration_errors(labels, scores, questions)
+        right += figures["right"][1][0] == 0
+        low, high = figures["wrong"][1]
+        wrong += low > 0
+        covered += low <= (truth - truth**2).mean() <= high
+    assert right >= 0.85 * draws and wrong == draws and covered >= 0.8 * draws
+
+
 def test_calibration_error_is_given_without_the_bias_of_chance() -> None:
     """Of right probabilities it is nearer to 0 than the plain one, which chance alone makes; a real
     error stays. Its interval holds it.
@@ -309,12 +341,8 @@ def test_calibration_error_is_given_without_the_bias_of_chance() -> None:
     right, plain, wrong = [], [], []
     for _ in range(20):
         labels = random.random(200) < truth
-        of_right, of_wrong = (
-            calibration_error_statistic(labels, scores) for scores in (truth, truth**4)
-        )
-        both = {"right": of_right, "wrong": of_wrong}
-        figures = resampled(both, questions, both)
-        plain.append(unweighted(of_right, 200) or 0)
+        figures = calibration_errors(labels, {"right": truth, "wrong": truth**4}, questions)
+        plain.append(unweighted(calibration_error_statistic(labels, truth), 200) or 0)
         for name, values in (("right", right), ("wrong", wrong)):
             value, interval = figures[name]
             assert value is not None and interval is not None
@@ -327,7 +355,8 @@ def test_calibration_error_is_given_without_the_bias_of_chance() -> None:
 def test_a_biased_figure_of_one_question_is_plain() -> None:
     """Nothing is known of its bias, and it has no interval."""
     statistic = calibration_error_statistic([1, 0], [0.6, 0.6])
-    assert resampled({"error": statistic}, ["a", "a"], ("error",)) == {"error": (near(0.1), None)}
+    one = {"error": statistic}
+    assert resampled(one, ["a", "a"], one) == {"error": (near(0.1), None)}
 
 
 # Resampling
