@@ -231,11 +231,11 @@ def figures_of(
 
 def calibration_error(data: Columns, probabilities: Numbers) -> Figure:
     """The expected calibration error of other probabilities of the same units."""
-    statistic = calibration_error_statistic(data.expected, probabilities)
-    by_chance = _by_chance(data, probabilities)
-    return figures_of({"calibration_error": statistic}, data.questions, by_chance)[
-        "calibration_error"
-    ]
+    error: dict[FigureName, Statistic] = {
+        "calibration_error": calibration_error_statistic(data.expected, probabilities)
+    }
+    figures = figures_of(error, data.questions, _by_chance(data, probabilities))
+    return figures["calibration_error"]
 
 
 def _by_chance(data: Columns, probabilities: Numbers) -> dict[FigureName, Statistic]:
