@@ -156,17 +156,19 @@ def test_a_choice_that_no_row_has_finds_nothing(visit: Visit, rows_page: str) ->
 def test_a_score_and_the_one_before_are_of_one_metric(
     visit: Visit, rows_page: str, tmp_path: Path
 ) -> None:
-    """And the list says of which, where none is chosen; the CSV names the metric of the fall."""
+    """And the list says of which, where none is chosen; the CSV has the code name of the metric
+    that fell.
+    """
     visit.page.goto(rows_page + "#q=Question+99")
     line = visit.page.locator("#found tbody tr")
     score, before = line.locator("td").all_inner_texts()
     assert (score, before) == ("0.900", "")
-    assert "score of context_recall" in line.inner_text()
+    assert "score of Context recall · worst in Context recall" in line.inner_text()
     visit.page.goto(rows_page + "#q=Question+99&sort=fell")
     assert told(visit)
     score, before = line.locator("td").all_inner_texts()
     assert (score, before) == ("0.200", "↓ from 0.500")
-    assert "score of context_relevance" in line.inner_text()
+    assert "score of Context relevance (graded)" in line.inner_text()
     head, found = csv_of(visit, tmp_path)
     saved = dict(zip(head, found, strict=True))
     assert (saved["fell_in"], saved["before"]) == ("context_relevance", "0.5")
@@ -261,7 +263,7 @@ def test_without_scripts_the_worst_and_those_that_fell_are_in_full(
     assert visit.page.locator("article").count() == 4
     row = visit.page.locator("article").nth(1)
     assert row.evaluate("row => row.matches(':target')")
-    assert visit.page.get_by_role("heading", name="Worst in context_recall").is_visible()
+    assert visit.page.get_by_role("heading", name="Worst in Context recall").is_visible()
 
 
 def test_a_lost_file_is_told(visit: Visit, rows_page: str) -> None:

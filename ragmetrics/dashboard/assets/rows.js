@@ -100,13 +100,16 @@
     return made;
   }
 
-  // Why a row is kept: "worst in context_recall, mrr"; for one metric: "worst".
+  // Pages show the display name of a metric; the CSV has its name in the settings, for machines.
+  const displayName = (metric) => options().find((option) => option.value === metric)?.text ?? metric;
+
+  // Why a row is kept: "worst in Context recall, MRR"; for one metric: "worst".
   function reasons(row, state) {
     return ["worst", "fell", "lost", "sample"].flatMap((kind) => {
       const own = row.why.filter((why) => why.kind === kind && (!state.metric || why.metric === state.metric || !why.metric));
       if (!own.length) return [];
       const metrics = own.map((why) => why.metric).filter((metric) => metric && !state.metric);
-      return [metrics.length ? `${kind} in ${metrics.join(", ")}` : kind];
+      return [metrics.length ? `${kind} in ${metrics.map(displayName).join(", ")}` : kind];
     });
   }
 
@@ -122,7 +125,7 @@
     const about = element("span", "", "small");
     const tags = row.tags.slice(0, 6).map(([tag, of]) => `${tag}=${of}`);
     const by = !state.metric && measure(row, state);
-    for (const text of [...(by ? [`score of ${by}`] : []), ...reasons(row, state), row.id, ...tags]) about.append(element("bdi", text), " · ");
+    for (const text of [...(by ? [`score of ${displayName(by)}`] : []), ...reasons(row, state), row.id, ...tags]) about.append(element("bdi", text), " · ");
     about.lastChild.remove();
     head.append(link, about);
     const why = fall(row, state);
@@ -221,9 +224,9 @@
   function csv() {
     const { night } = byId("browser").dataset;
     const metrics = options();
-    const head = ["night", "id", "kept_as", "question", ...metrics.map((one) => one.text), "fell_in", "before", "tags", "index_build", "language", "timestamp"];
+    const head = ["night", "id", "kept_as", "question", ...metrics.map((one) => one.dataset.name), "fell_in", "before", "tags", "index_build", "language", "timestamp"];
     const state = chosen();
-    const names = Object.fromEntries(metrics.map((one) => [one.value, one.text]));
+    const names = Object.fromEntries(metrics.map((one) => [one.value, one.dataset.name]));
     const lines = found.map((row) => [row, deepest(row, state)]).map(([row, fell]) => [
       night, row.id, [...new Set(row.why.map((why) => why.kind))].join(" "), row.question,
       ...metrics.map((one) => row.scores[one.value]), names[fell?.metric], fell?.before,
