@@ -137,7 +137,7 @@ def test_from_the_night_to_the_contexts_that_left(visit: Visit, site: Path) -> N
     """One click to what changed; the link of a question leads to it again."""
     page = visit.page
     page.goto((site / "2026-11-11" / "index.html").as_uri())
-    page.get_by_role("link", name="What changed").first.click()
+    page.get_by_role("link", name="Compare with 2026-11-10").click()
     page.wait_for_load_state()
     assert page.url.endswith("2026-11-11/changes.html")
     page.locator("#row-2").get_by_role("link", name="row").click()
@@ -156,7 +156,8 @@ def test_from_the_overview_to_the_evidence_of_a_held_build(visit: Visit, site: P
     assert page.url.endswith("builds/idx-43.html")
     assert "Hold: index build idx-43" in page.locator("h1").inner_text()
     assert page.locator("#row-1 .retrieved li").count() == 5
-    page.get_by_role("link", name="index builds").click()
+    crumbs = page.get_by_role("navigation", name="Breadcrumb")
+    crumbs.get_by_role("link", name="Builds").click()
     page.wait_for_load_state()
     assert page.url.endswith("builds.html")
 

@@ -8,6 +8,11 @@ from typing import Any
 import pytest
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+_SHOWS_SERIES = """(plot, colour) => plot.checkVisibility()
+    && [...plot.querySelectorAll(":scope > svg.chart path")].some(path => {
+        const look = getComputedStyle(path);
+        return path.getBoundingClientRect().width > 20 && [look.stroke, look.fill].includes(colour);
+    })"""
 
 
 @dataclass
@@ -40,6 +45,11 @@ class Visit:
     def overflow(self) -> int:
         """Pixels by which the page is wider than its window."""
         return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
+    def charts_of_the_page(self, colour: str) -> list[bool]:
+        """For each chart, whether it shows a series of this colour that no script has drawn."""
+        charts = self.page.locator(".plot").all()
+        return [chart.evaluate(_SHOWS_SERIES, colour) for chart in charts]
 
     def wait_for_charts(self) -> None:
         """Wait until all charts are drawn; a page without any has none to wait for."""
