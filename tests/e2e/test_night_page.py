@@ -12,13 +12,15 @@ import pytest
 from ragmetrics.records import Segment, Source
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
-from tests.fakes.nights import night, summary, worst_rows
+from tests.fakes.nights import night, summary, worst_row
 from tests.fakes.page_writing import write_assets, write_night, write_overview
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Nights with tags, half scored, without data, without rows that a metric can be scored on."""
+    """Nights with tags, half scored, without data, without rows that a metric can be scored on; the
+    last one is as the first, but keeps no row.
+    """
     folder = tmp_path_factory.mktemp("site")
     files = Files(str(folder))
     write_assets(files)
@@ -37,9 +39,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         night(1, metrics=[half], problems=["context_recall, shard 1: connection lost"]),
         night(2, metrics=[], segments=[], findings=[], source=empty),
         night(3, metrics=[summary("context_recall", None), summary("mrr", 0.4)], findings=[]),
+        night(4, recall=0.7, segments=segments),
+    ]
+    rows = [
+        worst_row("q-1", "How is an invoice changed?", tags={"section": "billing"}),
+        worst_row("q-2", "Who has a key?", position=1, tags={"section": "api"}),
     ]
     for i, manifest in enumerate(nights):
-        write_night(files, manifest, nights[:i], worst_rows() if i == 0 else [])
+        write_night(files, manifest, nights[:i], rows if i == 0 else [])
     write_overview(files, nights)
     return folder
 
@@ -62,10 +69,25 @@ def test_one_tag_is_shown_at_a_time(visit: Visit, site: Path) -> None:
     assert shown(page) == ["tag-section", "tag-channel"]
 
 
-def test_the_headline_chooses_the_tag(visit: Visit, site: Path) -> None:
+def test_the_headline_leads_to_the_questions_of_the_segment(visit: Visit, site: Path) -> None:
     """A link from the alert to the segment that it names; the address can be sent to others."""
+    page, questions = visit.page, visit.page.locator("#found tbody tr")
+    page.goto((site / "2026-11-10/index.html").as_uri())
+    page.get_by_role("link", name="section=billing").click()
+    page.wait_for_url("**/2026-11-10/rows.html#metric=context_recall&tag=section%3Dbilling")
+    questions.filter(has_text="How is an invoice changed?").wait_for()
+    assert questions.count() == 1
+    address = page.url
+    page.goto("about:blank")
+    page.goto(address)
+    questions.filter(has_text="How is an invoice changed?").wait_for()
+    assert questions.count() == 1
+
+
+def test_the_headline_chooses_the_tag(visit: Visit, site: Path) -> None:
+    """Where the night keeps no row to lead to; the address can be sent to others."""
     page = visit.page
-    page.goto((site / "2026-11-10/index.html").as_uri() + "#tag-channel")
+    page.goto((site / "2026-11-14/index.html").as_uri() + "#tag-channel")
     assert shown(page) == ["tag-channel"]
     page.get_by_role("link", name="section=billing").click()
     page.wait_for_url("**#tag-section")
@@ -107,15 +129,23 @@ def test_a_night_with_gaps_is_whole(
     browser: Any, site: Path, day: str, width: int, scheme: str
 ) -> None:
     """A run that died half-way, a night without data, a metric without rows: each opens without
-    a message, without an empty chart, and fits its window."""
+    a message, without an empty chart, folded or not, and fits its window."""
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
     visit = Visit(context.new_page())
     visit.watch()
     visit.page.goto((site / f"{day}/index.html").as_uri())
     visit.wait_for_charts()
     assert visit.overflow() <= 0
-    for plot in visit.page.locator(".plot").all():
-        assert plot.locator(".points path, .js-line").count() > 0
+    plots = visit.page.locator(".plot")
+    assert plots.count() == (0 if day == "2026-11-12" else 1)
+    for plot in plots.all():
+        assert plot.locator(".chart path[fill]").count() > 0
+    visit.page.locator("details.metric > summary").evaluate_all(
+        "all => all.map(one => one.click())"
+    )
+    for plot in plots.all():
+        plot.locator(":is(.points path, .js-line) >> visible=true").first.wait_for()
+    assert visit.overflow() <= 0
     assert visit.complaints == []
     context.close()
 
@@ -125,5 +155,6 @@ def test_what_is_missing_stands_before_the_numbers(visit: Visit, site: Path) -> 
     page = visit.page
     page.goto((site / "2026-11-11/index.html").as_uri())
     missing = page.get_by_role("heading", name="What is missing").bounding_box()
-    metrics = page.get_by_role("heading", name="Metrics").bounding_box()
-    assert missing["y"] < metrics["y"]
+    metrics = page.get_by_role("heading", name="Metrics").all()
+    assert [one.get_attribute("id") for one in metrics] == ["metrics", "details"]
+    assert all(missing["y"] < one.bounding_box()["y"] for one in metrics)

@@ -108,20 +108,24 @@ def night_page(
     """
     numbers, rules = has_numbers(manifest), shown_rules(manifest, earlier)
     rows_kept, fallen = bool(rows), _fallen(manifest, rows)
+    tables = tag_tables(manifest, before) if numbers else []
+    tags = {table.tag for table in tables}
 
-    def questions(metric: str, segment: Segment) -> str:
-        chosen = {"metric": anchor(metric), "tag": str(segment)}
-        return f"rows.html#{urlencode(chosen)}" if rows_kept else ""
+    def where(metric: str, segment: Segment) -> str:
+        """The questions of the segment; where no row is kept, its tag."""
+        if rows_kept:
+            return f"rows.html#{urlencode({'metric': anchor(metric), 'tag': str(segment)})}"
+        return f"#tag-{anchor(segment.tag)}" if segment.tag in tags else ""
 
     return render_page(
         "night.html",
         1,
         manifest=manifest,
-        condition=find_night_status(manifest, questions),
+        condition=find_night_status(manifest, where),
         cards=cards(manifest, earlier) if numbers else [],
         figure=histogram_figure,
         tiles=tiles(manifest, earlier) if numbers else [],
-        tables=tag_tables(manifest, before) if numbers else [],
+        tables=tables,
         before=before,
         steps=STEPS,
         findings=rules,

@@ -216,6 +216,15 @@ class TestWhere:
         link = "rows.html#metric=context_recall&amp;tag=section%3Dbilling"
         assert f'<a href="{link}"><bdi>section=billing</bdi></a> (0.50)' in html
 
+    def test_without_kept_rows_the_headline_leads_to_the_tag(self) -> None:
+        """If the page has its table; a tag beyond the most that are shown has no link."""
+        shown = ten_nights()[-1]
+        assert '<a href="#tag-section"><bdi>section=billing</bdi></a> (0.50)' in page(shown)
+        many = [_segment(f"t{n:03}", "x", 0.9) for n in range(100)]
+        html = page(night(9, recall=0.70, segments=[*many, *shown.segments]))
+        assert "<bdi>section=billing</bdi> (0.50)" in html
+        assert "#tag-section" not in html
+
     def test_the_button_leads_to_the_questions_of_the_headline(self) -> None:
         """Of its metric, whichever card stands first."""
         segment = Segment(tag="section", value="api")
