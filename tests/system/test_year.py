@@ -76,7 +76,7 @@ def test_one_more_night_writes_few_files(night: Night, place: str) -> None:
 def test_what_is_read_does_not_grow_with_the_nights(
     night: Night, tmp_path: Path, read: list[str]
 ) -> None:
-    """But for a file a month: of the nights before, none of the manifests is read."""
+    """But for a file a month: of the nights before, the manifest of the newest at most is read."""
     found: dict[int, list[str]] = {}
     for nights in (10, NIGHTS):
         files = Files(str(tmp_path / str(nights)))
@@ -92,7 +92,8 @@ def test_what_is_read_does_not_grow_with_the_nights(
         assert times <= 2 * len(months)  # by the rules, and after the alert by the pages
     assert found[NIGHTS] == found[10]
     manifests = {path for path in found[10] if path.startswith("runs/")}
-    assert manifests == {f"runs/dt={TONIGHT}/run={night.manifest.run}.json"}
+    assert f"runs/dt={TONIGHT}/run={night.manifest.run}.json" in manifests
+    assert len(manifests) <= 2
 
 
 def test_pages_stay_small(night: Night, tmp_path: Path) -> None:
