@@ -30,7 +30,12 @@ from ragmetrics.messages import (
     table,
 )
 from ragmetrics.metrics import Metric
-from ragmetrics.pipeline import check_page as check_page
+from ragmetrics.pipeline import (
+    check_channel as check_channel,
+    check_judge as check_judge,
+    check_page as check_page,
+    check_target as check_target,
+)
 from ragmetrics.plugins import hold
 from ragmetrics.records import (
     FIELDS,
@@ -51,11 +56,6 @@ from ragmetrics.records import (
 from ragmetrics.rules import Check, NightContext, Tonight
 from ragmetrics.scoring import MetricRun, MetricScores
 from ragmetrics.storage import Files
-from ragmetrics.testing_servers import (
-    check_channel as check_channel,
-    check_judge as check_judge,
-    check_target as check_target,
-)
 
 ROW = LogRow(
     "row-1",

@@ -42,6 +42,11 @@ from .removal import (
     Removed as Removed,
     prune as prune,
 )
+from .server_conformance import (
+    check_channel as check_channel,
+    check_judge as check_judge,
+    check_target as check_target,
+)
 from .write_back import (
     send_scores as send_scores,
 )

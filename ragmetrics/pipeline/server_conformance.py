@@ -1,4 +1,4 @@
-"""Conformance tests of what asks a server: judges, targets and channels (`ragmetrics.testing`)."""
+"""The conformance tests of judges, targets and channels: see `ragmetrics.testing`."""
 
 from __future__ import annotations
 
