@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlencode
 
 import yaml
@@ -110,18 +111,11 @@ def night_page(
     rows_kept, fallen = bool(rows), _fallen(manifest, rows)
     tables = tag_tables(manifest, before) if numbers else []
     tags = {table.tag for table in tables}
-
-    def where(metric: str, segment: Segment) -> str:
-        """The questions of the segment; where no row is kept, its tag."""
-        if rows_kept:
-            return f"rows.html#{urlencode({'metric': anchor(metric), 'tag': str(segment)})}"
-        return f"#tag-{anchor(segment.tag)}" if segment.tag in tags else ""
-
     return render_page(
         "night.html",
         1,
         manifest=manifest,
-        condition=find_night_status(manifest, where),
+        condition=find_night_status(manifest, partial(_place, None if rows_kept else tags)),
         cards=cards(manifest, earlier) if numbers else [],
         figure=histogram_figure,
         tiles=tiles(manifest, earlier) if numbers else [],
@@ -150,6 +144,15 @@ def night_page(
         trusted=trusted(manifest, calibrations),
         costs=costs(manifest),
     )
+
+
+def _place(shown_tags: Collection[str] | None, metric: str, segment: Segment) -> str:
+    """The address of the segment's questions; with the tags that are shown where no row is kept,
+    of its tag.
+    """
+    if shown_tags is None:
+        return f"rows.html#{urlencode({'metric': anchor(metric), 'tag': str(segment)})}"
+    return f"#tag-{anchor(segment.tag)}" if segment.tag in shown_tags else ""
 
 
 def _row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
