@@ -25,7 +25,7 @@ NIGHTLY = """
 import sys
 from datetime import date
 from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.config.settings import load_settings
+from ragmetrics.config import load_settings
 run_night(load_settings(sys.argv[1]), date.fromisoformat(sys.argv[2]))
 """
 

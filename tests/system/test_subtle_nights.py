@@ -67,11 +67,12 @@ def test_the_two_damaged_nights_fire_and_no_other(nights: list[NightResult]) -> 
 
 
 def test_the_message_dates_the_change(nights: list[NightResult]) -> None:
-    """Since night 6; and when it is over, the message says since when it was firing."""
-    fired, over = (nights[number].delivery.message for number in (6, 8))
+    """Since night 6, which the next night repeats; when it is over, since when it was firing."""
+    fired, again, over = (nights[number].delivery.message for number in (6, 7, 8))
     assert fired is not None
     assert f"Since: {day(6)}" in terminal_text(fired)
-    assert f"lower since the night of {day(6)}" in " ".join(terminal_text(fired).split())
+    assert again is not None
+    assert f"lower since the night of {day(6)}" in " ".join(terminal_text(again).split())
     assert over is not None
     assert f"was firing since {day(6)}" in " ".join(terminal_text(over).split())
 

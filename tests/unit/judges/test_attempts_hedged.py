@@ -81,9 +81,10 @@ def test_without_hedging_the_timeout_ends_it(judge_server: JudgeServer) -> None:
 
 def test_an_endpoint_that_stalls_is_not_asked_twice(judge_server: JudgeServer) -> None:
     """Where many requests wait, no place of the endpoint hangs: it is slow as a whole."""
-    replies, _ = ask_late(judge_server, hanging=12)
+    late = 12
+    replies, _ = ask_late(judge_server, hanging=late)
     hedged = sum(reply.failures.get(HEDGED, 0) for reply in replies if isinstance(reply, Reply))
-    assert hedged <= 3
+    assert hedged <= math.ceil(1 + (KNOWN + late) / 20)
 
 
 def test_a_budget_of_tokens_allows_no_second_request(judge_server: JudgeServer) -> None:
