@@ -158,7 +158,6 @@ from .calibration import (
 )
 from .changes import (
     compared_words as compared_words,
-    unwatched_drop_story as unwatched_drop_story,
     unwatched_drop_text as unwatched_drop_text,
     mix_text as mix_text,
     movement_text as movement_text,

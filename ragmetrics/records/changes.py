@@ -215,20 +215,6 @@ def unwatched_drop_text(fall: UnwatchedDrop) -> str:
     return f"{_unwatched(fall)} by {_far(fall)}{_since(fall)}"
 
 
-def unwatched_drop_story(fall: UnwatchedDrop) -> str:
-    """An unwatched drop with the compared means, and the mean of all rows."""
-    story = _unwatched(fall)
-    if fall.means is None:
-        return (
-            f"{story} by {_far(fall)} over {fall.questions:,} questions; mean of all rows "
-            f"{fall.now:z.3f}, before {fall.before:z.3f} ({fall.label}){_since(fall)}"
-        )
-    return (
-        f"{story} from {compared_words(fall.means, ' to ')} ({fall.label}): by {_far(fall)}; mean "
-        f"of all rows {fall.now:z.3f}{_since(fall)}"
-    )
-
-
 def _unwatched(fall: UnwatchedDrop) -> str:
     why = "is within its rule, but" if fall.watched else "has no drop rule and"
     return f"{fall.metric} {why} {_moved(fall)}"

@@ -82,10 +82,6 @@ class GoldenCheck(Record):
         stale = any(anchor.status not in ("same", "not_asked") for anchor in self.anchors)
         return bool(stale or self.duplicates or self.problems)
 
-    def of_status(self, *wanted: AnchorStatus) -> list[Anchor]:
-        """The anchors with some statuses."""
-        return [anchor for anchor in self.anchors if anchor.status in wanted]
-
 
 Reason = Literal["topic", "fall", "swing", "failure"]
 REASON_WORDS: dict[Reason, str] = {

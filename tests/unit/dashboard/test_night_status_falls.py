@@ -14,7 +14,7 @@ import pytest
 from ragmetrics.config import AlertSettings
 from ragmetrics.dashboard.night_status import find_night_status
 from ragmetrics.pipeline import run_night
-from ragmetrics.records import UnwatchedDrop, unwatched_drop_story, unwatched_drop_text
+from ragmetrics.records import UnwatchedDrop, unwatched_drop_text
 from ragmetrics.rules import NightContext, evaluate_rules
 from ragmetrics.rules.unwatched_drops import find_unwatched_drops
 from tests.builders import night_settings
@@ -157,7 +157,7 @@ def test_a_drop_that_lasts_is_compared_with_the_nights_before_it() -> None:
     (again,) = falls(a_night(scores(BAD)), *week()[:2], fell)
     assert again.before == pytest.approx(0.8)
     assert again.since == bad.manifest.date
-    assert "is not back since the night of 2026-11-18" in unwatched_drop_story(again)
+    assert "is not back since the night of 2026-11-18" in unwatched_drop_text(again)
     assert falls(a_night(scores(BAD)), fell) == []
 
 
