@@ -34,6 +34,7 @@ from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.gathering import JOINED, Gathering, Turns, Waiting, forecast, settle
 from ragmetrics.judges.live import FirstAlone
 from ragmetrics.judges.reply_reading import why_cut
+from ragmetrics.judges.request_parameters import RequestParameters
 from ragmetrics.judges.responses import RequestRejected, Unserved
 from ragmetrics.judges.spending import bill_in_use
 from ragmetrics.records import Ask, fingerprint
@@ -74,9 +75,15 @@ class DecisionJudge:
         self.name = f"decision:{settings.model}"
         self.concurrency = _ROWS_PER_SLOT * settings.concurrency
         rounded = ("round",) if settings.round else ()
-        self._forms = _forms_of(settings)
+        parameters = RequestParameters(settings)
+        self._forms = _forms_of(settings, parameters)
         self._one_question = self._forms[0].one_question
-        way = ("logprobs", WORDING) if self._one_question else ()
+        way: tuple[object, ...] = ()
+        if self._one_question:
+            self.request_parameters = parameters
+            effort = (settings.planned_effort,) if settings.planned_effort else ()
+            way = ("logprobs", WORDING, *effort)
+        self._parameters = parameters
         self.fingerprint = fingerprint(
             "decision", settings.model, access.address, READ, *rounded, *way
         )
@@ -129,8 +136,7 @@ class DecisionJudge:
                         await self._ask(batch, outcome)
             else:
                 await self._ask_all(batches, outcome)
-        prompt, cached, completion, _ = outcome.tokens
-        cost = Reply(prompt_tokens=prompt, cached_tokens=cached, completion_tokens=completion)
+        cost = Reply("", None, *outcome.tokens)
         replies = [
             outcome.reply([Piece(n, i) for i in range(len(one.questions))])
             for n, one in enumerate(asked)
@@ -145,6 +151,7 @@ class DecisionJudge:
         if self._refusal:
             raise self._refusal
         form, (state, worded) = self._forms[0], batch.composed()
+        sent = self._parameters.sent
         call = Call(
             form.path,
             "decision",
@@ -159,7 +166,10 @@ class DecisionJudge:
             await self._ask(batch, outcome)
         except RequestRejected as error:
             outcome.failures.update(error.failures)
-            await self._ask_in_parts(batch, error, f"{len(state):,} characters", outcome)
+            if self._one_question and self._parameters.turn(error.parameter, sent, str(error)):
+                await self._ask(batch, outcome)
+            else:
+                await self._ask_in_parts(batch, error, f"{len(state):,} characters", outcome)
         except JudgeRefused as error:
             self._refusal = error
             raise
@@ -168,6 +178,9 @@ class DecisionJudge:
             outcome.note(batch.pieces, [error] * len(batch.pieces))
         else:
             self._settled = True
+            self._parameters.note(sent)
+            if decided.cut_by_reasoning:
+                self._parameters.widen(sent)
             if outcome.is_paid:
                 bill_in_use().free()  # the sum of all tokens is paid at once
             text = "".join([state, *(words for words, _ in worded)])
@@ -229,7 +242,7 @@ def forecast_decisions(settings: DecisionSettings) -> Callable[[Ask], Awaitable[
     """Replies for a dry run, with a quarter of the characters as tokens; a chat model writes one
     for each request.
     """
-    form = _forms_of(settings)[0]
+    form = _forms_of(settings, RequestParameters(settings))[0]
     most = 1 if form.one_question else settings.max_questions
 
     def tokens(asked: Sequence[Asked]) -> list[int]:
@@ -252,8 +265,8 @@ def forecast_decisions(settings: DecisionSettings) -> Callable[[Ask], Awaitable[
     return reply
 
 
-def _forms_of(settings: DecisionSettings) -> list[Form]:
+def _forms_of(settings: DecisionSettings, parameters: RequestParameters) -> list[Form]:
     """The protocols in the order in which they are tried."""
     if settings.api == "auto":
         return [*FORMS.values()]
-    return [Logprobs() if settings.api == "logprobs" else FORMS[settings.api]]
+    return [Logprobs(parameters) if settings.api == "logprobs" else FORMS[settings.api]]

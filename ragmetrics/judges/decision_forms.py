@@ -19,6 +19,8 @@ of all labels:
 
 A label that no listed token spells has the probability of the least likely listed token, or what
 all listed tokens leave: it has at most that.
+
+Parameters that the endpoint refuses by name are sent otherwise, as for chat (`RequestParameters`).
 """
 
 from __future__ import annotations
@@ -27,12 +29,15 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.responses import Tokens, mapping, tokens_of
 from ragmetrics.records import Predicate, Question
 from ragmetrics.text import shorten
+
+if TYPE_CHECKING:
+    from ragmetrics.judges.request_parameters import RequestParameters
 
 REFUSED = "refused"
 WORDING = 1
@@ -56,6 +61,8 @@ class Decided:
     tokens: Tokens
     masses: Sequence[float] = ()
     """The probability of all labels together for each answer, if the protocol has it."""
+    cut_by_reasoning: bool = False
+    """Whether reasoning used all tokens of a chat model: more room may do."""
 
 
 class Form(Protocol):
@@ -142,30 +149,35 @@ class Logprobs:
     path = "/chat/completions"
     one_question = True
 
+    def __init__(self, parameters: RequestParameters) -> None:
+        self._parameters = parameters
+
     def body(self, model: str, state: str, questions: Sequence[Worded]) -> bytes:
         """The body of a request."""
         ((words, question),) = questions
         text = f"{state}\n\n{words}: {_asked_of_chat(question)}"
-        return _body_bytes(
-            {
-                "model": model,
-                "messages": [
-                    {"role": "system", "content": _SYSTEM},
-                    {"role": "user", "content": text},
-                ],
-                "max_tokens": 1,
-                "temperature": 0,
-                "logprobs": True,
-                "top_logprobs": _LISTED,
-            }
-        )
+        body = {
+            "model": model,
+            "messages": [
+                {"role": "system", "content": _SYSTEM},
+                {"role": "user", "content": text},
+            ],
+            "max_tokens": 1,
+            "temperature": 0,
+            "logprobs": True,
+            "top_logprobs": _LISTED,
+        }
+        return _body_bytes(self._parameters.fit(body))
 
     def read(self, questions: Sequence[Worded], answer: dict[str, Any]) -> Decided:
         """The answer. Raises JudgeRefused if the server gives no logprobs."""
         ((_, question),) = questions
         choice = answer["choices"][0]
         tokens = mapping(choice.get("logprobs")).get("content")
-        listed = tokens[0]["top_logprobs"] if tokens else []
+        listed, used = tokens[0]["top_logprobs"] if tokens else [], tokens_of(answer)
+        if not listed and used.reasoning:
+            why = f"reasoning used {used.reasoning:,} tokens and left none for the answer"
+            return Decided([why], used, cut_by_reasoning=True)
         if not listed and choice["message"].get("content"):
             raise JudgeRefused(
                 "the endpoint returns no `top_logprobs`, which `api: logprobs` reads; "
@@ -173,7 +185,7 @@ class Logprobs:
             )
         labels = _PREDICATE if isinstance(question, Predicate) else _numbers(question)
         read, mass = _by_tokens(labels, listed)
-        return Decided([read], tokens_of(answer), [mass])
+        return Decided([read], used, [mass])
 
 
 FORMS: Mapping[str, Form] = {"decisions": Decisions(), "systemone": SystemOne()}

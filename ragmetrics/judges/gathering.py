@@ -181,6 +181,7 @@ def settle(
                 prompt_tokens=cost.prompt_tokens,
                 cached_tokens=cost.cached_tokens,
                 completion_tokens=cost.completion_tokens,
+                reasoning_tokens=cost.reasoning_tokens,
             )
         if not one.future.done():
             one.future.set_result(shared)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from tests.fakes import reasoning
 from tests.fakes.verdicts import overlap
 
 if TYPE_CHECKING:
@@ -82,12 +83,17 @@ class Deciders:
             shares = {one["label"]: one["probability"] for one in scored}
         if fault or self._judge.behaviour.nonsense:
             shares = {"Sure": 1.0}
-        cached = self._cached(text)
-        usage = self._judge.use(len(text) + len(body["messages"][0]["content"]), 1, cached)
+        cached, spelt, thought = self._cached(text), "?", 0
+        if self._judge.efforts(body["model"]):
+            more = self._judge.behaviour.extra_tokens
+            spelt, thought, _ = reasoning.limited(body, spelt, more)
+        size = len(text) + len(body["messages"][0]["content"])
+        usage = self._judge.use(size, len(spelt) + 4 * thought, cached)
+        usage["completion_tokens_details"] = {"reasoning_tokens": thought}
         await self._judge.wait(1)
-        choice: Json = {"index": 0, "message": {"content": "?"}, "finish_reason": "length"}
+        choice: Json = {"index": 0, "message": {"content": spelt}, "finish_reason": "length"}
         lacking = self._judge.stats.requests == self._judge.behaviour.lacks_logprobs
-        if self._judge.behaviour.logprobs and not lacking:
+        if spelt and self._judge.behaviour.logprobs and not lacking:
             choice["logprobs"] = {"content": [{"top_logprobs": _top(shares)}]}
         return web.json_response({"model": body["model"], "choices": [choice], "usage": usage})
 

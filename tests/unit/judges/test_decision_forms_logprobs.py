@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import ragmetrics
-from ragmetrics.config import make_settings
+from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.decision_forms import Logprobs
+from ragmetrics.judges.request_parameters import RequestParameters
 from ragmetrics.records import Predicate, Question, ScoreQuestion
 from tests.fakes.clients import JudgeServer
 from tests.unit.judges.test_decision import rows, scored, values
@@ -24,7 +25,7 @@ def read(question: Question, listed: dict[str, float]) -> Any:
     """What is read from a reply with these likeliest tokens."""
     top = [{"token": token, "logprob": math.log(chance)} for token, chance in listed.items()]
     choice = {"message": {"content": "x"}, "logprobs": {"content": [{"top_logprobs": top}]}}
-    return Logprobs().read([("words", question)], {"choices": [choice], "usage": {}})
+    return Logprobs(RequestParameters(JudgeSettings())).read([("words", question)], {"choices": [choice], "usage": {}})
 
 
 def test_spellings_of_a_label_count_together_and_labels_add_up_to_one() -> None:
@@ -54,7 +55,7 @@ def test_what_is_no_logarithm_of_a_probability_is_no_answer(logprob: Any) -> Non
     top = [{"token": "yes", "logprob": logprob}]
     choice = {"message": {"content": "yes"}, "logprobs": {"content": [{"top_logprobs": top}]}}
     with pytest.raises((ValueError, TypeError)):
-        Logprobs().read([("words", Predicate())], {"choices": [choice]})
+        Logprobs(RequestParameters(JudgeSettings())).read([("words", Predicate())], {"choices": [choice]})
 
 
 def test_the_values_are_those_of_a_decision_model(judge_server: JudgeServer) -> None:
@@ -129,3 +130,36 @@ def test_a_dry_run_counts_a_request_for_each_question(judge_server: JudgeServer)
     sent = scored(judge_server, list(DEFAULT_METRICS), count=5, api="logprobs").manifest.usage
     assert estimate.requests == sent.requests
     assert estimate.prompt_tokens == pytest.approx(sent.prompt_tokens, rel=0.2)
+
+
+def test_todays_default_model_is_asked_in_the_way_that_it_takes(judge_server: JudgeServer) -> None:
+    """A model that is known to reason is refused nothing, and answers by one token."""
+    result = scored(judge_server, METRICS, count=5, api="logprobs", model="gpt-6-luna")
+    assert all(summary.status == {"scored": 5} for summary in result.manifest.metrics)
+    assert judge_server.stats()["by_status"] == {"200": 30}
+    sent = judge_server.stats()["last_chat"]
+    assert (sent["max_completion_tokens"], sent["reasoning_effort"]) == (1, "none")
+    changed = "max_completion_tokens in place of max_tokens, reasoning_effort none"
+    assert result.manifest.changed_parameters == {"decision:gpt-6-luna": changed}
+
+
+def test_what_an_endpoint_refuses_by_name_is_learned_once(judge_server: JudgeServer) -> None:
+    """An alias of a model that reasons: two refusals for a run, as in chat."""
+    judge_server.faults(efforts=["none", "low"], refuses=["temperature"])
+    result = scored(judge_server, METRICS, count=5, api="logprobs", model="an-alias-of-ours")
+    assert all(summary.status == {"scored": 5} for summary in result.manifest.metrics)
+    assert judge_server.stats()["by_status"] == {"200": 30, "400": 2}
+    assert not {"max_tokens", "temperature"} & judge_server.stats()["last_chat"].keys()
+    assert not result.manifest.usage.failures
+
+
+def test_an_answer_cut_by_reasoning_gets_more_room(judge_server: JudgeServer) -> None:
+    """It is asked again with more tokens, and later questions with as many."""
+    judge_server.faults(efforts=["medium"], extra_tokens=9_000)
+    result = scored(
+        judge_server, ["context_relevance"], count=3, api="logprobs", model="gpt-6-luna"
+    )
+    assert result.manifest.metrics[0].status == {"scored": 3}
+    assert judge_server.stats()["last_chat"]["max_completion_tokens"] > 9_000 + 1_024
+    usage = result.manifest.usage
+    assert usage.completion_tokens > usage.reasoning_tokens > 9_000 * 9
