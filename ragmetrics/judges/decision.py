@@ -32,7 +32,6 @@ from ragmetrics.judges.decision_layout import (
 )
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.gathering import JOINED, Gathering, Turns, Waiting, forecast, settle
-from ragmetrics.judges.live import FirstAlone
 from ragmetrics.judges.reply_reading import why_cut
 from ragmetrics.judges.request_parameters import RequestParameters
 from ragmetrics.judges.responses import RequestRejected, Unserved
@@ -97,7 +96,6 @@ class DecisionJudge:
         self._refusal: JudgeRefused | None = None
         """Why no request can succeed. Requests that wait for the first one are then not sent."""
         self._most = 1 if self._one_question else settings.max_questions
-        self._first = FirstAlone()
         self._gathering: Gathering[RowState, Asked] = Gathering(self._send)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
@@ -127,15 +125,14 @@ class DecisionJudge:
         """Ask all questions about a row, and give each request its answers or its error."""
         asked = [one.part for one in waiting]
         outcome, everything = Outcome(), frozenset(range(len(row.contexts)))
-        async with self._first.passage():
-            parts = parts_of(asked, self._most)  # the first request may have shown that it is less
-            batches = [Batch(asked, one, everything, self._one_question) for one in parts]
-            if self._one_question:  # one after another
-                async with self._turns.turn():
-                    for batch in batches:
-                        await self._ask(batch, outcome)
-            else:
-                await self._ask_all(batches, outcome)
+        parts = parts_of(asked, self._most)  # the first request may have shown that it is less
+        batches = [Batch(asked, one, everything, self._one_question) for one in parts]
+        if self._one_question:  # one after another
+            async with self._turns.turn():
+                for batch in batches:
+                    await self._ask(batch, outcome)
+        else:
+            await self._ask_all(batches, outcome)
         cost = Reply("", None, *outcome.tokens)
         replies = [
             outcome.reply([Piece(n, i) for i in range(len(one.questions))])

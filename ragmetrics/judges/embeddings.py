@@ -173,6 +173,7 @@ class EmbeddingClient(ClientBase):
         if not isinstance(self._embedder, Metered):
             return Embedded(await self._embedder.embed(text))
         bill, counted = Bill(Forecast(_EMBEDDED, len(text))), 0
+        bill.is_proven = lambda: self.has_answered
         embedded = Embedded(NO_VECTOR)
         try:
             with bill.in_use():
@@ -288,7 +289,7 @@ class OpenAIEmbedder:
                     self._most_texts = min(self._most_texts, half)
                 await asyncio.gather(self._send(batch[:half]), self._send(batch[half:]))
             else:
-                _fail(batch, error)
+                _fail(batch, self._endpoint.note_rejected(error))
         except Exception as error:
             _fail(batch, error)
         else:

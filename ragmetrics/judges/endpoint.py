@@ -317,7 +317,7 @@ class Endpoint:
         return self._note_given_up(JudgeError(message, transient=True))
 
     def note_rejected(self, error: RequestRejected) -> JudgeError:
-        """The error to raise for a rejected request that cannot be sent in another way.
+        """The error for a rejected request that cannot be sent in another way.
 
         JudgeRefused if no request can succeed: the endpoint refuses a parameter by name, or it has
         answered none, in earlier runs either, and rejected a hundred, or ten in the same words.
@@ -325,7 +325,10 @@ class Endpoint:
         if self._proven or isinstance(error, Oversized):
             return error
         if not error.parameter or error.parameter.startswith("messages"):
-            return error if bill_in_use().is_proven() else self._note_given_up(error)
+            try:
+                return error if bill_in_use().is_proven() else self._note_given_up(error)
+            except JudgeRefused as refusal:
+                return refusal
         message = f"{error} (nothing else can be sent in place of {shorten(error.parameter)!r})"
         self._refusal = JudgeRefused(message, failures=error.failures)
         return self._refusal

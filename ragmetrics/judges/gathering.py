@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -28,6 +28,7 @@ from ragmetrics.records import Deadline, deadline_in_use, use_deadline
 
 _SECONDS = 0.01
 """What is asked within this time shares a request."""
+_FIRST_SECONDS = 5.0  # for which other requests wait for the first one
 JOINED = 64
 """About how many requests of a row may wait for one that they share."""
 
@@ -77,19 +78,47 @@ class Turns:
                 return
 
 
+class FirstAlone:
+    """Lets the first request of a run pass alone, until it has its answer.
+
+    It finds out what the endpoint refuses by name: a first wave would be refused as a whole. The
+    others wait for a few seconds at most, as the first one may hang.
+    """
+
+    def __init__(self) -> None:
+        self._is_sent = False
+        self._answered = asyncio.Event()
+
+    @asynccontextmanager
+    async def passage(self) -> AsyncIterator[None]:
+        """Let a request pass, in its turn."""
+        if self._is_sent:
+            if not self._answered.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._answered.wait(), _FIRST_SECONDS)
+            yield
+            return
+        self._is_sent = True
+        try:
+            yield
+        finally:
+            self._answered.set()
+
+
 _Budgeted: TypeAlias = tuple[K, SpendLimiter | None, Deadline | None]
 
 
 class Gathering(Generic[K, T]):
     """Calls `send` with what is asked under an equal key, in a task with its budget and deadline.
 
-    An error of `send` is that of all who wait.
+    The first call is alone until it ends. An error of `send` is that of all who wait.
     """
 
     def __init__(self, send: Callable[[K, list[Waiting[T]]], Awaitable[None]]) -> None:
         self._send = send
         self._waiting: dict[Hashable, list[Waiting[T]]] = {}
         self._sending: set[asyncio.Task[None]] = set()
+        self._first = FirstAlone()
 
     async def ask(self, key: K, part: T) -> Reply:
         """The reply to one part of a request."""
@@ -130,7 +159,8 @@ class Gathering(Generic[K, T]):
     async def _run(self, key: K, waiting: list[Waiting[T]]) -> None:
         try:
             with shared_bill([one.bill for one in waiting]):
-                await self._send(key, waiting)
+                async with self._first.passage():
+                    await self._send(key, waiting)
         except Exception as error:
             fail(waiting, error)
 

@@ -5,16 +5,15 @@ The batch judge sends the same bodies, and reads the same answers.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.gathering import FirstAlone
 from ragmetrics.judges.request_parameters import (
     KEYWORDS,
     ReplyBounds,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 _REQUESTS_PER_SLOT = 4
 """Requests per slot: while one waits before a retry, another one uses its slot."""
-_FIRST_SECONDS = 5.0  # for which other requests wait for the first one
 PATH = "/chat/completions"
 FORMATS = ("json_schema", "json_object", "text")
 """Formats of structured output, best first."""
@@ -123,33 +121,6 @@ class LiveJudge:
             )
             self._envelopes[prompt.digest] = envelope
         return envelope
-
-
-class FirstAlone:
-    """Lets the first request of a run pass alone, until it has its answer.
-
-    It finds out what the endpoint refuses by name: a first wave would be refused as a whole. The
-    others wait for a few seconds at most, as the first one may hang.
-    """
-
-    def __init__(self) -> None:
-        self._is_sent = False
-        self._answered = asyncio.Event()
-
-    @asynccontextmanager
-    async def passage(self) -> AsyncIterator[None]:
-        """Let a request pass, in its turn."""
-        if self._is_sent:
-            if not self._answered.is_set():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._answered.wait(), _FIRST_SECONDS)
-            yield
-            return
-        self._is_sent = True
-        try:
-            yield
-        finally:
-            self._answered.set()
 
 
 class Envelope:

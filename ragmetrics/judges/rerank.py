@@ -130,7 +130,7 @@ class RerankJudge:
                 halves = waiting[:half], waiting[half:]
                 await asyncio.gather(*(self._send(question, one) for one in halves))
             else:
-                fail(waiting, error)
+                fail(waiting, self._endpoint.note_rejected(error))
         except Exception as error:
             fail(waiting, error)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,13 +15,19 @@ from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused, Unanswered
 from ragmetrics.http import Answer, Dropped
 from ragmetrics.judges import Reply, rate_limiter as breaker
+from ragmetrics.judges.decision import DecisionJudge
+from ragmetrics.judges.decision_layout import DecisionLayout
+from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.factory import find_access
+from ragmetrics.judges.kinds.decision import DecisionSettings
+from ragmetrics.judges.kinds.rerank import RerankSettings
 from ragmetrics.judges.live import PATH, read_reply
 from ragmetrics.judges.rate_limiter import MOST_GIVEN_UP, SILENCE, RateLimiter
 from ragmetrics.judges.reply_tables import CachedReply
+from ragmetrics.judges.rerank import RerankJudge
 from ragmetrics.metrics import GRADE
-from ragmetrics.records import Ask, Deadline, use_deadline
+from ragmetrics.records import Ask, Deadline, LogRow, use_deadline
 from tests.fakes.instant import instantly
 from tests.fakes.scripted import GOOD, ScriptedJudge, a_broker
 
@@ -45,9 +51,9 @@ def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
 class Server:
     """Answers in half a second, as `said` says: an answer, None for never, or a lost connection."""
 
-    def __init__(self, said: Callable[[int, float], Answer | None]) -> None:
+    def __init__(self, said: Callable[[int, float], Answer | None], takes: float = 0.5) -> None:
         self.asked = 0
-        self._said = said
+        self._said, self._takes = said, takes
 
     address = "http://judge.invalid/v1"
     reached = True
@@ -59,7 +65,7 @@ class Server:
         if answer is None:
             await asyncio.Event().wait()
             raise Dropped("never")
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(self._takes)
         return answer
 
     async def aclose(self) -> None:
@@ -141,9 +147,11 @@ def test_a_slow_allowance_loses_no_request() -> None:
     assert seconds > 3_500
 
 
-def rejected(say: Callable[[int, float], Answer], at_once: int = 2) -> tuple[int, list[Any], float]:
+def rejected(
+    say: Callable[[int, float], Answer], at_once: int = 2, takes: float = 0.5
+) -> tuple[int, list[Any], float]:
     """How many requests were sent, some at once, what became of them, and in which time."""
-    server = Server(say)
+    server = Server(say, takes)
 
     async def play() -> tuple[list[Any], float]:
         async with endpoint(server, concurrency=at_once) as to:
@@ -162,6 +170,66 @@ def test_an_endpoint_that_rejects_all_in_the_same_words_is_soon_given_up(status:
     assert asked <= 12 and seconds <= 10
     assert sum(isinstance(answer, JudgeRefused) for answer in found) >= 290
     assert "not here" in str(found[-1])
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 64])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413, 422, 501])
+def test_rejections_that_are_certain_to_repeat_are_waited_for_five_seconds_at_most(
+    status: int, at_once: int
+) -> None:
+    """All that is slept here is a pause by design, as the server takes no time."""
+    _, found, slept = rejected(lambda number, now: refusal(status, "not here"), at_once, takes=0)
+    assert slept <= 5.0
+    assert sum(isinstance(answer, JudgeRefused) for answer in found) >= 300 - 64 - 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [("rerank", 20), ("decision", 20), ("logprobs", 20), ("embedder", 200)]
+)
+def test_whoever_asks_an_endpoint_that_rejects_all_is_told_so(kind: str, most: int) -> None:
+    """Rejections of a reranker's contexts, of decisions and of texts to embed count alike; the
+    texts of five requests are sent in halves first.
+    """
+    server = Server(lambda number, now: refusal(400, "not here"), takes=0)
+
+    async def play() -> tuple[list[Any], float]:
+        async with endpoint(server, concurrency=2) as to:
+            ask = asker(kind, to)
+            found = await asyncio.gather(*map(ask, range(300)), return_exceptions=True)
+            return found, asyncio.get_running_loop().time()
+
+    found, slept = instantly(play())
+    assert sum(isinstance(answer, JudgeRefused) for answer in found) >= 280
+    assert server.asked <= most and slept <= 5.5  # with the time for which requests are gathered
+
+
+def asker(kind: str, to: Endpoint) -> Callable[[int], Awaitable[Any]]:
+    """Asks the endpoint something about the row of a number."""
+    address = {"base_url": "http://judge.invalid/v1"}
+    if kind == "embedder":
+        chosen = JudgeSettings.model_validate(address)
+        embedder = OpenAIEmbedder(find_access(chosen, chosen.base_url, None), "m", chosen)
+        embedder._endpoint = to
+        return lambda number: embedder.embed(f"text {number}")
+    judge: RerankJudge | DecisionJudge
+    if kind == "rerank":
+        chosen = RerankSettings.model_validate(address | {"thresholds": (0.3, 0.7)})
+        judge = RerankJudge(find_access(chosen, chosen.base_url, None), chosen)
+    else:
+        api = "auto" if kind == "decision" else kind
+        deciding = DecisionSettings.model_validate(address | {"api": api})
+        judge = DecisionJudge(find_access(deciding, deciding.base_url, None), deciding)
+    judge._endpoint = to
+
+    def ask(number: int) -> Awaitable[Any]:
+        question, context = f"{number}?", f"text {number}"
+        asks = [Ask(GRADE, {"question": question, "context": context})]
+        if kind != "rerank":
+            row = LogRow(id=f"{number}", user_input=question, retrieved_contexts=(context,))
+            asks = DecisionLayout().arrange(row, asks)
+        return judge.reply(asks[0], 0)
+
+    return ask
 
 
 @pytest.mark.parametrize(
