@@ -25,7 +25,9 @@ def read(question: Question, listed: dict[str, float]) -> Any:
     """What is read from a reply with these likeliest tokens."""
     top = [{"token": token, "logprob": math.log(chance)} for token, chance in listed.items()]
     choice = {"message": {"content": "x"}, "logprobs": {"content": [{"top_logprobs": top}]}}
-    return Logprobs(RequestParameters(JudgeSettings())).read([("words", question)], {"choices": [choice], "usage": {}})
+    return Logprobs(RequestParameters(JudgeSettings())).read(
+        [("words", question)], {"choices": [choice], "usage": {}}
+    )
 
 
 def test_spellings_of_a_label_count_together_and_labels_add_up_to_one() -> None:
@@ -55,7 +57,9 @@ def test_what_is_no_logarithm_of_a_probability_is_no_answer(logprob: Any) -> Non
     top = [{"token": "yes", "logprob": logprob}]
     choice = {"message": {"content": "yes"}, "logprobs": {"content": [{"top_logprobs": top}]}}
     with pytest.raises((ValueError, TypeError)):
-        Logprobs(RequestParameters(JudgeSettings())).read([("words", Predicate())], {"choices": [choice]})
+        Logprobs(RequestParameters(JudgeSettings())).read(
+            [("words", Predicate())], {"choices": [choice]}
+        )
 
 
 def test_the_values_are_those_of_a_decision_model(judge_server: JudgeServer) -> None:
