@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -174,10 +174,7 @@ class DecisionJudge:
             outcome.failures.update(error.failures)
             outcome.note(batch.pieces, [error] * len(batch.pieces))
         else:
-            self._settled = True
-            self._parameters.note(sent)
-            if decided.cut_by_reasoning:
-                self._parameters.widen(sent)
+            self._note(decided, sent)
             if outcome.is_paid:
                 bill_in_use().free()  # the sum of all tokens is paid at once
             text = "".join([state, *(words for words, _ in worded)])
@@ -186,6 +183,13 @@ class DecisionJudge:
                 await self._ask_in_parts(batch, RequestRejected(cut), "", outcome)
             else:
                 outcome.add(batch.pieces, decided, failures)
+
+    def _note(self, decided: Decided, sent: Mapping[str, Any]) -> None:
+        """Note that the endpoint has answered a request with these parameters."""
+        self._settled = True
+        self._parameters.note(sent)
+        if decided.cut_by_reasoning:
+            self._parameters.widen(sent)
 
     def _read(self, form: Form, worded: Sequence[Worded], payload: dict[str, Any]) -> Decided:
         """The answers. Raises JudgeRefused for a server that cannot give any, ValueError where it
