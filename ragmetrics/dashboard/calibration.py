@@ -108,7 +108,7 @@ class Standing:
         if self.newest.incomplete:
             return "incomplete", "incomplete"
         if not self.drift:
-            return "unwatched", "nothing to compare with"
+            return "unwatched", "first calibration"
         untold = next((metric.state for metric in self.drift.metrics if metric.untold), "")
         return (
             ("no_data", untold or "no data") if self.drift.has_unknown else ("ok", "no drift shown")

@@ -93,8 +93,8 @@ class LearnedJudge(BaselineJudge):
             "learned", self.code_version, quantile, model.model_dump_json()
         )
         self.note = (
-            f"a learned baseline, fitted on {model.verdicts:,} verdicts of {model.judge}, not an "
-            "LLM: trust its changes more than its values"
+            f"a learned baseline, fitted on {model.verdicts:,} verdicts of {model.judge}: good for "
+            "trends, not for absolute quality"
         )
 
     @classmethod

@@ -61,7 +61,7 @@ class LexicalJudge(BaselineJudge):
     """The baseline by the overlap of words."""
 
     name = "lexical"
-    note = "a lexical baseline, not an LLM: trust its changes more than its values"
+    note = "a word-matching baseline: good for trends, not for absolute quality"
 
     def __init__(self, corpus: Corpus) -> None:
         super().__init__(Overlap(corpus))

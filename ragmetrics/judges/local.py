@@ -210,7 +210,7 @@ def _has_words(text: str) -> bool:
 class LocalJudge(BaselineJudge):
     """Answers each request by its prompt's baseline, with similarity beside words."""
 
-    note = "a baseline of words and embeddings, not an LLM: trust its changes more than its values"
+    note = "a baseline of words and embeddings: good for trends, not for absolute quality"
 
     def __init__(self, corpus: Corpus, model: str = MODEL) -> None:
         encoder = load_encoder(model, 1)

@@ -49,6 +49,9 @@ def test_the_page_opens_without_complaint(
     visit.watch()
     visit.page.goto((site / "calibration.html").as_uri())
     visit.page.wait_for_selector(".plot svg.main-svg")
+    assert visit.page.locator(".curves .plot svg.main-svg").first.is_visible()
+    visit.page.locator("summary", has_text="Figures").first.click()
+    visit.page.wait_for_selector(".plot[id$='-trend'] svg.main-svg")
     charts = visit.page.locator(".plot")
     assert charts.count() == 5  # reliability of three, and a trend of the two that have one
     trend = visit.page.locator(".plot[id$='-trend']").first.get_attribute("id")
@@ -65,6 +68,7 @@ def test_a_reader_finds_the_judge_from_the_night_and_the_overview(browser: Any, 
     page.get_by_role("link", name="Judge calibration").click()
     page.wait_for_load_state()
     assert "How far to trust a judge" in page.locator("h1").inner_text()
+    assert "agrees moderately with people" in page.locator("main p").first.inner_text()
     page.goto((site / "2026-11-10" / "index.html").as_uri())
     page.get_by_role("link", name="with people on towers").click()
     page.wait_for_load_state()
@@ -79,6 +83,8 @@ def test_without_scripts_there_are_tables(browser: Any, site: Path) -> None:
     context = browser.new_context(java_script_enabled=False, color_scheme="light")
     page = context.new_page()
     page.goto((site / "calibration.html").as_uri())
+    for judge in page.locator("summary", has_text="Figures").all():
+        judge.click()
     assert page.get_by_text("Reliability as a table").first.is_visible()
     assert page.locator("table", has_text="0.8 to 0.9").first.is_visible()
     assert Visit(page).charts_of_the_page(SERIES["light"]) == [True] * 5

@@ -32,6 +32,7 @@ from ragmetrics.dashboard.figure_layout import (
     whiskers,
 )
 from ragmetrics.dashboard.formatting import interval, number
+from ragmetrics.dashboard.judge_sentence import judge_sentence
 from ragmetrics.dashboard.page import Page, Shown
 from ragmetrics.dashboard.templating import render_page
 from ragmetrics.people import History
@@ -49,6 +50,8 @@ from ragmetrics.text import plural
 from ragmetrics.version import __version__
 
 CALIBRATION_PAGE = "calibration.html"
+IN_SHORT = 3
+"""Judges on sets with a sentence at the head of the page."""
 MOST_IN_FULL = 12
 """Judges on sets with charts and tables; the others have one line with the main figures."""
 _MOST_LINES = 200
@@ -97,6 +100,8 @@ def calibration_page(
         learned=learned,
         version=judged[0].newest.ragmetrics if judged else __version__,
         in_full=MOST_IN_FULL,
+        in_short=IN_SHORT,
+        sentence=judge_sentence,
         drifted=sum(one.drifted for one in judged),
         names=FIGURES,
         attack_words=ATTACK_WORDS,

@@ -181,7 +181,7 @@ class TestNight:
     def test_it_says_who_judged(self, site: Site) -> None:
         """The judge's note is on every page that shows its numbers."""
         for page in (site.overview(night()), site.night(night()), site.rows(*worst_rows())):
-            assert "Judge lexical: a baseline." in text(page)
+            assert "Judge: lexical (a baseline)." in text(page)
         assert "Judge: lexical (a baseline)." in text(site.rows(*worst_rows()))
 
     def test_it_says_what_was_not_scored(self, site: Site) -> None:

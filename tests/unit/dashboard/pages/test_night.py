@@ -49,9 +49,18 @@ class TestGaps:
         assert "What is missing" in told
         assert "context_recall, shard 1: connection lost" in told
         assert "the numbers below are of the rows that were scored" in told
-        assert "python -m flows.nightly --date 2026-11-10" in told
+        assert "ragmetrics nightly --date 2026-11-10" in told
         assert "0.900" in told
         assert "100 rows judge failed" in told
+
+    @pytest.mark.parametrize(
+        ("run", "command"),
+        [("", "ragmetrics nightly"), ("https://prefect.example.com/r/1", "python -m flows.nightly")],
+    )
+    def test_advice_names_the_command_that_ran_the_night(self, run: str, command: str) -> None:
+        """Those without Prefect have no `flows`."""
+        told = words(night(problems=["shard 1: connection lost"], flow_run=run))
+        assert f"Run the night again to fill the gaps: {command} --date 2026-11-10" in told
 
     def test_where_nothing_was_scored_the_rules_of_the_night_before_have_no_data(self) -> None:
         """No rule vanishes: each says that it was not checked."""
