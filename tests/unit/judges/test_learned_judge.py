@@ -260,7 +260,7 @@ def test_it_answers_as_it_learned() -> None:
     assert [judge.verdict(one).model_dump() for one in (good, bad)] == [{"grade": 2}, {"grade": 0}]
     (high,), (low,) = judge.evidence(good) or (), judge.evidence(bad) or ()
     assert 1 >= high > 0.9 > 0.1 > low >= 0
-    assert "not an LLM" in judge.note
+    assert "good for trends" in judge.note
 
 
 def test_features_that_were_made_otherwise_are_refused() -> None:
@@ -471,7 +471,7 @@ def test_it_is_a_judge_like_any_other(nightly: Settings, judge_server: JudgeServ
     assert judge_server.stats()["requests"] == asked
     (one,) = result.manifest.metrics
     assert (one.scored, one.sample) == (40, None)
-    assert "not an LLM" in result.manifest.judge.note
+    assert "good for trends" in result.manifest.judge.note
 
 
 def test_the_command_prints_how_good_it_is(

@@ -166,7 +166,7 @@ def test_it_is_deterministic_and_says_what_it_is(judge: LocalJudge) -> None:
     assert again.evidence(request) == judge.evidence(request)
     assert (again.name, again.fingerprint) == (judge.name, judge.fingerprint)
     assert judge.name == "local:all-MiniLM-L6-v2"
-    assert "not an LLM" in judge.note
+    assert "good for trends" in judge.note
 
 
 def test_a_prompt_without_a_baseline_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

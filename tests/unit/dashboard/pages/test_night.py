@@ -55,7 +55,10 @@ class TestGaps:
 
     @pytest.mark.parametrize(
         ("run", "command"),
-        [("", "ragmetrics nightly"), ("https://prefect.example.com/r/1", "python -m flows.nightly")],
+        [
+            ("", "ragmetrics nightly"),
+            ("https://prefect.example.com/r/1", "python -m flows.nightly"),
+        ],
     )
     def test_advice_names_the_command_that_ran_the_night(self, run: str, command: str) -> None:
         """Those without Prefect have no `flows`."""
