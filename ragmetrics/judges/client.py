@@ -270,11 +270,13 @@ class JudgeClient(ClientBase):
     async def _verdict(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
         reason, refusals, asked, last = "", 0, request, ""
         streak = self._flights.streak(request.prompt)
+        # Requests of a row may share one: they are held up together, or not at all.
+        shared = key.removesuffix(request.key) if self._joins > 1 else key
         try:
             for attempt in range(1 + self._reasks):
                 if attempt and streak.is_long:
                     break
-                async with self._slot(streak) as is_sent:
+                async with self._slot(streak, shared) as is_sent:
                     if not is_sent:
                         return Unanswered(Status.UNREADABLE, streak.reason)
                     reply = await self._reply(asked, attempt, counter)
@@ -302,15 +304,15 @@ class JudgeClient(ClientBase):
         return Unanswered(Status.UNREADABLE, reason)
 
     @asynccontextmanager
-    async def _slot(self, streak: UnreadableStreak) -> AsyncIterator[bool]:
+    async def _slot(self, streak: UnreadableStreak, key: str) -> AsyncIterator[bool]:
         """Wait for a slot; whether the request is sent in it.
 
         A slot is not held while other requests show whether the prompt is ever answered.
         """
         while True:
             async with self._slots:
-                if not (self._live and streak.is_full(self._joins)):
-                    with streak.turn() as is_sent:
+                if not (self._live and streak.is_full(key, self._joins)):
+                    with streak.turn(key) as is_sent:
                         yield is_sent
                     return
             await streak.news.wait()

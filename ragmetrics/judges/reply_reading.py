@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -150,7 +151,8 @@ class UnreadableStreak:
         self._answered = False
         self._count = 0  # requests that ended without one, and those that were skipped
         self._skipped = 0  # since the last request that was sent
-        self._sent = 0  # requests under way
+        self._sent: Counter[str] = Counter()
+        """Requests under way; those that share one have one key."""
 
     @property
     def is_long(self) -> bool:
@@ -165,9 +167,12 @@ class UnreadableStreak:
             f"{shorten(self._text) or 'an empty one'}"
         )
 
-    def is_full(self, joins: int) -> bool:
-        """Whether enough requests are under way to show something; `joins` of them share one."""
-        return not self._answered and self._sent >= joins * (1 if self.is_long else _AT_ONCE)
+    def is_full(self, key: str, joins: int) -> bool:
+        """Whether enough requests are under way to show something, and this is none of them. Where
+        `joins` of them may share one, the rows in play are held up for no verdict that is due.
+        """
+        most = 1 if self.is_long else max(joins, _AT_ONCE)
+        return not self._answered and key not in self._sent and len(self._sent) >= most
 
     def readable(self) -> None:
         """The prompt has a verdict."""
@@ -179,7 +184,7 @@ class UnreadableStreak:
         self._count += 1
 
     @contextmanager
-    def turn(self) -> Iterator[bool]:
+    def turn(self, key: str) -> Iterator[bool]:
         """Whether a request is sent; it ends with the block."""
         if self._answered:
             yield True
@@ -190,10 +195,10 @@ class UnreadableStreak:
             yield False
             return
         self._skipped = 0
-        self._sent += 1
+        self._sent[key] += 1
         try:
             yield True
         finally:
-            self._sent -= 1
+            self._sent = self._sent - Counter([key])
             self.news.set()
             self.news = asyncio.Event()

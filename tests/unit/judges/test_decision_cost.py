@@ -87,3 +87,19 @@ def test_a_budget_expects_the_written_tokens(api: str, least: int, learned: int)
     assert kind.completion == least
     kind.learn(40, 10, learned)
     assert meter.bill(request).forecast.kind.completion == learned
+
+
+def test_a_row_has_one_request_however_many_rows_are_in_play(judge_server: JudgeServer) -> None:
+    """Before the first verdict too: none of a row's requests is held up without the others."""
+    judge_server.faults(latency_ms=100)
+    settings = make_settings({"judge": judge_at(judge_server, "decision", concurrency=64)})
+    ragmetrics.evaluate(wide_rows(90), METRICS, settings=settings)
+    assert judge_server.stats()["requests"] == 90
+
+
+def wide_rows(count: int) -> list[dict[str, Any]]:
+    """Rows with five contexts each."""
+    return [
+        row | {"retrieved_contexts": [*row["retrieved_contexts"], *(f"Aside {n}." for n in "abcd")]}
+        for row in make_rows(count)
+    ]
