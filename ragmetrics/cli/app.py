@@ -42,7 +42,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "alerts": "List, acknowledge and snooze alerts, and preview messages.",
     },
     "Index builds": {
-        "gate": "Compare an index build with the one that serves.",
+        "gate": "Compare two logs, or index builds: pass or fail.",
         "replay": "Ask an index build the golden questions, and write its log.",
         "whatif": "Ask variants of the retriever the questions that fell.",
         "pull-request": "Compare or gate, and show the result in a pull request.",

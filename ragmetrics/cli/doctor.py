@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ragmetrics.cli.options import (
-    BY_DEFAULT,
     DateFlag,
     JsonFlag,
     SettingsFlag,
@@ -22,9 +18,6 @@ from ragmetrics.cli.options import (
     settings_here,
 )
 from ragmetrics.text import clean
-
-if TYPE_CHECKING:
-    from ragmetrics.pipeline import Check
 
 _COLOURS = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 
@@ -52,7 +45,8 @@ def doctor(
 
     chosen = settings_here(settings, store)
     checks = []
-    for check in chain(_file(settings), examine(chosen, date_or_yesterday(date, chosen), ask=ask)):
+    night, file = date_or_yesterday(date, chosen), settings_file(settings)
+    for check in examine(chosen, night, ask=ask, file=str(file or "")):
         checks.append(check)
         if not as_json:
             first, *rest = check.text.splitlines()
@@ -64,12 +58,3 @@ def doctor(
         print_json({"checks": [one.as_json() for one in checks]})
     if any(one.state == "failed" for one in checks):
         raise typer.Exit(1)
-
-
-def _file(settings: Path | None) -> Iterator[Check]:
-    """A warning where no settings file is read."""
-    from ragmetrics.pipeline import Check
-
-    if settings_file(settings) is None:
-        text = f"no {BY_DEFAULT} in {Path.cwd()}: these are the default settings"
-        yield Check("settings file", "warning", text)

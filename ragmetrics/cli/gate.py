@@ -1,4 +1,4 @@
-"""`ragmetrics gate` compares an index build with the serving one; `emit-build` lets Prefect."""
+"""`ragmetrics gate` compares two logs or index builds; `emit-build` lets Prefect do the latter."""
 
 from __future__ import annotations
 
@@ -8,23 +8,32 @@ import typer
 from rich.console import Console
 
 from ragmetrics.cli.options import (
+    JUDGE_NAME,
+    BaseUrlFlag,
+    GoldenFlag,
     JsonFlag,
+    MetricsFlag,
+    ModelFlag,
+    PresetFlag,
     SettingsFlag,
     StoreFlag,
     err,
+    names_of,
     out,
     print_json,
+    settings_file,
     settings_here,
 )
+from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.output.summary import print_source
 from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.cli.table import print_grid
-from ragmetrics.config import Settings
-from ragmetrics.errors import StoreError
+from ragmetrics.config import Settings, with_overrides
+from ragmetrics.errors import InputError, StoreError
 from ragmetrics.records import Gate, MetricVerdict, make_index_build, movement_text
 from ragmetrics.text import clean, drop_words, number
 
-BuildFlag = Annotated[str, typer.Option("--build", help="The new index build.")]
+BUILD_OPTION = typer.Option("--build", help="The new index build.")
 AgainstFlag = Annotated[
     str | None,
     typer.Option(
@@ -40,32 +49,81 @@ LogsFlag = Annotated[
         help="The new build's log: a file, folder or glob; default: `gate: logs` of the settings.",
     ),
 ]
+LogArgument = typer.Argument(help="A log (file, folder, glob), where two logs are compared.")
+JudgeFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        help=f"{JUDGE_NAME}; default: that of the settings. Two logs with ids need none.",
+    ),
+]
+DropFlag = Annotated[
+    float,
+    typer.Option("--max-drop", min=0.0001, help="The largest drop allowed between two logs."),
+]
+MissingFlag = Annotated[
+    float | None,
+    typer.Option(
+        "--max-missing",
+        min=0.0,
+        max=1.0,
+        help="The largest share of questions before that may be missing after; default: 0.02.",
+    ),
+]
+_USAGE = (
+    "name two logs, as in `ragmetrics gate before.jsonl after.jsonl`, or an index build with "
+    "--build; --against and --logs are for builds, --metrics and --max-drop for logs"
+)
 _EXIT_CODES = {"promote": 0, "hold": 1, "inconclusive": 2}
 
 
 def gate(
-    build: BuildFlag,
+    before: Annotated[str | None, LogArgument] = None,
+    after: Annotated[str | None, LogArgument] = None,
+    build: Annotated[str | None, BUILD_OPTION] = None,
     against: AgainstFlag = None,
     logs: LogsFlag = None,
+    metrics: MetricsFlag = None,
+    judge: JudgeFlag = None,
+    model: ModelFlag = None,
+    base_url: BaseUrlFlag = None,
+    golden: GoldenFlag = None,
+    preset: PresetFlag = None,
+    max_drop: DropFlag = 0.05,
+    max_missing: MissingFlag = None,
     settings: SettingsFlag = None,
     store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare an index build with the one that serves.
+    """Compare two logs, or index builds: pass or fail.
 
-    Exit code: 0 promote, 1 hold, 2 inconclusive. The build is scored in this process: the setting
-    `runner:` is for Prefect's flows alone.
+    Two logs are `ragmetrics gate before.jsonl after.jsonl`, without settings. A build is named by
+    --build; its verdict is stored. Exit code: 0 passed (promote), 1 failed (hold), 2 inconclusive.
+    The build is scored in this process: the setting `runner:` is for Prefect's flows alone.
     """
-    from ragmetrics.comparison import run_gate
+    from ragmetrics.pipeline import gate_logs
 
     chosen = settings_here(settings, store)
-    asked = make_index_build(
-        {"dataset": chosen.dataset, "build": build, "serving": against, "logs": logs}
-    )
-    with progress_reporter(err, "staging", quiet=as_json) as progress:
-        found = run_gate(chosen, asked, progress)
-    found = _notify(chosen, found)
-    _show(chosen)
+    chosen = with_overrides(chosen, judge, model, base_url, golden=golden, preset=preset)
+    if max_missing is not None:
+        rules = chosen.gate.model_copy(update={"max_missing": max_missing})
+        chosen = chosen.model_copy(update={"gate": rules})
+    if before and after and not (build or against or logs):
+        judged = bool(judge or settings_file(settings))
+        with tables.progress(err, "staging", quiet=as_json) as progress:
+            found = gate_logs(
+                chosen,
+                before,
+                after,
+                metrics=names_of(metrics),
+                judged=judged,
+                max_drop=max_drop,
+                progress=progress,
+            )
+    elif build and not (before or metrics):
+        found = _gate_build(chosen, build, against, logs, quiet=as_json)
+    else:
+        raise InputError(_USAGE)
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:
@@ -73,8 +131,24 @@ def gate(
     raise typer.Exit(_EXIT_CODES[found.verdict])
 
 
+def _gate_build(
+    settings: Settings, build: str, against: str | None, logs: str | None, *, quiet: bool
+) -> Gate:
+    """Run the gate of a build, notify of it, and refresh the dashboard."""
+    from ragmetrics.comparison import run_gate
+
+    asked = make_index_build(
+        {"dataset": settings.dataset, "build": build, "serving": against, "logs": logs}
+    )
+    with progress_reporter(err, "staging", quiet=quiet) as progress:
+        found = run_gate(settings, asked, progress)
+    found = _notify(settings, found)
+    _show(settings)
+    return found
+
+
 def emit_build(
-    build: BuildFlag,
+    build: Annotated[str, BUILD_OPTION],
     dataset: Annotated[
         str | None,
         typer.Option("--dataset", help="The data set of the index; default: that of the settings."),

@@ -19,6 +19,9 @@ from .evaluation import (
 from .compare_sides import (
     compare as compare,
 )
+from .log_gate import (
+    gate_logs as gate_logs,
+)
 from .retriever_variants import (
     whatif as whatif,
 )
@@ -31,7 +34,6 @@ from .backfill import (
     run_backfill as run_backfill,
 )
 from .doctor import (
-    Check as Check,
     examine as examine,
 )
 from .retention import (

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from ragmetrics.config import (
@@ -61,15 +62,21 @@ class Check:
         return asdict(self)
 
 
-def examine(settings: Settings, day: date, *, ask: bool = False) -> Iterator[Check]:
+def examine(
+    settings: Settings, day: date, *, ask: bool = False, file: str | None = None
+) -> Iterator[Check]:
     """Check settings, logs, golden set, labels, store, logs of builds, judges, channels and
     Prefect, one by one.
 
     `day` is the night whose logs are looked for. With `ask`, each judge and embedder behind a
-    network gets one small request, and a judge ten more (canaries): a fraction of a cent.
+    network gets one small request, and a judge ten more (canaries): a fraction of a cent. `file` is
+    the settings file; empty: there is none, and these are the default settings.
     """
+    if file == "":
+        text = f"no ragmetrics.yaml in {Path.cwd()}: these are the default settings"
+        yield Check("settings file", "warning", text)
     yield from _installation(settings)
-    valid = _checked("settings", partial(_settings, settings))
+    valid = _checked("settings", partial(_settings, settings, file))
     yield valid
     for kind, named in _plugins_of(settings):
         if kind.foreign_names or kind.problems(()):
@@ -133,11 +140,12 @@ def _target(settings: Settings, name: str, problem: str) -> str:
     return f"the settings are complete; {text}"
 
 
-def _settings(settings: Settings) -> str:
+def _settings(settings: Settings, file: str | None) -> str:
     check_rules(settings)
     also = check_judging(settings)
     check_judges(settings)
-    text = f"data set {settings.dataset}, {len(settings.metrics)} metrics"
+    where = f"{file}: " if file else ""
+    text = f"{where}data set {settings.dataset}, {plural(len(settings.metrics), 'metric')}"
     return f"{text}; {also}" if also else text
 
 

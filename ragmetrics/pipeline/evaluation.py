@@ -240,13 +240,13 @@ def estimate(
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
         inputs = inputs_of(chosen, rows, Path(folder), limit)
         chosen = temporary(chosen, folder)
-        _bring_judges(chosen, cache)
+        bring_judges(chosen, cache)
         ref = plan_run(chosen, _NO_NIGHT, inputs, "")
         _staged(chosen, ref, inputs)
         return estimate_run(chosen, open_store(chosen), ref, cache)
 
 
-def _bring_judges(settings: Settings, cache: Files | None) -> None:
+def bring_judges(settings: Settings, cache: Files | None) -> None:
     """Copy the learned judges to the settings' store, if the settings use one, and how judges of
     other servers were asked.
     """
@@ -301,7 +301,7 @@ def score_inputs(
     `weighed_by` are word counts in place of the rows' own. After `until` no request is sent. Raises
     InputError when no row can be read, and the first error of parts that could not be scored.
     """
-    _bring_judges(settings, cache)
+    bring_judges(settings, cache)
     info, embedder = judge_info(settings)
     ref = plan_run(settings, _NO_NIGHT, inputs, f"{info.identity}/{embedder}")
     staged = _staged(settings, ref, inputs, weighed_by)

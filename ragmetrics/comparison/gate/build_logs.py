@@ -104,7 +104,7 @@ def same_log(settings: Settings, ours: BuildLog, theirs: str) -> list[str]:
         _whole(*find_logs(theirs, settings.storage_options))
     ):
         return []
-    return [f"both builds have their log at {ours.place}: each needs its own"]
+    return [f"{ours.place} is the log of both sides: each needs its own"]
 
 
 def _whole(files: Files, infos: Sequence[FileInfo]) -> set[str]:

@@ -60,7 +60,7 @@ from ragmetrics.records import (
     use_deadline,
 )
 from ragmetrics.scoring import Part, judge_info, list_parts, metric_fingerprints, score_parts
-from ragmetrics.storage import RunRef, open_store
+from ragmetrics.storage import Files, RunRef, open_store
 
 log = logging.getLogger(__name__)
 
@@ -101,8 +101,18 @@ def decide_gate(settings: Settings, staged: StagedGate, problems: Sequence[str] 
     return gate
 
 
-def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = None) -> Gate:
+def run_gate(
+    settings: Settings,
+    build: IndexBuild,
+    progress: Progress | None = None,
+    *,
+    before: str | None = None,
+    kept: Files | None = None,
+) -> Gate:
     """Run a gate from logs to verdict, without Prefect.
+
+    `before` is a log that is compared with `build.logs`, in place of the serving build. Replies of
+    judges are kept in `kept`, or else in the store.
 
     A build without a log is asked the golden questions first, where the settings name a retriever.
     If a judge refuses while scoring, the gate is inconclusive. `progress` is called with the
@@ -113,27 +123,33 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
     """
     until = datetime.now(UTC) + settings.deadline
     with use_deadline(deadline_at(until)):
-        return _run_gate(settings, build, progress, until)
+        replay_missing(settings, build, progress)
+        staged = stage_gate(settings, build, before=before)
+        problems = _score(settings, staged, progress, kept or open_store(settings), until)
+        return decide_gate(settings, staged, problems)
 
 
-def _run_gate(
-    settings: Settings, build: IndexBuild, progress: Progress | None, until: datetime
-) -> Gate:
-    replay_missing(settings, build, progress)
-    staged = stage_gate(settings, build)
-    run, main_store = gate_run_settings(settings), open_store(settings)
+def _score(
+    settings: Settings,
+    staged: StagedGate,
+    progress: Progress | None,
+    kept: Files,
+    until: datetime,
+) -> list[str]:
+    """Score the runs of both sides; return why parts could not be scored."""
+    run = gate_run_settings(settings)
     todo = [parts for _, parts in gate_parts(settings, staged)]
     report = _part_progress(progress, sum(map(len, todo)))
     problems: list[RagmetricsError] = []
     try:
         for side, parts in zip(staged.runs, todo, strict=True):
-            problems += score_parts(run, side, parts, done=report, kept=main_store, until=until)
+            problems += score_parts(run, side, parts, done=report, kept=kept, until=until)
     except JudgeRefused as error:
         problems.append(error)
     for problem in problems:
         if isinstance(problem, JudgePending):
             raise problem
-    return decide_gate(settings, staged, [str(problem) for problem in problems])
+    return [str(problem) for problem in problems]
 
 
 def _part_progress(progress: Progress | None, parts: int) -> Callable[[Sequence[str]], None]:
@@ -184,7 +200,9 @@ def _compared(
     detailed = _in_detail(settings, run, before, after, metrics, movements)
     gone = lost_from_index(detailed.lost_passages if detailed else None)
     verdict, further = conclude(verdicts, obstacles, gone)
-    why = reasons(verdict, verdicts, obstacles, compared.missing_why, settings, gone)
+    missing = compared.missing_why
+    title = before.side.title
+    why = reasons(verdict, verdicts, obstacles, missing, settings, gone, serving=title)
     # What decided stands first: unchanged retrieval decides nothing where something was in the way.
     because = [*same, *why] if verdict == "promote" else [*why, *same]
     failed = dict.fromkeys([*problems, *before.problems, *after.problems])
@@ -197,7 +215,7 @@ def _compared(
             "fallen": find_fallen(open_store(run), metrics, before, after),
             "lost_passages": detailed.lost_passages if detailed else None,
             "missing": len(compared.missing),
-            "missing_why": compared.missing_why,
+            "missing_why": missing,
             "usage": before.usage + after.usage,
             "problems": cleaned(list(failed)),
             "finished_at": now,
@@ -210,11 +228,11 @@ def _obstacles(
     settings: Settings, before: BuildSide, now: BuildSide, metrics: Sequence[str]
 ) -> list[str]:
     """Reasons in the logs against a promotion; they do not depend on the numbers."""
-    found = [*unread(now.build, now.source), *unread(before.build, before.source)]
-    for name, side in (("new", now), ("serving", before)):
-        found += too_much_quarantined(name, side.source, settings.gate.max_missing)
+    found = [*unread(now.title, now.source), *unread(before.title, before.source)]
+    for side in (now, before):
+        found += too_much_quarantined(side.title, side.source, settings.gate.max_missing)
     if not metrics:
-        found.append(f"no question of build {before.build} can be scored by the gate's metrics")
+        found.append(f"no question of {before.title} can be scored by the gate's metrics")
     return found
 
 
@@ -250,7 +268,7 @@ def _scored(settings: Settings, run: Settings, scores: SideScores) -> ScoredSide
     if not scores.nights:
         return None
     return scored_side(
-        f"build {side.build} ({side.logs})",
+        side.logs if side.is_log else f"build {side.build} ({side.logs})",
         open_store(run if of_run else settings),
         scores.nights,
         scores.tables,

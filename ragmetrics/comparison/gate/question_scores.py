@@ -213,7 +213,7 @@ def _why_missing(old: Answers, new: Answers, question: str) -> str | None:
         return _ABSENT
     if question not in new.values:
         return new.states[question]
-    return None if question in old.values else f"{old.states[question]} in the serving build"
+    return None if question in old.values else f"{old.states[question]} before"
 
 
 def find_fallen(
@@ -266,7 +266,7 @@ def golden_obstacles(
     if broken > settings.gate.max_missing * rows:
         found.append(f"{broken:,} of {rows:,} rows of the golden set could not be read")
     return found + [
-        f"golden set {settings.golden}: build {side.side.build} has no row of any question in it"
+        f"golden set {settings.golden}: {side.side.title} has no row of any question in it"
         for side in sides
         if not _asked(golden, side)
     ]
@@ -274,15 +274,15 @@ def golden_obstacles(
 
 def not_compared(golden: GoldenSet, before: SideScores, compared: Compared) -> list[str]:
     """Notes on metrics and golden questions that are not compared, where others are."""
-    build = before.side.build
+    side = before.side.title
     notes = [
-        f"{metric} is not compared: no row of build {build} has what it needs"
+        f"{metric} is not compared: no row of {side} has what it needs"
         for metric in (compared.left_out if compared.evidence else ())
     ]
     asked, total = _asked(golden, before), len(golden.questions)
     if 0 < asked < total:
         notes.append(
-            f"{total - asked:,} of {total:,} golden questions have no row of build {build} and are "
+            f"{total - asked:,} of {total:,} golden questions have no row of {side} and are "
             "not compared"
         )
     return notes

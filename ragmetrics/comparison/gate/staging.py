@@ -62,6 +62,13 @@ class BuildSide(Record):
     """Its run in STORE/gates, made from its log."""
     nights: list[RunRef] = Field(default_factory=list)
     """The nights with rows of this build, where it has no log."""
+    is_log: bool = False
+    """Whether two logs are compared, and no builds: the log stands for itself."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in sentences."""
+        return self.logs if self.is_log else f"build {self.build}"
 
     @property
     def source(self) -> Source | None:
@@ -92,10 +99,13 @@ class StagedGate(Record):
         return [side.staged for side in sides if side and side.staged]
 
 
-def stage_gate(settings: Settings, build: IndexBuild, *, announced: bool = False) -> StagedGate:
+def stage_gate(
+    settings: Settings, build: IndexBuild, *, announced: bool = False, before: str | None = None
+) -> StagedGate:
     """Find both builds' logs and stage them as runs, or find the runs staged before.
 
-    `announced`: by an event, whose logs have to lie below the folder of `gate: logs:`.
+    `announced`: by an event, whose logs have to lie below the folder of `gate: logs:`. `before`:
+    the log that is compared with `build.logs`, where two logs are compared and no builds.
 
     A missing or unreadable log is a problem of the gate and no error; the gate is then
     inconclusive. Raises InputError for a build of another data set, a place where an event's log
@@ -112,19 +122,21 @@ def stage_gate(settings: Settings, build: IndexBuild, *, announced: bool = False
     known, content = _known(settings, build), content_of(ours)
     serving = build.serving or (known.serving if known and known.content == content else None)
     serving = serving or _find_serving(settings, build.build)
-    before, lacking = _stage_before(settings, run, serving, announced)
-    problems = [f"build {build.build}: {ours.problem}"] if ours.problem else []
-    problems += [lacking] if lacking else _troubles(before)
-    now = BuildSide(build=build.build, logs=ours.place)
-    if before and not problems and ours.inputs:
-        now = _stage(settings, run, build.build, ours, *_reference_corpus(settings, run, before))
+    old, lacking = _stage_before(settings, run, serving, announced, before)
+    now = BuildSide(build=build.build, logs=ours.place, is_log=before is not None)
+    problems = [f"{now.title}: {ours.problem}"] if ours.problem else []
+    problems += [lacking] if lacking else _troubles(old)
+    if old and not problems and ours.inputs:
+        weighed_by = _reference_corpus(settings, run, old)
+        staged = _stage(settings, run, ours, *weighed_by)
+        now = now.model_copy(update={"staged": staged})
         problems += _troubles(now)
-        problems += same_log(settings, ours, before.logs) if before.staged else []
+        problems += same_log(settings, ours, old.logs) if old.staged else []
     return StagedGate(
         build=build,
         serving=serving,
         now=now,
-        before=before,
+        before=old,
         content=content,
         problems=problems,
         started_at=started_at,
@@ -160,16 +172,25 @@ def _find_serving(settings: Settings, build: str) -> str | None:
 
 
 def _stage_before(
-    settings: Settings, run: Settings, serving: str | None, announced: bool
+    settings: Settings, run: Settings, serving: str | None, announced: bool, log: str | None
 ) -> tuple[BuildSide | None, str]:
-    """The serving build's run from its log, or the nights that it served; else the problem."""
+    """The serving build's run from its log, or the nights that it served; else the problem.
+
+    `log` is a log that is compared for itself.
+    """
     if serving is None:
         return None, (
             "the serving build is not known: name it, by `serving` in the event or --against"
         )
-    found = find_build_log(settings, serving, announced=announced)
+    if log:
+        found = find_log(settings, log, serving)
+    else:
+        found = find_build_log(settings, serving, announced=announced)
     if found.inputs:
-        return _stage(settings, run, serving, found), ""
+        staged, is_log = _stage(settings, run, found), log is not None
+        return BuildSide(build=serving, logs=found.place, staged=staged, is_log=is_log), ""
+    if log:
+        return None, f"{log}: {found.problem}"
     if by_nights := find_build_nights(settings, run, serving):
         return by_nights, ""
     bridge = stored_bridge(open_store(settings))
@@ -182,11 +203,10 @@ def _stage_before(
 def _stage(
     settings: Settings,
     run: Settings,
-    build: str,
     found: BuildLog,
     yardstick: str = "",
     weighed_by: Corpus | None = None,
-) -> BuildSide:
+) -> Staged:
     """Stage a build's log as a run, and plan its budget."""
     if found.inputs is None:
         raise InputError(found.problem)
@@ -196,7 +216,7 @@ def _stage(
     of_log = run.model_copy(update={"logs": found.place})
     staged = stage_run(of_log, ref, found.inputs, datetime.now(UTC), weighed_by)
     choose_rows(run, ref, open_store(settings))
-    return BuildSide(build=build, logs=found.place, staged=staged)
+    return staged
 
 
 def _plan(run: Settings, inputs: NightInputs, judged_by: str) -> RunRef:
@@ -247,9 +267,9 @@ def _troubles(side: BuildSide | None) -> list[str]:
     if side is None or source is None:
         return []
     if source.problem:
-        return [f"build {side.build}: {source.problem}{_most_frequent(source)}"]
+        return [f"{side.title}: {source.problem}{_most_frequent(source)}"]
     others = {name: rows for name, rows in source.index_builds.items() if name != side.build}
-    if others:
+    if others and not side.is_log:
         name, rows = max(others.items(), key=lambda item: item[1])
         return [
             f"build {side.build}: {rows:,} of the {source.rows:,} rows at {side.logs} say that "

@@ -26,8 +26,12 @@ def reasons(
     missing_why: Mapping[str, int],
     settings: Settings,
     gone: Sequence[str] = (),
+    *,
+    serving: str,
 ) -> list[str]:
-    """The reasons of a verdict: for a hold what was lost, else all that counted."""
+    """The reasons of a verdict: for a hold what was lost, else all that counted. `serving` is the
+    title of the side before.
+    """
     if verdict == "hold":
         found = [*gone, *(_fell(one) for one in metrics if one.verdict == "hold")]
     elif verdict == "promote":
@@ -35,7 +39,7 @@ def reasons(
     else:
         undecided = (one for one in metrics if one.verdict == "inconclusive")
         why = ", ".join(f"{count:,} {reason}" for reason, count in missing_why.items())
-        found = [*obstacles, *(_undecided(one, why, settings) for one in undecided)]
+        found = [*obstacles, *(_undecided(one, why, settings, serving) for one in undecided)]
     return cleaned(found)
 
 
@@ -67,7 +71,7 @@ def _p_text(p_value: float | None) -> str:
 def unread(side: str, source: Source | None) -> list[str]:
     """The files of a log that were read in part."""
     return [
-        f"build {side}: {file.file} is read in part: {file.reason}"
+        f"{side}: {file.file} is read in part: {file.reason}"
         for file in (source.broken if source else [])
     ]
 
@@ -82,12 +86,12 @@ def unchanged_retrieval(before: Source | None, now: Source | None) -> list[str]:
 
 
 def too_much_quarantined(side: str, source: Source | None, most: float) -> list[str]:
-    """The problem of a log with too many unreadable rows; `side` is `new` or `serving`."""
+    """The problem of a log with too many unreadable rows; `side` is its title."""
     bad = source.quarantined if source else 0
     rows = bad + (source.rows if source else 0)
     if bad <= most * rows:
         return []
-    return [f"{bad:,} of {rows:,} rows of the {side} build could not be read"]
+    return [f"{bad:,} of {rows:,} rows of {side} could not be read"]
 
 
 def _fell(one: MetricVerdict) -> str:
@@ -106,12 +110,12 @@ def _passed(one: MetricVerdict) -> str:
     return f"{text}; with 95% confidence any drop is below {one.upper:.3f}, limit {one.max_drop:g}"
 
 
-def _undecided(one: MetricVerdict, why: str, settings: Settings) -> str:
+def _undecided(one: MetricVerdict, why: str, settings: Settings, serving: str) -> str:
     if not one.paired:
-        return f"{one.metric}: the builds have less than two scored questions in common"
+        return f"{one.metric}: less than two questions are scored on both sides"
     if too_much_missing(one.asked, one.missing, settings.gate.max_missing):
         return (
-            f"{one.metric}: {one.missing:,} of {one.asked:,} questions of the serving build cannot "
+            f"{one.metric}: {one.missing:,} of {one.asked:,} questions of {serving} cannot "
             f"be compared ({why}), at most {settings.gate.max_missing:.1%} may be"
         )
     if one.questions < settings.gate.min_questions:

@@ -50,7 +50,7 @@ def test_a_night_that_works(run: Run, tmp_path: Path, slack_server: SlackServer)
     assert not slack_server.received
     assert not [path for path in (tmp_path / "ragmetrics-store").rglob("*") if path.is_file()]
     lines = run("doctor", "--settings", path, "--date", NIGHT).out.splitlines()
-    assert lines[0] == "ok       settings: data set default, 1 metrics"
+    assert lines[0] == f"ok       settings: {path}: data set default, 1 metric"
 
 
 def test_rules_of_wrong_settings_are_not_judged(run: Run, tmp_path: Path) -> None:

@@ -109,6 +109,28 @@ def test_the_settings_of_the_folder_are_used(run: Run) -> None:
     assert (folder / "store/gates/b2.json").exists()
 
 
+def test_two_logs_need_no_settings(run: Run, tmp_path: Path) -> None:
+    """Exit code and record are those of a build's gate, and nothing is written."""
+    before = write_jsonl(tmp_path / "before.jsonl", ROWS)
+    after = write_jsonl(tmp_path / "after.jsonl", damaged(ROWS, 0.2, seed=2))
+    ended = run("gate", before, after, "--json")
+    record = json.loads(ended.out)
+    assert (ended.code, record["verdict"], record["build"]) == (1, "hold", str(after))
+    assert run("gate", before, after).code == 1
+    assert run("gate", before, after, "--max-drop", 0.9).code == 0
+    assert not list(Path.cwd().iterdir())
+
+
+@pytest.mark.parametrize(
+    "named", [(), ("a.jsonl",), ("a.jsonl", "b.jsonl", "--build", "b2"), ("--against", "b1")]
+)
+def test_two_logs_or_a_build_are_named(run: Run, named: tuple[str, ...]) -> None:
+    """Else one sentence has both forms."""
+    ended = run("gate", *named)
+    assert ended.code == 2
+    assert "name two logs, as in `ragmetrics gate before.jsonl after.jsonl`, or an" in ended.err
+
+
 def test_a_bad_name_is_an_error(run: Run, settings: Path) -> None:
     """Which says what is wrong, and writes nothing."""
     ended = run("gate", "--build", "../b2", "--settings", settings)

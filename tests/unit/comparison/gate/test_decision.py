@@ -208,7 +208,7 @@ def test_missing_questions_are_no_pass(tmp_path: Path) -> None:
     found = gate(two_builds(tmp_path, [*ROWS[:57], broken]))
     assert found.verdict == "inconclusive"
     assert (found.missing, found.missing_why, found.quarantined) == (3, {"absent": 3}, 1)
-    assert "3 of 60 questions of the serving build cannot be compared" in found.reasons[0]
+    assert "3 of 60 questions of build b1 cannot be compared" in found.reasons[0]
 
 
 def test_a_log_that_is_cut_short_is_no_pass(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_build_is_not_held_against_its_own_log(tmp_path: Path) -> None:
     place = write_jsonl(tmp_path / "builds" / "b1.jsonl", rows)
     found = gate(settings, logs=str(place))
     assert found.verdict == "inconclusive"
-    assert "both builds have their log at" in found.reasons[0]
+    assert "is the log of both sides" in found.reasons[0]
 
 
 def test_a_metric_that_lost_its_reference_is_no_pass(tmp_path: Path) -> None:
@@ -594,7 +594,7 @@ def test_a_judge_that_fails_on_some_rows_is_no_pass(
         10,
         {"judge_failed": 10},
     )
-    assert "10 of 60 questions of the serving build cannot be compared" in found.reasons[0]
+    assert "10 of 60 questions of build b1 cannot be compared" in found.reasons[0]
 
 
 def test_a_repeat_asks_again_what_the_judge_failed_on(

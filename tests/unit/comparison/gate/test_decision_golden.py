@@ -54,7 +54,7 @@ def test_a_serving_log_half_of_which_is_broken_is_no_pass(tmp_path: Path) -> Non
     )
     found = gate(settings_in(tmp_path, ROWS))
     assert found.verdict == "inconclusive"
-    assert "75 of 150 rows of the serving build could not be read" in found.reasons
+    assert "75 of 150 rows of build b1 could not be read" in found.reasons
 
 
 def test_a_new_log_half_of_which_is_broken_is_no_pass(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_new_log_half_of_which_is_broken_is_no_pass(tmp_path: Path) -> None:
     write_build(tmp_path, "b2", [*ROWS, *({**row, "retrieved_contexts": 5} for row in ROWS)])
     found = gate(gate_settings(tmp_path))
     assert (found.verdict, found.missing, found.quarantined) == ("inconclusive", 0, 150)
-    assert "150 of 300 rows of the new build could not be read" in found.reasons
+    assert "150 of 300 rows of build b2 could not be read" in found.reasons
 
 
 # What must be asked
@@ -77,7 +77,7 @@ def test_a_golden_question_that_the_new_log_lacks_is_missing(tmp_path: Path) -> 
     found = gate(settings)
     assert found.verdict == "inconclusive"
     assert (found.missing, found.missing_why) == (90, {"absent": 90})
-    assert "90 of 150 questions of the serving build cannot be compared" in found.reasons[0]
+    assert "90 of 150 questions of build b1 cannot be compared" in found.reasons[0]
 
 
 def test_what_else_the_nights_were_asked_need_not_be(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_build_is_not_held_against_its_own_files(
     settings = gate_settings(tmp_path, gate={"logs": f"{tmp_path}/builds/{{build}}/"})
     found = gate(settings, logs=place)
     assert found.verdict == "inconclusive"
-    assert found.reasons == [f"both builds have their log at {place}: each needs its own"]
+    assert found.reasons == [f"{place} is the log of both sides: each needs its own"]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_nor_against_its_own_objects(tmp_path: Path, s3: Bucket, place: str) -> 
     settings = gate_settings(tmp_path, gate={"logs": f"{s3.uri}/builds/{{build}}/"})
     found = gate(settings, logs=place.format(uri=s3.uri, name=s3.name))
     assert found.verdict == "inconclusive"
-    assert "both builds have their log at" in found.reasons[0]
+    assert "is the log of both sides" in found.reasons[0]
 
 
 def _others(count: int, **fields: Any) -> list[dict[str, Any]]:

@@ -184,7 +184,7 @@ def test_passages_that_are_gone_from_the_index_hold_a_build(stage: Stage) -> Non
     unsure = weighed([1.0] * 20, [1.0] * 20)
     gone = lost_from_index(lost(stage, p_value=0.006))
     assert conclude([unsure], ["cut short"], gone) == ("hold", None)
-    (reason,) = reasons("hold", [unsure], [], {}, SETTINGS, gone)
+    (reason,) = reasons("hold", [unsure], [], {}, SETTINGS, gone, serving="build b1")
     assert reason.startswith("7 of 21 questions lost a passage that they need: probably ")
     assert reason.endswith(", p 0.006")
 
