@@ -44,13 +44,13 @@ from tasks.run_page import artifact_key
 
 def _run_name() -> str:
     asked = flow_run.parameters
-    return f"backfill {asked.get('first')} to {asked.get('last') or 'yesterday'}"
+    return f"backfill {asked.get('first') or 'the first'} to {asked.get('last') or 'yesterday'}"
 
 
 @flow(name="backfill", flow_run_name=_run_name)
 def backfill(
     settings: str,
-    first: dt.date,
+    first: dt.date | None = None,
     last: dt.date | None = None,
     at_once: Annotated[int, Field(ge=1)] = 2,
     alerts: bool = False,
@@ -58,10 +58,11 @@ def backfill(
 ) -> Backfill:
     """Score and publish the nights of a range of dates, the oldest first.
 
-    Parameters: the path of a settings file; the first and the last night (default: yesterday in its
-    `time_zone`); how many nights are scored at once; whether alerts are sent, as for tonight; and
-    whether published nights are published again. Returns the outcome of each night. A run may be
-    repeated: the same parameters continue with what is not in the store yet.
+    Parameters: the path of a settings file; the first night (default: with `split_nights`, the
+    first day of the log) and the last (default: yesterday in its `time_zone`); how many nights are
+    scored at once; whether alerts are sent, as for tonight; and whether published nights are
+    published again. Returns the outcome of each night. A run may be repeated: the same parameters
+    continue with what is not in the store yet.
     Raises BackfillShort at the end, with all other nights published, if a night failed.
     """
     bound_starts("run the backfill again with the same parameters: it goes on where it was")
@@ -148,7 +149,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m flows.backfill", description=__doc__)
     day = dt.date.fromisoformat
     parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
-    parser.add_argument("--first", type=day, required=True, metavar="DATE")
+    parser.add_argument("--first", type=day, metavar="DATE")
     parser.add_argument(
         "--last", type=day, metavar="DATE", help="default: yesterday in `time_zone`"
     )

@@ -35,7 +35,14 @@ AgainFlag = Annotated[
 
 
 def backfill(
-    first: Annotated[str, typer.Option("--first", metavar="DATE", help="The first night.")],
+    first: Annotated[
+        str | None,
+        typer.Option(
+            "--first",
+            metavar="DATE",
+            help="The first night; default: with `split_nights`, the first day of the log.",
+        ),
+    ] = None,
     last: Annotated[
         str | None,
         typer.Option(
@@ -62,7 +69,7 @@ def backfill(
         with tables.progress(err, "nights", quiet=as_json) as bar:
             done = run_backfill(
                 chosen,
-                date_of(first),
+                date_of(first) if first else None,
                 date_of(last) if last else None,
                 at_once=at_once,
                 alerts=alerts,

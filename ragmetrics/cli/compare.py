@@ -20,6 +20,7 @@ from ragmetrics.cli.options import (
     PresetFlag,
     SettingsFlag,
     StoreFlag,
+    date_of,
     err,
     names_of,
     out,
@@ -38,7 +39,18 @@ if TYPE_CHECKING:
 
 _SIDES = "a log (file, folder, glob), a date, the id of a run, or build:NAME"
 SideA = Annotated[str, typer.Argument(metavar="A", help=f"The side before: {_SIDES}.")]
-SideB = Annotated[str, typer.Argument(metavar="B", help="The side after, in the same forms.")]
+SideB = Annotated[
+    str | None, typer.Argument(metavar="[B]", help="The side after, in the same forms.")
+]
+SplitFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        metavar="DATE",
+        help="Compare the rows of one log before this day with those from it on, in place of A and "
+        "B.",
+    ),
+]
 ByFlag = Annotated[
     str | None,
     typer.Option(
@@ -78,7 +90,8 @@ SiteFlag = Annotated[
 
 def compare(
     a: SideA,
-    b: SideB,
+    b: SideB = None,
+    split: SplitFlag = None,
     by: ByFlag = None,
     metrics: MetricsFlag = None,
     judge: JudgeFlag = None,
@@ -94,7 +107,7 @@ def compare(
     settings: SettingsFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare two logs, nights, runs or index builds.
+    """Compare two logs, nights, runs or index builds, or two parts of one log.
 
     Questions of both sides are compared pair by pair.
     """
@@ -105,6 +118,7 @@ def compare(
         comparison = compare_sides(
             a,
             b,
+            split=date_of(split) if split else None,
             by=names_of(by),
             metrics=names_of(metrics),
             judge=judge,
@@ -122,7 +136,8 @@ def compare(
     else:
         print_comparison(out, comparison)
     if page or site:
-        place = _write_page(comparison, (a, b), chosen, store, site)
+        sides = (a, b) if b else (comparison.a.name, comparison.b.name)
+        place = _write_page(comparison, sides, chosen, store, site)
         (err if as_json else out).print(f"Page: {place}")
     if not comparison.compared:
         err.print("ragmetrics: no metric could be compared", style="red")

@@ -105,6 +105,9 @@ class Settings(BaseSettings):
     """The time zone of nights, such as `Europe/Berlin`: a night is a day there. None: that of the
     schedule that planned the run, or UTC, and a row is outside the night only if it is so in every
     zone, so that a log of the day before may look like tonight's."""
+    split_nights: bool = False
+    """True where `logs` is one export of many days: a night has the rows whose time is on its day,
+    in `time_zone` or in UTC. Rows without a time are in no night."""
     store: str = "ragmetrics-store"
     """Location of the store: a folder or a bucket."""
     golden: str | None = None

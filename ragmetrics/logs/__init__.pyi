@@ -1,5 +1,6 @@
 from .inputs import (
     NightInputs as NightInputs,
+    days_of as days_of,
     find_inputs as find_inputs,
     log_set as log_set,
     inputs_of as inputs_of,

@@ -11,8 +11,8 @@ from typing import Any, TypeGuard
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from ragmetrics.logs.field_mapping import decoded, find_path
-from ragmetrics.records import BadRow
+from ragmetrics.logs.field_mapping import decoded, decoded_list, find_path
+from ragmetrics.records import BadRow, Time
 
 # In the order of the search.
 _QUESTION = tuple(
@@ -111,7 +111,7 @@ _IDS = tuple(
 _SCORES = ("score", "document.score", "metadata.score", "metadata.relevance_score", "_score")
 _LISTS = ("documents", "output", "docs", "results", "matches")
 
-_TIME = TypeAdapter(datetime)
+_TIME = TypeAdapter[datetime | None](Time)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -249,9 +249,11 @@ def plain_fields(record: Mapping[str, Any], separator: str | None = None) -> dic
 
 
 def _decoded_field(name: str, text: str) -> dict[str, Any]:
-    value = decoded(text)
+    value = decoded(text) if name == "tags" else decoded_list(text)
     if value is text and text.lstrip()[:1] in ("[", "{"):
-        raise BadRow(f"{name}: no list or mapping, as JSON or Python writes it")
+        raise BadRow(
+            f"{name}: no list or mapping, as JSON or Python writes it, nor an array of Postgres"
+        )
     return {name: value}
 
 
@@ -304,10 +306,9 @@ def _plain(value: Any) -> bool:
 def moment(value: Any) -> datetime | None:
     """A time for the order of spans; None if it cannot be read."""
     try:
-        time = _TIME.validate_python(value)
+        return _TIME.validate_python(value)
     except ValidationError:
         return None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def from_nanoseconds(value: Any) -> Any:

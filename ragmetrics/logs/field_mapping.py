@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ragmetrics.logs.postgres_arrays import read_array
 from ragmetrics.logs.python_literals import read_literal
 from ragmetrics.records import BadRow
+
+LIST = "[]."
+"""In a path as people read it: what is before it is a list, the rest is of each of its items."""
 
 
 def find_path(record: Any, path: str, *, decode: bool = False) -> Any:
@@ -51,10 +55,27 @@ def decoded(value: Any) -> Any:
         return value
 
 
+def decoded_list(value: Any) -> Any:
+    """As `decoded`; an array of Postgres in a text is a list too."""
+    read = decoded(value)
+    if not (isinstance(value, str) and (read is value or read == {}) and value.lstrip()[:1] == "{"):
+        return read
+    try:
+        return read_array(value)
+    except ValueError:
+        return read
+
+
+def plain_path(path: str) -> str:
+    """A path without the signs of lists: `hits[].doc.body` is `hits.doc.body`."""
+    return path.replace(LIST, ".")
+
+
 def map_columns(record: Any, columns: Mapping[str, str]) -> Any:
     """Map a record to row fields: `{row field: dotted path in the record}`.
 
-    Other fields keep their names. `tags.NAME` sets one tag.
+    Other fields keep their names. `tags.NAME` sets one tag. `[]` may stand behind the name of a
+    list: `hits[].doc.body`.
     """
     if not isinstance(record, Mapping):
         return record
@@ -68,7 +89,18 @@ def override(row: Mapping[str, Any], columns: Mapping[str, str], record: Any) ->
 
 
 def _found(record: Any, columns: Mapping[str, str]) -> dict[str, Any]:
-    return {name: find_path(record, path, decode=True) for name, path in columns.items()}
+    return {name: _value_at(record, path) for name, path in columns.items()}
+
+
+def _value_at(record: Any, path: str) -> Any:
+    """The value at a path. Where lists are within lists (`stages[].hits[].text`), the items of all
+    of them follow each other.
+    """
+    value = find_path(record, plain_path(path), decode=True)
+    for _ in range(path.count(LIST) - 1):
+        if isinstance(value, list) and all(isinstance(item, list) for item in value):
+            value = [item for items in value for item in items]
+    return value
 
 
 def _with_values(row: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.config import Settings, file_and_judge
+from ragmetrics.config import Settings, file_and_judge, night_before, night_span
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.formats import ENDINGS
 from ragmetrics.logs.log_files import LogSet, ReadCounts, find_logs, is_among, log_of
@@ -63,7 +63,22 @@ def find_inputs(settings: Settings, day: date) -> NightInputs:
         if error.transient:
             raise  # the files are unknown, which is not the same as no files
         files, infos, problem = Files("."), (), str(error)
-    return NightInputs((_log_set(settings, files, infos),), golden_set(settings), problem)
+    logs = _log_set(settings, files, infos)
+    if settings.split_nights:
+        logs = replace(logs, between=night_span(day, settings.time_zone or "UTC"))
+    return NightInputs((logs,), golden_set(settings), problem)
+
+
+def days_of(settings: Settings) -> list[date]:
+    """The days that the rows of a log of many days have, in the zone of the nights. Raises
+    InputError where there is no log, or no row has a time.
+    """
+    logs = log_set(settings, settings.logs)
+    times = (row.timestamp for row in logs.read() if isinstance(row, LogRow))
+    before = {night_before(moment, settings.time_zone) for moment in times if moment}
+    if not before:
+        raise InputError(f"{settings.logs}: no row has a time, which `split_nights` needs")
+    return [day + timedelta(days=1) for day in sorted(before)]
 
 
 def log_set(settings: Settings, place: str) -> LogSet:

@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from ragmetrics.config import PRESETS, Settings, log_files_of_day
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.exported_values import LISTS, plain_fields
-from ragmetrics.logs.field_mapping import map_columns
+from ragmetrics.logs.field_mapping import map_columns, plain_path
 from ragmetrics.logs.formats import (
     BROKEN,
     EVERYTHING,
@@ -77,6 +77,9 @@ class LogSet:
     """Fields that are read in addition to row fields."""
     context_separator: str | None = None
     """Where a log has the contexts as one text: the text between two of them."""
+    between: tuple[datetime, datetime] | None = None
+    """Of a log of many days, the times whose rows are read, up to and without the second; all
+    others are skipped."""
 
     def read(self, counts: ReadCounts | None = None) -> Iterator[LogRow | Rejected]:
         """All rows in the order of file names and lines; bad rows as Rejected with the reason.
@@ -93,17 +96,33 @@ class LogSet:
     def read_with_records(
         self, counts: ReadCounts | None = None
     ) -> Iterator[tuple[LogRow | Rejected, Any]]:
-        """The rows as in `read`, each with its record, which may have other fields (see `also`)."""
-        counts, rows = counts or ReadCounts(), 0
+        """The rows as in `read`, each with its record, which may have other fields (see `also`).
+
+        Of a log of many days, a row that cannot be read goes with the row before it.
+        """
+        counts, rows, outside = counts or ReadCounts(), 0, ""
         for place, item in self._recognised(counts):
             if isinstance(item, Skipped):
                 counts.skipped[item.reason] += 1
                 continue
             row = item if isinstance(item, Rejected) else self.row(place, item, counts.dropped)
             rows += isinstance(row, LogRow)
-            yield row, item
+            if isinstance(row, LogRow):
+                outside = self._outside(row)
+                counts.skipped.update([outside] if outside else [])
+            if not outside or (isinstance(row, Rejected) and row.whole_file):
+                yield row, item
         if not rows and not counts.note:
             counts.note = self.layout().note
+
+    def _outside(self, row: LogRow) -> str:
+        """Why a row is not among those that are read; empty if it is."""
+        if self.between is None:
+            return ""
+        if row.timestamp is None:
+            return "row without a time: its day is unknown"
+        start, end = self.between
+        return "" if start <= row.timestamp < end else "row of another day"
 
     def first_row(self) -> LogRow | Rejected | None:
         """The first record as a row in the layout of this set, which is not recognised anew."""
@@ -169,7 +188,7 @@ class LogSet:
         if self.also is EVERYTHING:
             return EVERYTHING
         fields = PRESETS.find(self.preset).columns if self.preset else FIELDS
-        names = (*fields, *self.also, *self.columns.values())
+        names = (*fields, *self.also, *map(plain_path, self.columns.values()))
         return {name.partition(".")[0] for name in names}
 
     def row(

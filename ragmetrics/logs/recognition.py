@@ -10,16 +10,25 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from ragmetrics.config import PRESETS
 from ragmetrics.logs.exported_values import plain_fields
-from ragmetrics.logs.field_mapping import decoded, map_columns
-from ragmetrics.logs.key_names import candidates, fits, is_question, other_contexts, tag_paths
+from ragmetrics.logs.field_mapping import LIST, decoded_list, map_columns
+from ragmetrics.logs.key_names import (
+    are_sentences,
+    candidates,
+    fits,
+    is_question,
+    is_time,
+    other_contexts,
+    tag_paths,
+    texts_of_items,
+)
 from ragmetrics.logs.preset import Place
 from ragmetrics.logs.preset_rows import interpret
 from ragmetrics.records import FIELDS, REQUIRED, BadRow, LogRow, read_row
@@ -29,14 +38,26 @@ RowOf = Callable[[Any], LogRow | None]
 
 _RECORDS = 50
 _BYTES = 8_000_000
-_DEPTH = 4
+_DEPTH = 8
 _PATHS = 500
 _KEYS = 40
 _NAMED = 12
+_ITEMS = 20
+"""Items of a list that are looked at."""
 _LONGEST_KEY = 60
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w.]*")
 _ICONV = "iconv -f WINDOWS-1252 -t UTF-8 IN.csv > OUT.csv"
-_SEPARATORS = ("\n---\n", "\n\n", "\n", "|||", " | ")
+_SEPARATORS = ("\n---\n", "\n###\n", "\n***\n", "\n\n", "\n", "|||", " | ")
+_ASKED = {
+    "user_input": "question of the user",
+    "retrieved_contexts": "retrieved passages",
+    "response": "answer of the product",
+    "reference": "right answer",
+    "retrieved_context_ids": "ids of the retrieved passages",
+    "index_build": "version of the index",
+    "timestamp": "time of the retrieval",
+}
+"""What a person is asked for, in this order."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +76,24 @@ class RecognisedLayout:
     for `preset` the presets. An empty list: no key looks like the field."""
     tags: Mapping[str, str] = field(default_factory=dict)
     """Paths with few values, by a name for a tag."""
+    guesses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The paths that an optional field can be, by name or by value, the likeliest first."""
+    samples: Mapping[str, str] = field(default_factory=dict)
+    """A value of each path, cut where it is long. It is a text of the log."""
+
+    @property
+    def question(self) -> str:
+        """Which field a person has to name, and what was found, in one line; empty if none."""
+        name = next((name for name in _ASKED if name in self.choices), "")
+        listed = ", ".join(clean(path, _LONGEST_KEY) for path in [*self.samples][:_NAMED])
+        more = f" and {len(self.samples) - _NAMED} more" if len(self.samples) > _NAMED else ""
+        return asked_for(name) + f" Found: {listed or 'none'}{more}." if name else ""
+
+
+def asked_for(name: str) -> str:
+    """The question for the key of a field."""
+    what = _ASKED.get(name, name)
+    return f"Which field holds the {what}?"
 
 
 def recognise(
@@ -68,7 +107,8 @@ def recognise(
     some = list(_first(records))
     row_of = partial(_row, golden=golden, separator=separator)
     if not some or any(map(row_of, some)):
-        return RecognisedLayout(tags=_tags_of_own_layout(some))
+        here = {key for record in some for key, value in record.items() if value is not None}
+        return RecognisedLayout() if golden else _beside_fields(some, FIELDS, here)
     if any(str(value).endswith("not UTF-8") for value in some[0].values()):
         return RecognisedLayout(note=f"Convert the file to UTF-8, such as with:\n{_ICONV}")
     for preset in PRESETS.bundled_names:
@@ -82,14 +122,40 @@ def recognise(
     return _by_columns(some, row_of, golden)
 
 
-def _tags_of_own_layout(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The paths that can be tags beside our own fields, of which `tags` is one."""
+def _beside_fields(
+    records: Sequence[Mapping[str, Any]], keys: Collection[str], filled: Collection[str]
+) -> RecognisedLayout:
+    """The optional fields that are not `filled`, and tags, in other keys than `keys`."""
     paths = {
         path: values
         for path, values in _paths(records).items()
-        if path.partition(".")[0] not in FIELDS
+        if path.partition(".")[0].removesuffix("[]") not in keys
     }
-    return tag_paths(paths, ())
+    named = {
+        name: some
+        for name, some in candidates(paths).items()
+        if name not in filled and name not in (*REQUIRED, "id")
+    }
+    columns = {name: some[0] for name, some in named.items() if len(some) == 1}
+    return RecognisedLayout(
+        columns=columns,
+        tags=tag_paths(paths, columns.values()),
+        guesses={name: some for name, some in named.items() if len(some) > 1},
+        samples=_samples(paths),
+    )
+
+
+def _samples(paths: Mapping[str, Sequence[Any]]) -> dict[str, str]:
+    """A value of each path, as a person may read it."""
+    return {path: clean(_flat(values[0]), _LONGEST_KEY) for path, values in paths.items()}
+
+
+def _flat(value: Any) -> str:
+    """A value in one line: the first item of a list."""
+    if isinstance(value, list) and value:
+        more = f" (and {len(value) - 1} more)" if len(value) > 1 else ""
+        return f"{str(value[0])[:_LONGEST_KEY]}{more}"
+    return str(value)[: 2 * _LONGEST_KEY]
 
 
 def _first(records: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
@@ -132,8 +198,21 @@ def _by_preset(
             note=f"{_seen(records)} Several presets can read them: {names}. Set one.",
             choices={"preset": [preset, *others]},
         )
-    note = f"{_seen(records)} They are read with this line:\npreset: {preset}"
-    return RecognisedLayout(preset, {}, True, note)
+    beside = _beside_preset(preset, records)
+    line = f"preset: {preset}\n{_columns(beside.columns)}".strip()
+    note = f"{_seen(records)} It is read with this line:\n{line}"
+    return replace(beside, preset=preset, sure=True, note=note)
+
+
+def _beside_preset(preset: str, records: Sequence[Mapping[str, Any]]) -> RecognisedLayout:
+    """The fields and tags that a preset leaves in records that are rows."""
+    chosen = PRESETS.find(preset)
+    if not chosen.rows:
+        return RecognisedLayout()
+    places = ((Place("", number), record) for number, record in enumerate(records))
+    items = [item for _, item in interpret(chosen, places, {}) if isinstance(item, dict)]
+    filled = {name for item in items for name, value in item.items() if value is not None}
+    return _beside_fields(records, chosen.columns, filled)
 
 
 def _by_columns(
@@ -148,14 +227,19 @@ def _by_columns(
     needed = ["user_input"] if golden else list(REQUIRED)
     doubtful = {name: given[name] for name in needed if len(given.get(name, ())) > 1}
     columns = {name: some[0] for name, some in given.items() if len(some) == 1 or name in doubtful}
+    layout = RecognisedLayout(
+        columns=columns,
+        tags=tag_paths(paths, columns.values()),
+        guesses={} if golden else _optional(given, columns, paths),
+        samples=_samples(paths),
+    )
     rows = sum(row_of(map_columns(record, columns)) is not None for record in records)
-    tags = tag_paths(paths, columns.values())
     between = _separator(paths.get(columns.get("retrieved_contexts", ""), ()))
     if between and not rows:
         text = "The contexts of a record are one text: set what is between two of them:"
         lines = f"{_columns(columns)}context_separator: {json.dumps(between)}"
         note = f"{seen} {text}\n{lines}"
-        return RecognisedLayout(None, columns, False, note, between, doubtful, tags)
+        return replace(layout, note=note, separator=between, choices=doubtful)
     if others := other_contexts(paths, columns.get("retrieved_contexts", "")):
         doubtful["retrieved_contexts"] = [columns["retrieved_contexts"], *others]
     missing = [name for name in needed if name not in columns]
@@ -166,12 +250,40 @@ def _by_columns(
     named = {name: next(iter(some), f"KEY_OF_{name.upper()}") for name, some in guesses.items()}
     line = _columns(columns | named).strip()
     if not missing and not doubtful and 2 * rows >= len(records):
-        note = f"{seen} They are read with this line:\n{line}"
-        return RecognisedLayout(None, columns, True, note, tags=tags)
+        note = f"{seen} It is read with this line:\n{line}"
+        return replace(layout, sure=True, note=note)
+    layout = replace(layout, choices=doubtful | guesses)
     others = [f"{name} could also be: {', '.join(some[1:])}" for name, some in doubtful.items()]
-    ask = f"{seen} Say in the settings which key is which:"
-    note = "\n".join([ask, line, *others])
-    return RecognisedLayout(None, columns, False, note, None, doubtful | guesses, tags)
+    ask = layout.question or f"Which of them are {' and '.join(needed)}?"
+    note = "\n".join([f"Unknown log format. {ask} Write it into the settings:", line, *others])
+    return replace(layout, note=note)
+
+
+def _optional(
+    given: Mapping[str, Sequence[str]],
+    columns: Mapping[str, str],
+    paths: Mapping[str, Sequence[Any]],
+) -> dict[str, Sequence[str]]:
+    """For each optional field that no path is for sure: the paths with its name or, where there is
+    none, the only path whose values are like those of the field.
+    """
+    some = {name: given[name] for name in _ASKED if name not in REQUIRED and name in given}
+    doubtful = {name: named for name, named in some.items() if name not in columns}
+    unused = {path: values for path, values in paths.items() if path not in columns.values()}
+    contexts = paths.get(columns.get("retrieved_contexts", ""), ())
+    lengths = [len(value) if isinstance(value, list) else 0 for value in contexts]
+    by_value = {
+        "response": lambda values: are_sentences(values) and len(set(values)) > len(values) / 2,
+        "retrieved_context_ids": lambda values: (
+            fits("retrieved_context_ids", values) and [*map(len, values)] == lengths
+        ),
+        "timestamp": lambda values: all(isinstance(one, str) and is_time(one) for one in values),
+    }
+    for name, fit in by_value.items():
+        alike = [path for path, values in unused.items() if LIST not in path and fit(values)]
+        if name not in some and len(alike) == 1:
+            doubtful[name] = alike
+    return doubtful
 
 
 def _seen(records: Sequence[Mapping[str, Any]]) -> str:
@@ -179,7 +291,7 @@ def _seen(records: Sequence[Mapping[str, Any]]) -> str:
     keys = list(dict.fromkeys(str(key) for record in records for key in record))
     shown = ", ".join(map(_scalar, keys[:_NAMED])) or "none"
     more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
-    return f"The logs have another layout, with the keys {shown}{more}."
+    return f"Another log format, with the keys {shown}{more}."
 
 
 def _paths(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -193,20 +305,34 @@ def _paths(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 def _values(record: Mapping[str, Any], before: str, depth: int) -> Iterator[tuple[str, Any]]:
     for key, raw in list(record.items())[:_KEYS]:
-        path, value = f"{before}{key}", decoded(raw)
+        path, value = f"{before}{key}", decoded_list(raw)
         if isinstance(value, Mapping) and depth > 1:
             yield from _values(value, f"{path}.", depth - 1)
         elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
             yield f"{path}.0", value[0]  # Chroma has a list for each of several questions
         elif value is not None and value == value:
             yield path, value
+            if isinstance(value, list) and depth > 1 and not is_question(value):
+                yield from _values_of_items(value, f"{path}{LIST}", depth - 1)
+
+
+def _values_of_items(items: Sequence[Any], before: str, depth: int) -> Iterator[tuple[str, Any]]:
+    """For each path of the objects in a list, the list of their values; of lists within lists one
+    list."""
+    inner: dict[str, list[Any]] = {}
+    for item in items[:_ITEMS] if all(map(_is_record, items)) else ():
+        for path, value in islice(_values(item, before, depth), _PATHS):
+            within = LIST in path.removeprefix(before)
+            inner.setdefault(path, []).extend(value if within else [value])
+    yield from inner.items()
 
 
 def _guesses(name: str, paths: Mapping[str, Sequence[Any]]) -> list[str]:
     """The paths whose values look like those of a field."""
     some = [path for path, values in paths.items() if fits(name, values)]
     if name == "retrieved_contexts":
-        return [path for path in some if isinstance(paths[path][0], list)]
+        lists = [path for path in some if LIST not in path and isinstance(paths[path][0], list)]
+        return lists or texts_of_items(paths, known=False)
     return [path for path in some if any(str(one).strip().endswith("?") for one in paths[path])]
 
 

@@ -26,7 +26,7 @@ from ragmetrics.errors import (
     RagmetricsError,
     StoreError,
 )
-from ragmetrics.logs import find_logs
+from ragmetrics.logs import days_of, find_logs
 from ragmetrics.pipeline.nightly import Night, NightResult
 from ragmetrics.records import Deadline, Manifest, deadline_at, use_deadline
 from ragmetrics.scoring import Staged
@@ -119,8 +119,11 @@ class Steps(Protocol):
         """Write its own pages of the dashboard. Raises StoreError."""
 
 
-def check_range(settings: Settings, first: date, last: date | None, at_once: int = 1) -> list[date]:
-    """The nights from `first` to `last`; None: to yesterday in the zone of the nights.
+def check_range(
+    settings: Settings, first: date | None, last: date | None, at_once: int = 1
+) -> list[date]:
+    """The nights from `first` to `last`; None: to yesterday in the zone of the nights. With
+    `split_nights` only those that have rows, and `first` may be None: the first that has.
 
     Raises InputError for an empty range, for more than MOST_NIGHTS, for nights in the future, and
     when several nights have the same logs.
@@ -129,6 +132,10 @@ def check_range(settings: Settings, first: date, last: date | None, at_once: int
         raise InputError(f"backfill: {at_once} nights at once; the number should be 1 or more")
     yesterday = night_before(datetime.now(UTC), settings.time_zone)
     today, last = yesterday + timedelta(days=1), last or yesterday
+    logged = days_of(settings) if settings.split_nights else []
+    first = first or next(iter(logged), None)
+    if first is None:
+        raise InputError("backfill: which is the first night? --first DATE")
     if first > last:
         raise InputError(f"backfill: the first night, {first}, is after the last, {last}")
     if last > today:
@@ -140,17 +147,22 @@ def check_range(settings: Settings, first: date, last: date | None, at_once: int
             "allowed at a time; choose a later first night"
         )
     days = [first + timedelta(days=number) for number in range(count)]
+    if settings.split_nights:
+        if not (some := [day for day in days if day in logged]):
+            raise InputError(f"backfill: no row of {settings.logs} is from {first} to {last}")
+        return some
     if len({log_files_of_day(settings.logs, day) for day in days}) < len(days):
         raise InputError(
             f"logs: {settings.logs}: several nights have the same location; a backfill needs a "
-            "template that contains the day, such as logs/dt={date}/"
+            "template that contains the day, such as logs/dt={date}/, or `split_nights: true` "
+            "where one log has many days"
         )
     return days
 
 
 def run_backfill(
     settings: Settings,
-    first: date,
+    first: date | None = None,
     last: date | None = None,
     *,
     at_once: int = 2,
@@ -158,7 +170,8 @@ def run_backfill(
     again: bool = False,
     tell: Tell | None = None,
 ) -> Backfill:
-    """Score and publish the nights from `first` to `last`, or to yesterday, without Prefect.
+    """Score and publish the nights from `first` to `last`, or to yesterday, without Prefect. With
+    `split_nights`, without a `first`, from the first day of the log.
 
     At most `at_once` nights are scored at a time. A local judge uses all cores, so it scores one
     night at a time. Nights without a log are left out. Published nights are kept; `again`

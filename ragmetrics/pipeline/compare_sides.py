@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ragmetrics.comparison import (
 from ragmetrics.config import Judged, MetricChoice, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus
-from ragmetrics.pipeline.compared_side import Found, Logs, Stored, find_side
+from ragmetrics.pipeline.compared_side import Found, Logs, Stored, find_side, split_log
 from ragmetrics.pipeline.evaluation import Progress, score_inputs, settings_of, temporary
 from ragmetrics.records import (
     BUILDS,
@@ -59,8 +59,9 @@ _OWN_WEIGHTS = (
 
 def compare(
     a: Any,
-    b: Any,
+    b: Any = None,
     *,
+    split: date | None = None,
     by: str | Sequence[str] | None = None,
     metrics: Sequence[MetricChoice] | MetricChoice | None = None,
     judge: Judged = None,
@@ -80,7 +81,8 @@ def compare(
     runs and builds are read from `store`, or from the store of the settings. Logs are scored now,
     with `metrics`, `judge`, `model`, `base_url`, `golden` and `preset` as in `evaluate`; replies of
     paid judges are cached in the store. `by` names tags whose values are compared too. `rows` is
-    the largest number of questions shown per metric.
+    the largest number of questions shown per metric. With `split`, the sides are the rows of the
+    log `a` before that day and those from it on, and there is no `b`.
     A metric that was scored differently on both sides (judge, prompts, parameters) is not compared,
     and its `reason` says so.
     Raises InputError when a side is not found, no metric can be compared or no scored row has a tag
@@ -92,9 +94,7 @@ def compare(
     requested = None if metrics is None else [metric.name for metric in chosen_metrics(chosen)]
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as temporary:
         folder = Path(temporary)
-        pair = _across_change(
-            find_side(chosen, a, folder / "A"), find_side(chosen, b, folder / "B")
-        )
+        pair = _across_change(*_pair(chosen, a, b, split, folder))
         names, refused = _comparable(chosen, pair, requested)
         if not names:
             raise InputError(_nothing_to_compare(refused))
@@ -123,6 +123,17 @@ def _check_tags(tags: Sequence[str], sides: Sequence[ScoredSide]) -> None:
         known = f"; tags of the rows: {listed}" if there else "; the rows have no tags"
         missing = ", ".join(clean(tag, 40) for tag in unknown)
         raise InputError(f"no scored row has the tag {missing}{known}")
+
+
+def _pair(
+    settings: Settings, a: Any, b: Any, split: date | None, folder: Path
+) -> tuple[Found, Found]:
+    """Both sides. Raises InputError where there is no second one, or one too many."""
+    if (b is None) == (split is None):
+        raise InputError("compare: two sides, or one log of many days and the day that splits it")
+    if split:
+        return split_log(settings, a, split, folder / "A")
+    return find_side(settings, a, folder / "A"), find_side(settings, b, folder / "B")
 
 
 def _across_change(a: Found, b: Found) -> tuple[Found, Found]:

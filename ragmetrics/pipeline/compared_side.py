@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from ragmetrics.comparison import (
     find_build_log,
     find_build_nights,
 )
-from ragmetrics.config import Settings
+from ragmetrics.config import Settings, night_span
 from ragmetrics.errors import InputError
 from ragmetrics.logs import NightInputs, inputs_of
 from ragmetrics.pipeline.evaluation import Result
@@ -26,6 +26,7 @@ from ragmetrics.storage import Files, Runs, open_store
 BUILD = "build:"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _RUN = re.compile(r"[0-9a-f]{10}(-\d+)?")
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _PLACE = re.compile(r"[/\\.*?\[]")
 
 
@@ -37,8 +38,12 @@ class Logs:
     inputs: NightInputs
 
     def places(self) -> list[str]:
-        """The addresses of its files."""
-        return [log.files.uri(info.path) for log in self.inputs.logs for info in log.infos]
+        """The addresses of its files; of a log that is split, with the times of its rows."""
+        return [
+            f"{log.files.uri(info.path)}{log.between or ''}"
+            for log in self.inputs.logs
+            for info in log.infos
+        ]
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,25 @@ def find_side(settings: Settings, side: Any, folder: Path) -> Found:
             f"{BUILD}{side} for an index build"
         )
     return _logs(settings, side, folder)
+
+
+def split_log(settings: Settings, log: Any, day: date, folder: Path) -> tuple[Logs, Logs]:
+    """A log of many days as two sides: the rows before a day, in `time_zone` or in UTC, and those
+    from it on."""
+    whole = _logs(settings, log, folder)
+    moment = night_span(day, settings.time_zone or "UTC")[0]
+    spans = {"before": (_FIRST, moment), "from": (moment, _LAST)}
+    before, after = (
+        Logs(
+            f"{whole.name} {word} {day}",
+            replace(
+                whole.inputs,
+                logs=tuple(replace(log, between=span) for log in whole.inputs.logs),
+            ),
+        )
+        for word, span in spans.items()
+    )
+    return before, after
 
 
 def _logs(settings: Settings, rows: Any, folder: Path) -> Logs:

@@ -55,7 +55,7 @@ def _first_rows(settings: Settings, logs: LogSet, counts: ReadCounts) -> str:
     some = list(islice(logs.read(counts), _ROWS))
     rows = [golden.join(one)[0] if golden else one for one in some if isinstance(one, LogRow)]
     if not some:
-        raise InputError("there is no row in them")
+        raise InputError(f"there is no row {'of that night ' if logs.between else ''}in them")
     share = "all" if len(rows) == len(some) else f"{len(rows):,}"
     text = f"{share} of the first {plural(len(some), 'row')} can be read"
     reasons = Counter(one.reason for one in some if isinstance(one, Rejected))

@@ -21,6 +21,7 @@ from .row import (
     explain_mistakes as explain_mistakes,
     FIELDS as FIELDS,
     MAX_CONTEXTS as MAX_CONTEXTS,
+    Time as Time,
 )
 from .decisions import (
     Distribution as Distribution,

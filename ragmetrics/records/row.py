@@ -29,6 +29,8 @@ MAX_CONTEXTS = 1_000
 EXCERPT = 200
 """Characters of a bad row that are stored."""
 _LONGEST_PLACE = 100
+_HOURS = re.compile(r"(:\d\d(?:\.\d+)?) ?([+-]\d\d)$")
+"""The end of a time of Postgres: its zone in hours."""
 
 
 class BadRow(RagmetricsError):
@@ -65,8 +67,13 @@ def _tags(value: object) -> object:
     return {} if value is None else value
 
 
-def _blank(value: object) -> object:
-    return None if isinstance(value, str) and not value.strip() else value
+def _written(value: object) -> object:
+    """A time as Postgres (`... 08:00:01+00`) or BigQuery (`... 08:00:01 UTC`) writes it, in ISO
+    8601; None for a blank text.
+    """
+    if not isinstance(value, str):
+        return value
+    return _HOURS.sub(r"\1\2:00", value.strip().removesuffix(" UTC")) or None
 
 
 def _aware(value: datetime | None) -> datetime | None:
@@ -79,7 +86,7 @@ def _aware(value: datetime | None) -> datetime | None:
         raise ValueError("outside the calendar") from None
 
 
-Time = Annotated[datetime | None, BeforeValidator(_blank), AfterValidator(_aware)]
+Time = Annotated[datetime | None, BeforeValidator(_written), AfterValidator(_aware)]
 Tags = Annotated[dict[str, str], BeforeValidator(_tags)]
 
 

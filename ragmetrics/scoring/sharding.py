@@ -202,7 +202,7 @@ def _head(logs: LogSet, info: FileInfo) -> Extent | None:
     except (StoreError, OSError) as error:
         _raise_if_it_may_pass(error, logs.files.uri(info.path))
         return None
-    read = replace(logs, files=head, infos=(info,)).read()
+    read = replace(logs, files=head, infos=(info,), between=None).read()
     rows = [row for row in islice(read, _MOST_ROWS) if isinstance(row, LogRow)]
     if not rows:
         return None
@@ -266,6 +266,7 @@ def plan_run(
         *_changed_limits(settings),
         *([settings.context_separator] if settings.context_separator else []),
         *([{"time_zone": settings.time_zone}] if settings.time_zone else []),
+        *([{"split_nights": True}] if settings.split_nights else []),
         [metric.digest for metric in chosen_metrics(settings)],
         settings.budget.model_dump(exclude_none=True),
         *([_sample_parts(settings.sample)] if settings.sample and settings.samples else []),

@@ -9,10 +9,11 @@ langsmith run export runs.jsonl --project help-desk --full --limit 100000
 It also reads the bulk export (Parquet), the API's `{"runs": [...]}`, and the folder of
 `langsmith trace export DIRECTORY --full`. Tags: `project`, `revision` and, of the metadata of the
 root run, `tenant`, `environment`, `region`, `channel`, `section`, `product`, `team` and the like. The
-build is `index_build` or `index_version` of the metadata.
+build is `index_build` or `index_version` of the metadata. A tag of the root run such as `tenant:acme` counts as such
+metadata.
 
 ```jsonl
-{"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": null, "name": "rag_pipeline", "run_type": "chain", "start_time": "2026-11-19T08:00:01", "inputs": {"question": "Do I need to bring a helmet?"}, "outputs": {"answer": "No, helmets are lent at staffed stations."}, "session_name": "help-desk", "extra": {"metadata": {"revision_id": "v12", "tenant": "acme", "user_id": "u-7"}}}
+{"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": null, "name": "rag_pipeline", "run_type": "chain", "start_time": "2026-11-19T08:00:01", "inputs": {"question": "Do I need to bring a helmet?"}, "outputs": {"answer": "No, helmets are lent at staffed stations."}, "session_name": "help-desk", "tags": ["production", "section:stations"], "extra": {"metadata": {"revision_id": "v12", "tenant": "acme", "user_id": "u-7"}}}
 {"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a11", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "name": "VectorStoreRetriever", "run_type": "retriever", "start_time": "2026-11-19T08:00:01.250000", "inputs": {"query": "Do I need to bring a helmet?"}, "outputs": {"documents": [{"id": "faq-1", "page_content": "Helmets are lent free of charge at every station with staff.", "metadata": {"source": "faq.md"}, "type": "Document"}, {"id": "faq-9", "page_content": "Stations are open from 6 to 23 hours.", "metadata": {"source": "faq.md"}, "type": "Document"}]}, "extra": {"metadata": {"index_build": "2026-11-18"}}}
 {"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a12", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "name": "ChatOpenAI", "run_type": "llm", "start_time": "2026-11-19T08:00:02", "inputs": {"messages": [[{"type": "human", "content": "Answer with these passages: ..."}]]}, "outputs": {"generations": [[{"text": "No, helmets are lent at staffed stations."}]]}, "extra": {"metadata": {"ls_model_name": "gpt-4.1-mini"}}}
 {"run_id": "8a4d7b10-2c5e-4f19-b7aa-5e6f7a8b9c02", "trace_id": "8a4d7b10-2c5e-4f19-b7aa-5e6f7a8b9c02", "parent_run_id": null, "name": "retrieve_docs", "run_type": "retriever", "start_time": "2026-11-19T08:01:00", "inputs": {"query": "How much is the deposit?"}, "outputs": {"output": [{"page_content": "A deposit of 50 euros is held on your card until the bicycle is back.", "type": "Document", "metadata": {"doc_id": "faq-2", "score": 0.7}}]}}
@@ -74,8 +75,12 @@ def _read(record: Mapping[str, Any]) -> Iterator[Span | BadRow]:
 
 def _run(run: Mapping[str, Any]) -> Span:
     kind = run["run_type"] if run["run_type"] in _TYPES else "other"
-    metadata = at(run, "extra.metadata")
-    layout = _LAYOUT if identifier(at(run, "parent_run_id")) else _with_tags(metadata)
+    metadata, layout = at(run, "extra.metadata"), _LAYOUT
+    if not identifier(at(run, "parent_run_id")):
+        metadata = _tagged(structured(at(run, "tags")), metadata)
+        extra = run["extra"] if isinstance(run["extra"], Mapping) else {}
+        run = {**run, "extra": {**extra, "metadata": metadata}}
+        layout = _with_tags(metadata)
     return layout.span(
         run,
         f"{kind} run",
@@ -89,6 +94,14 @@ def _run(run: Mapping[str, Any]) -> Span:
         documents=_documents,
         trace=identifier(at(run, "trace_id")),
     )
+
+
+def _tagged(tags: Any, metadata: Any) -> dict[str, Any]:
+    """The metadata of a root run, and those of its tags that are a name and a value."""
+    texts = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+    pairs = (tag.split(":", 1) for tag in texts if ":" in tag)
+    named = {name.strip(): value.strip() for name, value in pairs}
+    return named | (dict(metadata) if isinstance(metadata, Mapping) else {})
 
 
 def _with_tags(metadata: Any) -> Layout:
@@ -114,5 +127,5 @@ langsmith = Preset(
     "langsmith",
     __doc__,
     _read,
-    _LAYOUT.columns | {"run_type", "child_runs", "error", "trace_id", "extra"},
+    _LAYOUT.columns | {"run_type", "child_runs", "error", "trace_id", "extra", "tags"},
 )

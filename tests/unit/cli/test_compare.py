@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import yaml
 from tests.builders import save_settings
 from tests.fakes.build_logs import METRICS, damaged, golden
 from tests.fakes.command import Ended, Run
-from tests.fakes.logs import write_jsonl
+from tests.fakes.logs import make_rows, write_jsonl
 
 ROWS = golden(80)
 HOSTILE = "[red]tower[/red] \x1b[31m\u202e :smile:"
@@ -37,6 +38,23 @@ def test_two_logs_need_no_settings(run: Run, logs: tuple[Path, Path]) -> None:
         assert text in ended.out
     assert f"\nA: {logs[0]}, 80 rows of default\nB: {logs[1]}, 80 rows" in ended.out
     assert not list(Path.cwd().iterdir())
+
+
+def test_one_log_of_many_days_is_split_by_a_day(run: Run, tmp_path: Path) -> None:
+    """The rows from that day on are the second side."""
+    rows = [
+        row
+        for number, good in ((17, 1.0), (18, 1.0), (19, 0.2))
+        for row in make_rows(20, good=good, night=date(2026, 11, number))
+    ]
+    place = write_jsonl(tmp_path / "export.jsonl", rows)
+    ended = run("compare", place, "--split", "2026-11-19", "--metrics", "context_relevance")
+    assert ended.code == 0, ended.err
+    assert "40 rows" in ended.out and "20 rows" in ended.out
+    assert "same data" not in ended.out
+    assert "from 2026-11-19" in ended.out
+    assert run("compare", place).code == 2
+    assert run("compare", place, place, "--split", "2026-11-19").code == 2
 
 
 def test_rows_are_as_many_as_asked_for(run: Run, logs: tuple[Path, Path]) -> None:

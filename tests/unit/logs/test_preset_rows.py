@@ -175,6 +175,7 @@ SAMPLES: dict[str, list[LogRow]] = {
             tags={
                 "project": "help-desk",
                 "revision": "v12",
+                "section": "stations",
                 "tenant": "acme",
                 "model": "gpt-4.1-mini",
                 "retriever": "VectorStoreRetriever",
@@ -314,6 +315,19 @@ def test_the_metadata_of_a_root_run_of_langsmith(tmp_path: Path) -> None:
     (row,), _, _ = read(write_jsonl(tmp_path / "runs.jsonl", [root, below]), "langsmith")
     assert (row.index_build, row.tags["tenant"]) == ("v7", "acme")
     assert set(row.tags) <= {"tenant", "project", "revision", "model", "retriever"}
+
+
+def test_the_tags_of_a_root_run_of_langsmith(tmp_path: Path) -> None:
+    """Those with a name and a value are as good as metadata; metadata of the same name wins."""
+    root = {
+        **span("c", "chain"),
+        "tags": ["production", "section: billing", "tenant:other", "user:7", "index_version:v8"],
+        "extra": {"metadata": {"tenant": "acme"}},
+    }
+    below = {**span("r", "retriever", "c"), "tags": ["section:inner"]}
+    (row,), _, _ = read(write_jsonl(tmp_path / "runs.jsonl", [root, below]), "langsmith")
+    assert (row.index_build, row.tags["section"], row.tags["tenant"]) == ("v8", "billing", "acme")
+    assert set(row.tags) <= {"section", "tenant", "project", "revision", "model", "retriever"}
 
 
 def test_phoenix_spans_as_parquet(tmp_path: Path) -> None:

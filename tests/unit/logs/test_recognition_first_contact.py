@@ -191,6 +191,52 @@ READ: dict[str, tuple[str, str, str]] = {
         lines(lambda q, c, a: {"message": json.dumps({"question": q, "passages": c})}),
         "columns: {user_input: message.question, retrieved_contexts: message.passages}",
     ),
+    "passages deep in a list": (
+        "log.jsonl",
+        lines(
+            lambda q, c, a: {
+                "query": {"text": q},
+                "hits": [
+                    {"doc": {"id": f"d{n}", "body": t}, "score": 1 / (n + 1)}
+                    for n, t in enumerate(c)
+                ],
+                "llm_answer": a,
+                "kb_version": "v7",
+            }
+        ),
+        'columns: {user_input: query.text, retrieved_contexts: "hits[].doc.body", '
+        'retrieved_context_ids: "hits[].doc.id", retrieved_context_scores: "hits[].score", '
+        "response: llm_answer, index_build: kb_version}",
+    ),
+    "lists in lists": (
+        "log.jsonl",
+        lines(
+            lambda q, c, a: {
+                "question": q,
+                "run": {"stages": [{"items": [{"payload": {"passage": text}}]} for text in c]},
+            }
+        ),
+        "columns: {user_input: question, "
+        'retrieved_contexts: "run.stages[].items[].payload.passage"}',
+    ),
+    "arrays of Postgres": (
+        "log.csv",
+        table(
+            lambda q, c, a: {
+                "asked_at": "2026-11-19 08:00:00.25+00",
+                "user_question": q,
+                "chunks": "{" + ",".join('"' + t.replace('"', '\\"') + '"' for t in c) + "}",
+                "chunk_ids": "{" + ",".join(f"d{n}" for n, _ in enumerate(c)) + "}",
+            }
+        ),
+        "columns: {user_input: user_question, retrieved_contexts: chunks, "
+        "retrieved_context_ids: chunk_ids, timestamp: asked_at}",
+    ),
+    "ragas 0.1 with more": (
+        "log.jsonl",
+        lines(lambda q, c, a: {"question": q, "contexts": c, "ts": 1763280000, "kb_version": "7"}),
+        "preset: ragas\ncolumns: {timestamp: ts, index_build: kb_version}",
+    ),
     "headers for people": (
         "log.csv",
         table(lambda q, c, a: {"User Question": q, "Retrieved Contexts": c}),

@@ -100,6 +100,31 @@ def test_nights_are_published_in_order_and_those_without_logs_are_named(tmp_path
     assert all(str(day) in overview for day in LOGGED)
 
 
+def test_one_export_of_many_days_becomes_nights(tmp_path: Path) -> None:
+    """Each day that has rows, from the first one on; the other days are no nights."""
+    rows = [row for day in LOGGED for row in make_rows(8, night=day)]
+    write_jsonl(tmp_path / "export.jsonl", rows)
+    settings = dataset(tmp_path).model_copy(
+        update={"logs": str(tmp_path / "export.jsonl"), "split_nights": True}
+    )
+    done = run_backfill(settings)
+    assert [(one.date, one.outcome) for one in done.nights] == [
+        (day, "published") for day in LOGGED
+    ]
+    assert [one.source.rows for one in manifests(settings)] == [8] * len(LOGGED)
+    assert run_backfill(settings, LOGGED[1], LOGGED[2]).dates("kept") == LOGGED[1:3]
+
+
+def test_one_log_of_all_nights_needs_the_setting(tmp_path: Path) -> None:
+    """Without it every night would read the same rows; and where to begin is not known."""
+    write_jsonl(tmp_path / "export.jsonl", make_rows(8))
+    settings = dataset(tmp_path).model_copy(update={"logs": str(tmp_path / "export.jsonl")})
+    with pytest.raises(InputError, match="split_nights: true"):
+        run_backfill(settings, DAYS[0], DAYS[1])
+    with pytest.raises(InputError, match="which is the first night"):
+        run_backfill(settings)
+
+
 def test_findings_are_those_of_nights_run_one_by_one(
     tmp_path: Path, slack_server: SlackServer
 ) -> None:

@@ -114,6 +114,12 @@ def test_a_blank_time_is_no_time() -> None:
     assert row(timestamp=" ").timestamp is None
 
 
+@pytest.mark.parametrize("text", ["2026-11-19 02:00:00+00", "2026-11-19 02:00:00.0 UTC"])
+def test_times_of_databases_are_read(text: str) -> None:
+    """Postgres writes the hours of a zone only, BigQuery its name."""
+    assert row(timestamp=text).timestamp == datetime(2026, 11, 19, 2, tzinfo=UTC)
+
+
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
 def test_a_time_beyond_the_calendar_is_rejected(time: str) -> None:
     """It could be written, but never be read again."""
