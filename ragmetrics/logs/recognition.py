@@ -272,7 +272,7 @@ def _optional(
     unused = {path: values for path, values in paths.items() if path not in columns.values()}
     contexts = paths.get(columns.get("retrieved_contexts", ""), ())
     lengths = [len(value) if isinstance(value, list) else 0 for value in contexts]
-    by_value = {
+    by_value: dict[str, Callable[[Sequence[Any]], bool]] = {
         "response": lambda values: are_sentences(values) and len(set(values)) > len(values) / 2,
         "retrieved_context_ids": lambda values: (
             fits("retrieved_context_ids", values) and [*map(len, values)] == lengths
