@@ -12,6 +12,7 @@ from ragmetrics.cli.options import (
     PresetFlag,
     out,
     print_json,
+    print_settings_file,
     settings_here,
 )
 from ragmetrics.cli.output import summary as tables
@@ -36,5 +37,6 @@ def check(
         print_json(report.as_json())
     else:
         tables.print_check(out, report)
+        print_settings_file(settings)
     if report.quarantined or report.broken or not report.rows:
         raise typer.Exit(1)

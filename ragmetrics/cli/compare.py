@@ -25,6 +25,7 @@ from ragmetrics.cli.options import (
     names_of,
     out,
     print_json,
+    print_settings_file,
     settings_here,
 )
 from ragmetrics.cli.output import summary as tables
@@ -135,6 +136,7 @@ def compare(
         print_json(comparison.as_json())
     else:
         print_comparison(out, comparison)
+        print_settings_file(settings)
     if page or site:
         sides = (a, b) if b else (comparison.a.name, comparison.b.name)
         place = _write_page(comparison, sides, chosen, store, site)

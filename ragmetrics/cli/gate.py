@@ -21,6 +21,7 @@ from ragmetrics.cli.options import (
     names_of,
     out,
     print_json,
+    print_settings_file,
     settings_file,
     settings_here,
 )
@@ -128,6 +129,7 @@ def gate(
         print_json(found.model_dump(mode="json"))
     else:
         print_gate(out, found)
+        print_settings_file(settings)
     raise typer.Exit(_EXIT_CODES[found.verdict])
 
 

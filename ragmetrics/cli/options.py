@@ -123,6 +123,12 @@ def settings_here(path: Path | None, store: str | None = None) -> Settings:
     return settings.model_copy(update={"store": store}) if store else settings
 
 
+def print_settings_file(path: Path | None) -> None:
+    """Print which settings file was read, if any: for commands that also work without."""
+    if file := settings_file(path):
+        out.print(f"Settings: {file}")
+
+
 def one_store(argument: str | None, option: str | None) -> str | None:
     """The store that a command names as its argument or with --store."""
     if argument and option and argument != option:

@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -76,7 +77,7 @@ def _hides(arguments: list[str]) -> bool:
     """Whether the settings of the command keep questions out of messages."""
     named = [
         argument.partition("=")[2] or following
-        for argument, following in zip(arguments, [*arguments[1:], ""], strict=True)
+        for argument, following in pairwise([*arguments, ""])
         if argument == "--settings" or argument.startswith("--settings=")
     ]
     return settings_here(Path(named[-1]) if named else None).redacts_messages

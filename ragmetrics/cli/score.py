@@ -26,6 +26,7 @@ from ragmetrics.cli.options import (
     names_of,
     out,
     print_json,
+    print_settings_file,
     settings_here,
 )
 from ragmetrics.cli.output import costs as cost_tables, summary as tables
@@ -117,10 +118,10 @@ def score(
     result = _evaluate(what, record, as_json, stored)
     if output:
         export(result.records(), output)
-    _print(result, chosen, as_json)
+    _print(result, chosen, as_json, settings)
 
 
-def _print(result: Any, settings: Settings, as_json: bool) -> None:
+def _print(result: Any, settings: Settings, as_json: bool, file: Path | None) -> None:
     """Print the result. Exit with code 1 if rows or scores are missing."""
     from ragmetrics.pipeline import RowsLost
 
@@ -129,6 +130,7 @@ def _print(result: Any, settings: Settings, as_json: bool) -> None:
         print_json(result.as_json())
     else:
         tables.print_summary(out, manifest)
+        print_settings_file(file)
     lost = RowsLost.sentence(settings, manifest.source)
     if lost:
         err.print(lost, style="bold red")
