@@ -20,7 +20,9 @@ WRITES = ["init"]
 """A file that cannot be read is not completed."""
 VALUES = {
     **dict.fromkeys(("first", "date"), "2026-11-19"),
-    "night": "2026-11-19", "language": "de", "command": "compare",
+    "night": "2026-11-19",
+    "language": "de",
+    "command": "compare",
 }
 
 
