@@ -169,10 +169,10 @@ class RateLimiter:
 
             sent + requests ahead of it * (typical latency / requests in flight)
 
-        While no request that was sent later is answered, the server may answer in order: then it
-        has begun no earlier than with its last answer.
+        In flight now or when it was sent, whichever are more: few are left at the end of a run.
+        While no later one is answered, the server may answer in order: not before its last answer.
         """
-        each = self.concurrency.latencies.typical / max(self.concurrency.in_flight, 1)
+        each = self.concurrency.latencies.typical / max(self.concurrency.in_flight, ahead + 1)
         begun = sent + ahead * each
         return begun if sent < self._newest_answered else max(begun, self._answered_at)
 

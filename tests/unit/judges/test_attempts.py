@@ -97,3 +97,15 @@ def test_a_server_that_never_answers_is_not_waited_for() -> None:
     told, seconds = instantly(main())
     assert set(told.values()) == {"timeout"}
     assert seconds == 5
+
+
+def test_a_last_request_that_hangs_ends_as_soon_as_others() -> None:
+    """It was sent behind 63 others, all of which are answered: nothing is ahead of it any more."""
+
+    async def main() -> tuple[Mapping[str, Any], float]:
+        told = await ask(Server(64, 1.0, frozenset({"63"})), 64, 64, timeout_seconds=3)
+        return told, asyncio.get_running_loop().time()
+
+    told, seconds = instantly(main())
+    assert told["63"] == "timeout"
+    assert seconds <= 5
