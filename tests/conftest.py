@@ -27,6 +27,7 @@ from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Ended, Run
 from tests.fakes.in_process import alone
 from tests.fakes.offline import isolate, skip_or_fail, unplug
+from tests.fakes.prefect_database import write_database, write_database_if_known
 from tests.fakes.processes import ROOT, running
 from tests.fakes.retriever import SearchServer
 from tests.fakes.slack import SlackServer
@@ -53,6 +54,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 def pytest_configure(config: pytest.Config) -> None:
     """Isolate this process, and the servers it starts, before anything imports Prefect."""
     home = tempfile.mkdtemp(prefix="ragmetrics-tests-")
+    write_database_if_known(Path(home) / "prefect.db")
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     isolate(os.environ, prefect_home=home)
     unplug()
@@ -225,12 +227,16 @@ def visit(browser: Any, request: pytest.FixtureRequest) -> Iterator[Visit]:
 
 
 @pytest.fixture(scope="session")
-def prefect_server() -> Iterator[None]:
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A Prefect server with an empty database, for tests that run flows; takes seconds."""
-    from prefect.testing.utilities import prefect_test_harness
+    from prefect.testing import utilities
 
-    with prefect_test_harness(server_startup_timeout=120):
-        yield
+    folder = tmp_path_factory.mktemp("prefect")
+    write_database(folder / "prefect-test.db")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(utilities, "mkdtemp", lambda: str(folder))
+        with utilities.prefect_test_harness(server_startup_timeout=120):
+            yield
 
 
 @pytest.fixture(scope="session")

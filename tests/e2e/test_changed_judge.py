@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -34,11 +35,19 @@ def settings_of(folder: Path, judge: Any) -> Settings:
     return night_settings(folder, metrics=[METRIC], judge=judge, shards=2, rules=[RULE])
 
 
-@pytest.fixture
-def new_judge(tmp_path: Path, judge_server: JudgeServer) -> dict[str, Any]:
-    """A strict chat judge, after ten nights by the lexical one."""
+@pytest.fixture(scope="module")
+def ten_nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store after ten nights by the lexical judge."""
+    folder = tmp_path_factory.mktemp("ten")
     for day in range(NIGHTS):
-        night_of(tmp_path, day, "lexical")
+        night_of(folder, day, "lexical")
+    return folder / "store"
+
+
+@pytest.fixture
+def new_judge(tmp_path: Path, ten_nights: Path, judge_server: JudgeServer) -> dict[str, Any]:
+    """A strict chat judge, after ten nights by the lexical one."""
+    shutil.copytree(ten_nights, tmp_path / "store")
     judge_server.faults(strict=1.0)
     return judge_at(judge_server, replaces="lexical", bridge="3 nights", bridge_rows=60)
 

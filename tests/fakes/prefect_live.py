@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.fakes.http_server import free_port
+from tests.fakes.prefect_database import write_database
 from tests.fakes.processes import ROOT
 
 T = TypeVar("T")
@@ -149,7 +150,7 @@ def prefect_live(folder: Path, **environment: str) -> Iterator[Live]:
 
     `environment` is for the server and all that speak to it, and wins over the defaults.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    write_database(folder / "home" / "prefect.db")
     port = free_port()
     variables = {
         **os.environ,

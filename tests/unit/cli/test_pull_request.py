@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ragmetrics.cli import app as cli, pull_request
 from ragmetrics.delivery.pull_request.api import HostApi, HostError
 from ragmetrics.delivery.pull_request.check_result import CheckResult
 from ragmetrics.delivery.pull_request.hosts import GitHub, GitLab, find_host
@@ -34,6 +38,21 @@ def host() -> Iterator[CodeHost]:
     """A code host with one pull request."""
     with CodeHost().running() as running:
         yield running
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison runs in this process: for tests of what is made of its result."""
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        with monkeypatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as printed:
+            patch.setattr(sys, "argv", command[command.index("-m") + 1 :])
+            with pytest.raises(SystemExit) as ended:
+                cli.main()
+        return subprocess.CompletedProcess(command, int(ended.value.code or 0), printed.getvalue())
+
+    here = types.SimpleNamespace(run=run, PIPE=subprocess.PIPE)
+    monkeypatch.setattr(pull_request, "subprocess", here)
 
 
 @pytest.fixture
@@ -80,6 +99,7 @@ def test_a_pull_request_gets_a_summary_a_comment_and_a_check(
     assert (tmp_path / "output").read_text("utf-8") == "conclusion=failed\n"
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_later_run_changes_the_comment(run: Run, logs: tuple[str, str], github: CodeHost) -> None:
     """There is one comment, also beside a hundred others and one that a person quotes."""
     github.comment_of("<!-- ragmetrics:ragmetrics --> quoted by a person")
@@ -93,6 +113,7 @@ def test_a_later_run_changes_the_comment(run: Run, logs: tuple[str, str], github
     assert len(github.checks) == 2
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_personal_token_changes_its_own_comment(
     run: Run, logs: tuple[str, str], github: CodeHost
 ) -> None:
@@ -107,6 +128,7 @@ def test_a_personal_token_changes_its_own_comment(
     assert [comment["body"] for comment in github.comments[:2]] == [others, others]
 
 
+@pytest.mark.usefixtures("in_process")
 def test_each_name_has_its_comment(run: Run, logs: tuple[str, str], github: CodeHost) -> None:
     """Two data sets of one repository do not overwrite each other."""
     for name in ("help", "shop"):
@@ -114,6 +136,7 @@ def test_each_name_has_its_comment(run: Run, logs: tuple[str, str], github: Code
     assert len(github.comments) == 2
 
 
+@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize(("fail_on", "code"), [("failed", 0), ("inconclusive", 2), ("never", 0)])
 def test_an_inconclusive_result_is_neutral(
     run: Run, github: CodeHost, fail_on: str, code: int
@@ -127,6 +150,7 @@ def test_an_inconclusive_result_is_neutral(
     assert github.checks[0]["conclusion"] == "neutral"
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_fork_may_not_comment(run: Run, logs: tuple[str, str], github: CodeHost) -> None:
     """Its token is read-only: the verdict counts, and the log says why nothing is shown."""
     github.forbidden = True
@@ -152,6 +176,7 @@ def test_settings_that_cannot_be_read_replace_an_old_verdict(run: Run, github: C
     assert github.checks[0]["conclusion"] == "failure"
 
 
+@pytest.mark.usefixtures("in_process")
 def test_the_check_links_to_the_page(run: Run, logs: tuple[str, str], github: CodeHost) -> None:
     """An address of the web; anything else is no link."""
     for link in ("https://acme.example/compare.html", "javascript:alert(1)"):
@@ -162,6 +187,7 @@ def test_the_check_links_to_the_page(run: Run, logs: tuple[str, str], github: Co
     assert "javascript" not in github.comments[0]["body"]
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_gate_is_shown_by_its_verdict(run: Run, github: CodeHost, tmp_path: Path) -> None:
     """`gate`, run for a build that lost a part of its index: hold fails the check."""
     rows = golden()
@@ -180,6 +206,7 @@ def test_a_gate_is_shown_by_its_verdict(run: Run, github: CodeHost, tmp_path: Pa
     assert github.checks[0]["output"]["title"] == "Index build b2 against b1: hold"
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_report_that_cannot_be_written_is_an_error(run: Run, logs: tuple[str, str]) -> None:
     """Later steps of the job would miss it."""
     ended = run(
@@ -188,6 +215,7 @@ def test_a_report_that_cannot_be_written_is_an_error(run: Run, logs: tuple[str, 
     assert (ended.code, "none/report.md" in ended.err) == (2, True)
 
 
+@pytest.mark.usefixtures("in_process")
 def test_redacted_questions_stay_out(run: Run, logs: tuple[str, str], github: CodeHost) -> None:
     """`alerts: redact` holds for comments too."""
     Path("ragmetrics.yaml").write_text("alerts: {redact: true}\n", "utf-8")
@@ -201,6 +229,7 @@ def test_words_that_a_shell_cannot_split_are_an_error(run: Run) -> None:
     assert (ended.code, "--arguments" in ended.err) == (2, True)
 
 
+@pytest.mark.usefixtures("in_process")
 def test_without_a_host_the_report_is_printed(run: Run, logs: tuple[str, str]) -> None:
     """On a developer's machine."""
     ended = run("pull-request", "compare", "--arguments", " ".join(logs))
@@ -210,6 +239,7 @@ def test_without_a_host_the_report_is_printed(run: Run, logs: tuple[str, str]) -
 # On GitLab
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_merge_request_gets_a_note_and_a_status(
     run: Run, logs: tuple[str, str], host: CodeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,6 +334,7 @@ def test_an_answer_is_read_up_to_a_limit(host: CodeHost) -> None:
         HostApi(host.url, {}).request("GET", "/user")
 
 
+@pytest.mark.usefixtures("in_process")
 def test_a_token_that_the_host_repeats_is_not_printed(
     run: Run, logs: tuple[str, str], github: CodeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -431,6 +462,7 @@ def test_the_example_of_github_names_what_there_is() -> None:
     assert all(re.search(r"@[0-9a-f]{40}$", other["uses"]) for other in others if "uses" in other)
 
 
+@pytest.mark.usefixtures("in_process")
 def test_the_example_of_gitlab_runs(run: Run, logs: tuple[str, str]) -> None:
     """Its command, with logs of ours, writes the report that the job keeps."""
     found = example("gitlab")

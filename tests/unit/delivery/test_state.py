@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from ragmetrics.delivery.state import AlertStates
 from ragmetrics.records import AlertState, Finding, Level, Severity, Silence
 from tests.fakes.alert_book import Book, advance, run
+from tests.fakes.examples import examples
 
 MONDAY = date(2026, 11, 16)
 
@@ -363,7 +364,7 @@ def as_findings(night: dict[str, Level | None]) -> list[Finding]:
 
 
 @given(steps, st.integers(1, 5))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_people_hear_a_sound_story(story, remind_days: int) -> None:
     """Whatever Slack does: fired and resolved alternate, nothing is lost, and the book agrees."""
     book, night, heard = Book(), MONDAY, []
@@ -383,7 +384,7 @@ def test_people_hear_a_sound_story(story, remind_days: int) -> None:
 
 
 @given(steps, st.integers(1, 5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_reruns_change_nothing(story, remind_days: int) -> None:
     """A delivered night with the same findings again: same states, nothing told."""
     book, night = Book(), MONDAY
@@ -398,7 +399,7 @@ def test_reruns_change_nothing(story, remind_days: int) -> None:
 
 
 @given(steps, st.integers(1, 5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_what_is_given_back_may_be_given_again(story, remind_days: int) -> None:
     """Publishing stores the findings with their states; alerting from these changes nothing."""
     book, night = Book(), MONDAY
@@ -411,7 +412,7 @@ def test_what_is_given_back_may_be_given_again(story, remind_days: int) -> None:
 
 
 @given(steps)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_counters_count_dates(story) -> None:
     """A count is never more than the distinct nights that were judged."""
     book, night, judged = Book(), MONDAY, set()

@@ -29,6 +29,7 @@ from ragmetrics.records import AlertState, Escalation, Finding, Manifest, Notifi
 from ragmetrics.rules import silence, silences, unsilence
 from ragmetrics.storage import Files
 from tests.fakes.alert_book import Book, advance
+from tests.fakes.examples import examples
 from tests.fakes.nights import FIRST, night
 from tests.fakes.published import known, published
 
@@ -294,7 +295,7 @@ class Nights(RuleBasedStateMachine):
 
 
 TestNights = Nights.TestCase
-TestNights.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestNights.settings = settings(max_examples=examples(40), stateful_step_count=20, deadline=None)
 
 steps = st.lists(
     st.tuples(
@@ -318,7 +319,7 @@ def quieted(book: Book, night: date, said: dict[str, int | None]) -> dict[str, S
 
 
 @given(steps, st.integers(1, 5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_whoever_is_told_of_everything_hears_a_sound_story(sequence: Any, remind: int) -> None:
     """Of the states alone, all messages delivered: many more sequences, with all silences."""
     book, day, heard = Book(), FIRST, list[tuple[str, str]]()
@@ -337,7 +338,7 @@ def test_whoever_is_told_of_everything_hears_a_sound_story(sequence: Any, remind
 
 
 @given(steps, st.integers(1, 5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_no_fall_below_what_was_last_told_stays_untold(sequence: Any, remind: int) -> None:
     """Whatever was acknowledged or snoozed: of an alert that people know of, they know the level.
 
@@ -365,7 +366,7 @@ def test_no_fall_below_what_was_last_told_stays_untold(sequence: Any, remind: in
 
 
 @given(st.lists(st.tuples(st.sampled_from(["breach", "suspect"]), st.floats(-0.02, 0.02))))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_noise_around_what_was_last_told_escalates_nothing(nights: Any) -> None:
     """A level that goes up and down by less than the step is told once, and reminded of."""
     book = Book()
@@ -377,7 +378,7 @@ def test_noise_around_what_was_last_told_escalates_nothing(nights: Any) -> None:
 
 
 @given(steps)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_without_silences_people_know_how_it_is(sequence: Any) -> None:
     """What they were told and what is are apart only by a snooze, or a backfill."""
     book, day = Book(), FIRST
@@ -389,7 +390,7 @@ def test_without_silences_people_know_how_it_is(sequence: Any) -> None:
 
 
 @given(steps)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_silence_that_is_over_changes_nothing(sequence: Any) -> None:
     """As if it had never been."""
     book, day = Book(), FIRST

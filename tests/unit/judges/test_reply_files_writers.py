@@ -21,6 +21,7 @@ from ragmetrics.judges import ReplyCache, reply_files as journal
 from ragmetrics.judges.reply_tables import CachedReply
 from ragmetrics.storage import FileInfo, Files
 from ragmetrics.storage.run_index import shard_range
+from tests.fakes.examples import examples
 
 WHOLE = ("00000000", "ffffffff")
 FOLDER = "judgements/judge=f00d/prompt=grade"
@@ -110,7 +111,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(steps=STEPS, shards=st.integers(1, 4))
 def test_every_durable_reply_is_found_and_none_is_invented(
     steps: list[tuple[str, int, int]], shards: int
@@ -131,7 +132,7 @@ def test_every_durable_reply_is_found_and_none_is_invented(
 
 
 @given(cut=st.integers(0, 400))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_journal_torn_at_any_byte_gives_its_whole_lines(cut: int) -> None:
     """The last line may be cut; those before it are good."""
     lines = [CachedReply(key(n), "grade", f"réply {n}").line(n) for n in range(3)]

@@ -22,6 +22,7 @@ from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.logs.log_files import map_columns
 from ragmetrics.records import LogRow, Rejected
 from ragmetrics.storage import ROW_SCHEMA, row_record
+from tests.fakes.examples import examples
 
 Put = Callable[[str, bytes], str]
 ROWS = (
@@ -119,7 +120,7 @@ def test_every_format_gives_the_same_rows(put: Put, ending: str) -> None:
 
 
 @pytest.mark.parametrize("ending", FORMATS)
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(rows=st.lists(LOG_ROWS, max_size=4))
 def test_rows_written_are_the_rows_read(
     tmp_path_factory: pytest.TempPathFactory, ending: str, rows: list[LogRow]

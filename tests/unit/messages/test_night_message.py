@@ -27,6 +27,7 @@ from ragmetrics.records import (
     WorstRow,
 )
 from ragmetrics.records.judging import Usage
+from tests.fakes.examples import examples
 from tests.fakes.formats import slack_blocks, slack_json, slack_text, terminal_text
 from tests.fakes.nights import fall
 
@@ -512,7 +513,7 @@ def test_text_that_acts_as_markup_is_seen() -> None:
 
 
 @given(st.text(), st.integers(10, 200))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_escaped_text_is_one_short_line_without_marks(text: str, limit: int) -> None:
     """Escaped text keeps within its limit, whole entities included."""
     safe = FORMATS.find("slack").escape(text, limit)  # type: ignore[call-arg]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from ragmetrics.rules.change_point import ChangePoint, Undated, date_change, date_change_in_order
+from tests.fakes.examples import examples
 
 Nights = list[dict[str, float]]
 QUESTIONS = 60
@@ -93,7 +94,7 @@ def test_other_questions_every_night_are_another_test() -> None:
     assert date_change_in_order(nights) is None
 
 
-@hypothesis_settings(max_examples=25)
+@hypothesis_settings(max_examples=examples(25))
 @given(
     st.lists(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=6, max_size=6), min_size=2),
     st.floats(-5, 5),

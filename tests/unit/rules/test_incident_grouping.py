@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Segment, Source
 from ragmetrics.rules import Incident, incidents
+from tests.fakes.examples import examples
 from tests.fakes.nights import finding, night, summary
 
 SEGMENT = Segment(tag="section", value="billing")
@@ -167,7 +168,7 @@ FINDINGS = st.builds(
 
 
 @given(st.lists(FINDINGS, max_size=12), st.sampled_from([GONE, Source(logs="l", files=1, rows=9)]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_nothing_is_lost_and_nothing_told_twice(found: list[Finding], source: Source) -> None:
     """Each finding stands in one incident; what resolved is with nothing that did not."""
     told: Manifest = night(source=source)

@@ -17,6 +17,7 @@ from ragmetrics.rules.likely_movement import (
     likely_movement,
 )
 from ragmetrics.stats import LevelError, NightStep, compare_aligned, with_movement
+from tests.fakes.examples import examples
 
 FINITE = st.floats(-0.2, 0.2).filter(lambda one: one == 0 or abs(one) > 1e-6)
 STEPS = st.lists(
@@ -70,7 +71,7 @@ def test_one_real_change_is_not_taken_for_movement() -> None:
 
 
 @given(STEPS, st.floats(0, 0.05), st.floats(0, 60), st.floats(1, 100))
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=examples(60), deadline=None)
 def test_what_is_likely_has_the_scale_of_the_steps(
     steps: list[NightStep], error: float, freedom: float, scale: float
 ) -> None:
@@ -127,7 +128,7 @@ def test_new_verdicts_alone_carry_the_movement() -> None:
 
 
 @given(STEPS)
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=examples(60), deadline=None)
 def test_the_estimate_is_a_number_whatever_the_steps_are(steps: list[NightStep]) -> None:
     """Not below 0, and the same of steps in the other direction."""
     found = estimate_movement(steps)
@@ -138,7 +139,7 @@ def test_the_estimate_is_a_number_whatever_the_steps_are(steps: list[NightStep])
 
 
 @given(STEPS, st.floats(0.1, 10))
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=examples(60), deadline=None)
 def test_the_estimate_has_the_scale_of_the_steps(steps: list[NightStep], scale: float) -> None:
     """Scores of 0 to 100 move a hundred times as far."""
     found = estimate_movement(steps)

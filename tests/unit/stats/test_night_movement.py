@@ -17,6 +17,7 @@ from ragmetrics.stats import (
     widen_difference,
     with_movement,
 )
+from tests.fakes.examples import examples
 
 
 def a_drop(by: float, questions: int = 100, seed: int = 1) -> Drop:
@@ -46,7 +47,7 @@ def test_a_step_is_of_the_questions_of_both_nights() -> None:
 
 
 @given(st.floats(-0.1, 0.1), st.floats(0.0001, 0.1), st.floats(1, 30))
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=examples(60), deadline=None)
 def test_a_drop_is_never_surer_for_it(by: float, error: float, freedom: float) -> None:
     """Its interval is wider on both sides, p nearer to a half, and it stays what it is."""
     drop = a_drop(by)

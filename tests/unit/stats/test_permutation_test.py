@@ -10,6 +10,7 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from ragmetrics.stats import compare, compare_nights
 from ragmetrics.stats.permutation_test import MOST_QUESTIONS, chance_of_order
+from tests.fakes.examples import examples
 
 
 def _nights(values: np.ndarray) -> list[dict[str, float]]:
@@ -95,7 +96,7 @@ def test_unchanged_nights_give_every_chance_alike() -> None:
         assert share == pytest.approx(level, abs=4 * (level * (1 - level) / 400) ** 0.5)
 
 
-@hypothesis_settings(max_examples=40)
+@hypothesis_settings(max_examples=examples(40))
 @given(
     st.integers(1, 4),
     st.integers(1, 3),

@@ -31,6 +31,7 @@ from ragmetrics.storage import (
     workspace,
 )
 from tests.fakes.clients import Bucket
+from tests.fakes.examples import examples
 from tests.fakes.flaky_s3 import FlakyS3
 from tests.fakes.processes import running
 
@@ -78,7 +79,7 @@ def test_rows_come_back_as_they_went(files: Files, row: LogRow) -> None:
     assert list(chain.from_iterable(StoredPart(files, "x.parquet").row_batches())) == [row]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_texts_come_back_to_the_letter(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     """Any script, any control character."""

@@ -23,6 +23,7 @@ from ragmetrics.scoring import Assigner
 from ragmetrics.stats import compare
 from ragmetrics.text import words_of
 from tests.builders import night_values
+from tests.fakes.examples import examples
 from tests.fakes.logs import write_jsonl
 
 pytestmark = pytest.mark.usefixtures("without_pages")
@@ -168,7 +169,7 @@ def test_redaction_hides_words_and_questions() -> None:
     assert not any(word in found.model_dump_json() for word in SUBJECTS["network"].split())
 
 
-@hypothesis_settings(max_examples=30)
+@hypothesis_settings(max_examples=examples(30))
 @given(st.integers(0, 10_000))
 def test_p_is_a_probability(seed: int) -> None:
     """Whatever the drops are, and small only seldom: the test is exact."""
