@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from ragmetrics.dashboard.formatting import MarkedText, TextBudget
@@ -121,8 +122,19 @@ def _supported(
     known = list_of(found.get(key), len(texts))
     if not all(one in (True, False) for one in known):
         return Claims(title)
-    verdicts = [("supported" if one else "not supported", bool(one)) for one in known]
+    chances = numbers_of(list_of(found.get("probabilities"), len(texts)))
+    verdicts = [
+        (f"{'supported' if one else 'not supported'}{surely(chance, bool(one))}", bool(one))
+        for one, chance in zip_longest(known, chances)
+    ]
     return _claims(title, texts, verdicts, found.get("reasons"), budget)
+
+
+def surely(chance: float | None, verdict: bool = True) -> str:
+    """` (97%)`: the probability of a verdict by that of yes; empty if the judge gave none."""
+    if chance is None or not 0 <= chance <= 1:
+        return ""
+    return f" ({chance if verdict else 1 - chance:.0%})"
 
 
 def _claims(

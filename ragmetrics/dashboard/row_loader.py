@@ -33,7 +33,9 @@ from ragmetrics.storage import (
 )
 
 _NIGHTS = 3
-"""Earlier nights that a row is compared with."""
+"""Earlier nights whose contexts a row is compared with."""
+_HISTORY = 13
+"""Earlier nights whose values are shown beside those of tonight."""
 _ROW_COLUMNS = ["id", "user_input", "retrieved_contexts", "retrieved_context_ids", "index_build"]
 log = logging.getLogger(__name__)
 
@@ -61,15 +63,20 @@ def load_rows(
         log.warning("%s: its rows are not shown: %s", manifest.date, error)
         return []
     asked = {place: scored[place].row for place in why}
-    newest = list(reversed(earlier[-_NIGHTS:]))
-    nights = files.side_by_side(lambda night: _find(files, night, manifest, asked), newest)
-    keys = unique_keys(row.id for row in asked.values())
-    return [
-        KeptRow(
-            place, key, scored[place], why[place], tuple(n[place] for n in nights if place in n)
+    newest = list(reversed(earlier[-_HISTORY:]))
+    in_full = {night.date for night in newest[:_NIGHTS]}
+    nights = files.side_by_side(
+        lambda night: _find(files, night, manifest, asked, in_full=night.date in in_full), newest
+    )
+
+    def kept(key: str, place: RowLocation) -> KeptRow:
+        then = [night[place] for night in nights if place in night]
+        compared = tuple(night for night in then if night.date in in_full)
+        return KeptRow(
+            place, key, scored[place], why[place], compared, tuple(then[len(compared) :])
         )
-        for key, place in zip(keys, asked, strict=True)
-    ]
+
+    return list(map(kept, unique_keys(row.id for row in asked.values()), asked))
 
 
 def _lost_rows(manifest: Manifest) -> list[RowLocation]:
@@ -131,29 +138,38 @@ def _comparable(night: Manifest, later: Manifest) -> list[str]:
 
 
 def _find(
-    files: Files, night: Manifest, later: Manifest, asked: Mapping[RowLocation, LogRow]
+    files: Files,
+    night: Manifest,
+    later: Manifest,
+    asked: Mapping[RowLocation, LogRow],
+    *,
+    in_full: bool,
 ) -> dict[RowLocation, EarlierNight]:
-    """An earlier night for each row of the later night whose question it has.
-
-    Empty if the rows of the earlier night are gone.
+    """An earlier night for each row of the later night whose question it has; `in_full` with its
+    contexts. Empty if the rows, or else the scores, of the earlier night are gone.
     """
     ref, metrics = RunRef.of(night), _comparable(night, later)
-    then: dict[RowLocation, tuple[LogRow, dict[str, float | None]]] = {}
+    rows: dict[RowLocation, LogRow] = {}
+    values: dict[RowLocation, dict[str, float | None]] = {}
     try:
         places = _places(files, night, asked)
         for shard, positions in by_shard(list(places.values())).items():
-            values = scores_at(files, ref, metrics, shard, positions, ["value"])
-            for position, record in (
-                StoredPart(files, ref.rows(shard)).at(positions, _ROW_COLUMNS).items()
-            ):
-                of_row = {metric: own[position]["value"] for metric, own in values.items()}
-                then[shard, position] = row_of(record), of_row
+            scores = scores_at(files, ref, metrics, shard, positions, ["value"])
+            for position in positions:
+                of_row = {metric: lines[position]["value"] for metric, lines in scores.items()}
+                values[shard, position] = of_row
+            if in_full:
+                records = StoredPart(files, ref.rows(shard)).at(positions, _ROW_COLUMNS)
+                rows |= {(shard, position): row_of(one) for position, one in records.items()}
     except StoreError as error:
         if error.transient:
             raise
         log.warning("%s is not compared with %s: %s", later.date, night.date, error)
         return {}
-    return {place: _earlier(night, asked[place], *then[at]) for place, at in places.items()}
+    return {
+        place: _earlier(night, asked[place], rows.get(at), values[at])
+        for place, at in places.items()
+    }
 
 
 def _places(
@@ -178,8 +194,10 @@ def _places(
 
 
 def _earlier(
-    night: Manifest, now: LogRow, then: LogRow, values: Mapping[str, float | None]
+    night: Manifest, now: LogRow, then: LogRow | None, values: Mapping[str, float | None]
 ) -> EarlierNight:
+    if then is None:
+        return EarlierNight(night.date, None, values, ())
     contexts = moved_contexts(then, now)
     if night.redacts:
         contexts = [redacted(context) for context in contexts]

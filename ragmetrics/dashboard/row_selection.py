@@ -102,6 +102,8 @@ class KeptRow:
     why: tuple[SelectionReason, ...]
     earlier: tuple[EarlierNight, ...] = ()
     """Newest first."""
+    older: tuple[EarlierNight, ...] = ()
+    """Nights before those, with values alone."""
 
     @property
     def row(self) -> LogRow:

@@ -80,12 +80,17 @@ def svg(figure: Figure, size: str) -> Markup:
     return Markup(f'<svg class="chart" {box}>{"".join(parts)}</svg>')  # noqa: S704 - escaped below
 
 
-def sparkline(values: Sequence[float | None], *, mark: bool = False) -> Markup:
-    """The values as a small line, oldest first; `mark` puts a dot on the last one."""
+def sparkline(
+    values: Sequence[float | None], *, mark: bool = False, ends: Sequence[float] = ()
+) -> Markup:
+    """The values as a small line, oldest first; `mark` puts a dot on the last one. The scale is
+    that of the values, and has the `ends`.
+    """
     known = [value for value in map(finite, values) if value is not None]
     if not known:
         return Markup("")
-    middle, span = (min(known) + max(known)) / 2, max(max(known) - min(known), 0.05)
+    least, most = min([*known, *ends]), max([*known, *ends])
+    middle, span = (least + most) / 2, max(most - least, 0.05)
     frame = _Frame(
         _Axis(0, max(1, len(values) - 1), 4, 116),
         _Axis(middle - span / 2, middle + span / 2, 30, 4),

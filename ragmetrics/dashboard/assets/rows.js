@@ -15,6 +15,8 @@
   let found = [];
   let shown = STEP;
 
+  const narrow = () => matchMedia("(max-width: 640px)").matches;
+
   // The reader's choice, which is read from the address and written there. A tag or a kind that is not
   // in the list finds the rows that have it, or nothing; it never finds all rows.
   function chosen() {
@@ -35,23 +37,20 @@
   const limit = (text) => (text.trim() === "" || Number.isNaN(Number(text)) ? null : Number(text));
   const options = () => [...byId("f-metric").options].filter((option) => option.value);
   const isLower = (metric) => options().some((option) => option.value === metric && "lower" in option.dataset);
-  const depth = (row, why) => (why ? Math.abs(why.before - row.scores[why.metric]) : -1);
 
-  // The deepest fall of a row, in the chosen metric or in any.
-  function deepest(row, state) {
-    const falls = row.why.filter((why) => why.kind === "fell" && (!state.metric || why.metric === state.metric));
-    return falls.sort((a, b) => depth(row, b) - depth(row, a))[0];
-  }
+  // The metric by which a row fell: the chosen one, else the one that needs a reader most.
+  const fell = (row, state) => row.why.find((why) => why.kind === "fell" && (!state.metric || why.metric === state.metric))?.metric;
 
   // The metric by which a row is listed: the scores now and before are of this metric.
-  function measure(row, state) {
-    const fell = state.kind === "fell" || state.sort === "fell" ? deepest(row, state) : undefined;
-    const lead = fell ?? row.why.find((why) => why.metric);
-    return state.metric || lead?.metric || "";
-  }
-
+  const measure = (row, state) => state.metric || fell(row, state) || row.why.find((why) => why.metric)?.metric || "";
   const score = (row, state) => row.scores[measure(row, state)];
-  const fall = (row, state) => deepest(row, { metric: measure(row, state) });
+  const before = (row, state) => row.before[measure(row, state)];
+
+  // How much worse a row is than before; 0 where that is not known.
+  function depth(row, state) {
+    const change = before(row, state) - score(row, state) || 0;
+    return isLower(measure(row, state)) ? -change : change;
+  }
 
   // The words of a row's article; the contexts of earlier nights are not searched.
   function words(row) {
@@ -81,16 +80,17 @@
       const value = score(row, state);
       return value === undefined ? Infinity : isLower(measure(row, state)) ? -value : value;
     };
+    const worst = (a, b) => badness(a) - badness(b) || 0;
     const orders = {
-      worst: (a, b) => badness(a) - badness(b) || 0,
+      "": (a, b) => depth(b, state) - depth(a, state) || worst(a, b),
+      worst,
       best: (a, b) => (score(a, state) === undefined) - (score(b, state) === undefined) || badness(b) - badness(a) || 0,
-      fell: (a, b) => depth(b, deepest(b, state)) - depth(a, deepest(a, state)),
       question: (a, b) => a.question.localeCompare(b.question),
     };
-    return state.sort ? [...some].sort(orders[state.sort]) : some;
+    return [...some].sort(orders[state.sort]);
   }
 
-  const figure = (value) => (value === undefined || value === null ? "–" : value.toFixed(3).replace("-", "−"));
+  const figure = (value) => (value === undefined || value === null ? "–" : value.toFixed(2).replace("-", "−"));
   const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
   function element(name, text = "", kind = "") {
@@ -103,37 +103,39 @@
   // Pages show the display name of a metric; the CSV has its name in the settings, for machines.
   const displayName = (metric) => options().find((option) => option.value === metric)?.text ?? metric;
 
-  // Why a row is kept: "worst in Context recall, MRR"; for one metric: "worst".
-  function reasons(row, state) {
-    return ["worst", "fell", "lost", "sample"].flatMap((kind) => {
-      const own = row.why.filter((why) => why.kind === kind && (!state.metric || why.metric === state.metric || !why.metric));
-      if (!own.length) return [];
-      const metrics = own.map((why) => why.metric).filter((metric) => metric && !state.metric);
-      return [metrics.length ? `${kind} in ${metrics.map(displayName).join(", ")}` : kind];
-    });
+  function chip(tag, value) {
+    const chip = element("span", "", "tag");
+    chip.append(element("bdi", tag, "of"), " ", element("bdi", value));
+    return chip;
+  }
+
+  // `1.00 → 0.20`, with the metric where none is chosen.
+  function scores(row, state) {
+    const cell = element("td", "", "num");
+    if (before(row, state) !== undefined) cell.append(element("span", `${figure(before(row, state))} → `, "before"));
+    cell.append(element("span", figure(score(row, state)), "value"));
+    if (!state.metric && measure(row, state)) cell.append(element("span", displayName(measure(row, state)), "small"));
+    return cell;
   }
 
   function line(row, state) {
-    const made = document.createElement("tr");
-    const value = element("td", figure(score(row, state)), "num value");
+    const line = element("tr");
     const head = element("th");
     head.scope = "row";
     const link = element("a");
     link.href = address({ ...state, row: row.key });
     link.dataset.key = row.key;
     link.append(element("bdi", row.question.slice(0, 300) || "(empty question)"));
-    const about = element("span", "", "small");
-    const tags = row.tags.slice(0, 6).map(([tag, of]) => `${tag}=${of}`);
-    const by = !state.metric && measure(row, state);
-    for (const text of [...(by ? [`score of ${displayName(by)}`] : []), ...reasons(row, state), row.id, ...tags]) about.append(element("bdi", text), " · ");
-    about.lastChild.remove();
-    head.append(link, about);
-    const why = fall(row, state);
-    made.append(value, head, element("td", why ? `↓ from ${figure(why.before)}` : "", "num"));
-    return made;
+    head.append(link);
+    const tags = element("td");
+    if (row.why.some((why) => why.kind === "lost")) tags.append(element("span", "lost a passage", "tag alarm"), " ");
+    for (const [tag, value] of row.tags.slice(0, 4)) tags.append(chip(tag, value), " ");
+    line.append(head, tags, scores(row, state));
+    return line;
   }
 
   function list(state) {
+    byId("measure").textContent = state.metric ? displayName(state.metric) : "Score";
     byId("found").querySelector("tbody").replaceChildren(...found.slice(0, shown).map((row) => line(row, state)));
     const more = Math.min(STEP, found.length - shown);
     byId("more").hidden = more <= 0;
@@ -149,10 +151,20 @@
     byId("told").textContent = what + lost + gone;
   }
 
+  // The metric that the reader came from, on top of the scores and beside the question.
+  function lead(article, metric) {
+    const scores = [...article.querySelectorAll("tbody[data-metric]")].find((one) => one.dataset.metric === metric);
+    if (!scores) return;
+    article.querySelector(".scores thead").after(scores);
+    article.querySelector(".score").replaceChildren(
+      element("span", displayName(metric), "small"), scores.querySelector("td .value").cloneNode(true));
+  }
+
   function open(row, state) {
     inert.innerHTML = row.html;
     byId("article").replaceChildren(inert.content.cloneNode(true));
     const article = byId("article").firstElementChild;
+    lead(article, state.metric);
     for (const term of article.querySelectorAll("a.term")) {
       term.title = options().find((option) => option.text === term.textContent)?.title ?? "";
     }
@@ -162,7 +174,7 @@
     link("after", state, place >= 0 ? found[place + 1]?.key ?? null : null);
     document.title = `${row.question.slice(0, 80)} · ${title}`;
     article.focus({ preventScroll: true });
-    byId("opened").scrollIntoView();
+    scrollTo(0, 0);
   }
 
   function link(id, state, key, text) {
@@ -227,9 +239,9 @@
     const head = ["night", "id", "kept_as", "question", ...metrics.map((one) => one.dataset.name), "fell_in", "before", "tags", "index_build", "language", "timestamp"];
     const state = chosen();
     const names = Object.fromEntries(metrics.map((one) => [one.value, one.dataset.name]));
-    const lines = found.map((row) => [row, deepest(row, state)]).map(([row, fell]) => [
+    const lines = found.map((row) => [row, fell(row, state)]).map(([row, metric]) => [
       night, row.id, [...new Set(row.why.map((why) => why.kind))].join(" "), row.question,
-      ...metrics.map((one) => row.scores[one.value]), names[fell?.metric], fell?.before,
+      ...metrics.map((one) => row.scores[one.value]), names[metric], row.before[metric],
       JSON.stringify(Object.fromEntries(row.tags)), row.build, row.language, row.at,
     ]);
     return [head, ...lines].map((line) => `${line.map(cell).join(",")}\r\n`).join("");
@@ -248,12 +260,15 @@
   document.addEventListener("DOMContentLoaded", () => {
     const pages = [...(globalThis.ROWS ?? [])].sort((a, b) => a.page - b.page);
     rows = pages.flatMap((page) => page.rows);
-    // The signs of markup come as characters that need no escape: see rows_page.py.
+    // The signs of markup come as characters that need no escape: see pages/rows.py.
     for (const row of rows) row.html = row.html.replace(/[\x82-\x84]/g, (sign) => "<>&"[sign.charCodeAt(0) - 0x82]);
     if (!rows.length) return;
     missing = Number(byId("browser").dataset.files) - pages.length;
     byId("worst").remove();
     byId("browser").hidden = false;
+    byId("filters").open = !narrow();
+    const { fell } = byId("browser").dataset;
+    if (!location.hash && fell) history.replaceState(null, "", address({ metric: fell }));
     let waiting;
     byId("find").addEventListener("input", () => {
       clearTimeout(waiting);

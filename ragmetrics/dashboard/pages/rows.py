@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 from urllib.parse import quote
@@ -18,12 +19,12 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from ragmetrics.dashboard.formatting import anchor, clean
-from ragmetrics.dashboard.night_status import metric_states, needing_reader
+from ragmetrics.dashboard.night_status import find_night_status, metric_states, needing_reader
 from ragmetrics.dashboard.page import Page, Shown
 from ragmetrics.dashboard.row_detail import RowDetail, row_detail
 from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.dashboard.templating import render_page
-from ragmetrics.records import Manifest, WorstRow
+from ragmetrics.records import LostPassage, Manifest
 from ragmetrics.storage import Files, RowLocation, RunRef
 from ragmetrics.text import finite
 
@@ -36,7 +37,6 @@ _ROOM = 16_000
 """Bytes of texts of a row that is among the worst or fell."""
 _SAMPLED_ROOM = 6_000
 """Bytes of texts of a sampled row."""
-_MOST_IN_LIST = 10
 _MOST_TAGS = 150
 _MOST_ROW_TAGS = 30
 _FIRST_SAMPLED = 10
@@ -48,9 +48,6 @@ _PACKED = {"<": "\x82", ">": "\x83", "&": "\x84"}
 """The signs of an article's markup as characters that no cleaned text contains. They take two bytes
 each; escapes would make the files half as large again. rows.js turns them back."""
 
-_Worst = Mapping[str, Sequence[tuple[WorstRow, RowDetail]]]
-"""The worst rows of each metric that are kept, worst first."""
-
 
 def render(shown: Shown) -> bytes | None:
     """The page, after its data; None without rows."""
@@ -60,17 +57,17 @@ def render(shown: Shown) -> bytes | None:
 def write_rows(site: Files, manifest: Manifest, rows: Sequence[KeptRow]) -> bytes | None:
     """Write the data of the page of a night's rows; return the page, or None without rows."""
     folder = manifest.date
-    details = {kept.place: _detail(kept) for kept in rows}
-    articles = {one.kept.key: _article(one) for one in details.values()}
-    pages = _pages_of([_entry(one, articles[one.kept.key]) for one in details.values()])
+    details = _details(manifest, rows)
+    articles = {detail.kept.key: _article(detail) for detail in details}
+    pages = _pages_of([_entry(detail, articles[detail.kept.key]) for detail in details])
     for number, page in enumerate(pages, 1):  # before the page that names them
         site.write(f"{folder}/rows-{number}.js", _script(number, page))
     for number in range(len(pages) + 1, _MOST_FILES + 1):  # files of another run of the night
         site.discard(f"{folder}/rows-{number}.js")
     if not details:
         return None
-    kept = list(details.values())[: sum(map(len, pages))]
-    return _page(manifest, _worst_rows(manifest, details), kept, articles, len(pages))
+    kept = details[: sum(map(len, pages))]
+    return _page(manifest, kept, articles, len(pages))
 
 
 def row_link(key: str | None) -> str:
@@ -78,45 +75,40 @@ def row_link(key: str | None) -> str:
     return "" if key is None else f"rows.html#row={quote(key, safe='')}"
 
 
-def _detail(kept: KeptRow) -> RowDetail:
-    sampled = all(one.kind == "sample" for one in kept.why)
-    return row_detail(kept, _SAMPLED_ROOM if sampled else _ROOM)
+def _details(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowDetail]:
+    """The rows as they are shown; of the reasons for a row, metrics that need a reader first."""
+    states, lost = metric_states(manifest), manifest.lost_passages
+    passages: dict[RowLocation, list[LostPassage]] = {}
+    for passage in lost.passages if lost else ():
+        if passage.shard is not None and passage.position is not None:
+            passages.setdefault((passage.shard, passage.position), []).append(passage)
+
+    def detail(kept: KeptRow) -> RowDetail:
+        why = sorted(kept.why, key=lambda one: needing_reader(one.metric, states))
+        room = _SAMPLED_ROOM if all(one.kind == "sample" for one in why) else _ROOM
+        return row_detail(replace(kept, why=tuple(why)), room, passages.get(kept.place, ()))
+
+    return list(map(detail, rows))
 
 
-def _article(found: RowDetail) -> Markup:
-    return Markup(render_page("_row.html", 1, found=found).decode())  # noqa: S704 - by a template
-
-
-def _worst_rows(manifest: Manifest, details: Mapping[RowLocation, RowDetail]) -> _Worst:
-    """The worst rows by metric, in the order of the cards."""
-    by_metric: dict[str, list[tuple[WorstRow, RowDetail]]] = {}
-    for worst in manifest.worst:
-        kept = details.get((worst.shard, worst.position))
-        if kept:
-            by_metric.setdefault(worst.metric, []).append((worst, kept))
-    states = metric_states(manifest)
-    ordered = sorted(by_metric, key=lambda metric: needing_reader(metric, states))
-    return {metric: by_metric[metric] for metric in ordered}
+def _article(detail: RowDetail) -> Markup:
+    return Markup(render_page("_row.html", 1, found=detail).decode())  # noqa: S704 - by a template
 
 
 def _page(
-    manifest: Manifest,
-    worst: _Worst,
-    kept: Sequence[RowDetail],
-    articles: Mapping[str, Markup],
-    files: int,
+    manifest: Manifest, kept: Sequence[RowDetail], articles: Mapping[str, Markup], files: int
 ) -> bytes:
     """The page, with as many rows in full as its size allows."""
-    ref, fallen = RunRef.of(manifest), _only_fallen(worst, kept)
+    ref, wanted = RunRef.of(manifest), _wanted(manifest, kept)
 
-    def page(full: Mapping[str, Markup]) -> bytes:
+    def page(full: Sequence[Markup]) -> bytes:
         return render_page(
             "rows.html",
             1,
             manifest=manifest,
-            sections=_sections(worst, full),
-            fallen=[full[key] for key in fallen if key in full],
-            others=[full[one.kept.key] for one in kept if not worst and one.kept.key in full],
+            full=full,
+            more=len(wanted) - len(full),
+            fell_by=anchor(fell) if (fell := find_night_status(manifest).story.metric) else "",
             metrics=[(anchor(metric.metric), metric) for metric in manifest.metrics],
             tags=_tag_values(kept),
             kinds=Counter(kind for one in kept for kind in {why.kind for why in one.kept.why}),
@@ -127,56 +119,29 @@ def _page(
             scores_folder=ref.folder("scores"),
         )
 
-    wanted = _in_turn(worst) + fallen
-    full: dict[str, Markup] = {}
-    room = MOST_BYTES - len(page({}))
-    for key in wanted or [one.kept.key for one in kept[:_FIRST_SAMPLED]]:
+    full: list[Markup] = []
+    room = MOST_BYTES - len(page([]))
+    for key in wanted:
         size = len(articles[key].encode())
         if size <= room:
-            full[key], room = articles[key], room - size
+            full.append(articles[key])
+            room -= size
     return page(full)
 
 
-def _only_fallen(worst: _Worst, kept: Sequence[RowDetail]) -> list[str]:
-    """Keys of the rows that fell and are not among the worst, the largest fall first; none if no
-    row is among the worst.
+def _wanted(manifest: Manifest, kept: Sequence[RowDetail]) -> list[str]:
+    """The keys of the rows to show without scripts: those that fell, the furthest first, then the
+    worst of each metric in turn; without both, some of the rows.
     """
-    shown = {found.kept.key for lines in worst.values() for _, found in lines}
-    falls = {
-        detail.kept.key: max(why.fall for why in detail.kept.why)
-        for detail in kept
-        if worst and detail.kept.key not in shown
-    }
-    return sorted(filter(falls.__getitem__, falls), key=falls.__getitem__, reverse=True)
-
-
-def _in_turn(worst: _Worst) -> list[str]:
-    """The worst row of each metric, then the second of each, and so on; each row once."""
-    turns = zip_longest(*worst.values())
-    return list(dict.fromkeys(pair[1].kept.key for turn in turns for pair in turn if pair))
-
-
-def _sections(worst: _Worst, full: Mapping[str, Markup]) -> list[dict[str, Any]]:
-    """The parts of the page by metric. A row is in full in the first part that has it; `elsewhere`
-    are the others, each with whether this page has it in full.
-    """
-    shown: set[str] = set()
-    sections = []
-    for metric, group in worst.items():
-        lines = group[:_MOST_IN_LIST]
-        keys = dict.fromkeys(found.kept.key for _, found in lines)
-        here = [key for key in keys if key in full and key not in shown]
-        shown.update(here)
-        elsewhere = [
-            (line, detail.kept.key, detail.kept.key in full)
-            for line, detail in lines
-            if detail.kept.key not in here
-        ]
-        articles = [full[key] for key in here]
-        sections.append(
-            {"metric": metric, "rows": len(group), "articles": articles, "elsewhere": elsewhere}
-        )
-    return sections
+    falls = {one.kept.key: max(why.fall for why in one.kept.why) for one in kept}
+    fallen = sorted(filter(falls.__getitem__, falls), key=falls.__getitem__, reverse=True)
+    keys = {one.kept.place: one.kept.key for one in kept}
+    by_metric: dict[str, list[str]] = {}
+    for worst in manifest.worst:
+        if key := keys.get((worst.shard, worst.position)):
+            by_metric.setdefault(worst.metric, []).append(key)
+    turns = (key for turn in zip_longest(*by_metric.values()) for key in turn if key)
+    return list(dict.fromkeys([*fallen, *turns])) or list(falls)[:_FIRST_SAMPLED]
 
 
 def _tag_values(kept: Sequence[RowDetail]) -> list[tuple[str, str, int]]:
@@ -194,18 +159,16 @@ def _entry(detail: RowDetail, article: str) -> bytes:
     Metrics have the names that anchors use.
     """
     row = detail.kept.row
-    scores = {anchor(name): finite(score.value) for name, score in detail.kept.scores.items()}
     fields: dict[str, Any] = {
         "key": detail.kept.key,
         "id": _short(row.id),
         "question": _short(row.user_input, _LONGEST_QUESTION),
         "why": [
-            {"kind": reason.kind, "metric": anchor(reason.metric), "before": finite(reason.before)}
-            if reason.metric
-            else {"kind": reason.kind}
-            for reason in detail.kept.why
+            {"kind": one.kind, **({"metric": anchor(one.metric)} if one.metric else {})}
+            for one in detail.kept.why
         ],
-        "scores": {name: round(value, 6) for name, value in scores.items() if value is not None},
+        "scores": _rounded({name: score.value for name, score in detail.kept.scores.items()}),
+        "before": _rounded(detail.before),
         "tags": list(_shown_tags(detail).items()),  # pairs: a script's object loses `__proto__`
         "build": _short(row.index_build or ""),
         "language": _short(row.language or ""),
@@ -214,6 +177,11 @@ def _entry(detail: RowDetail, article: str) -> bytes:
     }
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _replaced(text, _SIGNS).encode()  # ends no script and begins no element
+
+
+def _rounded(values: Mapping[str, float | None]) -> dict[str, float]:
+    known = {anchor(name): finite(value) for name, value in values.items()}
+    return {name: round(value, 6) for name, value in known.items() if value is not None}
 
 
 def _shown_tags(found: RowDetail) -> dict[str, str]:

@@ -182,8 +182,8 @@ class TestEarlierNight:
         (kept,) = store.kept(store.add(1, (row("n", "How?", "b"), 0.9)), before)
         assert kept.earlier[0].words == "the same contexts in the same order"
 
-    def test_the_newest_three_nights_are_looked_at(self, store: Store) -> None:
-        """A night without the question is passed over, older ones are not read."""
+    def test_contexts_are_those_of_the_newest_three_nights(self, store: Store) -> None:
+        """A night without the question is passed over; of older nights there are values alone."""
         asked = (row("n", "How?", "a"), 0.5)
         nights = [
             store.add(0, asked),
@@ -193,6 +193,16 @@ class TestEarlierNight:
         ]
         (kept,) = store.kept(store.add(4, asked), *nights)
         assert [then.date.day for then in kept.earlier] == [13, 11]
+        assert [(then.date.day, then.values, then.contexts) for then in kept.older] == [
+            (10, {RECALL: 0.5}, ())
+        ]
+
+    def test_values_go_back_a_fortnight(self, store: Store) -> None:
+        """Thirteen earlier nights and tonight."""
+        asked = (row("n", "How?", "a"), 0.5)
+        nights = [store.add(number, asked) for number in range(16)]
+        (kept,) = store.kept(nights[-1], *nights[:-1])
+        assert len(kept.earlier) + len(kept.older) == 13
 
     def test_values_of_another_judge_are_left_out(self, store: Store) -> None:
         """What was retrieved can be compared all the same."""

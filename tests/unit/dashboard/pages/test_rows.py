@@ -33,6 +33,11 @@ def data(site: Site) -> list[dict[str, Any]]:
     return [{**row, "html": row["html"].translate(unpack)} for row in rows]
 
 
+def site_divs(site: Site) -> list[dict[str, str | None]]:
+    """The blocks of the page of rows."""
+    return Outline(site.html(f"{FIRST}/rows.html")).all("div")
+
+
 def an_earlier_night(*contexts: MovedContext, day: int = 9, **change: Any) -> EarlierNight:
     """A night before the first, on which a question had these contexts."""
     values: dict[str, Any] = {"index_build": "idx-1", "values": {"context_recall": 0.9}}
@@ -80,7 +85,7 @@ class TestRows:
         """Generated questions are shown with how close they are to the one asked."""
         found = {"questions": ["Where?", "When?"], "cosines": [0.9, 0.2], "noncommittal": False}
         page = text(site.rows(worst_row("q-1", "How?", details={"response_relevancy": found})))
-        assert "0.900 Where?" in page.replace("0.900Where", "0.900 Where")
+        assert "0.90Where?" in page
 
     def test_a_repeated_id_has_an_address_of_its_own(self, site: Site) -> None:
         """Where a log repeats an id, the row at the place that is worst is linked."""
@@ -99,8 +104,8 @@ class TestRows:
         page = text(
             site.rows(worst_row("q-1", "How?", details={"context_recall": {"judges": said}}))
         )
-        assert "gpt0.500repeats: 0.250, 0.750" in page
-        assert "qwen–no verdict" in page
+        assert "gptrepeats: 0.25, 0.750.50" in page
+        assert "qwenno verdict–" in page
 
     def test_other_metrics_tell_what_they_found(self, site: Site) -> None:
         """Entities, relevant ranks, statements with their reasons: each with its verdict."""
@@ -114,7 +119,7 @@ class TestRows:
         for told in (
             "✓ foundBilling",
             "✗ missingSupport",
-            "relevant to mrr",
+            "relevant to Reciprocal rank",
             "✗ not supportedIt is so.No.",
             "✓ correctA.",
             "✗ wrong, as a context saysB.",
@@ -122,13 +127,61 @@ class TestRows:
             assert told in page
 
     def test_why_a_row_is_kept(self, site: Site) -> None:
-        """A row says in which metrics it is worst, and how far its question fell."""
+        """A row says in which metrics its question fell, how far by the first; else in which it is
+        among the worst.
+        """
+        worst = SelectionReason("worst", "mrr", 0.1)
         fell = SelectionReason("fell", "context_relevance", 0.5, 1.0)
-        page = text(
-            site.rows(worst_row("q-1", "How?", why=(SelectionReason("worst", "mrr", 0.1), fell)))
-        )
-        assert "▼ worst in Reciprocal rank" in page
-        assert "↓ Context relevance (graded) 1.000 → 0.500 since the night before" in page
+        page = text(site.rows(worst_row("q-1", "How?", why=(worst, fell))))
+        assert "Context relevance (graded)1.00 →to 0.50 Question: How?" in page
+        assert "↓ fell in Context relevance (graded)" in page
+        assert "worst in" not in page
+        page = text(site.rows(worst_row("q-1", "How?", why=(worst,))))
+        assert "▼ among the worst in Reciprocal rank" in page
+
+    def test_probabilities_stand_beside_verdicts(self, site: Site) -> None:
+        """Those of a decision model's grades, needed sentences, ranks and claims; a probability is
+        that of the verdict that is shown.
+        """
+        found = {
+            "context_recall": {"attributed": [True, False], "probabilities": [0.97, 0.2]},
+            "context_relevance": {
+                "grades": [2, 0],
+                "probabilities": [[0.1, 0.1, 0.8], [0.7, 0.2, 0.1]],
+            },
+            "context_relevancy": {"needed": [[1], []]},
+            "context_relevancy_chunks": {"probabilities": [0.9, 0.3]},
+            "mrr": {"relevant_ranks": [1], "probabilities": [0.6, 0.1]},
+        }
+        page = text(site.rows(worst_row("q-1", "How?", details=found)))
+        for told in (
+            "✓ supported (97%)",
+            "✗ not supported (80%)",
+            "grade 2 answers it (80%)",
+            "grade 0 of no use (70%)",
+            "1 needed sentence (90%)",
+            "no needed sentence (70%)",
+            "relevant to Reciprocal rank (60%)",
+        ):
+            assert told in page
+
+    @pytest.mark.parametrize("odd", ["yes", [1], [2, -1], [None, "x"], [[], {}], {}])
+    def test_odd_probabilities_are_left_out(self, site: Site, odd: object) -> None:
+        """The verdicts stay."""
+        details = {"context_recall": {"attributed": [True, False], "probabilities": odd}}
+        details["context_relevance"] = {"grades": [2, 0], "probabilities": odd}
+        page = text(site.rows(worst_row("q-1", "How?", details=details)))
+        assert "✓ supported" in page
+        assert "grade 2 answers it" in page
+        assert "%)" not in page
+
+    def test_ids_and_times_are_folded(self, site: Site) -> None:
+        """No line of metadata stands above the texts."""
+        page = site.rows(worst_row("q-1", "How?", index_build="idx-2"))
+        before, folded = page.split("Row, index build and time")
+        assert "<bdi>q-1</bdi>" not in before[before.index("<article") :]
+        assert "q-1" in folded
+        assert "idx-2" in folded
 
 
 class TestEarlierNight:
@@ -137,11 +190,25 @@ class TestEarlierNight:
         page = text(
             site.rows(worst_row("q-1", "How?", earlier=(an_earlier_night(LEFT, CAME, STAYED),)))
         )
-        assert "9 Nov: 1 left, 1 came index idx-1" in page
-        assert "− left rank 1 kb-9Invoices cannot be changed." in page
+        assert "✗ not retrieved kb-9 was rank 1 on 9 Nov" in page
+        assert "Invoices cannot be changed." in page
+        assert "9 Nov: 1 left, 1 came" in page
+        assert "− left rank 1 kb-9" in page
         assert "+ came at rank 1 kb-1" in page
         assert "+ came since 9 Nov" in page
-        assert "Context recall0.0000.900" in page
+        assert "not logged; before idx-1" in page
+        assert "Context recall9 Nov 0.900.90 →to 0.00" in page
+
+    def test_the_history_is_a_small_line_and_words(self, site: Site) -> None:
+        """Of all nights that asked the question, with and without their contexts; a metric with
+        one value has none.
+        """
+        then = tuple(an_earlier_night(STAYED, day=day) for day in (9, 8))
+        older = (an_earlier_night(day=3, values={"context_recall": None}),)
+        page = site.rows(replace(worst_row("q-1", "How?", earlier=then), older=older))
+        assert "Scores since 3 Nov" in text(page)
+        assert page.count('<svg class="spark"') == 1
+        assert 'title="8 Nov 0.90, 9 Nov 0.90"' in page
 
     def test_nights_alike_are_told_once(self, site: Site) -> None:
         """What three nights retrieved alike is not said three times."""
@@ -158,18 +225,15 @@ class TestEarlierNight:
 
 class TestPage:
     def test_a_row_worst_by_several_metrics_stands_once(self, site: Site) -> None:
-        """In full under the first metric; under the second a line leads there."""
+        """In full, with both metrics beside it."""
         row = worst_row("q-1", "How?")
         (recall,) = as_worst(row)
         relevance = recall.model_copy(update={"metric": "context_relevance", "value": 0.5})
         site.night(night(worst=[recall, relevance]), [row])
         page = Outline(site.html(f"{FIRST}/rows.html"))
         assert [a["id"] for a in page.all("article")] == ["row=q-1"]
-        ids = [a.get("id") for a in page.all("section")]
-        assert {"metric=context_recall", "metric=context_relevance"} <= set(ids)
-        assert "0.500 How? in full above" in page.text
 
-    def test_rows_that_fell_follow_the_worst(self, site: Site) -> None:
+    def test_rows_that_fell_come_before_the_worst(self, site: Site) -> None:
         """Furthest first: the night's page leads to them, with scripts or without."""
         worst = worst_row("q-1", "Worst?")
         little, far = (
@@ -181,14 +245,21 @@ class TestPage:
         site.night(night(worst=as_worst(worst)), [worst, little, far])
         page = site.html(f"{FIRST}/rows.html")
         rows = [one["id"] for one in Outline(page).all("article")]
-        assert rows == ["row=q-1", "row=q-3", "row=q-2"]
-        assert "2 rows that are not among the worst above" in text(page)
+        assert rows == ["row=q-3", "row=q-2", "row=q-1"]
+
+    def test_scripts_open_it_on_the_failing_metric(self, site: Site) -> None:
+        """A night that is fine has none."""
+        row = worst_row("q-1", "How?")
+        for recall, metric in ((0.7, "context_recall"), (0.93, "")):
+            site.night(night(recall=recall), [row])
+            (browser,) = (one for one in site_divs(site) if one.get("id") == "browser")
+            assert browser["data-fell"] == metric
 
     def test_it_says_how_many_of_how_many(self, site: Site) -> None:
         """How many rows can be searched, and where all of them are."""
         site.night(night(), [worst_row("q-1", "How?", why=(SAMPLED,))])
         page = text(site.html(f"{FIRST}/rows.html"))
-        assert "1 of 200 rows is kept here: 0 among the worst" in page
+        assert "1 of 200 rows: the worst, the most fallen and a sample" in page
         assert "rows/dt=2026-11-10/run=run-0" in page
 
     def test_rows_without_scores_have_a_page(self, site: Site) -> None:
@@ -230,7 +301,7 @@ class TestPage:
         site.night(night(worst=worst), rows)
         page = site.html(f"{FIRST}/rows.html")
         assert len(page.encode()) < 300_000
-        assert "there is no room for it here" in page
+        assert "more rows that fell or are among the worst: no room here" in page
 
 
 class TestData:
@@ -259,7 +330,7 @@ class TestData:
         assert max(sizes) < MOST_FILE_BYTES + 100
         kept = len(data(site))
         assert 100 < kept < 400
-        assert f"{kept} of 200 rows are kept" in text(site.html(f"{FIRST}/rows.html"))
+        assert f"{kept} of 200 rows: the worst" in text(site.html(f"{FIRST}/rows.html"))
 
     @pytest.mark.parametrize("place", ["user_input", "id", "index_build", "tags", "language"])
     def test_hostile_fields_are_inert(self, site: Site, place: str) -> None:
