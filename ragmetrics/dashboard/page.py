@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
@@ -15,6 +15,7 @@ from ragmetrics.comparison import (
     compare_with_night_before,
     night_before,
 )
+from ragmetrics.dashboard.question_history import QuestionHistory
 from ragmetrics.dashboard.redacting import redacted, redacted_history, redacted_row
 from ragmetrics.dashboard.render_cache import NO_FILES, RenderCache, StoreSnapshot
 from ragmetrics.dashboard.row_loader import load_rows
@@ -46,6 +47,8 @@ class Shown:
     """The folder of the pages, such as `2026-11-19/`; empty for those of the site."""
     links: list[tuple[str, str]] = field(default_factory=list)
     """Words and address of the other pages of the folder, which the first page links to."""
+    asked: Mapping[date, QuestionHistory] = field(default_factory=dict)
+    """The questions of the nights whose pages were just written, for a page of the site."""
 
     @property
     def night(self) -> Manifest:

@@ -1,6 +1,7 @@
 """Writes the pages of a store's dashboard that depend on what the store has now.
 
 index.html, nights.js                   all nights; a night's page finds the next one in their list
+questions.html, questions.js            the questions of the newest nights
 made-of.json                            the files that the pages of builds and judges show
 metrics.prom                            the newest night for Prometheus
 2026-11-19/                             the pages of one night
@@ -12,7 +13,7 @@ The pages themselves are in `pages/`, one file each.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import pairwise
 
@@ -20,6 +21,7 @@ from ragmetrics.dashboard.page import Shown
 from ragmetrics.dashboard.page_writer import write_scope, write_shared
 from ragmetrics.dashboard.pages.overview import RECENT
 from ragmetrics.dashboard.prometheus import write_metrics
+from ragmetrics.dashboard.question_history import NIGHTS, QuestionHistory, asked_on
 from ragmetrics.dashboard.redacting import redacted
 from ragmetrics.dashboard.render_cache import (
     MADE_OF,
@@ -130,6 +132,8 @@ class _Dashboard:
     """All nights, oldest first: outlines, and the newest one in full."""
     history: History
     now: StoreSnapshot
+    asked: dict[date, QuestionHistory] = field(default_factory=dict)
+    """The questions of the nights that were written."""
 
     @property
     def hide(self) -> bool:
@@ -161,7 +165,10 @@ class _Dashboard:
 
     def write_night(self, number: int, *, compare: bool = True) -> None:
         """Write the pages of a night, with or without those that only `compare` it."""
-        write_scope(self.of_night(number), "night", compare=compare)
+        shown = self.of_night(number)
+        write_scope(shown, "night", compare=compare)
+        if number >= len(self.nights) - NIGHTS:
+            self.asked[shown.night.date] = asked_on(shown.night, shown.rows)
 
     def of_night(self, number: int) -> Shown:
         """What the pages of a night show."""
@@ -176,7 +183,7 @@ class _Dashboard:
         """What the pages of the site show."""
         bridge = self.nights[-1].bridge if self.nights else None
         nights = across_change(self.nights, bridge)
-        return Shown(self.files, self.site, nights, self.history, self.now)
+        return Shown(self.files, self.site, nights, self.history, self.now, asked=self.asked)
 
     def write_first_pages(self) -> str:
         """Write the overview and the pages beside it; return the path of the overview."""

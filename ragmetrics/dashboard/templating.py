@@ -43,15 +43,17 @@ _STYLES = (
     "plotly.css",
     "nights.css",
     "rows.css",
+    "questions.css",
     "calibration.css",
     "compare.css",
     "print.css",
 )
-_SCRIPTS = {"js": "charts.js", "rows": "rows.js"}
+_SCRIPTS = {"js": "charts.js", "rows": "rows.js", "questions": "questions.js"}
 """Scripts by their names in templates. All pages load `js`."""
 PLACES = (
     ("Overview", "index.html"),
     ("Nights", "index.html#nights"),
+    ("Questions", "questions.html"),
     ("Builds", "builds.html"),
     ("Judge", "calibration.html"),
     ("Help", "glossary.html"),

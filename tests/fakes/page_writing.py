@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 
 from ragmetrics.comparison import build_path
@@ -13,7 +13,9 @@ from ragmetrics.dashboard.pages.calibration import calibration_page
 from ragmetrics.dashboard.pages.changes import changes
 from ragmetrics.dashboard.pages.night import night_page
 from ragmetrics.dashboard.pages.overview import night_list, overview_page
+from ragmetrics.dashboard.pages.questions import questions
 from ragmetrics.dashboard.pages.rows import write_rows
+from ragmetrics.dashboard.question_history import asked_on
 from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.dashboard.summaries import summary_page
 from ragmetrics.people import History
@@ -28,6 +30,7 @@ __all__ = [
     "write_changes",
     "write_night",
     "write_overview",
+    "write_questions",
 ]
 
 
@@ -80,6 +83,14 @@ def write_overview(
     if nights:
         site.write("nights.js", night_list(nights))
     return _put(site, "index.html", overview_page(nights, links, died))
+
+
+def write_questions(
+    site: Files, nights: Sequence[Manifest], rows: Mapping[date, Sequence[KeptRow]]
+) -> str:
+    """Write the page of all questions, with the kept rows of each night; return its path."""
+    asked = {night.date: asked_on(night, rows.get(night.date, ())) for night in nights}
+    return _put(site, "questions.html", questions.render(Shown(site, site, nights, asked=asked)))
 
 
 def write_builds(

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from ragmetrics.dashboard import write_comparison
 from ragmetrics.pipeline import Previews
-from ragmetrics.records import JudgeInfo, Source
+from ragmetrics.records import JudgeInfo, Score, Source
 from ragmetrics.storage import Files
 from tests.fakes.calibrations import calibration, history, in_language, measured
 from tests.fakes.comparisons import comparison
 from tests.fakes.gated import gate, incomparable, promoted, undecided
 from tests.fakes.learned import learned
-from tests.fakes.nights import FIRST, night, ten_nights, worst_rows
+from tests.fakes.nights import FIRST, night, ten_nights, worst_row, worst_rows
 from tests.fakes.page_writing import (
     write_assets,
     write_build,
@@ -22,6 +22,7 @@ from tests.fakes.page_writing import (
     write_changes,
     write_night,
     write_overview,
+    write_questions,
 )
 
 FIRST_NIGHT, GOOD, BAD, EMPTY = (FIRST + timedelta(day) for day in (0, 8, 9, 10))
@@ -36,6 +37,7 @@ PAGES = (
     f"{BAD}/changes.html",
     f"{BAD}/summary.html",
     f"{EMPTY}/index.html",
+    "questions.html",
     "builds.html",
     "builds/idx-43.html",
     "builds/idx-45.html",
@@ -59,6 +61,8 @@ def make_whole_site(folder: Path) -> None:
         rows, since = worst_rows() if manifest.date == BAD else [], (before or manifest).date
         write_night(files, manifest, nights[:number], rows, changed_since=since)
     write_overview(files, nights[:10], _calibrations(files), _builds(files), [EMPTY])
+    fine = [worst_row("q-1", "How is an invoice changed?", scores={"context_recall": Score(1.0)})]
+    write_questions(files, nights[:10], {FIRST_NIGHT: fine, GOOD: fine, BAD: worst_rows()})
     write_comparison(files, "compare/a--b.html", comparison())
     Previews.of_samples(redact=False).write_page(folder / "messages.html")
     write_assets(files.at("new"))
