@@ -46,8 +46,6 @@ _MOST = 500
 _MOST_LINES = 50
 """Questions that the page has without scripts."""
 _MOST_SEGMENTS = 150
-_MOST_READ = 14
-"""Nights whose rows are read where no earlier night left their questions."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +94,11 @@ def render(shown: Shown) -> bytes:
 
 
 def _unread(shown: Shown, known: QuestionHistory) -> Iterator[QuestionHistory]:
-    """The nights that were just written, and others that no night left, as far as there is time."""
+    """The nights that were just written, and others that no night left."""
     yield from shown.asked.values()
     runs = {**known.runs, **{day: asked.runs[day] for day, asked in shown.asked.items()}}
     missing = [one for one in shown.nights[-NIGHTS:] if runs.get(one.date) != one.run]
-    for night in missing[-_MOST_READ:]:
+    for night in missing:
         if night is shown.night:
             yield asked_on(night, shown.rows)
         else:

@@ -40,7 +40,13 @@ from tests.fakes.nights import (
     worst_row,
     worst_rows,
 )
-from tests.fakes.page_writing import write_assets, write_builds, write_calibrations, write_night
+from tests.fakes.page_writing import (
+    write_assets,
+    write_builds,
+    write_calibrations,
+    write_night,
+    write_questions,
+)
 from tests.fakes.pages import Outline, Site, text
 
 
@@ -364,6 +370,7 @@ class TestSite:
         for i, manifest in enumerate(nights):
             write_night(site.files, manifest, nights[:i], worst_rows())
         site.overview(*nights)
+        write_questions(site.files, nights, {nights[-1].date: worst_rows()})
         write_builds(site.files, [])
         write_calibrations(site.files, History())
         site.files.write(comparisons.file, comparisons_page(site.files, "helpdesk"))
