@@ -23,6 +23,31 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ragmetrics.config import make_settings
+from ragmetrics.judges import (
+    Corpus,
+    Features,
+    LexicalJudge,
+    levels_of,
+    top_level,
+)
+from ragmetrics.people.calibration.labelled_sets import (
+    LabelledSet,
+    LabelTarget,
+    read_sets,
+    targets,
+)
+from ragmetrics.people.calibration.learned_fit import (
+    Examples,
+    fit_folds,
+    quality,
+)
+from ragmetrics.records import (
+    Figure,
+    LearnedQuality,
+)
+from ragmetrics.scoring.sampling.prediction_powered import prediction_powered
+from ragmetrics.stats.intervals import Mean
 from research.active_sampling import (
     HALF_WIDTH,
     NIGHTS,
@@ -37,27 +62,6 @@ from research.active_sampling import (
     resampled,
 )
 from research.moving_world import data_folder
-from ragmetrics.config import make_settings
-from ragmetrics.judges import (
-    Corpus,
-    LexicalJudge,
-    Features,
-    levels_of,
-    top_level,
-)
-from ragmetrics.records import level_chances, standardised
-from ragmetrics.people.calibration.labelled_sets import LabelledSet, LabelTarget, read_sets, targets
-from ragmetrics.people.calibration.learned_fit import (
-    Examples,
-    Fitted,
-    RowMeans,
-    cuts,
-    fit_folds,
-    quality,
-)
-from ragmetrics.records import fold_of, Figure, LearnedQuality
-from ragmetrics.scoring.sampling.prediction_powered import prediction_powered
-from ragmetrics.stats.intervals import Mean
 
 SETS = (
     "chunkeval_bm25",
@@ -254,22 +258,11 @@ def _read_sets(folder: Path, sets: Sequence[str] = SETS) -> list[LabelledSet]:
     return list(read_sets(make_settings({}), [str(folder / f"{name}.jsonl") for name in sets]))
 
 
-def report_alone() -> Iterator[str]:
-    """The means of the learned judge alone, before and after its features were those of its use."""
-    yield "| mean of the learned judge alone | before | now | labels |"
-    yield "|---" * 4 + "|"
-    for one in _read_sets(data_folder()):
-        for metric in NIGHTLY:
-            if (found := means_alone(one, metric)) is not None:
-                yield f"| {one.name} {metric} | " + " | ".join(f"{m:.3f}" for m in found) + " |"
-
-
 def report(draws: int = NIGHTS) -> Iterator[str]:
     """All figures, line by line."""
     sets = list(read(data_folder()))
-    yield from report_alone()
     yield (
-        "\n| labels as verdicts | items | verdicts | AUC | lexical | difference | within row "
+        "| labels as verdicts | items | verdicts | AUC | lexical | difference | within row "
         "| lexical | r of row scores | lexical | Brier | ECE |"
     )
     yield "|---" * 12 + "|"
@@ -299,38 +292,6 @@ def report(draws: int = NIGHTS) -> Iterator[str]:
             nights = min(draws, REFITTED)
             best, plain = simulate_refitted(one, REFIT_JUDGED, nights)
             yield f"| {one.name} | {REFIT_JUDGED} | {nights} | {best:.1%} | {plain:.1%} |"
-
-
-def means_alone(labelled: LabelledSet, metric: str) -> tuple[float, float, float] | None:
-    """Mean row scores of the learned judge alone, and by labels: where it is fitted to features of
-    nights whose words were not counted and gives the more probable level, as it once was; where it
-    is fitted to the features that its use has, and gives each level as often as the labels do.
-    """
-    corpus = counted(labelled)
-    (target,) = (one for one in targets(None) if one.metric == metric)
-    judge = LexicalJudge(corpus)
-    used = _items(labelled, target, Features(corpus), judge)
-    other = _items(labelled, target, Features(Corpus()), judge)
-    if used is None or other is None:
-        return None
-    by_row, levels = RowMeans(used.examples), used.examples.levels
-    before = _as_used(used, fit_folds(other.examples, other.top))
-    after = fit_folds(used.examples, used.top).chances
-    given = ((before > 0.5), (after > cuts(levels, after)))
-    means = [float(by_row.of(one.sum(axis=1)).mean()) / used.top for one in given]
-    return means[0], means[1], float(by_row.of(levels).mean()) / used.top
-
-
-def _as_used(used: Labelled, fitted: Fitted) -> Floats:
-    """The predictions of a model from the features that its use has."""
-    x = standardised(used.examples.features, fitted.mean.tolist(), fitted.scale.tolist())
-    folds = np.array([fold_of(str(question)) for question in used.examples.questions])
-    chances = np.zeros((len(x), used.top))
-    for fold, coefficients in enumerate(fitted.coefficients):
-        inside = folds == fold
-        if inside.any():
-            chances[inside] = level_chances(x[inside], coefficients)
-    return chances
 
 
 def _line(one: Labelled, verdicts: int) -> str:

@@ -15,7 +15,7 @@ from ragmetrics.judges.decision_forms import Logprobs
 from ragmetrics.judges.request_parameters import RequestParameters
 from ragmetrics.records import Predicate, Question, ScoreQuestion
 from tests.fakes.clients import JudgeServer
-from tests.unit.judges.test_decision import rows, scored, values
+from tests.fakes.decisions import rows, scored, values
 
 GRADE = ScoreQuestion("", ("useless", "helps", "answers"))
 METRICS = ["context_relevance", "context_recall"]
