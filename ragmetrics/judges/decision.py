@@ -96,7 +96,7 @@ class DecisionJudge:
         self._refusal: JudgeRefused | None = None
         """Why no request can succeed. Requests that wait for the first one are then not sent."""
         self._most = 1 if self._one_question else settings.max_questions
-        self._gathering: Gathering[RowState, Asked] = Gathering(self._send)
+        self._gathering: Gathering[RowState, Asked, Reply] = Gathering(self._send)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """The probabilities of the answers. Raises JudgeError for a prompt without questions."""
@@ -121,7 +121,7 @@ class DecisionJudge:
         self._gathering.close()
         await self._endpoint.close()
 
-    async def _send(self, row: RowState, waiting: list[Waiting[Asked]]) -> None:
+    async def _send(self, row: RowState, waiting: list[Waiting[Asked, Reply]]) -> None:
         """Ask all questions about a row, and give each request its answers or its error."""
         asked = [one.part for one in waiting]
         outcome, everything = Outcome(), frozenset(range(len(row.contexts)))

@@ -45,8 +45,8 @@ READ = (
 _ROW = "row of a decision"
 """Key under which a request has its row, beside the data of its prompt."""
 _ANSWERS = '{"answers":'
-_STRENGTHS_KEPT = 1 << 20
-"""Bytes of the strengths that a prompt keeps in memory."""
+_READ_KEPT = 1 << 21
+"""Bytes of the distributions that a prompt keeps in memory."""
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ class DecisionPrompt(ArrangedPrompt):
     """
 
     rounds: bool = False
-    _strengths: SizedCache[str, Sequence[float]] = field(
-        default_factory=lambda: SizedCache(_STRENGTHS_KEPT), compare=False, repr=False
+    _read: SizedCache[str, Sequence[Distribution]] = field(
+        default_factory=lambda: SizedCache(_READ_KEPT), compare=False, repr=False
     )
 
     @cached_property
@@ -170,12 +170,13 @@ class DecisionPrompt(ArrangedPrompt):
         read = [hard(one) for one in read] if self.rounds else read
         verdict = self._task.checked(self._expected(read, data), data)
         key = self.text(data)
-        self._strengths.put(key, [strength(one) for one in read], len(key) + 16 * len(read))
+        self._read.put(key, read, len(key) + sum(map(len, read)) * 32)
         return verdict
 
     def strengths(self, text: str) -> Sequence[float] | None:
         """The strength of each item of a verdict that was read lately, by the request's text."""
-        return self._strengths.get(text)
+        read = self._read.get(text)
+        return None if read is None else [strength(one) for one in read]
 
     def asked(self, data: Data) -> Asked:
         """The questions, with the row. Raises UnreadableReply if there are none for this data."""

@@ -6,13 +6,13 @@ one-dimensional and finite, has a length above 0, and the size of the model's ot
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,46 +30,38 @@ from ragmetrics.judges.client_base import (
     UsageCounter,
 )
 from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.gathering import SECONDS, Divided, Gathering, Waiting
 from ragmetrics.judges.reply_cache import EMBEDDING, ReplyCache
 from ragmetrics.judges.reply_tables import CachedReply
-from ragmetrics.judges.responses import NO_VECTOR, Oversized, RequestRejected, read_vectors
+from ragmetrics.judges.responses import NO_VECTOR, RequestRejected, read_vectors
 from ragmetrics.judges.spending import (
     Bill,
     Expectation,
     Forecast,
     Spend,
     SpendLimiter,
-    bill_in_use,
     budget_in_use,
-    shared_bill,
-    use_budget,
 )
 from ragmetrics.records import (
     Answer,
-    Deadline,
     Embed,
     Status,
     Vector,
     before_deadline,
     check_deadline,
-    deadline_in_use,
     fingerprint,
-    use_deadline,
 )
 
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.factory import Access
 
-_Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded], Bill]
-_Run: TypeAlias = tuple[SpendLimiter | None, Deadline | None]
 OPENAI_MODEL = "text-embedding-3-small"
 _EMBEDDED = Expectation(completion=0.0)
 """Nobody learns from vectors: a token is four characters."""
 _PATH = "/embeddings"
 _BATCH = 128
-_GATHERING_SECONDS = 0.01  # texts requested within it share a request
-_SPARING_SECONDS = 0.5  # the same, if the budget limits requests
+_SPARING_SECONDS = 0.5  # for which texts are gathered if the budget limits requests
 _ATTEMPTS = 2
 """Attempts for a text whose vector is not usable."""
 
@@ -242,9 +234,8 @@ class OpenAIEmbedder:
         self.fingerprint = fingerprint("openai-embedding", model, access.address)
         self._endpoint = Endpoint(access, settings, model)
         self._model = model
-        self._waiting: list[tuple[_Run, _Waiting]] = []
-        self._sending: set[asyncio.Task[None]] = set()
-        self._most_texts = _BATCH
+        asked = Divided(self._endpoint, _BATCH, self._call, self._settle)
+        self._gathering: Gathering[str, str, Embedded] = Gathering(asked.send, _gathering_seconds)
 
     async def embed(self, text: str) -> Vector:
         """The vector of one text. Raises JudgeError like a judge."""
@@ -252,60 +243,31 @@ class OpenAIEmbedder:
 
     async def embed_metered(self, text: str) -> Embedded:
         """The vector and its cost; the first text of a request carries the request."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Embedded] = loop.create_future()
-        budget = budget_in_use()
-        self._waiting.append(((budget, deadline_in_use()), (text, future, bill_in_use())))
-        if len(self._waiting) == 1:
-            sparing = budget is not None and math.isfinite(budget.requests)
-            loop.call_later(_SPARING_SECONDS if sparing else _GATHERING_SECONDS, self._send_all)
-        return await future
+        return await self._gathering.ask("", text)
 
-    def _send_all(self) -> None:
-        # In separate tasks: cancelling one waiter does not cancel the others.
-        waiting, self._waiting = self._waiting, []
-        # Texts of runs with different budgets or deadlines do not share a request.
-        runs = {(id(budget), deadline): (budget, deadline) for (budget, deadline), _ in waiting}
-        for budget, deadline in runs.values():
-            texts = [one for of, one in waiting if of[0] is budget and of[1] == deadline]
-            for start in range(0, len(texts), self._most_texts):
-                with use_budget(budget), use_deadline(deadline):
-                    task = asyncio.create_task(self._send(texts[start : start + self._most_texts]))
-                self._sending.add(task)
-                task.add_done_callback(self._sending.discard)
+    def _call(
+        self, _: str, texts: Sequence[str]
+    ) -> tuple[Call[list[Embedded]], Callable[[RequestRejected], bool]]:
+        sent = [text or " " for text in texts]
+        body = json.dumps({"model": self._model, "input": sent, "encoding_format": "base64"})
+        read = partial(read_vectors, sent)
+        return Call(_PATH, "embedding", body.encode("ascii"), read), lambda error: False
 
-    async def _send(self, batch: list[_Waiting]) -> None:
-        texts = [text or " " for text, _, _ in batch]
-        body = json.dumps({"model": self._model, "input": texts, "encoding_format": "base64"})
-        try:
-            with shared_bill([bill for _, _, bill in batch]):
-                embedded, failures = await self._endpoint.ask(
-                    Call(_PATH, "embedding", body.encode("ascii"), partial(read_vectors, texts))
-                )
-        except RequestRejected as error:
-            if len(batch) > 1:  # perhaps one text alone is too long
-                half = len(batch) // 2
-                if isinstance(error, Oversized):
-                    self._most_texts = min(self._most_texts, half)
-                await asyncio.gather(self._send(batch[:half]), self._send(batch[half:]))
-            else:
-                _fail(batch, self._endpoint.note_rejected(error))
-        except Exception as error:
-            _fail(batch, error)
-        else:
-            embedded[0] = replace(embedded[0], requests=1, failures=dict(failures))
-            for (_, future, _), answer in zip(batch, embedded, strict=True):
-                if not future.done():
-                    future.set_result(answer)
+    def _settle(
+        self,
+        waiting: list[Waiting[str, Embedded]],
+        embedded: list[Embedded],
+        failures: Mapping[str, int],
+    ) -> None:
+        embedded[0] = replace(embedded[0], requests=1, failures=dict(failures))
+        for text, answer in zip(waiting, embedded, strict=True):
+            text.answer(answer)
 
     async def close(self) -> None:
         """Close the connections."""
-        for task in self._sending:
-            task.cancel()
+        self._gathering.close()
         await self._endpoint.close()
 
 
-def _fail(batch: list[_Waiting], error: Exception) -> None:
-    for _, future, _ in batch:
-        if not future.done():
-            future.set_exception(error)
+def _gathering_seconds(budget: SpendLimiter | None) -> float:
+    return _SPARING_SECONDS if budget and math.isfinite(budget.requests) else SECONDS

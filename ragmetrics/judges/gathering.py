@@ -2,6 +2,7 @@
 
 the scores of a row's contexts          one request to a reranker
 the questions about a row               one request to a decision model
+texts of any rows                       one request for vectors
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from ragmetrics.errors import JudgeError
 from ragmetrics.judges.base import Reply
+from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.responses import Oversized, RequestRejected
 from ragmetrics.judges.spending import (
     Bill,
     SpendLimiter,
@@ -26,23 +29,30 @@ from ragmetrics.judges.spending import (
 )
 from ragmetrics.records import Deadline, deadline_in_use, use_deadline
 
-_SECONDS = 0.01
+SECONDS = 0.01
 """What is asked within this time shares a request."""
 _FIRST_SECONDS = 5.0  # for which other requests wait for the first one
 JOINED = 64
 """About how many requests of a row may wait for one that they share."""
 
+A = TypeVar("A")
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Waiting(Generic[T]):
+class Waiting(Generic[T, R]):
     """What one row waits for: its part of the request, the reply, and the bill."""
 
     part: T
-    future: asyncio.Future[Reply]
+    future: asyncio.Future[R]
     bill: Bill
+
+    def answer(self, reply: R) -> None:
+        """Give the reply, unless nobody waits any more."""
+        if not self.future.done():
+            self.future.set_result(reply)
 
 
 class Turns:
@@ -108,28 +118,33 @@ class FirstAlone:
 _Budgeted: TypeAlias = tuple[K, SpendLimiter | None, Deadline | None]
 
 
-class Gathering(Generic[K, T]):
-    """Calls `send` with what is asked under an equal key, in a task with its budget and deadline.
+class Gathering(Generic[K, T, R]):
+    """Calls `send` with what is asked under an equal key within `seconds`, in a task with its
+    budget and deadline.
 
     The first call is alone until it ends. An error of `send` is that of all who wait.
     """
 
-    def __init__(self, send: Callable[[K, list[Waiting[T]]], Awaitable[None]]) -> None:
-        self._send = send
-        self._waiting: dict[Hashable, list[Waiting[T]]] = {}
+    def __init__(
+        self,
+        send: Callable[[K, list[Waiting[T, R]]], Awaitable[None]],
+        seconds: Callable[[SpendLimiter | None], float] = lambda _: SECONDS,
+    ) -> None:
+        self._send, self._seconds = send, seconds
+        self._waiting: dict[Hashable, list[Waiting[T, R]]] = {}
         self._sending: set[asyncio.Task[None]] = set()
         self._first = FirstAlone()
 
-    async def ask(self, key: K, part: T) -> Reply:
+    async def ask(self, key: K, part: T) -> R:
         """The reply to one part of a request."""
         loop = asyncio.get_running_loop()
         budget, deadline = budget_in_use(), deadline_in_use()
         place = key, id(budget), deadline  # a budget is compared by identity
-        future: asyncio.Future[Reply] = loop.create_future()
+        future: asyncio.Future[R] = loop.create_future()
         waiting = self._waiting.setdefault(place, [])
         waiting.append(Waiting(part, future, bill_in_use()))
         if len(waiting) == 1:
-            loop.call_later(_SECONDS, self._start, place, (key, budget, deadline))
+            loop.call_later(self._seconds(budget), self._start, place, (key, budget, deadline))
         return await future
 
     def close(self) -> None:
@@ -147,7 +162,7 @@ class Gathering(Generic[K, T]):
         with use_budget(budget), use_deadline(deadline):
             task = asyncio.create_task(self._run(key, waiting))
 
-        def end(_: asyncio.Future[Reply]) -> None:
+        def end(_: asyncio.Future[R]) -> None:
             if all(one.future.done() for one in waiting):
                 task.cancel()  # nobody waits any more: no further request is sent
 
@@ -156,7 +171,7 @@ class Gathering(Generic[K, T]):
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
-    async def _run(self, key: K, waiting: list[Waiting[T]]) -> None:
+    async def _run(self, key: K, waiting: list[Waiting[T, R]]) -> None:
         try:
             with shared_bill([one.bill for one in waiting]):
                 async with self._first.passage():
@@ -165,12 +180,58 @@ class Gathering(Generic[K, T]):
             fail(waiting, error)
 
 
+class Divided(Generic[K, T, R, A]):
+    """Asks for parts by requests of at most so many: `most`.
+
+    A request that is rejected is sent in halves: it has too many parts, or one that is too long.
+    `call` makes a request, and what says whether its rejection makes it be sent otherwise. `settle`
+    gives each part its reply by the answer.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        most: int,
+        call: Callable[[K, Sequence[T]], tuple[Call[A], Callable[[RequestRejected], bool]]],
+        settle: Callable[[list[Waiting[T, R]], A, Mapping[str, int]], None],
+    ) -> None:
+        self.endpoint = endpoint
+        self._most, self._call, self._settle = most, call, settle
+
+    async def send(self, key: K, waiting: list[Waiting[T, R]]) -> None:
+        """Ask for all that waits."""
+        starts = range(0, len(waiting), self._most)
+        parts = [waiting[start : start + self._most] for start in starts]
+        await asyncio.gather(*(self._send(key, part) for part in parts))
+
+    async def _send(self, key: K, waiting: list[Waiting[T, R]]) -> None:
+        call, turn = self._call(key, [one.part for one in waiting])
+        half = len(waiting) // 2
+        try:
+            with shared_bill([one.bill for one in waiting]):
+                answer, failures = await self.endpoint.ask(call)
+        except RequestRejected as error:
+            if turn(error):
+                await self._send(key, waiting)
+            elif half:
+                if isinstance(error, Oversized):
+                    self._most = min(self._most, half)
+                halves = waiting[:half], waiting[half:]
+                await asyncio.gather(*(self._send(key, part) for part in halves))
+            else:
+                fail(waiting, self.endpoint.note_rejected(error))
+        except Exception as error:
+            fail(waiting, error)
+        else:
+            self._settle(waiting, answer, failures)
+
+
 def forecast(
     tokens: Callable[[Sequence[Any]], Sequence[int]],
 ) -> Callable[[Hashable, Any], Awaitable[Reply]]:
     """Replies for a dry run: `tokens` gives those of each request that would be sent."""
 
-    async def send(key: Hashable, waiting: list[Waiting[Any]]) -> None:
+    async def send(key: Hashable, waiting: list[Waiting[Any, Reply]]) -> None:
         counted = tokens([one.part for one in waiting])
         for number, one in enumerate(waiting):
             sent = number < len(counted)  # one for each request, whatever part it is of
@@ -183,12 +244,12 @@ def forecast(
                 )
             one.future.set_result(reply)
 
-    gathering: Gathering[Hashable, Any] = Gathering(send)
+    gathering: Gathering[Hashable, Any, Reply] = Gathering(send)
     return gathering.ask
 
 
 def settle(
-    waiting: Sequence[Waiting[T]],
+    waiting: Sequence[Waiting[T, Reply]],
     replies: Sequence[Reply | JudgeError],
     cost: Reply,
     failures: Mapping[str, int],
@@ -213,18 +274,17 @@ def settle(
                 completion_tokens=cost.completion_tokens,
                 reasoning_tokens=cost.reasoning_tokens,
             )
-        if not one.future.done():
-            one.future.set_result(shared)
+        one.answer(shared)
 
 
-def fail(waiting: Sequence[Waiting[T]], error: Exception) -> None:
+def fail(waiting: Sequence[Waiting[T, R]], error: Exception) -> None:
     """Give the error to all; the first one carries its failed attempts."""
     for number, one in enumerate(waiting):
         met = error.failures if isinstance(error, JudgeError) and not number else {}
         _fail(one, error, met)
 
 
-def _fail(waiting: Waiting[T], error: Exception, failures: Mapping[str, int]) -> None:
+def _fail(waiting: Waiting[T, R], error: Exception, failures: Mapping[str, int]) -> None:
     raised = copy(error)  # they must not share a traceback
     if isinstance(raised, JudgeError):
         raised.failures = failures

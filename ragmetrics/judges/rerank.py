@@ -15,7 +15,6 @@ instruction: it answers no other prompt.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,10 +25,9 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics.errors import JudgeError, SettingsError
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.gathering import JOINED, Gathering, Waiting, fail, forecast, settle
+from ragmetrics.judges.gathering import JOINED, Divided, Gathering, Waiting, forecast, settle
 from ragmetrics.judges.kinds.rerank import RerankSettings
 from ragmetrics.judges.responses import Oversized, RequestRejected, count, mapping
-from ragmetrics.judges.spending import shared_bill
 from ragmetrics.metrics import GRADE
 from ragmetrics.records import Ask, dump_json, fingerprint
 from ragmetrics.text import SizedCache, neutralise
@@ -82,8 +80,8 @@ class RerankJudge:
         self._form = 0
         self._settled = False
         """Whether the endpoint has accepted the form of the requests."""
-        self._most = _MOST_DOCUMENTS
-        self._gathering: Gathering[str, str] = Gathering(self._send_all)
+        asked = Divided(self._endpoint, _MOST_DOCUMENTS, self._call, self._grade)
+        self._gathering: Gathering[str, str, Reply] = Gathering(asked.send)
         self._scores: SizedCache[str, float] = SizedCache(_SCORES_KEPT)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
@@ -105,42 +103,17 @@ class RerankJudge:
         self._gathering.close()
         await self._endpoint.close()
 
-    async def _send_all(self, question: str, waiting: list[Waiting[str]]) -> None:
-        starts = range(0, len(waiting), self._most)
-        parts = [waiting[start : start + self._most] for start in starts]
-        await asyncio.gather(*(self._send(question, part) for part in parts))
-
-    async def _send(self, question: str, waiting: list[Waiting[str]]) -> None:
-        """Request the scores of contexts, and give each its grade or the error."""
-        form = self._form
-        documents = [one.part for one in waiting]
-        call = Call(
-            self._path, GRADE.name, self._body(question, documents), partial(_read, len(documents))
-        )
-        try:
-            with shared_bill([one.bill for one in waiting]):
-                scores, failures = await self._endpoint.ask(call)
-        except RequestRejected as error:
-            if self._turn(form, error):
-                await self._send(question, waiting)
-            elif len(waiting) > 1:  # perhaps too many contexts, or one of them is too long
-                half = len(waiting) // 2
-                if isinstance(error, Oversized):
-                    self._most = min(self._most, half)
-                halves = waiting[:half], waiting[half:]
-                await asyncio.gather(*(self._send(question, one) for one in halves))
-            else:
-                fail(waiting, self._endpoint.note_rejected(error))
-        except Exception as error:
-            fail(waiting, error)
-        else:
-            self._settled = True
-            self._grade(waiting, scores, failures)
+    def _call(
+        self, question: str, documents: Sequence[str]
+    ) -> tuple[Call[_Scores], Callable[[RequestRejected], bool]]:
+        """The request for the scores of contexts."""
+        body, read = self._body(question, documents), partial(_read, len(documents))
+        return Call(self._path, GRADE.name, body, read), partial(self._turn, self._form)
 
     def _grade(
-        self, waiting: list[Waiting[str]], scores: _Scores, failures: Mapping[str, int]
+        self, waiting: list[Waiting[str, Reply]], scores: _Scores, failures: Mapping[str, int]
     ) -> None:
-        replies = []
+        self._settled, replies = True, []
         for score in scores.values:
             grade = sum(score >= least for least in self._thresholds)
             replies.append(Reply(dump_json({"grade": grade, "score": score})))
