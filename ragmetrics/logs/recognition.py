@@ -84,16 +84,20 @@ class RecognisedLayout:
     @property
     def question(self) -> str:
         """Which field a person has to name, and what was found, in one line; empty if none."""
-        name = next((name for name in _ASKED if name in self.choices), "")
+        name = next((name for name in self.unknown if name in self.choices), "")
         listed = ", ".join(clean(path, _LONGEST_KEY) for path in [*self.samples][:_NAMED])
         more = f" and {len(self.samples) - _NAMED} more" if len(self.samples) > _NAMED else ""
-        return asked_for(name) + f" Found: {listed or 'none'}{more}." if name else ""
+        return f"{self.asked(name)} Found: {listed or 'none'}{more}." if name else ""
 
+    @property
+    def unknown(self) -> list[str]:
+        """The fields that a person is asked for, in this order: those in `choices` first."""
+        asked = [name for name in _ASKED if name in self.choices or name in self.guesses]
+        return sorted(asked, key=lambda name: name not in self.choices)
 
-def asked_for(name: str) -> str:
-    """The question for the key of a field."""
-    what = _ASKED.get(name, name)
-    return f"Which field holds the {what}?"
+    def asked(self, name: str) -> str:
+        """The question for the key of a field."""
+        return f"Which field holds the {_ASKED.get(name, name)}?"
 
 
 def recognise(
@@ -227,10 +231,14 @@ def _by_columns(
     needed = ["user_input"] if golden else list(REQUIRED)
     doubtful = {name: given[name] for name in needed if len(given.get(name, ())) > 1}
     columns = {name: some[0] for name, some in given.items() if len(some) == 1 or name in doubtful}
+    missing = [name for name in needed if name not in columns]
+    unused = {path: values for path, values in paths.items() if path not in columns.values()}
+    guesses = {name: _guesses(name, unused) for name in missing}
+    guessed = {name: some[0] for name, some in guesses.items() if some}
     layout = RecognisedLayout(
         columns=columns,
         tags=tag_paths(paths, columns.values()),
-        guesses={} if golden else _optional(given, columns, paths),
+        guesses={} if golden else _optional(given, columns | guessed, paths),
         samples=_samples(paths),
     )
     rows = sum(row_of(map_columns(record, columns)) is not None for record in records)
@@ -242,12 +250,9 @@ def _by_columns(
         return replace(layout, note=note, separator=between, choices=doubtful)
     if others := other_contexts(paths, columns.get("retrieved_contexts", "")):
         doubtful["retrieved_contexts"] = [columns["retrieved_contexts"], *others]
-    missing = [name for name in needed if name not in columns]
     if not missing and not doubtful and all(columns[name] == name for name in needed):
         return RecognisedLayout()  # our layout, with values that cannot be read
-    unused = {path: values for path, values in paths.items() if path not in columns.values()}
-    guesses = {name: _guesses(name, unused) for name in missing}
-    named = {name: next(iter(some), f"KEY_OF_{name.upper()}") for name, some in guesses.items()}
+    named = {name: f"KEY_OF_{name.upper()}" for name in missing} | guessed
     line = _columns(columns | named).strip()
     if not missing and not doubtful and 2 * rows >= len(records):
         note = f"{seen} It is read with this line:\n{line}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 from datetime import date, timedelta
 from itertools import islice
 
@@ -17,6 +17,7 @@ from ragmetrics.text import plural
 
 _ROWS = 200
 _DAYS_BACK = 7
+_TIMELESS = "no row has a time, so a log of another night may go unnoticed"
 
 
 def logs_text(settings: Settings, day: date) -> str:
@@ -65,26 +66,30 @@ def _first_rows(settings: Settings, logs: LogSet, counts: ReadCounts) -> str:
     note = f"\n{counts.note}" if counts.note else ""
     if sum(reasons.values()) > settings.alerts.limit("quarantine") * len(some) or not rows:
         raise InputError(text + note)
-    timeless, missing = _lacking(settings, rows)
-    text += timeless
-    if missing:
-        raise DoctorWarning(f"{text}; {missing}{note}")
+    filled = {name for row in rows for name in FIELDS if getattr(row, name) not in (None, "")}
+    tags = {tag for row in rows for tag in row.tags}
+    text += "" if "timestamp" in filled else f"; {_TIMELESS}"
+    if missing := _lacking(settings, filled, tags):
+        raise DoctorWarning("; ".join([text, *missing]) + note)
     if counts.dropped or note:
         dropped = "".join(f"; left out: {reason}" for reason in counts.dropped)
         raise DoctorWarning(text + dropped + note)
     return text
 
 
-def _lacking(settings: Settings, rows: Sequence[LogRow]) -> tuple[str, str]:
-    """What follows where no row has a time, and which fields and tags of metrics and rules no row
-    has; each is empty where nothing is lacking.
-    """
-    filled = {name for row in rows for name in FIELDS if getattr(row, name) not in (None, "")}
-    timeless = "; none has a time, so a log of another night may go unnoticed"
+def log_remarks(settings: Settings, filled: Collection[str], tags: Collection[str]) -> list[str]:
+    """What `doctor` says of a log whose rows have these fields and tags; none of an empty log."""
+    if not filled:
+        return []
+    timeless = [] if "timestamp" in filled else [_TIMELESS]
+    return [*timeless, *_lacking(settings, filled, tags)]
+
+
+def _lacking(settings: Settings, filled: Collection[str], tags: Collection[str]) -> list[str]:
+    """Which fields and tags of metrics and rules no row has."""
     fieldless = (
         f"no row has {', '.join(metric.lacks(filled))} for {metric.name}"
         for metric in chosen_metrics(settings)
         if not metric.fits(filled)
     )
-    untagged = lacking_tags(settings, {tag for row in rows for tag in row.tags})
-    return "" if "timestamp" in filled else timeless, "; ".join([*fieldless, *untagged])
+    return [*fieldless, *lacking_tags(settings, tags)]

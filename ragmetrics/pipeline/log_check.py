@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from itertools import chain
 from typing import Any
 
-from ragmetrics.config import Settings
+from ragmetrics.config import Settings, night_before
 from ragmetrics.errors import InputError
 from ragmetrics.logs import GoldenSet, ReadCounts, golden_set, log_set
 from ragmetrics.metrics import find_metric, metrics
 from ragmetrics.people import label_report
+from ragmetrics.pipeline.doctor_logs import log_remarks
 from ragmetrics.records import FIELDS, LabelReport, LogRow, Rejected
 from ragmetrics.rules import check_rules
 from ragmetrics.scoring import check_judging, chosen_metrics, wanted_rows
+
+_LONGEST_DAY = timedelta(hours=25)
+"""A day on which clocks are put back."""
 
 
 @dataclass
@@ -40,6 +45,12 @@ class CheckReport:
     """The labels of people in the settings; None without."""
     judged_at_most: bool = False
     """True when `judged` is an upper bound, as on the first night with a `half_width`."""
+    days: Counter[date] = field(default_factory=Counter)
+    """Number of rows per day, in the zone of the nights."""
+    times: tuple[datetime, datetime] | None = None
+    """The first and the last time of a row."""
+    remarks: Sequence[str] = ()
+    """What `doctor` would say of the log."""
     also: str = ""
     """Which metrics the judge under `also` scores; empty without one."""
 
@@ -47,6 +58,11 @@ class CheckReport:
     def quarantined(self) -> int:
         """Rows that cannot be read."""
         return self.reasons.total()
+
+    @property
+    def has_many_days(self) -> bool:
+        """Whether the rows are of several nights, whatever the zone of the nights."""
+        return self.times is not None and self.times[1] - self.times[0] > _LONGEST_DAY
 
     def not_applicable(self) -> dict[str, list[str]]:
         """The metrics that no row has the fields for, by the fields that no row has."""
@@ -69,6 +85,8 @@ class CheckReport:
             "skipped": dict(self.read.skipped.most_common()),
             "dropped": dict(self.read.dropped.most_common()),
             "note": self.read.note,
+            "days": {day.isoformat(): rows for day, rows in sorted(self.days.items())},
+            "remarks": list(self.remarks),
             "broken_files": self.broken,
             "fields": dict(self.filled),
             "metrics": self.runnable,
@@ -86,11 +104,15 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     everything = metrics([metric.name for metric in chosen_metrics(settings)]).values()
     report = CheckReport(files=sum(len(log.infos) for log in logs), also=also)
     report.runnable = {metric.name: 0 for metric in everything}
+    tags: set[str] = set()
     for item in chain(golden.rejected, *(log.read(report.read) for log in logs)):
         if isinstance(item, Rejected):
             _reject(report, item)
             continue
         row, joined = golden.join(item)
+        tags |= row.tags.keys()
+        if row.timestamp:
+            _date(report, row.timestamp, settings)
         report.rows += 1
         report.golden += joined
         filled = [name for name in FIELDS if _has(row, name)]
@@ -101,11 +123,26 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     report.read.note = "\n".join(filter(None, [golden.counts.note, report.read.note]))
     if not report.files:
         raise InputError("no log file to check")
+    report.remarks = [*_many_days(report, settings), *log_remarks(settings, report.filled, tags)]
     report.judged = _judged(settings, report.runnable)
     if settings.labels:
         report.labels = label_report(settings)
     report.judged_at_most = settings.sample is not None and settings.sample.half_width is not None
     return report
+
+
+def _date(report: CheckReport, moment: datetime, settings: Settings) -> None:
+    """Count the day of a row, and widen the times of the rows."""
+    report.days[night_before(moment, settings.time_zone) + timedelta(days=1)] += 1
+    first, last = report.times or (moment, moment)
+    report.times = min(first, moment), max(last, moment)
+
+
+def _many_days(report: CheckReport, settings: Settings) -> Iterator[str]:
+    """That fewer files than days have the rows, which then are no nights."""
+    if report.has_many_days and report.files < len(report.days) and not settings.split_nights:
+        days = f"{len(report.days)} days, {min(report.days)} to {max(report.days)}"
+        yield f"the rows are of {days}: `split_nights: true` makes a night of each day"
 
 
 def _judged(settings: Settings, runnable: Mapping[str, int]) -> dict[str, int] | None:

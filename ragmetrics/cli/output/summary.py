@@ -225,6 +225,8 @@ def print_check(console: Console, report: CheckReport) -> None:
         _print_fields(console, report)
     elif not report.quarantined and not report.broken:
         console.print("There is no row in these files")
+    for remark in report.remarks:
+        console.print(f"Warning: {clean(remark, 500)}", style="yellow")
     if report.also:
         console.print(report.also[0].upper() + report.also[1:])
     if report.labels:

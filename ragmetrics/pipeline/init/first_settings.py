@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from os.path import relpath
@@ -13,20 +13,34 @@ from typing import Any
 from ragmetrics.config import Settings, load_settings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet, NightPlace, in_layout, log_set, night_place
-from ragmetrics.metrics import bundled_metrics
+from ragmetrics.metrics import find_metric
 from ragmetrics.pipeline.evaluation import RowsLost, evaluate
-from ragmetrics.pipeline.init.log_layout import Ask, Question, find_layout, read_sample
-from ragmetrics.pipeline.init.rule_limits import RuleLimit, rule_limits
-from ragmetrics.pipeline.init.settings_file import FirstSettings, settings_text
+from ragmetrics.pipeline.init.log_layout import (
+    Ask,
+    Asker,
+    LogLayout,
+    Question,
+    find_layout,
+    read_sample,
+)
+from ragmetrics.pipeline.init.rule_limits import RuleLimit, rule_limits, rules_for
+from ragmetrics.pipeline.init.settings_file import FirstSettings, completed_text, settings_text
 from ragmetrics.pipeline.log_check import CheckReport, check_logs
 from ragmetrics.records import FIELDS, LogRow
-from ragmetrics.rules import DEFAULT_RULES, check_rules
+from ragmetrics.rules import check_rules
+from ragmetrics.scoring import chosen_metrics
+from ragmetrics.text import load_yaml
 
 _JUDGES = ("lexical", "openai")
 _MOST_NIGHTS = 7
 """Nights of the sample that are read, the newest ones."""
 _MOST_ROWS = 5_000
 """Rows of the sample whose variance is measured."""
+
+
+_MOST_BEFORE = 30
+"""Nights before the newest one that are proposed for a backfill."""
+_OF_LAYOUT = ("preset", "columns", "context_separator")
 
 
 @dataclass(frozen=True)
@@ -40,14 +54,20 @@ class InitReport:
     check: CheckReport
     day: date
     """The newest night of the sample."""
+    before: tuple[date, date] | None = None
+    """The first and the last night of the sample before the newest; None without."""
+    completed: bool = False
+    """True where the file was there already."""
 
     def as_json(self) -> dict[str, Any]:
         """The output of `ragmetrics init --json`."""
         return {
             "settings": str(self.path),
+            "completed": self.completed,
             "found": list(self.found),
             "rules": [vars(limit) for limit in self.limits],
             "night": self.day.isoformat(),
+            "nights_before": [day.isoformat() for day in self.before or ()],
             "check": self.check.as_json(),
         }
 
@@ -57,54 +77,120 @@ def init_settings(
 ) -> InitReport:
     """Read a sample of a log, write a settings file for it, and check the sample with it.
 
-    `place` is a file, a folder or a glob, local or in a bucket. `ask` answers at most four
-    questions: the keys of the question and of the contexts where several can be it, the location
-    of a night's logs where no name has a date, and the judge. Raises InputError where the file
-    exists already (unless `overwrite`), where there is no log, or where no row can be read.
+    `place` is a file, a folder or a glob, local or in a bucket. `ask` answers at most six
+    questions: which keys are fields, where several can be it or none is for sure, the location of a
+    night's logs where no name has a date, and the judge. A file that exists is completed with what
+    it lacks; with `overwrite` it is replaced. Raises InputError where there is no log, or where no
+    row can be read, and SettingsError for a file that is not valid.
     """
-    if path.exists() and not overwrite:
-        raise InputError(f"{path} exists already; --force replaces it")
-    sample = log_set(make_settings({}), place)
-    nights = night_place(place, [sample.files.uri(info.path) for info in sample.infos])
-    sample = _newest(sample, nights)
-    ask = ask or _take_default
-    layout = find_layout(sample, ask)
-    settings = make_settings(dict(layout.settings))
-    places = [sample.files.uri(info.path) for info in sample.infos]
-    check = check_logs(settings, places)
-    rows = read_sample(in_layout(settings, sample), _MOST_ROWS)
+    text, known = _existing(path) if path.exists() and not overwrite else ("", {})
+    asker = Asker(ask)
+    sample = _read(place, known, asker)
+    first = _first_settings(path, sample, known, asker)
+    written = completed_text(text, known, first) if known else settings_text(first)
+    path.write_text(written, encoding="utf-8")
+    check_rules(load_settings(path))
+    return InitReport(
+        path,
+        [*sample.layout.found, *_found(sample, first.logs)],
+        first.limits,
+        sample.check,
+        sample.days[-1] if sample.days else _yesterday(),
+        sample.before,
+        completed=bool(known),
+    )
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """What was read of a team's log."""
+
+    place: str
+    files: Sequence[str]
+    nights: NightPlace
+    layout: LogLayout
+    settings: Settings
+    check: CheckReport
+    rows: Sequence[LogRow]
+
+    @property
+    def dated(self) -> bool:
+        """Whether the names of the files have dates."""
+        return any(file in self.nights.days for file in self.files)
+
+    @property
+    def split(self) -> bool:
+        """Whether it is one export of many days."""
+        return not self.dated and self.check.has_many_days
+
+    @property
+    def days(self) -> list[date]:
+        """The days in the names of the files, else those of the rows."""
+        named = {self.nights.days[file] for file in self.files if file in self.nights.days}
+        return sorted(named or self.check.days)
+
+    @property
+    def before(self) -> tuple[date, date] | None:
+        """The first and the last night before the newest one."""
+        days = self.days[-1 - _MOST_BEFORE : -1] if self.dated or self.split else []
+        return (days[0], days[-1]) if days else None
+
+
+def _read(place: str, known: Mapping[str, Any], ask: Asker) -> _Sample:
+    """Read the newest nights at a place. Raises InputError where no row can be read."""
+    logs = log_set(make_settings({}), place)
+    nights = night_place(place, [logs.files.uri(info.path) for info in logs.infos])
+    logs = _newest(logs, nights)
+    layout = _layout(logs, known, ask)
+    kept = {key: known[key] for key in ("metrics", "time_zone") if key in known}
+    settings = make_settings({**kept, **layout.settings})
+    files = [logs.files.uri(info.path) for info in logs.infos]
+    check = check_logs(settings.model_copy(update={"split_nights": True}), files)
+    rows = read_sample(in_layout(settings, logs), _MOST_ROWS)
     if not rows:
         raise _unreadable(place, check)
-    dated = {nights.days[place] for place in places if place in nights.days}
-    days = sorted(dated or _days(rows))
-    a_night = (check.rows if dated else len(rows)) / max(len(days), 1)
-    logs = nights.logs
-    if not dated:
+    return _Sample(place, files, nights, layout, settings, check, rows)
+
+
+def _first_settings(
+    path: Path, sample: _Sample, known: Mapping[str, Any], ask: Asker
+) -> FirstSettings:
+    """What the file says, with the answers of a person."""
+    logs, judge = str(known.get("logs", sample.nights.logs)), _JUDGES[0]
+    if not (sample.dated or sample.split or "logs" in known):
         text = "Where are the logs of one night? Write {date} where the date stands"
-        logs = ask(Question(text, place))
-    judge = ask(Question(f"Which judge? {' or '.join(_JUDGES)}", _JUDGES[0], _JUDGES))
-    limits = _limits(settings, _by_night(places, nights), rows, a_night)
-    first = FirstSettings(
+        logs, _ = ask(Question(text, sample.place))
+    if not {"judge", "judges"} & known.keys():
+        judge, _ = ask(Question(f"Which judge? {' or '.join(_JUDGES)}", judge, _JUDGES))
+    has_rules = "rules" in (known.get("alerts") or {})
+    return FirstSettings(
         dataset=_dataset(path),
         logs=_beside(path, logs),
-        store=_store(place),
-        layout=layout.settings,
+        store=_store(sample.place),
+        layout=sample.layout.settings,
         judge=judge,
-        limits=limits,
+        limits=[] if has_rules else _limits(sample),
         dated="{date" in logs,
-        rows=min(check.rows, _MOST_ROWS),
-        nights=len(days),
-        references=any(row.reference for row in rows),
+        split=sample.split and "{date" not in logs,
+        rows=min(sample.check.rows, _MOST_ROWS),
+        nights=len(sample.days),
+        references=any(row.reference for row in sample.rows),
     )
-    path.write_text(settings_text(first), encoding="utf-8")
-    check_rules(load_settings(path))
-    sentences = [*layout.found, *_found(rows, logs)]
-    return InitReport(path, sentences, limits, check, days[-1] if days else _yesterday())
 
 
-def _take_default(question: Question) -> str:
-    """The answer of nobody."""
-    return question.default
+def _existing(path: Path) -> tuple[str, dict[str, Any]]:
+    """The text and the keys of a settings file. Raises SettingsError where it is not valid."""
+    load_settings(path)
+    text = path.read_text(encoding="utf-8")
+    return text, dict(load_yaml(text) or {})
+
+
+def _layout(sample: LogSet, known: Mapping[str, Any], ask: Asker) -> LogLayout:
+    """The layout that the settings have, else the one that is found."""
+    settings = {key: known[key] for key in _OF_LAYOUT if key in known}
+    if "preset" in settings or "columns" in settings:
+        return LogLayout(settings, ["The log is read as the settings say."])
+    return find_layout(sample, ask)
 
 
 def _newest(sample: LogSet, nights: NightPlace) -> LogSet:
@@ -124,9 +210,12 @@ def _by_night(places: Sequence[str], nights: NightPlace) -> list[list[str]]:
     return list(by_night.values())
 
 
-def _found(rows: Sequence[LogRow], logs: str) -> Iterator[str]:
+def _found(sample: _Sample, logs: str) -> Iterator[str]:
     """Sentences about the rows, and about what is missing in them."""
-    if "{date" in logs:
+    rows, days = sample.rows, sample.days
+    if sample.split:
+        yield f"The log has rows of {len(days)} days, {days[0]} to {days[-1]}: each is a night."
+    elif "{date" in logs:
         yield f"The logs of a night are at {logs}"
     else:
         yield "No name has a date: every night reads the same logs, until `logs` has a {date}."
@@ -146,27 +235,26 @@ def _unreadable(place: str, check: CheckReport) -> InputError:
     return InputError(f"{place}: no row can be read; {why}")
 
 
-def _limits(
-    settings: Settings, nights: Sequence[Sequence[str]], rows: Sequence[LogRow], rows_a_night: float
-) -> list[RuleLimit]:
-    """The limits of the default rules, by the lexical judge's scores of each night's files."""
-    names = [rule.metric for rule in DEFAULT_RULES]
-    filled = {name for name in FIELDS if any(getattr(row, name) for row in rows)}
-    scored = [name for name in names if bundled_metrics()[name].fits(filled)]
+def _limits(sample: _Sample) -> list[RuleLimit]:
+    """The limits of the rules of the metrics that the settings have and the rows allow, by the
+    lexical judge's scores of each night's files."""
+    settings, nights = sample.settings, _by_night(sample.files, sample.nights)
+    names = {metric.name for metric in chosen_metrics(settings)}
+    filled = {name for name in FIELDS if any(getattr(row, name) for row in sample.rows)}
+    scored = [
+        rule.metric
+        for rule in rules_for(names)
+        if (metric := find_metric(rule.metric)) and metric.fits(filled)
+    ]
     if not scored:
         return []
-    most = _MOST_ROWS // len(nights)
+    most, a_night = _MOST_ROWS // len(nights), sample.check.rows / max(len(sample.days), 1)
     summaries = []
     with warnings.catch_warnings(category=RowsLost, action="ignore"):  # the check prints it
         for files in nights:
             manifest = evaluate([*files], scored, settings=settings, limit=most).manifest
             summaries.append({metric.metric: metric for metric in manifest.metrics})
-    return rule_limits(summaries, rows_a_night, false_alarms=settings.alerts.rules_level)
-
-
-def _days(rows: Sequence[LogRow]) -> tuple[date, ...]:
-    """The days of the rows' timestamps."""
-    return tuple(sorted({row.timestamp.date() for row in rows if row.timestamp}))
+    return rule_limits(summaries, a_night, false_alarms=settings.alerts.rules_level)
 
 
 def _yesterday() -> date:

@@ -12,6 +12,10 @@ from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet, RecognisedLayout
 from ragmetrics.records import LogRow
 
+NONE = "none"
+"""The answer that no key has an optional field."""
+MOST_QUESTIONS = 6
+
 
 @dataclass(frozen=True)
 class Question:
@@ -19,17 +23,28 @@ class Question:
 
     text: str
     default: str
+    """Empty where there is no likely answer."""
     options: Sequence[str] = ()
     """The answers that are possible; empty: any text."""
+    samples: Mapping[str, str] = field(default_factory=dict)
+    """For a question about a key: a value of each. Keys and values are texts of the log."""
 
 
 Ask = Callable[[Question], str]
 
 
-_MEANING = {
-    "user_input": "the question of the user",
-    "retrieved_contexts": "the retrieved contexts (texts, in rank order)",
-}
+class Asker:
+    """Asks a person at most six questions; then, and where there is nobody, takes the default."""
+
+    def __init__(self, ask: Ask | None = None) -> None:
+        self._ask, self._left = ask, MOST_QUESTIONS if ask else 0
+
+    def __call__(self, question: Question) -> tuple[str, bool]:
+        """The answer, and whether it is a guess."""
+        if self._ask is None or not self._left:
+            return question.default, True
+        self._left -= 1
+        return self._ask(question), False
 
 
 @dataclass(frozen=True)
@@ -42,49 +57,61 @@ class LogLayout:
     """Sentences for a person."""
 
 
-def find_layout(logs: LogSet, ask: Ask) -> LogLayout:
-    """The layout of a sample. Asks where several keys can be one field.
+def find_layout(logs: LogSet, ask: Asker) -> LogLayout:
+    """The layout of a sample. Asks for the fields that several keys, or none for sure, can be.
 
     Raises InputError, with one sentence, where no key can be the question or the contexts.
     """
     seen = logs.layout()
-    if not seen.note:
-        columns = {f"tags.{name}": path for name, path in seen.tags.items()}
-        sentences = ["The log has the field names of ragmetrics and ragas."]
-        return LogLayout({"columns": columns} if columns else {}, sentences)
     if names := seen.choices.get("preset"):
-        preset = ask(Question(f"Which tool wrote the log? {', '.join(names)}", names[0], names))
+        text = f"Which tool wrote the log? {', '.join(names)}"
+        preset, _ = ask(Question(text, names[0], names))
         return LogLayout({"preset": preset}, [f"The log is read as one of {preset}."])
     if seen.preset:
-        return LogLayout({"preset": seen.preset}, [f"The log is one of {seen.preset}."])
-    if not (seen.columns or any(seen.choices.values())):
+        return _mapped(seen, ask, {"preset": seen.preset}, f"The log is one of {seen.preset}.")
+    if not seen.note:
+        return _mapped(seen, ask, {}, "The log has the field names of ragmetrics and ragas.")
+    if not seen.samples:
         raise InputError(" ".join(seen.note.split("\n")))
-    return _by_columns(seen, ask)
+    text = "The log has other field names; they are mapped by `columns`."
+    return _mapped(seen, ask, {}, text)
 
 
-def _by_columns(seen: RecognisedLayout, ask: Ask) -> LogLayout:
-    columns, sentences = dict(seen.columns), []
-    for name, keys in seen.choices.items():
-        if not keys:
-            first = seen.note.splitlines()[0].split(" Say in ")[0]
+def _mapped(
+    seen: RecognisedLayout, ask: Asker, settings: Mapping[str, Any], sentence: str
+) -> LogLayout:
+    """The layout with the keys of all fields, those of them that are asked for, and tags."""
+    columns, sentences = dict(seen.columns), [sentence]
+    for name in seen.unknown:
+        path, guessed = ask(_question(seen, name))
+        if not path:
             raise InputError(
-                f"no key of the log can be `{name}`, {_MEANING.get(name, 'a field')}. {first} "
-                f"If one of them is, say so in ragmetrics.yaml: `columns: {{{name}: KEY}}`"
+                f"Unknown log format. {seen.question} If one of them is, write it into "
+                f"ragmetrics.yaml: `columns: {{{name}: KEY}}`"
             )
-        columns[name] = keys[0]
-        if len(keys) > 1 or name not in seen.columns:
-            text = f"Which key has {_MEANING.get(name, name)}?"
-            columns[name] = ask(Question(text, keys[0], keys))
-            sentences.append(f"Please check: `{columns[name]}` is read as {name}.")
-    sentences.insert(0, "The log has other field names; they are mapped by `columns`.")
-    columns |= {f"tags.{name}": path for name, path in seen.tags.items()}
-    settings: dict[str, Any] = {
-        "columns": {name: path for name, path in columns.items() if name != path}
+        columns[name] = path
+        if path == NONE:
+            del columns[name]
+        elif guessed:
+            sentences.append(f"Guessed: `{path}` is read as {name}. Please check.")
+    columns |= {
+        f"tags.{name}": path for name, path in seen.tags.items() if path not in columns.values()
     }
+    mapped = {name: path for name, path in columns.items() if name != path}
+    more = {"columns": mapped, "context_separator": seen.separator}
     if seen.separator:
-        settings["context_separator"] = seen.separator
         sentences.append(f"The contexts of a row are one text; {seen.separator!r} separates them.")
-    return LogLayout({key: value for key, value in settings.items() if value}, sentences)
+    return LogLayout(
+        {**settings, **{key: value for key, value in more.items() if value}}, sentences
+    )
+
+
+def _question(seen: RecognisedLayout, name: str) -> Question:
+    """The question for the key of a field."""
+    needed = name in seen.choices
+    keys = seen.choices[name] if needed else seen.guesses[name]
+    options = [*seen.samples, *([] if needed else [NONE])]
+    return Question(seen.asked(name), next(iter(keys), ""), options, seen.samples)
 
 
 def read_sample(logs: LogSet, most: int) -> list[LogRow]:

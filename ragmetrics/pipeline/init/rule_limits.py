@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
@@ -144,21 +144,32 @@ def _error(summary: Summary, rows_a_night: float) -> float:
     return spread * math.sqrt(summary.scored / max(rows_a_night, 1.0))
 
 
+def rules_for(metrics: Collection[str]) -> list[Rule]:
+    """The default rules of these metrics; a metric without one has the rule of a warning."""
+    named = {rule.metric: rule for rule in DEFAULT_RULES}
+    others = (
+        named["context_precision"].model_copy(update={"metric": metric})
+        for metric in sorted({*metrics} - {*named})
+    )
+    return [rule for rule in (*DEFAULT_RULES, *others) if rule.metric in metrics]
+
+
 def rule_limits(
     nights: Sequence[Mapping[str, Summary]], rows_a_night: float, *, false_alarms: float
 ) -> list[RuleLimit]:
-    """The limits of the default rules, from the summaries of some nights by metric: of those whose
-    metric has an interval and at least 20 scored rows. `false_alarms` is for all of them together.
+    """The limits of a rule for each metric, from the summaries of some nights by metric: of those
+    that have an interval and at least 20 scored rows. `false_alarms` is for all of them together.
     """
+    rules = rules_for({metric for night in nights for metric in night})
     scored = {
         rule.metric: [
             night[rule.metric]
             for night in nights
             if rule.metric in night and night[rule.metric].scored >= FEWEST_ROWS
         ]
-        for rule in DEFAULT_RULES
+        for rule in rules
     }
-    watched = [rule for rule in DEFAULT_RULES if scored[rule.metric]]
+    watched = [rule for rule in rules if scored[rule.metric]]
     limits = (
         rule_limit(
             scored[rule.metric], rows_a_night, rule, false_alarms=false_alarms / len(watched)

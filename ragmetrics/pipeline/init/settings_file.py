@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
@@ -15,6 +16,10 @@ from ragmetrics.rules import blind_text
 
 _WIDTH = 92
 """Characters of a comment's line."""
+
+
+_ALERTS = re.compile(r"^alerts:[ \t]*(?:#.*)?\n(?P<indent>[ \t]+)(?=\S)", re.M)
+"""The key `alerts` of a file, up to the first of its keys."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class FirstSettings:
     limits: Sequence[RuleLimit]
     dated: bool
     """True where the location of the logs has a date."""
+    split: bool
+    """True where the log is one export of many days."""
     rows: int
     nights: int
     references: bool
@@ -38,18 +45,51 @@ class FirstSettings:
 
 def settings_text(first: FirstSettings) -> str:
     """The file's text. All values are quoted as YAML needs it; names come from logs."""
-    parts = [
-        "# Written by `ragmetrics init`. docs/reference/settings.md has all settings.",
-        _line("dataset", first.dataset, "name of what is evaluated; part of every alert"),
-        *_logs(first),
-        _line("store", first.store, "scores, replies, dashboard, alerts"),
-        _golden(first.references),
-        "",
-        *_judge(first.judge),
-        "",
-        *_alerts(first),
-    ]
-    return "\n".join(parts) + "\n"
+    head = "# Written by `ragmetrics init`. docs/reference/settings.md has all settings."
+    return "\n".join([head, *_parts(first, {})]) + "\n"
+
+
+def completed_text(before: str, known: Mapping[str, Any], first: FirstSettings) -> str:
+    """The text of a file that exists, with what it lacks at its end. Its lines stay as they are.
+
+    Rules become the first key below `alerts:`, where it stands on a line of its own and has no
+    rules.
+    """
+    text = before if before.endswith("\n") or not before else f"{before}\n"
+    alerts = known.get("alerts")
+    if isinstance(alerts, Mapping) and "rules" not in alerts and first.limits:
+        rules = [line.removeprefix("  ") for line in _alerts(first) if line.startswith("  ")]
+        text = _ALERTS.sub(
+            lambda place: (
+                place[0].removesuffix(place["indent"])
+                + "".join(f"{place['indent']}{line}\n" for line in rules)
+                + place["indent"]
+            ),
+            text,
+            count=1,
+        )
+    if parts := [part for part in _parts(first, known) if part]:
+        text += "\n".join(["", "# Added by `ragmetrics init`.", *parts]) + "\n"
+    return text
+
+
+def _parts(first: FirstSettings, known: Collection[str]) -> list[str]:
+    """The lines of all keys that are not `known`."""
+    judged = {"judge", "judges"} & {*known}
+    parts = [] if "dataset" in known else [_dataset(first.dataset)]
+    parts += _logs(first, known)
+    parts += [] if "store" in known else [_store(first.store)]
+    parts += [] if known else [_golden(first.references)]
+    parts += [] if judged else ["", *_judge(first.judge)]
+    return parts + ([] if "alerts" in known else ["", *_alerts(first)])
+
+
+def _dataset(name: str) -> str:
+    return _line("dataset", name, "name of what is evaluated; part of every alert")
+
+
+def _store(place: str) -> str:
+    return _line("store", place, "scores, replies, dashboard, alerts")
 
 
 def _line(key: str, value: Any, comment: str = "") -> str:
@@ -62,16 +102,20 @@ def _golden(references: bool) -> str:
     return f"# golden: golden.jsonl    # right answers by question; {use}"
 
 
-def _logs(first: FirstSettings) -> list[str]:
-    comment = (
-        "{date} is the night, such as 2026-11-19"
-        if first.dated
-        else "every night reads this; write {date} where the name of a night's log has its date"
-    )
-    lines = [_line("logs", first.logs, comment)]
-    if "columns" in first.layout:
-        lines.append("# For each field of a row, the key of the log that has it.")
-    return [*lines, *(_line(key, value) for key, value in first.layout.items())]
+def _logs(first: FirstSettings, known: Collection[str]) -> list[str]:
+    comment = "every night reads this; write {date} where the name of a night's log has its date"
+    if first.dated:
+        comment = "{date} is the night, such as 2026-11-19"
+    elif first.split:
+        comment = "one export of many days"
+    lines = [] if "logs" in known else [_line("logs", first.logs, comment)]
+    if first.split and "split_nights" not in known:
+        lines.append(_line("split_nights", True, "a night has the rows whose time is on its day"))
+    for key, value in first.layout.items():
+        if key == "columns" and key not in known:
+            lines.append("# For each field of a row, the key of the log that has it.")
+        lines += [] if key in known else [_line(key, value)]
+    return lines
 
 
 def _judge(name: str) -> list[str]:

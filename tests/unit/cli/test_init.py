@@ -254,8 +254,14 @@ def test_a_log_in_our_own_layout_gets_tags_too(run: Run) -> None:
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        ({"question": "Why is it so?", "doc_ids": ["a-1", "b-2"]}, "`retrieved_contexts`"),
-        ({"contexts": ["It is so."], "latency": 3}, "`user_input`"),
+        (
+            {"question": "Why is it so?", "doc_ids": ["a-1", "b-2"]},
+            "retrieved passages? Found: question, doc_ids.",
+        ),
+        (
+            {"contexts": ["It is so."], "latency": 3},
+            "question of the user? Found: contexts, latency.",
+        ),
     ],
     ids=["no contexts", "no question"],
 )
@@ -264,7 +270,8 @@ def test_what_is_missing_is_said_in_one_sentence(record: Row, said: str, run: Ru
     Path("a.jsonl").write_text(json.dumps(record) + "\n", "utf-8")
     ended = run("init", "a.jsonl", "--yes")
     assert (ended.code, Path("ragmetrics.yaml").exists()) == (2, False)
-    assert f"no key of the log can be {said}" in " ".join(ended.err.split())
+    ask = f"Unknown log format. Which field holds the {said}"
+    assert ask in " ".join(ended.err.split())
 
 
 def test_an_empty_log_is_refused(run: Run) -> None:
@@ -275,18 +282,151 @@ def test_an_empty_log_is_refused(run: Run) -> None:
     assert "no row can be read" in ended.err
 
 
-def test_a_file_that_exists_is_kept(run: Run) -> None:
-    """Only --force replaces a settings file."""
+def test_a_file_that_exists_is_completed(run: Run) -> None:
+    """Its lines stay, what it lacks follows, once; --force replaces it."""
     deepeval_cases(Path.cwd())
-    Path("ragmetrics.yaml").write_text("dataset: mine\n", "utf-8")
-    assert run("init", "cases.json", "--yes").code == 2
-    assert Path("ragmetrics.yaml").read_text("utf-8") == "dataset: mine\n"
+    mine = "dataset: mine    # ours\njudge: {name: openai, model: gpt-6-luna}\n"
+    Path("ragmetrics.yaml").write_text(mine, "utf-8")
+    ended = run("init", "cases.json", "--yes")
+    assert ended.code == 0, ended.err
+    text = Path("ragmetrics.yaml").read_text("utf-8")
+    written = yaml.safe_load(text)
+    assert text.startswith(mine)
+    assert "Completed ragmetrics.yaml" in ended.out
+    assert written["columns"]["retrieved_contexts"] == "retrieval_context"
+    assert written["alerts"]["rules"] and written["judge"]["name"] == "openai"
+    assert run("init", "cases.json", "--yes").code == 0
+    assert Path("ragmetrics.yaml").read_text("utf-8") == text
     assert run("init", "cases.json", "--yes", "--force").code == 0
-    assert "columns" in Path("ragmetrics.yaml").read_text("utf-8")
+    assert "mine" not in Path("ragmetrics.yaml").read_text("utf-8")
 
 
-def test_at_most_four_questions_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both keys, where the logs are, and the judge; the answers are in the file."""
+@pytest.mark.parametrize("indent", ["  ", "    "])
+def test_rules_go_below_alerts_that_exist(run: Run, indent: str) -> None:
+    """With the indentation of the other keys, which stay."""
+    deepeval_cases(Path.cwd())
+    alerts = f"alerts:    # ours\n{indent}max_outside: 0.9\n"
+    Path("ragmetrics.yaml").write_text(f"{alerts}dataset: mine\n", "utf-8")
+    assert run("init", "cases.json", "--yes").code == 0
+    written = yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))
+    assert written["alerts"]["max_outside"] == 0.9
+    assert {rule["metric"] for rule in written["alerts"]["rules"]} >= {"context_recall"}
+
+
+def test_a_file_that_is_not_valid_is_left_alone(run: Run) -> None:
+    """A mistake in it is named."""
+    deepeval_cases(Path.cwd())
+    Path("ragmetrics.yaml").write_text("datset: mine\n", "utf-8")
+    ended = run("init", "cases.json", "--yes")
+    assert (ended.code, "datset" in ended.err) == (2, True)
+    assert Path("ragmetrics.yaml").read_text("utf-8") == "datset: mine\n"
+
+
+def test_what_was_guessed_is_said(run: Run) -> None:
+    """With the key, the field, and a request to look at it."""
+    german_keys(Path.cwd())
+    said = run("init", f"{DAY}.jsonl", "--yes").out
+    assert "Guessed: `fundstellen` is read as retrieved_contexts. Please check." in said
+    assert "Guessed: `antwort` is read as response. Please check." in said
+
+
+def test_six_questions_are_the_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fields come first; then the likeliest answer is taken."""
+    monkeypatch.chdir(tmp_path)
+    records = [
+        {
+            "frage": row["user_input"],
+            "thema": f"{row['user_input']} Wirklich?",
+            "fundstellen": row["retrieved_contexts"],
+            "quellen": row["retrieved_contexts"][::-1],
+            "answer": row["response"],
+            "generated_answer": row["response"] + " ",
+            "ground_truth": row["reference"],
+            "gold_answer": row["reference"] + " ",
+            "doc_ids": ["a", "b"],
+            "chunk_ids": ["c", "d"],
+            "index_build": "7",
+            "index_version": "8",
+            "created_at": row["timestamp"],
+            "timestamp": row["timestamp"].replace("T00", "T01"),
+        }
+        for row in ROWS
+    ]
+    write_jsonl(Path("log.jsonl"), records)
+    asked: list[Question] = []
+
+    def answer(question: Question) -> str:
+        asked.append(question)
+        return question.default
+
+    init_settings("log.jsonl", Path("ragmetrics.yaml"), answer)
+    assert len(asked) == 6
+    assert [question.text for question in asked[:2]] == [
+        "Which field holds the question of the user?",
+        "Which field holds the retrieved passages?",
+    ]
+    assert asked[0].samples["frage"] == ROWS[0]["user_input"]
+    assert "none" in asked[2].options and "none" not in asked[0].options
+
+
+def test_the_keys_are_shown_with_values_and_hostile_ones_are_harmless(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number or a key answers, anything else is asked again; no text moves the cursor."""
+    records = [
+        {"a": "\x1b[2J\u202eWhere?", "b\x1b]0;x\x07": row["retrieved_contexts"], "c": f"{n}?"}
+        for n, row in enumerate(ROWS)
+    ]
+    write_jsonl(Path("log.jsonl"), records)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    answers = iter(["nonsense", "3", "", "", ""])
+    monkeypatch.setattr("typer.prompt", lambda text, default, **_: next(answers) or default)
+    ended = run("init", "log.jsonl")
+    assert ended.code == 0, ended.err
+    assert "key of the log" in ended.out and "Where?" in ended.out
+    assert "Please answer with a number or a key of the list." in ended.out
+    assert not {"\x1b", "\u202e", "\x07"} & set(ended.out)
+    assert (
+        yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))["columns"]["user_input"] == "c"
+    )
+
+
+def test_a_pipe_is_asked_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ends have to be terminals."""
+    german_keys(Path.cwd())
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert run("init", f"{DAY}.jsonl").code == 0
+
+
+def test_one_export_of_many_days_is_seen(run: Run) -> None:
+    """Each day is a night; all but the newest are for the backfill."""
+    days = [date(2026, 11, number) for number in (17, 18, 19)]
+    write_jsonl(Path("export.jsonl"), [row for day in days for row in make_rows(30, night=day)])
+    ended = run("init", "export.jsonl", "--yes")
+    assert "rows of 3 days, 2026-11-17 to 2026-11-19: each is a night" in ended.out
+    assert "backfill --first 2026-11-17 --last 2026-11-18" in ended.out
+    assert yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))["split_nights"] is True
+
+
+def test_metrics_of_the_settings_get_rules(run: Run) -> None:
+    """Not only those of the default settings; the table has the names of the pages."""
+    rows = [
+        {**row, "retrieved_context_ids": ["a", f"b{n}"], "reference_context_ids": ["a"]}
+        for n, row in enumerate(ROWS)
+    ]
+    write_jsonl(Path(f"{DAY}.jsonl"), rows)
+    Path("ragmetrics.yaml").write_text("metrics: [mrr, context_recall]\n", "utf-8")
+    ended = run("init", f"{DAY}.jsonl", "--yes")
+    rules = yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))["alerts"]["rules"]
+    assert [rule["metric"] for rule in rules] == ["context_recall", "mrr"]
+    assert "Context recall" in ended.out
+
+
+def test_two_keys_where_the_logs_are_and_the_judge_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers are in the file."""
     monkeypatch.chdir(tmp_path)
     made = [
         {
