@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from ragmetrics.config import PRESETS
@@ -238,7 +238,7 @@ def _by_columns(
     layout = RecognisedLayout(
         columns=columns,
         tags=tag_paths(paths, columns.values()),
-        guesses={} if golden else _optional(given, columns | guessed, paths),
+        guesses={} if golden else _optional(given, columns, guesses, paths),
         samples=_samples(paths),
     )
     rows = sum(row_of(map_columns(record, columns)) is not None for record in records)
@@ -267,6 +267,7 @@ def _by_columns(
 def _optional(
     given: Mapping[str, Sequence[str]],
     columns: Mapping[str, str],
+    guesses: Mapping[str, Sequence[str]],
     paths: Mapping[str, Sequence[Any]],
 ) -> dict[str, Sequence[str]]:
     """For each optional field that no path is for sure: the paths with its name or, where there is
@@ -274,8 +275,12 @@ def _optional(
     """
     some = {name: given[name] for name in _ASKED if name not in REQUIRED and name in given}
     doubtful = {name: named for name, named in some.items() if name not in columns}
-    unused = {path: values for path, values in paths.items() if path not in columns.values()}
-    contexts = paths.get(columns.get("retrieved_contexts", ""), ())
+    used = {*columns.values(), *chain.from_iterable(guesses.values())}
+    unused = {path: values for path, values in paths.items() if path not in used}
+    likely = columns.get("retrieved_contexts") or next(
+        iter(guesses.get("retrieved_contexts", ())), ""
+    )
+    contexts = paths.get(likely, ())
     lengths = [len(value) if isinstance(value, list) else 0 for value in contexts]
     by_value: dict[str, Callable[[Sequence[Any]], bool]] = {
         "response": lambda values: are_sentences(values) and len(set(values)) > len(values) / 2,

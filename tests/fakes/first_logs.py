@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 FIRST = date(2026, 11, 16)
-NIGHTS = 4
+NIGHTS = 3
 LAST = FIRST + timedelta(NIGHTS - 1)
 LOST = "billing"
 ROWS = 32

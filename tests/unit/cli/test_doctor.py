@@ -131,7 +131,9 @@ def test_rows_without_a_time_are_told(run: Run, tmp_path: Path) -> None:
     """A night works without them."""
     state, text = checks(run, dataset(tmp_path, make_rows(12, timestamp=None)))["logs"]
     assert state == "ok"
-    assert text.endswith("can be read; no row has a time, so a log of another night may go unnoticed")
+    assert text.endswith(
+        "can be read; no row has a time, so a log of another night may go unnoticed"
+    )
 
 
 def test_a_judge_is_asked_for_its_models(
