@@ -1,4 +1,4 @@
-"""`ragmetrics compare`: whether B is worse than A, by how much, where and in which questions."""
+"""`ragmetrics compare`: whether a log, night or build is worse than another, where and why."""
 
 from __future__ import annotations
 
@@ -31,25 +31,27 @@ from ragmetrics.cli.options import (
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.output.costs import print_usage
 from ragmetrics.cli.table import print_grid
+from ragmetrics.messages import FORMATS, comparison_story, contribution
+from ragmetrics.metrics import display_name
 from ragmetrics.records import ComparedSide, Comparison, MetricChange
-from ragmetrics.text import chance, clean, number, plural, signed, signed_interval
+from ragmetrics.text import clean, number, plural, signed, signed_interval
 
 if TYPE_CHECKING:
     from ragmetrics.config import Settings
     from ragmetrics.records import Comparison
 
 _SIDES = "a log (file, folder, glob), a date, the id of a run, or build:NAME"
-SideA = Annotated[str, typer.Argument(metavar="A", help=f"The side before: {_SIDES}.")]
+SideA = Annotated[str, typer.Argument(metavar="BEFORE", help=f"The side before: {_SIDES}.")]
 SideB = Annotated[
-    str | None, typer.Argument(metavar="[B]", help="The side after, in the same forms.")
+    str | None, typer.Argument(metavar="[AFTER]", help="The side after, in the same forms.")
 ]
 SplitFlag = Annotated[
     str | None,
     typer.Option(
         "--split",
         metavar="DATE",
-        help="Compare the rows of one log before this day with those from it on, in place of A and "
-        "B.",
+        help="Compare the rows of one log before this day with those from it on, in place of "
+        "BEFORE and AFTER.",
     ),
 ]
 ByFlag = Annotated[
@@ -76,7 +78,7 @@ FailFlag = Annotated[
     typer.Option(
         "--fail-on-drop",
         min=0.0,
-        help="Exit with code 1 if B is significantly worse, by more than this.",
+        help="Exit with code 1 if a metric is significantly worse, by more than this.",
     ),
 ]
 PageFlag = Annotated[
@@ -176,37 +178,41 @@ def _fail(comparison: Any, limit: float) -> None:
     if lost:
         raise typer.Exit(1)
     if comparison.undecided:
-        names = ", ".join(one.metric for one in comparison.undecided)
+        names = ", ".join(display_name(change.metric) for change in comparison.undecided)
         err.print(f"ragmetrics: undecided: {names}; choose others with --metrics", style="red")
         raise typer.Exit(2)
 
 
-_HEADERS = ("A", "B", "B - A [95%]", "p")
+_HEADERS = ("before", "after", "change [95%]")
+_DETECTABLE = "smallest detectable drop"
 _MOST_SEGMENTS = 20
 _TEXT = 200
-_COLOURS = {"firing": "bold red", "fell": "bold red", "no_data": "yellow", "ok": "bold"}
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Print the verdict, the sides, and the changes: overall, by segment and by question."""
-    _print_verdict(console, comparison)
-    if comparison.lost_passages and comparison.lost_passages.sentence:
-        console.print(clean(comparison.lost_passages.sentence, 600), style="bold red")
-    if comparison.lost_passages and comparison.lost_passages.edited:
-        console.print(clean(comparison.lost_passages.edited, 600), style="yellow")
-    for letter, side in (("A", comparison.a), ("B", comparison.b)):
-        console.print(f"{letter}: {_side(side)}")
-    lines = [(one.metric, *_numbers(one), number(one.mde)) for one in comparison.compared]
+    """Print what fell, where and why, the sides, and the changes by segment and by question."""
+    story = comparison_story(comparison)
+    worse = bool(comparison.significantly_worse())
+    style = "bold red" if worse else "bold" if comparison.compared else "yellow"
+    console.print(story.headline, style=style)
+    if story.blocks:
+        console.print(FORMATS.find("terminal").render(story.blocks))
+    for name, side in (("Before", comparison.a), ("After", comparison.b)):
+        console.print(f"{name}: {_side(side)}")
+    lines = [
+        (display_name(change.metric), *_numbers(change), number(change.mde))
+        for change in comparison.compared
+    ]
     if lines:
-        headers = ("metric", *_HEADERS, "MDE")
+        headers = ("metric", *_HEADERS, _DETECTABLE)
         print_grid(console, headers, lines, styles=_styles(comparison.compared))
         _print_questions(console, comparison.compared)
-        console.print("p: adjusted for all changes shown. MDE: smallest drop found with 80% power")
+        console.print("Lines with ▼ or ▲ stay significant after correcting for all comparisons.")
     _print_segments(console, comparison)
     _print_moved(console, comparison)
     for change in comparison.metrics:
         if change.difference is None:
-            text = f"Not compared: {change.metric}: {clean(change.reason, 300)}"
+            text = f"Not compared: {display_name(change.metric)}: {clean(change.reason, 300)}"
             console.print(text, style="red")
     for notice in (*comparison.problems, *comparison.notices):
         text = f"Note: {clean(notice, 300)}"
@@ -221,7 +227,9 @@ def print_lost(console: Console, lost: Sequence[MetricChange], limit: float) -> 
         of = f" of {clean(str(change.segment), 80)}" if change.segment else ""
         fell = "fell" if change.higher_is_better else "rose"
         much = f"by {number(change.loss)}, more than {limit:g}"
-        console.print(f"{change.metric}{of} {fell} significantly, {much}", style="bold red")
+        console.print(
+            f"{display_name(change.metric)}{of} {fell} significantly, {much}", style="bold red"
+        )
 
 
 def _side(side: ComparedSide) -> str:
@@ -230,27 +238,14 @@ def _side(side: ComparedSide) -> str:
     return f"{clean(side.name, _TEXT)}, {rows}"
 
 
-def _print_verdict(console: Console, comparison: Comparison) -> None:
-    """Print in one line whether B is worse, and by which metric most."""
-    from ragmetrics.dashboard import comparison_verdict
-
-    state, sentence = comparison_verdict(comparison)
-    worse = comparison.significantly_worse()
-    if worse:
-        overall = [one for one in worse if not one.segment] or worse
-        most = max(overall, key=lambda one: one.loss or 0.0)
-        where = f" of {clean(str(most.segment), 80)}" if most.segment else ""
-        sentence += f", most by {most.metric}{where}: {_change(most)}"
-    console.print(f"{sentence[0].upper()}{sentence[1:]}", style=_COLOURS[state])
-
-
 def _print_questions(console: Console, changes: Sequence[MetricChange]) -> None:
     """Print how many questions the means are over."""
     counts: dict[str, list[str]] = {}
     for change in changes:
         paired = f"{change.questions:,} in pairs"
-        separate = f"{change.questions_a or 0:,} of A and {change.questions_b or 0:,} of B"
-        counts.setdefault(paired if change.paired else separate, []).append(change.metric)
+        separate = f"{change.questions_a or 0:,} before and {change.questions_b or 0:,} after"
+        name = display_name(change.metric)
+        counts.setdefault(paired if change.paired else separate, []).append(name)
     most = max(counts, key=lambda text: len(counts[text]))
     rest = [f"{text} ({', '.join(names)})" for text, names in counts.items() if text != most]
     console.print(f"Questions, each counted once: {'; '.join([most, *rest])}")
@@ -258,13 +253,14 @@ def _print_questions(console: Console, changes: Sequence[MetricChange]) -> None:
 
 def _numbers(one: MetricChange) -> tuple[str, ...]:
     """The cells of a change, also of a change that could not be tested."""
-    return number(one.mean_a), number(one.mean_b), _change(one), chance(one.p_adjusted)
+    return number(one.mean_a), number(one.mean_b), _change(one)
 
 
 def _change(one: MetricChange) -> str:
     if one.difference is None:
         return "–"
-    return f"{signed(one.difference)} {signed_interval(one.low, one.high)}"
+    mark = "▼ " if one.significantly_worse() else "▲ " if one.significantly_better else ""
+    return f"{mark}{signed(one.difference)} {signed_interval(one.low, one.high)}"
 
 
 def _styles(changes: Sequence[MetricChange]) -> list[str | None]:
@@ -272,19 +268,20 @@ def _styles(changes: Sequence[MetricChange]) -> list[str | None]:
 
 
 def _print_segments(console: Console, comparison: Comparison) -> None:
-    """A table per tag, those that most likely got worse first; of many no others."""
+    """A table per tag: what is significantly worse first, then what contributes most to a loss."""
+    whole = {change.metric: change for change in comparison.metrics}
     by_tag: dict[str, list[MetricChange]] = {}
     for change in comparison.segments:
         if change.segment:
             by_tag.setdefault(change.segment.tag, []).append(change)
     for tag, changes in by_tag.items():
-        likely = sorted(changes, key=lambda one: 2.0 if one.p_value is None else one.p_value)
-        shown = likely[:_MOST_SEGMENTS]
-        lines = [(_value(one), one.metric, *_numbers(one)) for one in shown]
+        changes.sort(key=lambda one: (not one.significantly_worse(), -contribution(one, whole)))
+        shown = changes[:_MOST_SEGMENTS]
+        lines = [(_value(one), display_name(one.metric), *_numbers(one)) for one in shown]
         headers = (clean(tag, 40), "metric", *_HEADERS)
         print_grid(console, headers, lines, names=(0, 1), styles=_styles(shown))
         if left := len(changes) - len(shown):
-            console.print(f"and {left:,} that less likely got worse: --json has them all")
+            console.print(f"and {left:,} that contribute less to a loss: --json has them all")
 
 
 def _value(one: MetricChange) -> str:
@@ -293,7 +290,7 @@ def _value(one: MetricChange) -> str:
 
 def _print_moved(console: Console, found: Comparison) -> None:
     for metric, moved in groupby(found.moved, key=lambda one: one.metric):
-        console.print(f"Moved furthest by {metric}:")
+        console.print(f"Moved furthest by {display_name(metric)}:")
         for row in moved:
             text = clean(row.user_input, _TEXT) or "(its row is no longer in the store)"
             line = f"  {row.value_a:.3f} → {row.value_b:.3f}  {text}"
@@ -302,11 +299,11 @@ def _print_moved(console: Console, found: Comparison) -> None:
 
 def _print_judges(console: Console, comparison: Comparison) -> None:
     """Who judged; once where both sides have the same judge."""
-    judges = {"A": comparison.a.judge, "B": comparison.b.judge}
+    judges = {"before": comparison.a.judge, "after": comparison.b.judge}
     if comparison.a.judge == comparison.b.judge:
         judges = {"": comparison.b.judge}
-    for letter, judge in judges.items():
-        of = f" of {letter}" if letter else ""
-        console.print(f"Judge{of}: {clean(judge.title, _TEXT)} ({clean(judge.fingerprint, 40)})")
+    for side, judge in judges.items():
+        name = f"{clean(judge.title, _TEXT)} ({clean(judge.fingerprint, 40)})"
+        console.print(f"{f'Judge {side}'.rstrip()}: {name}")
         if judge.note:
             console.print(f"Note: {clean(judge.note, 300)}", style="yellow")

@@ -31,6 +31,8 @@ from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.cli.table import print_grid
 from ragmetrics.config import Settings, with_overrides
 from ragmetrics.errors import InputError, StoreError
+from ragmetrics.messages import FORMATS, gate_story
+from ragmetrics.metrics import display_name
 from ragmetrics.records import Gate, MetricVerdict, make_index_build, movement_text
 from ragmetrics.text import clean, drop_words, number
 
@@ -239,13 +241,11 @@ def print_gate(console: Console, gate: Gate) -> None:
     console.print(f"Judge: {gate.judge.name} ({gate.judge.fingerprint})")
     if gate.judge.note:
         console.print(f"Note: {gate.judge.note}", style="yellow")
-    console.print(gate.verdict.upper(), style=_STYLES[gate.verdict])
-    if gate.lost_passages and gate.lost_passages.sentence:
-        console.print(f"  {clean(gate.lost_passages.sentence, 600)}")
-    if gate.lost_passages and gate.lost_passages.edited:
-        console.print(f"  {clean(gate.lost_passages.edited, 600)}")
-    for reason in gate.reasons:
-        console.print(f"  {reason}")
+    story = gate_story(gate)
+    verdict = gate.verdict.upper() + story.headline.removeprefix(gate.verdict.capitalize())
+    console.print(verdict, style=_STYLES[gate.verdict])
+    if story.blocks:
+        console.print(FORMATS.find("terminal").render(story.blocks))
 
 
 def _print_fallen(console: Console, gate: Gate) -> None:
@@ -257,7 +257,7 @@ def _print_fallen(console: Console, gate: Gate) -> None:
         return
     held = [metric.metric for metric in gate.metrics if metric.verdict == "hold"]
     for metric in held or [metric.metric for metric in gate.metrics]:
-        console.print(f"Largest drops of {metric}:")
+        console.print(f"Largest drops of {display_name(metric)}:")
         for row in [fallen for fallen in gate.fallen if fallen.metric == metric][:_QUESTIONS]:
             text = f"  {row.before:.3f} → {row.after:.3f}  {clean(row.user_input, 200)}"
             console.print(text)
@@ -266,4 +266,10 @@ def _print_fallen(console: Console, gate: Gate) -> None:
 def _line(one: MetricVerdict) -> tuple[str, ...]:
     words = ("–",) if one.drop is None else drop_words(one.drop, one.low, one.high)
     means = number(one.before), number(one.after), " ".join(words).rstrip()
-    return one.metric, *means, number(one.upper), f"{one.max_drop:g}", f"{one.questions:,}"
+    return (
+        display_name(one.metric),
+        *means,
+        number(one.upper),
+        f"{one.max_drop:g}",
+        f"{one.questions:,}",
+    )

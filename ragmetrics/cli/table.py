@@ -13,6 +13,8 @@ from rich.console import Console
 from ragmetrics.messages import columns
 
 _METRIC = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)+")
+_LONGEST_NAME = 32
+"""Of longer names only those of metrics are not broken."""
 
 
 def make_console(**options: Any) -> Console:
@@ -30,8 +32,8 @@ def print_grid(
 ) -> None:
     """Print a table of plain text as messages have it, with a blank line above and below.
 
-    `names` are the columns that are no numbers, `styles` those of the rows. Where the name of a
-    metric would be broken, the names of the row stand on a line of their own.
+    `names` are the columns that are no numbers, `styles` those of the rows. Where a name of
+    usual length would be broken, the names of the row stand on a line of their own.
     """
     room = console.width - 2
     leading = [at for at in names if set(range(at)) <= set(names)]
@@ -52,5 +54,9 @@ def print_grid(
 
 
 def _breaks(row: Sequence[str], leading: Sequence[int], line: str) -> bool:
-    """Whether the line of a row breaks the name of a metric."""
-    return any(name not in line for at in leading for name in _METRIC.findall(row[at]))
+    """Whether the line of a row breaks a name."""
+    return any(name not in line for at in leading for name in _names(row[at]))
+
+
+def _names(cell: str) -> list[str]:
+    return [cell] if len(cell) <= _LONGEST_NAME else _METRIC.findall(cell)

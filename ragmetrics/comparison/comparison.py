@@ -66,7 +66,7 @@ def make_comparison(
             *_notices(a, b, tags, segments),
             *_moving(a, b, metrics, movements),
         ],
-        problems=[*(f"A: {one}" for one in a.problems), *(f"B: {one}" for one in b.problems)],
+        problems=[*_of_side("before", a.problems), *_of_side("after", b.problems)],
         usage=a.usage + b.usage,
     )
 
@@ -75,12 +75,16 @@ def _notices(
     a: ScoredSide, b: ScoredSide, tags: Sequence[str], segments: Sequence[MetricChange]
 ) -> list[str]:
     """Notes that qualify the numbers."""
-    notes = [f"{letter}: {one}" for letter, side in (("A", a), ("B", b)) for one in side.notices]
+    notes = [*_of_side("before", a.notices), *_of_side("after", b.notices)]
     if a.about.dataset != b.about.dataset:
-        notes.append(f"A is from the data set {a.about.dataset}, B from {b.about.dataset}")
+        notes.append(f"before: data set {a.about.dataset}; after: data set {b.about.dataset}")
     with_rows = {segment.segment.tag for segment in segments if segment.segment}
     notes += [f"no scored row has the tag {tag}" for tag in tags if tag not in with_rows]
     return notes
+
+
+def _of_side(side: str, texts: Sequence[str]) -> list[str]:
+    return [f"{side}: {text}" for text in texts]
 
 
 def _moving(
@@ -107,7 +111,7 @@ def measure(
     segment: Segment | None = None,
     higher_is_better: bool = True,
 ) -> MetricChange:
-    """The change of a metric from A to B, by `stats.compare_aligned`, as B minus A.
+    """The change of a metric from A (before) to B (after), by `stats.compare_aligned`: B minus A.
 
     `a` and `b` are the means of each question, NaN where a side has none. Where lower is better, p
     tests for a rise. With less than two questions to compare, the result has the means and the
@@ -151,8 +155,10 @@ def measure_sides(
     now: Sequence[Manifest] = (),
     movements: Mapping[str, JudgeMovement | None] = MappingProxyType({}),
 ) -> tuple[list[MetricChange], list[MetricChange]]:
-    """The changes over all rows, and the changes by segment. Their p values are adjusted together.
+    """The changes over all rows, and the changes by segment.
 
+    The p values of the metrics are adjusted over the metrics, as a gate's are: what is asked about
+    segments changes no result over all rows. Those of the segments are adjusted over all changes.
     `before` and `now` are the runs of both sides, `movements` the judge's movement by metric. A
     segment is one mix, so only its movement is corrected for.
     """
@@ -179,23 +185,24 @@ def measure_sides(
         for tag in tags
         for value, a, b in pair.by_value(tag)
     ]
-    controlled = control([*whole, *segments])
-    return controlled[: len(whole)], controlled[len(whole) :]
+    return control(whole), control([*whole, *segments])[len(whole) :]
 
 
 def control(changes: Sequence[MetricChange]) -> list[MetricChange]:
-    """The changes with their p values adjusted together (Benjamini-Hochberg)."""
-    adjusted = adjust_p_values([change.p_value for change in changes])
+    """The changes with their p values adjusted together (Benjamini-Hochberg), losses and gains."""
+    known = [change.p_value for change in changes]
+    gains = [None if p_value is None else 1 - p_value for p_value in known]
+    adjusted = zip(changes, adjust_p_values(known), adjust_p_values(gains), strict=True)
     return [
-        change.model_copy(update={"p_adjusted": p_value})
-        for change, p_value in zip(changes, adjusted, strict=True)
+        change.model_copy(update={"p_adjusted": loss, "p_adjusted_gain": gain})
+        for change, loss, gain in adjusted
     ]
 
 
 def _too_few(questions_a: int, questions_b: int) -> str:
-    empty = [letter for letter, asked in (("A", questions_a), ("B", questions_b)) if not asked]
-    if empty:
-        return f"no row of {' and '.join(empty)} was scored"
+    sides = ("before", questions_a), ("after", questions_b)
+    if empty := [side for side, asked in sides if not asked]:
+        return f"no row was scored {' and '.join(empty)}"
     return "less than two questions to compare"
 
 
@@ -206,5 +213,5 @@ def mix_notices(changes: Sequence[MetricChange]) -> list[str]:
         if change.mix is None or change.mean_a is None or change.mean_b is None:
             continue
         if text := mix_text(change.mean_a - change.mean_b, -change.mix, change.mix_tags):
-            found.append(f"{change.metric}: {text}; B − A is like for like, without it")
+            found.append(f"{change.metric}: {text}; the change is like for like, without it")
     return found

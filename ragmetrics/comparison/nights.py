@@ -156,7 +156,7 @@ def _refused(before: Manifest, now: Manifest) -> list[MetricChange]:
             if old.fingerprint != new.fingerprint:
                 found.append(MetricChange(metric=name, reason=_otherwise(before, now, name)))
         elif any(known):
-            reason = f"{'A' if known[1] else 'B'} has no score by it"
+            reason = f"no row was scored {'before' if known[1] else 'after'}"
             found.append(
                 MetricChange(metric=name, reason=reason, questions_a=None if known[0] else 0)
             )

@@ -48,9 +48,6 @@ from .redacting import (
 from .templating import (
     render_page as render_page,
 )
-from .compare_view import (
-    comparison_verdict as comparison_verdict,
-)
 from .labelling_page import (
     write_label_page as write_label_page,
     write_labelling_page as write_labelling_page,

@@ -1,4 +1,4 @@
-"""The view of a comparison of A with B: one line per metric and segment, what got worse first.
+"""The view of a comparison, before and after: a line per metric and segment, what fell most first.
 
 The pages of comparisons, nights and index builds show this view. It bounds the size of a page: it
 holds a limited number of lines, rows and contexts, and the numbers of those that are left out.
@@ -7,20 +7,41 @@ holds a limited number of lines, rows and contexts, and the numbers of those tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import starmap
 from statistics import median
 from typing import TypeAlias
+
+from markupsafe import Markup
 
 from ragmetrics.dashboard.formatting import MarkedText, TextBudget, number
 from ragmetrics.dashboard.lost_passages_view import LostPassagesView, lost_passages_view
 from ragmetrics.dashboard.row_selection import became
-from ragmetrics.records import Comparison, MetricChange, MovedContext, MovedRow, RowValue
+from ragmetrics.dashboard.svg import interval_axis, interval_bar
+from ragmetrics.messages import NightStory, comparison_story, contribution, gate_story
+from ragmetrics.records import (
+    ComparedSide,
+    Comparison,
+    Gate,
+    MetricChange,
+    MetricVerdict,
+    MovedContext,
+    MovedRow,
+    RowValue,
+    Verdict,
+)
 from ragmetrics.text import digits_of, finite, plural
 
 Means: TypeAlias = tuple[float | None, float | None]
-"""The means of A and of B."""
+"""The means before and after."""
+VERDICTS: Mapping[Verdict, tuple[str, str]] = {
+    "promote": ("ok", "promote"),
+    "hold": ("firing", "hold"),
+    "inconclusive": ("pending", "inconclusive"),
+}
+"""For each verdict, the name of an icon and the word."""
 MOST_LINES = 24
-"""Most values of one tag: those that most likely got worse."""
+"""Most values of one tag: those that contribute most to a loss."""
 MOST_TAGS = 8
 _OPEN = 5
 """Fewest lines of a tag that are open. Lines that are significantly worse are always open."""
@@ -30,45 +51,37 @@ MOST_ROWS = 15
 _ROOM = 90_000
 """Bytes of retrieved texts on one page."""
 _LEAST_SCALE = 0.02
+"""How far the axis reaches at least on both sides of 0."""
 _USUAL = 4
 """How much longer than the median an interval may be before its bar is cut: otherwise one wide
 interval makes all other bars too small to read."""
 _BRIEF = 140
 """Characters of a context that is on both sides: readers look for the others."""
-_MOST_WORSE = 4
-"""Metrics, and segments, that the first lines of a page name."""
-
-
-@dataclass(frozen=True)
-class Bar:
-    """An interval from left to right, in hundredths of the width: 50 is no difference."""
-
-    low: float
-    high: float
-    point: float
 
 
 @dataclass(frozen=True)
 class ComparisonLine:
-    """One metric in A and B, over all rows or over those of a segment."""
+    """One metric before and after, over all rows or over those of a segment."""
 
     change: MetricChange
     state: str
     """The name of an icon."""
     word: str
-    bar: Bar | None
+    bar: Markup = field(default_factory=Markup)
     of_rows: Means | None = None
     """The means of all rows, as other pages show them. The means of the change count each question
     once."""
+    verdict: MetricVerdict | None = None
+    """The verdict of a gate."""
 
     @property
     def is_worse(self) -> bool:
-        """Whether B is significantly worse."""
-        return self.change.significantly_worse()
+        """Whether it is marked: significantly worse, or what holds a build."""
+        return self.state == "firing"
 
     @property
     def difference(self) -> str:
-        """B less A with its sign, rounded as far as the interval allows."""
+        """After less before with its sign, rounded as far as the interval allows."""
         return _signed(self.change.difference, self.change)
 
     @property
@@ -78,14 +91,6 @@ class ComparisonLine:
         if change.low is None or change.high is None:
             return ""
         return f"[{_signed(change.low, change)}, {_signed(change.high, change)}]"
-
-    @property
-    def over(self) -> str:
-        """`over the same 138 questions`: the questions of the change's means."""
-        change = self.change
-        if change.paired:
-            return f"over the same {change.questions:,} questions"
-        return "each question counted once" if change.paired is False else ""
 
     @property
     def questions(self) -> str:
@@ -106,7 +111,9 @@ class TagLines:
     lines: tuple[ComparisonLine, ...]
     worse: int
     more: int
-    """Lines left out, which less likely got worse."""
+    """Lines left out, which contribute less to a loss."""
+    axis: Markup
+    """The axis of the bars."""
 
     @property
     def compares(self) -> bool:
@@ -127,7 +134,7 @@ class TagLines:
 
 @dataclass(frozen=True)
 class ShownContext:
-    """A retrieved context, and what became of it from A to B."""
+    """A retrieved context, and what became of it."""
 
     context: MovedContext
     state: str
@@ -168,27 +175,22 @@ class CompareView:
     found: Comparison
     state: str
     """The name of an icon for the whole comparison."""
-    sentence: str
+    story: NightStory
     lines: tuple[ComparisonLine, ...]
+    axis: Markup
     tags: tuple[TagLines, ...]
     rows: tuple[ShownRow, ...]
+    gate: Gate | None = None
 
     @property
     def lost_passages(self) -> LostPassagesView | None:
-        """What happened to the passages that questions lost in B."""
+        """What happened to the passages that questions lost."""
         return lost_passages_view(self.found.lost_passages)
 
     @property
     def more_rows(self) -> int:
         """Questions left out."""
         return len(self.found.rows) - len(self.rows)
-
-    @property
-    def worse(self) -> list[ComparisonLine]:
-        """Where B is significantly worse: metrics, then the segments that most likely are."""
-        segments = (line for table in self.tags for line in table.lines if line.is_worse)
-        whole = [line for line in self.lines if line.is_worse][:_MOST_WORSE]
-        return [*whole, *sorted(segments, key=_likeliest)[:_MOST_WORSE]]
 
 
 def compare_view(comparison: Comparison, means: Mapping[str, Means] | None = None) -> CompareView:
@@ -199,68 +201,132 @@ def compare_view(comparison: Comparison, means: Mapping[str, Means] | None = Non
         if budget.empty:
             break
         rows.append(_row(row, budget))
-    lines = tuple(_lines(comparison.metrics, means or {}))
+    lines, axis = _lines(comparison.metrics, comparison)
+    known = means or {}
     return CompareView(
-        comparison, *comparison_verdict(comparison), lines, _by_tag(comparison), tuple(rows)
+        comparison,
+        _state(comparison),
+        comparison_story(comparison),
+        tuple(replace(line, of_rows=known.get(line.change.metric)) for line in lines),
+        axis,
+        _by_tag(comparison),
+        tuple(rows),
     )
 
 
-def comparison_verdict(comparison: Comparison) -> tuple[str, str]:
-    """The state of a comparison, and its result in one sentence."""
-    compared = comparison.compared
-    if not compared:
-        return "no_data", "nothing can be compared"
-    if lost := [metric for metric in comparison.metrics if metric.significantly_worse()]:
-        many = f"{plural(len(lost), 'metric')} of {len(compared):,}"
-        return "firing", f"B is significantly worse by {many}"
-    if where := comparison.significantly_worse():
-        names = plural(len({str(one.segment) for one in where}), "segment")
-        return "fell", f"no metric got significantly worse over all rows, but {names} did"
-    better = sum(one.significantly_better for one in compared)
-    if better:
-        return "ok", f"nothing got significantly worse, and {plural(better, 'metric')} got better"
-    return "ok", "nothing got significantly worse"
+def gate_view(gate: Gate, comparison: Comparison | None) -> CompareView:
+    """The view of a gate: its verdicts in place of the metrics, and the comparison of its builds
+    where the store has it.
+    """
+    story, found = gate_story(gate, comparison), comparison or _without_rows(gate)
+    lines, axis = _lines(list(map(_change_of, gate.metrics)), found)
+    verdicts = {verdict.metric: verdict for verdict in gate.metrics}
+    judged = [(line, verdicts[line.change.metric]) for line in lines]
+    view = compare_view(found)
+    return replace(
+        view,
+        state=VERDICTS[gate.verdict][0],
+        story=story,
+        lines=tuple(starmap(_judged, judged)),
+        axis=axis,
+        gate=gate,
+    )
+
+
+def _judged(line: ComparisonLine, verdict: MetricVerdict) -> ComparisonLine:
+    state, word = VERDICTS[verdict.verdict]
+    return replace(line, state=state, word=word, verdict=verdict)
+
+
+def _change_of(verdict: MetricVerdict) -> MetricChange:
+    """The drop of a gate as a change."""
+    numbers = (verdict.drop, verdict.high, verdict.low)
+    difference, low, high = (None if number is None else -number for number in numbers)
+    return MetricChange(
+        metric=verdict.metric,
+        mean_a=verdict.before,
+        mean_b=verdict.after,
+        difference=difference,
+        low=low,
+        high=high,
+        p_adjusted=verdict.p_value,
+        mde=verdict.detectable,
+        paired=verdict.paired or None,
+        questions=verdict.questions,
+    )
+
+
+def _without_rows(gate: Gate) -> Comparison:
+    """The comparison of a gate of which no more is stored than its verdicts."""
+    sources = (gate.serving or "–", gate.serving_source), (gate.build, gate.source)
+    a, b = (
+        ComparedSide(
+            name=f"build {name}",
+            dataset=gate.dataset,
+            judge=gate.judge,
+            rows=source.rows if source else 0,
+        )
+        for name, source in sources
+    )
+    metrics = list(map(_change_of, gate.metrics))
+    return Comparison(a=a, b=b, metrics=metrics, lost_passages=gate.lost_passages)
+
+
+def _state(comparison: Comparison) -> str:
+    if not comparison.compared:
+        return "no_data"
+    if any(change.significantly_worse() for change in comparison.metrics):
+        return "firing"
+    return "fell" if comparison.significantly_worse() else "ok"
 
 
 def _lines(
-    changes: Sequence[MetricChange], means: Mapping[str, Means] | None = None
-) -> list[ComparisonLine]:
-    """Lines with bars on one scale, what most likely got worse first."""
-    known = (finite(end) for change in changes for end in (change.low, change.high))
-    ends = [abs(end) for end in known if end is not None]
-    points = [abs(change.difference) for change in changes if change.difference is not None]
-    usual = min(max(ends, default=0.0), _USUAL * median(ends or [0.0]))
-    scale = max(usual, 1.2 * max(points, default=0.0), _LEAST_SCALE)
+    changes: Sequence[MetricChange], comparison: Comparison
+) -> tuple[list[ComparisonLine], Markup]:
+    """Lines with bars on one axis: first what is significantly worse, then by what each contributes
+    to the loss of its metric.
+    """
+    ends = _axis(changes)
+    whole = {change.metric: change for change in comparison.metrics}
     lines = [
-        ComparisonLine(move, *_result(move), _bar(move, scale), (means or {}).get(move.metric))
-        for move in changes
+        ComparisonLine(change, *_result(change), _bar(change, ends))
+        for change in sorted(
+            changes,
+            key=lambda change: (
+                not change.significantly_worse(),
+                change.difference is None,
+                -(contribution(change, whole) or change.loss or 0.0),
+            ),
+        )
     ]
-    return sorted(lines, key=_likeliest)
+    return lines, interval_axis(ends)
+
+
+def _axis(changes: Sequence[MetricChange]) -> tuple[float, float]:
+    """Where the axis of the bars begins and ends: 0 is on it."""
+    known = (finite(end) for change in changes for end in (change.low, change.high))
+    ends = [end for end in known if end is not None] or [0.0]
+    points = [change.difference for change in changes if change.difference is not None] or [0.0]
+    usual = _USUAL * median(map(abs, ends))
+    low = min(-_LEAST_SCALE, max(min(ends), -usual), 1.2 * min(points))
+    return low, max(_LEAST_SCALE, min(max(ends), usual), 1.2 * max(points))
 
 
 def _result(change: MetricChange) -> tuple[str, str]:
     if change.difference is None:
         return "no_data", "not compared"
     if change.significantly_worse():
-        return "firing", "significantly worse"
+        return "firing", "worse"
     if change.significantly_better:
         return "ok", "better"
-    if change.interval_is_worse:
-        return "unwatched", "not significant after correction"
-    return "unwatched", "no significant change"
+    return "unwatched", "not significant"
 
 
-def _bar(one: MetricChange, scale: float) -> Bar | None:
+def _bar(one: MetricChange, ends: tuple[float, float]) -> Markup:
     low, high, point = (finite(end) for end in (one.low, one.high, one.difference))
     if low is None or high is None or point is None:
-        return None
-    ends = (max(-1.0, min(1.0, end / scale)) for end in (low, high, point))
-    return Bar(*(round(50 + 48 * end, 1) for end in ends))
-
-
-def _likeliest(line: ComparisonLine) -> tuple[bool, float]:
-    """Sort key: what most likely got worse first, what could not be compared last."""
-    return line.change.p_value is None, line.change.p_value or 0.0
+        return Markup()
+    return interval_bar(low, high, point, ends)
 
 
 def _by_tag(comparison: Comparison) -> tuple[TagLines, ...]:
@@ -271,9 +337,9 @@ def _by_tag(comparison: Comparison) -> tuple[TagLines, ...]:
     tables = []
     most = min(MOST_LINES, _ALL_LINES // max(1, min(len(tags), MOST_TAGS)))
     for tag, changes in list(tags.items())[:MOST_TAGS]:
-        lines = _lines(changes)
-        worse = sum(line.is_worse for line in lines)
-        tables.append(TagLines(tag, tuple(lines[:most]), worse, max(0, len(lines) - most)))
+        lines, axis = _lines(changes, comparison)
+        worse, more = sum(line.is_worse for line in lines), max(0, len(lines) - most)
+        tables.append(TagLines(tag, tuple(lines[:most]), worse, more, axis))
     return tuple(sorted(tables, key=lambda table: -table.worse))
 
 

@@ -7,6 +7,7 @@ import re
 from datetime import UTC, datetime
 
 from ragmetrics.dashboard.compare_view import compare_view
+from ragmetrics.dashboard.formatting import brief
 from ragmetrics.dashboard.page_writer import write_shared
 from ragmetrics.dashboard.pages.comparisons import comparisons, comparisons_page
 from ragmetrics.dashboard.templating import render_page
@@ -38,9 +39,14 @@ def write_comparison(site: Files, path: str, comparison: Comparison) -> str:
     """Write the page, and the files that it needs, into a site or an empty folder."""
     write_shared(site, charts=False)
     home = site.exists("index.html")
+    names = f"{brief(comparison.a.name, 60)} and {brief(comparison.b.name, 60)}"
     page = render_page(
-        "compare.html",
+        "comparison.html",
         1,
+        dataset=comparison.b.dataset,
+        title=names,
+        crumbs=[*([("Comparisons", "../comparisons.html")] if home else []), (names, "")],
+        subject="",
         view=compare_view(comparison),
         home=home,
         made=datetime.now(UTC),

@@ -23,6 +23,9 @@ SIZES = {"tall": (540, 230), "low": (360, 120), "square": (340, 340)}
 _DAY_MS = 86_400_000
 _DASHES = {"dot": "2 3", "dash": "7 4"}
 _LINE = 11
+_REACH = 14, 226
+"""Where the axis of an interval begins and ends."""
+_HIDDEN = 'aria-hidden="true" focusable="false"'
 _UNITS = ((1_000_000, "M"), (1_000, "k"))
 
 
@@ -101,6 +104,24 @@ def sparkline(
     dot = f'<circle cx="{x}" cy="{y}" r="3"/>' if mark and values[-1] is not None else ""
     box = 'viewBox="0 0 120 34" aria-hidden="true" focusable="false" preserveAspectRatio="none"'
     return Markup(f'<svg class="spark" {box}><path d="{line}"/>{dot}</svg>')  # noqa: S704 - numbers
+
+
+def interval_bar(low: float, high: float, point: float, ends: tuple[float, float]) -> Markup:
+    """An interval and its point on an axis between two ends; what is beyond is cut."""
+    axis = _Axis(*ends, *_REACH)
+    left, right, at = (axis(max(ends[0], min(ends[1], value))) for value in (low, high, point))
+    reach, dot = f'class="reach" d="M{left} 9H{right}"', f'class="dot" d="M{at} 3V15"'
+    parts = f'<path class="zero" d="M{axis(0)} 0V18"/><path {reach}/><path {dot}/>'
+    return Markup(f'<svg class="span" viewBox="0 0 240 18" {_HIDDEN}>{parts}</svg>')  # noqa: S704 - numbers
+
+
+def interval_axis(ends: tuple[float, float]) -> Markup:
+    """The numbers of that axis, with their signs."""
+    axis, step = _Axis(*ends, *_REACH), _step((ends[1] - ends[0]) / 4)
+    first, last = (math.trunc(end / step + 1e-9) for end in ends)
+    ticks = [(n * step, f"{n * step:+g}".replace("-", "−")) for n in range(first, last + 1)]
+    words = "".join(_text(axis(at), 13, label if at else "0", "middle") for at, label in ticks)
+    return Markup(f'<svg class="axis" viewBox="0 0 240 18" {_HIDDEN}>{words}</svg>')  # noqa: S704 - escaped
 
 
 def _number(value: Place) -> float:

@@ -16,6 +16,11 @@ from .blocks import (
 )
 from .table_layout import columns as columns
 from .comparison_result import comparison_report as comparison_report
+from .comparison_story import (
+    comparison_story as comparison_story,
+    contribution as contribution,
+    gate_story as gate_story,
+)
 from .gate_message import (
     compose_gate as compose_gate,
     compose_failed_gate as compose_failed_gate,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from ragmetrics.metrics import display_name
@@ -12,7 +13,12 @@ from ragmetrics.text import clean
 
 def in_display_names(text: str, night: Manifest) -> str:
     """A text about a night with the display name of each of its metrics."""
-    names = tuple(sorted({*(one.metric for one in night.metrics), *_ruled(night)}, key=len)[::-1])
+    return with_display_names(text, {*(one.metric for one in night.metrics), *_ruled(night)})
+
+
+def with_display_names(text: str, metrics: Iterable[str]) -> str:
+    """A text with the display name of each of these metrics."""
+    names = tuple(sorted(metrics, key=len)[::-1])
     if not names:
         return text
     return _pattern(names).sub(lambda found: clean(display_name(found[0]), 80), text)
@@ -28,4 +34,4 @@ def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w./=-])(?:{'|'.join(map(re.escape, names))})(?![\w/=-])")
 
 
-__all__ = ["in_display_names"]
+__all__ = ["in_display_names", "with_display_names"]

@@ -121,7 +121,7 @@ def _headline(incidents: Sequence[Incident], manifest: Manifest) -> tuple[str, s
     measured = [one.cause for one in urgent if is_measured(one.cause)]
     if not is_measured(urgent[0].cause):
         told = in_display_names(urgent[0].message, manifest)
-        return _sentence(told, _LONGEST_HEADLINE), urgent[0].cause.metric or ""
+        return sentence(told, _LONGEST_HEADLINE), urgent[0].cause.metric or ""
     cause = min(measured, key=_least_important)
     return f"{_name(cause.metric)}{_in_segment(cause)} {_moved(cause)}.", cause.metric or ""
 
@@ -144,7 +144,7 @@ def _what(incident: Incident, manifest: Manifest) -> Text:
     pending = "Pending: " if cause.state == "pending" else ""
     if not is_measured(cause):
         message = in_display_names(incident.sentence, manifest)
-        told: Text = (pending, Quote(clean(_sentence(message), _LONGEST)))
+        told: Text = (pending, Quote(clean(sentence(message), _LONGEST)))
     else:
         told = (pending, *_measured(cause))
     since = cause.since if cause.since and cause.since != manifest.date else None
@@ -246,7 +246,7 @@ def _why(measured: Sequence[Finding], manifest: Manifest) -> list[Text]:
     lost, topics = manifest.lost_passages, manifest.topics
     lines: list[Text] = []
     if lost:
-        lines += [(Quote(_sentence(text)),) for text in (lost.sentence, lost.edited) if text]
+        lines += [(Quote(sentence(text)),) for text in (lost.sentence, lost.edited) if text]
     for cause in measured[:1]:
         builds = [one for one in cause.carriers or () if one.tag == BUILDS and one.is_new]
         lines += [("It came with ", Quote(clean(str(one), 100)), ".") for one in builds[:1]]
@@ -258,7 +258,7 @@ def _why(measured: Sequence[Finding], manifest: Manifest) -> list[Text]:
             lines.append(f"Judge drift or stale labels explain {part} of {_name(cause.metric)}.")
     for topic in topics.fallen if topics else ():
         named = topic.model_copy(update={"metric": display_name(topic.metric)})
-        lines.append((Quote(_sentence(fallen_topic_text(named))),))
+        lines.append((Quote(sentence(fallen_topic_text(named))),))
     return lines
 
 
@@ -270,7 +270,7 @@ def _in_segment(cause: Finding) -> str:
     return f" in {clean(str(cause.segment), 80)}" if cause.segment else ""
 
 
-def _sentence(text: str, longest: int = _LONGEST) -> str:
+def sentence(text: str, longest: int = _LONGEST) -> str:
     """A text as a sentence: with a capital letter and a full stop."""
     line = clean(text, longest).rstrip(".")
     return f"{line[:1].upper()}{line[1:]}."
@@ -284,4 +284,5 @@ __all__ = [
     "is_measured",
     "night_story",
     "no_link",
+    "sentence",
 ]

@@ -167,11 +167,10 @@ def _comparable(
     any_logs = any(isinstance(one, Logs) for one in sides)
     names, refused = [], []
     for metric in wanted:
-        lacking = [side for side, prints in (("A", old), ("B", new)) if metric not in prints]
+        prints = ("before", old), ("after", new)
+        lacking = [side for side, known in prints if metric not in known]
         if lacking and (requested is not None or not any_logs):
-            reason = (
-                f"{' and '.join(lacking)} {'was' if len(lacking) == 1 else 'were'} not scored by it"
-            )
+            reason = f"no row was scored {' and '.join(lacking)}"
             questions = 0 if metric not in old else None
             refused.append(MetricChange(metric=metric, reason=reason, questions_a=questions))
         elif not lacking and old[metric] == new[metric]:
@@ -185,13 +184,11 @@ def _difference(settings: Settings, sides: tuple[Found, Found]) -> str:
     """Why the scores of a metric on both sides are not comparable."""
     a, b = (judge_of(settings, one) for one in sides)
     if a.fingerprint == b.fingerprint:
-        return (
-            "A and B were scored with different prompts, parameters, embeddings or versions of it"
-        )
+        return "scored with other prompts, parameters, embeddings or another version after"
     bridge = _bridge_of(sides)
     return (
-        "A and B were scored in different ways: judge of A "
-        f"{a.name} ({a.fingerprint}), of B {b.name} ({b.fingerprint})"
+        f"scored in different ways: judge before {a.name} ({a.fingerprint}), after "
+        f"{b.name} ({b.fingerprint})"
         f"{bridge.broken if bridge else ''}"
     )
 
@@ -199,7 +196,7 @@ def _difference(settings: Settings, sides: tuple[Found, Found]) -> str:
 def _nothing_to_compare(refused: Sequence[MetricChange]) -> str:
     """The reason why there is nothing to compare."""
     if not refused:
-        return "A and B have no metric in common; choose the metrics for logs with --metrics"
+        return "the sides have no metric in common; choose the metrics for logs with --metrics"
     reasons: dict[str, list[str]] = {}
     for change in refused:
         reasons.setdefault(change.reason, []).append(change.metric)
@@ -211,7 +208,7 @@ def _identical(a: Found, b: Found) -> list[str]:
     """A notice when both sides are the same data, which is probably a mistake of the user."""
     if a.places() != b.places():
         return []
-    return ["A and B are the same data, so there is no difference"]
+    return ["before and after are the same data, so there is no difference"]
 
 
 def fingerprints(settings: Settings, side: Found) -> Mapping[str, str]:
@@ -245,18 +242,18 @@ def load_sides(
     night. Raises InputError for logs without a row, and what scoring raises.
     """
     weighed_by, sides = _weighed_by(settings, chosen), []
-    for letter, chosen_side in zip("AB", chosen, strict=True):
+    for name, chosen_side in zip(("before", "after"), chosen, strict=True):
         if isinstance(chosen_side, Stored):
             sides.append(_stored(chosen_side, metrics, tags))
             continue
-        run = temporary(settings.model_copy(update={"segments": ()}), str(folder / letter))
-        cache, report = open_store(settings), _labelled(letter, progress)
+        run = temporary(settings.model_copy(update={"segments": ()}), str(folder / name))
+        cache, report = open_store(settings), _labelled(name, progress)
         try:
             staged = score_inputs(
                 run, chosen_side.inputs, cache, progress=report, weighed_by=weighed_by
             )
         except InputError as error:
-            raise InputError(f"{letter}, {chosen_side.name}: {error}") from None
+            raise InputError(f"{name}, {chosen_side.name}: {error}") from None
         files = open_store(run)
         manifest, _ = summarise_run(run, files, staged, datetime.now(UTC))
         side = _stored(Stored(chosen_side.name, files, [manifest]), metrics, tags)
@@ -282,10 +279,10 @@ def _weighed_by(settings: Settings, sides: tuple[Found, Found]) -> Corpus | None
     return corpus
 
 
-def _labelled(letter: str, progress: Progress | None) -> Progress | None:
+def _labelled(side: str, progress: Progress | None) -> Progress | None:
     if progress is None:
         return None
-    return lambda name, done, total: progress(f"{letter}: {name}", done, total)
+    return lambda name, done, total: progress(f"{side}: {name}", done, total)
 
 
 def _stored(side: Stored, metrics: Sequence[str], tags: Sequence[str]) -> ScoredSide:

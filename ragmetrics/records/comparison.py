@@ -63,7 +63,10 @@ class MetricChange(Record):
     p_value: float | None = None
     """One-sided p value of the hypothesis that B is not worse than A."""
     p_adjusted: float | None = None
-    """p value after Benjamini-Hochberg over all changes of the comparison."""
+    """p value after Benjamini-Hochberg: over the metrics for all rows, over all changes for a
+    segment."""
+    p_adjusted_gain: float | None = None
+    """The same of the hypothesis that B is not better; None in older records."""
     mde: float | None = None
     """Smallest drop that this number of questions shows with 80% power."""
     paired: bool | None = None
@@ -91,8 +94,8 @@ class MetricChange(Record):
 
     @property
     def significantly_better(self) -> bool:
-        """Whether the whole interval is on the good side of 0."""
-        if self.low is None or self.high is None:
+        """Whether the whole interval is on the good side of 0, also after correction."""
+        if self.low is None or self.high is None or (self.p_adjusted_gain or 0.0) >= ALPHA:
             return False
         return self.low > 0 if self.higher_is_better else self.high < 0
 
@@ -229,7 +232,9 @@ class Comparison(Record):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: both sides, and one line per metric and segment."""
-        sides = (f"{letter}: {escape(one.name)}" for letter, one in (("A", self.a), ("B", self.b)))
+        sides = (
+            f"{name}: {escape(side.name)}" for name, side in (("Before", self.a), ("After", self.b))
+        )
         columns = [*_SHOWN, *(["tag", "value"] if self.segments else [])]
         table = self.to_pandas().reindex(columns=columns).round(3)
         return f"<p>{'<br>'.join(sides)}</p>{table.to_html(escape=True, index=False, na_rep='')}"

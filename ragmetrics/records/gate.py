@@ -31,6 +31,7 @@ from ragmetrics.records.judging import JudgeInfo, Usage
 from ragmetrics.records.lost_passages import LostPassages
 from ragmetrics.records.manifest import Source
 from ragmetrics.records.row import explain_validation_error
+from ragmetrics.stats import ALPHA
 
 GATE_VERSION = 1
 BUILT = "rag.index.built"
@@ -143,6 +144,11 @@ class MetricVerdict(Record):
     movement: JudgeMovement | None = None
     """Movement of the judge from night to night; None where it does not affect the drop, because
     both builds were judged on one day."""
+
+    @property
+    def significantly_worse(self) -> bool:
+        """Whether the new build is significantly worse, as in a comparison without a limit."""
+        return self.drop is not None and self.drop > 0 and (self.p_value or 0.0) < ALPHA
 
 
 class WorseQuestion(Record):

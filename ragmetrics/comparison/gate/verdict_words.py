@@ -14,7 +14,7 @@ from ragmetrics.records import (
     Verdict,
     stage_words,
 )
-from ragmetrics.text import clean, drop_text
+from ragmetrics.text import clean, drop_text, short_change
 
 _LONGEST = 500
 
@@ -56,16 +56,7 @@ def lost_from_index(lost: LostPassages | None) -> list[str]:
 def _gone(stage: StageShare, lost: LostPassages) -> str:
     own = [passage for passage in lost.passages if passage.stage == stage.stage]
     words = stage_words(stage.stage, proven=all(passage.proven for passage in own))
-    return (
-        f"{stage.questions:,} of {stage.of:,} questions lost a passage that they need: "
-        f"{words}{_p_text(stage.p_value)}"
-    )
-
-
-def _p_text(p_value: float | None) -> str:
-    if p_value is None:
-        return ""
-    return ", p below 0.001" if p_value < 0.001 else f", p {p_value:.3f}"
+    return f"{stage.questions:,} of {stage.of:,} questions lost a passage that they need: {words}"
 
 
 def unread(side: str, source: Source | None) -> list[str]:
@@ -96,9 +87,8 @@ def too_much_quarantined(side: str, source: Source | None, most: float) -> list[
 
 def _fell(one: MetricVerdict) -> str:
     return (
-        f"{one.metric} fell significantly from {one.before:.3f} to {one.after:.3f} over the same "
-        f"{one.questions:,} questions: drop {one.drop:.3f} [{one.low:.3f}, {one.high:.3f}]"
-        f"{_p_text(one.p_value)}, limit {one.max_drop:g}"
+        f"{one.metric} {short_change(one.before, one.after, fell=True)} over the same "
+        f"{one.questions:,} questions (allowed drop {one.max_drop:g})"
     )
 
 
@@ -133,5 +123,5 @@ def _undecided(one: MetricVerdict, why: str, settings: Settings, serving: str) -
 
 def _further_text(one: MetricVerdict) -> str:
     if one.further is None:
-        return "; no number of questions would decide it"
-    return f"; {one.further:,} further questions would decide it, with 80% power"
+        return "; no number of questions would decide"
+    return f"; {one.further:,} more questions would decide, with 80% power"

@@ -19,7 +19,7 @@ from ragmetrics.comparison import (
     load_gates,
     save_failed_gate,
 )
-from ragmetrics.dashboard.compare_view import compare_view
+from ragmetrics.dashboard.compare_view import VERDICTS, gate_view
 from ragmetrics.dashboard.formatting import duration
 from ragmetrics.dashboard.page import Page, Shown
 from ragmetrics.dashboard.redacting import redacted
@@ -29,19 +29,12 @@ from ragmetrics.records import (
     FailedGate,
     Gate,
     MetricVerdict,
-    Verdict,
     movement_text,
 )
 from ragmetrics.storage import Files
 
 _MOST_LINES = 100
 _MOST_UNDECIDED = 20
-_STATES: dict[Verdict, tuple[str, str]] = {
-    "promote": ("ok", "promote"),
-    "hold": ("firing", "hold"),
-    "inconclusive": ("pending", "inconclusive"),
-}
-"""For each verdict, the name of an icon and the word."""
 
 
 def render(shown: Shown) -> bytes:
@@ -72,7 +65,7 @@ def builds_page(
         more=len(lines) > _MOST_LINES,
         undecided=lost,
         held=sum(gate.verdict == "hold" for gate in lines[:_MOST_LINES]),
-        states=_STATES,
+        states=VERDICTS,
         build_path=build_path,
         lowest=_lowest,
     )
@@ -81,11 +74,14 @@ def builds_page(
 def build_page(gate: Gate, comparison: Comparison | None) -> bytes:
     """The page of one gate, with the comparison of the builds if there is one in the store."""
     return render_page(
-        "build.html",
+        "comparison.html",
         1,
-        gate=gate,
-        view=compare_view(comparison) if comparison else None,
-        states=_STATES,
+        place="Builds",
+        dataset=gate.dataset,
+        title=f"{gate.verdict}: index build {gate.build} {gate.dataset}",
+        crumbs=[("Builds", "../builds.html"), (gate.build, "")],
+        subject=f"Index build {gate.build}",
+        view=gate_view(gate, comparison),
         moves=list(filter(None, dict.fromkeys(movement_text(m.movement) for m in gate.metrics))),
         took=duration(gate.finished_at - gate.started_at),
     )

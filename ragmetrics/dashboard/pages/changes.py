@@ -12,10 +12,22 @@ from ragmetrics.records import Manifest
 def render(shown: Shown) -> bytes:
     """What changed since the night before; if no night compares, why."""
     night, before, comparison = shown.night, shown.before, shown.comparison
+    view = None
+    if comparison:
+        lost = comparison.lost_passages or night.lost_passages
+        whole = comparison.model_copy(update={"lost_passages": lost})
+        view = compare_view(whole, _means_of_rows(before, night))
     return shown.render(
-        "changes.html",
-        before=before if comparison else None,
-        view=compare_view(comparison, _means_of_rows(before, night)) if comparison else None,
+        "comparison.html",
+        place="Nights",
+        title=f"Changes {night.date} {night.dataset}",
+        crumbs=[
+            ("Nights", "../index.html#nights"),
+            (f"{night.date}", "index.html"),
+            ("changes", ""),
+        ],
+        subject=f"Night of {night.date}",
+        view=view,
         reason="" if comparison else _why_not_compared(night, shown.earlier),
     )
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import date
 from pathlib import Path
 
 import pytest
 import yaml
 
+from ragmetrics.metrics import display_name
 from tests.builders import save_settings
 from tests.fakes.build_logs import METRICS, damaged, golden
 from tests.fakes.command import Ended, Run
 from tests.fakes.logs import make_rows, write_jsonl
 
 ROWS = golden(80)
+NAMES = [display_name(metric) for metric in METRICS]
 HOSTILE = "[red]tower[/red] \x1b[31m\u202e :smile:"
 
 
@@ -26,7 +29,7 @@ def logs(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def compare(run: Run, logs: tuple[Path, Path], *more: object) -> Ended:
-    """`ragmetrics compare A B`, by two metrics."""
+    """`ragmetrics compare BEFORE AFTER`, by two metrics."""
     return run("compare", *logs, "--metrics", ",".join(METRICS), *more)
 
 
@@ -34,9 +37,9 @@ def test_two_logs_need_no_settings(run: Run, logs: tuple[Path, Path]) -> None:
     """A line per metric, the questions that moved, and exit code 0: it is a report."""
     ended = compare(run, logs)
     assert (ended.code, ended.err) == (0, "")
-    for text in (*METRICS, "80 in pairs", "Moved furthest by context_recall:", "1.000 → 0.000"):
+    for text in (*NAMES, "80 in pairs", "Moved furthest by Context recall:", "1.000 → 0.000"):
         assert text in ended.out
-    assert f"\nA: {logs[0]}, 80 rows of default\nB: {logs[1]}, 80 rows" in ended.out
+    assert f"\nBefore: {logs[0]}, 80 rows of default\nAfter: {logs[1]}, 80 rows" in ended.out
     assert not list(Path.cwd().iterdir())
 
 
@@ -59,7 +62,9 @@ def test_one_log_of_many_days_is_split_by_a_day(run: Run, tmp_path: Path) -> Non
 
 def test_rows_are_as_many_as_asked_for(run: Run, logs: tuple[Path, Path]) -> None:
     """Per metric; none at all with 0."""
-    assert compare(run, logs, "--rows", 2).out.count("→") == 2 * len(METRICS)
+    assert len(re.findall(r"\n  \d\.\d+ → ", compare(run, logs, "--rows", 2).out)) == 2 * len(
+        METRICS
+    )
     assert "Moved" not in compare(run, logs, "--rows", 0).out
 
 
@@ -84,7 +89,7 @@ def test_of_many_segments_those_that_most_likely_got_worse_are_shown(
     many = compare(
         run, (write_jsonl(logs[0], rows[0]), write_jsonl(logs[1], rows[1])), "--by", "number"
     )
-    assert "and 60 that less likely got worse: --json has them all" in many.out
+    assert "and 60 that contribute less to a loss: --json has them all" in many.out
 
 
 def test_a_tag_that_there_is_not_ends_with_the_tags_that_there_are(
@@ -151,7 +156,7 @@ def test_a_sure_drop_fails_where_that_was_asked(run: Run, logs: tuple[Path, Path
     """Exit code 1, with what fell on stderr; a limit that was not passed is exit code 0."""
     ended = compare(run, logs, "--fail-on-drop", 0.05)
     assert ended.code == 1
-    assert "context_recall fell significantly, by 0.1" in ended.err
+    assert "Context recall fell significantly, by 0.1" in ended.err
     assert compare(run, logs, "--fail-on-drop", 0.9).code == 0
     assert compare(run, (logs[0], logs[0]), "--fail-on-drop", 0).code == 0
 
@@ -163,8 +168,8 @@ def test_what_nobody_can_tell_does_not_pass(run: Run, tmp_path: Path) -> None:
     assert compare(run, logs).code == 0
     ended = compare(run, logs, "--fail-on-drop", 0.05)
     assert ended.code == 2
-    assert ended.err == "ragmetrics: undecided: context_recall; choose others with --metrics\n"
-    assert "Not compared: context_recall: no row of B was scored" in ended.out
+    assert ended.err == "ragmetrics: undecided: Context recall; choose others with --metrics\n"
+    assert "Not compared: Context recall: no row was scored after" in ended.out
 
 
 def test_where_nothing_could_be_compared_the_exit_code_says_so(run: Run, tmp_path: Path) -> None:
@@ -172,9 +177,10 @@ def test_where_nothing_could_be_compared_the_exit_code_says_so(run: Run, tmp_pat
     log = write_jsonl(tmp_path / "a.jsonl", ROWS[:1])
     ended = compare(run, (log, log))
     assert (ended.code, ended.err) == (2, "ragmetrics: no metric could be compared\n")
-    assert "Not compared: context_recall: less than two questions to compare" in ended.out
-    assert ended.out.startswith(f"Nothing can be compared\nA: {log}, 1 row of default\nB: ")
-    assert "B - A" not in ended.out
+    assert "Not compared: Context recall: less than two questions to compare" in ended.out
+    sides = f"Before: {log}, 1 row of default\nAfter: "
+    assert ended.out.startswith(f"Nothing can be compared.\n{sides}")
+    assert "change [95%]" not in ended.out
 
 
 def test_a_metric_that_applies_to_neither_side_is_no_obstacle(run: Run, tmp_path: Path) -> None:
@@ -192,7 +198,7 @@ def test_the_settings_of_the_folder_are_used(
     Path("ragmetrics.yaml").write_text(yaml.safe_dump({"dataset": "towers", "metrics": METRICS}))
     ended = run("compare", "a.jsonl", "b.jsonl")
     assert ended.code == 0
-    assert "A: a.jsonl, 80 rows of towers\n" in ended.out
+    assert "Before: a.jsonl, 80 rows of towers\n" in ended.out
 
 
 def test_text_of_logs_is_shown_as_text(run: Run, tmp_path: Path) -> None:
@@ -220,8 +226,8 @@ def test_an_error_is_exit_code_2(run: Run, logs: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     ("b", "first"),
     [
-        (0, "Nothing got significantly worse"),
-        (1, "B is significantly worse by 2 metrics of 2, most by context_recall: -0."),
+        (0, "None of 2 metrics are significantly worse."),
+        (1, "2 of 2 metrics are significantly worse.\nWhat: Context recall fell from 0.9"),
     ],
 )
 def test_the_first_line_is_the_verdict(
@@ -233,3 +239,35 @@ def test_the_first_line_is_the_verdict(
     assert ended.out.startswith(first)
     tables = [line for line in ended.out.splitlines() if line.startswith(" ") and "→" not in line]
     assert max(map(len, tables)) <= 80
+
+
+def test_the_page_compare_and_the_gate_count_the_same(run: Run, tmp_path: Path) -> None:
+    """Also where many segments, of which the page and the gate have tables, hardly changed."""
+    days, counts = ("2026-11-18", "2026-11-19"), []
+    rows = [{**row, "tags": {"number": str(n // 3)}} for n, row in enumerate(ROWS)]
+    sides = {"b1": rows, "b2": damaged(rows, 0.08, seed=4)}
+    rules = [{"metric": metric, "max_drop": 0.01} for metric in METRICS]
+    settings = save_settings(
+        tmp_path,
+        {
+            "logs": "{date}/",
+            "store": "store",
+            "metrics": METRICS,
+            "segments": ["number"],
+            "gate": {"logs": "builds/{build}.jsonl", "rules": rules},
+        },
+    )
+    for day, (build, side) in zip(days, sides.items(), strict=True):
+        log = [{**row, "index_build": build} for row in side]
+        write_jsonl(tmp_path / day / "log.jsonl", log)
+        write_jsonl(tmp_path / "builds" / f"{build}.jsonl", log)
+        assert run("nightly", "--date", day, "--settings", settings).code == 0
+    page = tmp_path / "store" / "dashboard" / days[1] / "changes.html"
+    gate = ("gate", "--build", "b2", "--against", "b1", "--settings", settings)
+    outputs = page.read_text(), run("compare", *days, "--settings", settings).out, run(*gate).out
+    for output in outputs:
+        found = re.search(r"\w+ of \d+ metrics? (is|are) significantly worse", output)
+        counts.append(found and found[0])
+    segmented = run("compare", *days, "--by", "number", "--settings", settings).out
+    assert counts == ["2 of 2 metrics are significantly worse"] * 3
+    assert segmented.startswith(counts[0])

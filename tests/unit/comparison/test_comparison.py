@@ -149,8 +149,8 @@ def test_where_lower_is_better_a_rise_is_the_loss() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "why"),
     [
-        ({}, {}, "no row of A and B was scored"),
-        ({"q1": [1.0], "q2": [1.0]}, {}, "no row of B was scored"),
+        ({}, {}, "no row was scored before and after"),
+        ({"q1": [1.0], "q2": [1.0]}, {}, "no row was scored after"),
         ({"q1": [1.0]}, {"q1": [0.0]}, "less than two questions to compare"),
     ],
 )
@@ -221,7 +221,7 @@ def test_the_same_on_both_sides_is_told(tmp_path: Path) -> None:
     """A slip in a pipeline would pass each time."""
     log = str(write_jsonl(tmp_path / "a.jsonl", golden(20)))
     again = str(write_jsonl(tmp_path / "b.jsonl", golden(20)))
-    same = "A and B are the same data, so there is no difference"
+    same = "before and after are the same data, so there is no difference"
     assert ragmetrics.compare(log, log, metrics=["id_recall"]).notices == [same]
     assert ragmetrics.compare(log, again, metrics=["id_recall"]).notices == []
 
@@ -230,7 +230,9 @@ def test_a_log_without_a_row_is_named(tmp_path: Path) -> None:
     """Of two logs one must know which."""
     log, empty = write_jsonl(tmp_path / "a.jsonl", golden(20)), tmp_path / "b.jsonl"
     empty.touch()
-    with pytest.raises(InputError, match=f"^B, {empty}: the logs hold no row that can be read$"):
+    with pytest.raises(
+        InputError, match=f"^after, {empty}: the logs hold no row that can be read$"
+    ):
         ragmetrics.compare(str(log), str(empty), metrics=["id_recall"])
 
 
@@ -298,14 +300,14 @@ def test_a_value_of_one_side_alone_has_its_mean() -> None:
     result = ragmetrics.compare(ROWS, now, by="channel", metrics=["context_recall"])
     phone = next(segment for segment in result.segments if str(segment.segment) == "channel=phone")
     assert phone.mean_b == pytest.approx(0.9)
-    assert (phone.mean_a, phone.reason) == (None, "no row of A was scored")
+    assert (phone.mean_a, phone.reason) == (None, "no row was scored before")
 
 
 def test_a_notebook_shows_the_comparison_as_a_table() -> None:
     """Names of sides and tags are text, and no HTML."""
     rows = [{**row, "tags": {"channel": "<b>"}} for row in ROWS]
     page = ragmetrics.compare(rows, ROWS, by="channel", metrics=METRICS)._repr_html_()
-    assert "<p>A: rows<br>B: rows</p>" in page
+    assert "<p>Before: rows<br>After: rows</p>" in page
     assert ("&lt;b&gt;" in page, "<b>" in page) == (True, False)
 
 
@@ -328,7 +330,7 @@ def test_results_are_compared_as_they_were_scored() -> None:
     assert change_of(result).significantly_worse()
     refused = change_of(result, "hit_rate")
     assert refused.reason == (
-        "A and B were scored with different prompts, parameters, embeddings or versions of it"
+        "scored with other prompts, parameters, embeddings or another version after"
     )
     assert result.undecided == [refused]
 
@@ -341,7 +343,7 @@ def test_other_judges_are_named() -> None:
     other = [metric.model_copy(update={"fingerprint": "f2"}) for metric in manifest.metrics]
     now = ragmetrics.evaluate(ROWS, ["context_recall"])
     now.manifest = manifest.model_copy(update={"judge": judge, "metrics": other})
-    with pytest.raises(InputError, match=r"judge of A lexical \(\w+\), of B gpt \(f2\)"):
+    with pytest.raises(InputError, match=r"judge before lexical \(\w+\), after gpt \(f2\)"):
         ragmetrics.compare(before, now)
 
 
@@ -395,7 +397,7 @@ def test_a_log_is_scored_by_what_the_night_was_alone(team: Settings) -> None:
     asked = ragmetrics.compare(
         NIGHTS[0], log, metrics=[*METRICS, "context_precision"], settings=team
     )
-    assert change_of(asked, "context_precision").reason == "A was not scored by it"
+    assert change_of(asked, "context_precision").reason == "no row was scored before"
 
 
 def test_builds_are_compared_by_their_logs(team: Settings) -> None:
@@ -428,7 +430,7 @@ def test_other_datasets_are_told(team: Settings) -> None:
     log = team.logs.replace("{date}", str(NIGHTS[1]))
     other = team.model_copy(update={"dataset": "bridges"})
     result = ragmetrics.compare(NIGHTS[0], log, settings=other)
-    assert result.notices == ["A is from the data set towers, B from bridges"]
+    assert result.notices == ["before: data set towers; after: data set bridges"]
 
 
 @pytest.mark.parametrize(
@@ -468,6 +470,6 @@ def test_rows_without_a_verdict_are_told(team: Settings) -> None:
     finally:
         for path, data in kept.items():
             path.write_bytes(data)
-    assert result.notices == ["B: context_recall: the judge gave no verdict on 80 of 80 rows"]
-    assert change_of(result).reason == "no row of B was scored"
+    assert result.notices == ["after: context_recall: the judge gave no verdict on 80 of 80 rows"]
+    assert change_of(result).reason == "no row was scored after"
     assert result.undecided == [change_of(result)]

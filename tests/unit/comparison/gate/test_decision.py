@@ -98,9 +98,7 @@ def test_a_damaged_build_is_held(tmp_path: Path) -> None:
     assert recall.verdict == "hold"
     assert recall.questions == 60
     assert recall.drop == pytest.approx((recall.before or 0) - (recall.after or 0))
-    assert any(
-        reason.startswith("context_recall fell significantly from 0.9") for reason in found.reasons
-    )
+    assert any(reason.startswith("context_recall fell from 0.9") for reason in found.reasons)
     worst = found.fallen[0]
     assert worst.before > worst.after
     assert worst.user_input.startswith("What is the height of tower")
