@@ -207,11 +207,18 @@ def compare_view(comparison: Comparison, means: Mapping[str, Means] | None = Non
         comparison,
         _state(comparison),
         comparison_story(comparison),
-        tuple(replace(line, of_rows=known.get(line.change.metric)) for line in lines),
+        tuple(replace(line, of_rows=_of_rows(line.change, known)) for line in lines),
         axis,
         _by_tag(comparison),
         tuple(rows),
     )
+
+
+def _of_rows(change: MetricChange, known: Mapping[str, Means]) -> Means | None:
+    """The means of all rows, where they are not those of the change."""
+    means, shown = known.get(change.metric), (change.mean_a, change.mean_b)
+    same = means is None or list(map(number, means)) == list(map(number, shown))
+    return None if same else means
 
 
 def gate_view(gate: Gate, comparison: Comparison | None) -> CompareView:

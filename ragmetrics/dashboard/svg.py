@@ -117,7 +117,7 @@ def interval_bar(low: float, high: float, point: float, ends: tuple[float, float
 
 def interval_axis(ends: tuple[float, float]) -> Markup:
     """The numbers of that axis, with their signs."""
-    axis, step = _Axis(*ends, *_REACH), _step((ends[1] - ends[0]) / 4)
+    axis, step = _Axis(*ends, *_REACH), _step((ends[1] - ends[0]) / 6)
     first, last = (math.trunc(end / step + 1e-9) for end in ends)
     ticks = [(n * step, f"{n * step:+g}".replace("-", "−")) for n in range(first, last + 1)]
     words = "".join(_text(axis(at), 13, label if at else "0", "middle") for at, label in ticks)

@@ -66,7 +66,7 @@ def gate_headline(gate: Gate) -> str:
 
 def count_words(worse: int, compared: int) -> str:
     """`4 of 6 metrics are significantly worse`."""
-    verb = "is" if worse == 1 else "are"
+    verb = "are" if worse > 1 else "is"
     return f"{worse or 'none'} of {plural(compared, 'metric')} {verb} significantly worse"
 
 

@@ -60,5 +60,5 @@ def test_all_views_have_the_same_mean_and_name_what_is_of_other_rows(tmp_path: P
         for before in words.split(once)[1:]:  # whatever has the other number says of what it is
             assert before.startswith((" over the same 40 questions", " all rows")), name
     assert f"mean of all rows {mean}" in pages["index.html"]
-    for name in ("index.html", f"{NIGHT}/index.html", f"{NIGHT}/changes.html"):
+    for name in ("index.html", f"{NIGHT}/index.html"):
         assert compared in pages[name], name

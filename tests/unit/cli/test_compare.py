@@ -226,7 +226,7 @@ def test_an_error_is_exit_code_2(run: Run, logs: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     ("b", "first"),
     [
-        (0, "None of 2 metrics are significantly worse."),
+        (0, "None of 2 metrics is significantly worse."),
         (1, "2 of 2 metrics are significantly worse.\nWhat: Context recall fell from 0.9"),
     ],
 )

@@ -31,8 +31,8 @@ def test_what_surely_fell_is_said_first(site: Files) -> None:
     """In the first lines, by how much and where; then every metric, the likeliest loss first."""
     read = text(page(site, comparison()))
     assert "1 of 3 metrics is significantly worse, 1 better." in read
-    assert "What Context recall fell from 0.90 to 0.70 over the same 80 questions." in read
-    assert "Where section=billing (0.90 → 0.50)." in read
+    assert "Context recall fell from 0.90 to 0.70 over the same 80 questions." in read
+    assert "section=billing (0.90 → 0.50)." in read
     names = [line.change.metric for line in compare_view(comparison()).lines]
     assert names == ["context_recall", "context_precision", "context_relevance", "faithfulness"]
 

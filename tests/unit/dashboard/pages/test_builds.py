@@ -68,7 +68,7 @@ def test_every_gate_has_its_verdict_and_evidence(site: Files) -> None:
         "took 1 min 15 s",
     ):
         assert told in read, told
-    assert "build idx-45: no log at builds/idx-45/" in text(build_page(site, incomparable()))
+    assert "Build idx-45: no log at builds/idx-45/" in text(build_page(site, incomparable()))
 
 
 def test_a_build_that_was_compared_shows_where_and_by_which_contexts(site: Files) -> None:
