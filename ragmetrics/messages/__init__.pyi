@@ -16,7 +16,7 @@ from .blocks import (
 )
 from .table_layout import columns as columns
 from .comparison_result import comparison_report as comparison_report
-from .comparison_story import (
+from .changes_story import (
     comparison_story as comparison_story,
     contribution as contribution,
     gate_story as gate_story,
