@@ -188,7 +188,7 @@ class JudgeClient(ClientBase):
             if isinstance(metric_request.request, Embed):
                 continue
             key = self._key(metric_request.request)
-            self.counters[metric_request.metric].shared += key in new or self._flights.is_asked(key)
+            self.counters[metric_request.metric].shared += key in new or self._flight.is_asked(key)
             new.add(key)
 
     def _begin(self, row_key: str, wanted: MetricRequest) -> Answer | PendingAnswer:
@@ -197,15 +197,15 @@ class JudgeClient(ClientBase):
         if isinstance(request, Embed):
             return self._embeddings.begin(row_key, request, metric)
         key = self._key(request)
-        if (known := self._flights.known(key)) is not None:
+        if (known := self._flight.known(key)) is not None:
             return known
         if self._at_once:
             answer = self._compute(self._at_once, request, self.counters[metric])
-            self._flights.remember(key, answer)
+            self._flight.remember(key, answer)
             return answer
         # Cached under the question of the first row: the shard of that row reads it in later runs.
         find = partial(self._find, row_key + request.key, request, self.counters[metric])
-        return self._flights.ask(key, find)
+        return self._requests.ask(key, find)
 
     def _key(self, request: Ask) -> Hashable:
         """What equal requests share. The text of a request is made only if it is sent or stored."""
@@ -255,7 +255,7 @@ class JudgeClient(ClientBase):
             return None
         verdict = self._expected(request, verdict)
         counter.answered_from_store += 1
-        self._flights.streak(request.prompt).readable()
+        self._flight.streak(request.prompt).readable()
         self._note(request, Reply(text))
         self.verdicts.add(request, verdict)
         return verdict
@@ -269,7 +269,7 @@ class JudgeClient(ClientBase):
 
     async def _verdict(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
         reason, refusals, asked, last = "", 0, request, ""
-        streak = self._flights.streak(request.prompt)
+        streak = self._flight.streak(request.prompt)
         # Requests of a row may share one: they are held up together, or not at all.
         shared = key.removesuffix(request.key) if self._joins > 1 else key
         try:
@@ -345,7 +345,7 @@ class JudgeClient(ClientBase):
 
     def _is_known(self, row_key: str, ask: Ask) -> bool:
         cache = self._cache is not None and self._cache.find(row_key + ask.key) is not None
-        return cache or self._flights.is_asked(ask.key)
+        return cache or self._flight.is_asked(ask.key)
 
 
 async def _answered(begun: Answer | PendingAnswer) -> Answer:

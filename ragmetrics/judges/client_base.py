@@ -55,16 +55,17 @@ class ClientBase:
         # Requests that share one may wait for each other: none of them is left for the next one.
         self._joins = asked.joins if isinstance(asked, JoinsRequests) else 1
         self._slots = asyncio.Semaphore(asked.concurrency * self._joins)
-        self._flights = SingleFlightScope(single_flight)
+        self._requests = SingleFlightScope(single_flight)
+        self._flight = self._requests.flight
 
     @property
     def has_answered(self) -> bool:
         """Whether there was any answer."""
-        return self._flights.has_answered
+        return self._flight.has_answered
 
     async def stop(self) -> None:
         """Cancel the requests that have no answer yet."""
-        await self._flights.stop()
+        await self._requests.stop()
 
     async def _prepare(self) -> None:
         """Check that a request may be sent. Raises JudgeRefused and StoreError."""
@@ -131,6 +132,10 @@ class SingleFlight:
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
 
+    def is_asked(self, key: Hashable) -> bool:
+        """Whether an answer is pending or cached."""
+        return key in self.pending or self.known(key) is not None
+
     def _settle(self, key: Hashable, done: asyncio.Future[Answer]) -> None:
         if self.pending.get(key) is done:
             del self.pending[key]
@@ -143,7 +148,7 @@ class SingleFlightScope:
     """One user of a shared SingleFlight; when it stops, it cancels its own requests only."""
 
     def __init__(self, single_flight: SingleFlight | None = None) -> None:
-        self._flight = single_flight or SingleFlight()
+        self.flight = single_flight or SingleFlight()
         self._own: set[asyncio.Future[Answer]] = set()
 
     def ask(self, key: Hashable, find: Find) -> PendingAnswer:
@@ -152,11 +157,11 @@ class SingleFlightScope:
         """
 
         def begin() -> asyncio.Future[Answer]:
-            if (known := self.known(key)) is not None:
+            if (known := self.flight.known(key)) is not None:
                 answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
                 answered.set_result(known)
                 return answered
-            future = self._flight.pending.get(key)
+            future = self.flight.pending.get(key)
             if future is None:
                 future = asyncio.ensure_future(find())
                 self.put(key, future)
@@ -164,30 +169,9 @@ class SingleFlightScope:
 
         return PendingAnswer(begin(), begin)
 
-    def known(self, key: Hashable) -> Answer | None:
-        """The cached answer to a key."""
-        return self._flight.known(key)
-
-    def remember(self, key: Hashable, answer: Answer) -> None:
-        """Cache an answer that took no waiting, unless it is a failure."""
-        self._flight.remember(key, answer)
-
-    def streak(self, prompt: Prompt[Any]) -> UnreadableStreak:
-        """The unreadable replies to a prompt, of all users."""
-        return self._flight.streak(prompt)
-
-    def is_asked(self, key: Hashable) -> bool:
-        """Whether an answer is pending or cached."""
-        return key in self._flight.pending or self._flight.known(key) is not None
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether any user of the SingleFlight has had an answer."""
-        return self._flight.has_answered
-
     def put(self, key: Hashable, future: asyncio.Future[Answer]) -> None:
         """Register a pending answer, which is cancelled when this scope stops."""
-        self._flight.put(key, future)
+        self.flight.put(key, future)
         self._own.add(future)
         future.add_done_callback(self._own.discard)
 

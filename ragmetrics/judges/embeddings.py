@@ -95,14 +95,14 @@ class EmbeddingClient(ClientBase):
     def begin(self, row_key: str, request: Embed, metric: str) -> Answer | PendingAnswer:
         """The vector of a text, or a failure, if it takes no waiting; else it is requested now."""
         key, text, counter = request.key, request.input, self.counters[metric]
-        counter.shared += self._flights.is_asked(key)
-        if (known := self._flights.known(key)) is not None:
+        counter.shared += self._flight.is_asked(key)
+        if (known := self._flight.known(key)) is not None:
             return known
         if self._at_once:
             answer = self._compute(self._at_once, text, counter)
-            self._flights.remember(key, answer)
+            self._flight.remember(key, answer)
             return answer
-        return self._flights.ask(key, lambda: self._find(row_key + key, text, counter))
+        return self._requests.ask(key, lambda: self._find(row_key + key, text, counter))
 
     def _compute(self, embedder: EmbedsAtOnce, text: str, counter: UsageCounter) -> Answer:
         try:

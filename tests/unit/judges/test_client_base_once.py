@@ -99,8 +99,8 @@ def test_an_answer_is_on_its_way_before_anybody_waits() -> None:
     async def main() -> None:
         asker, source = SingleFlightScope(), Source()
         asker.ask("key", source.find)
-        assert asker.is_asked("key")
-        assert not asker.is_asked("other")
+        assert asker.flight.is_asked("key")
+        assert not asker.flight.is_asked("other")
         await asyncio.sleep(0)
         assert source.asked == 1
         await asker.stop()
@@ -189,7 +189,7 @@ def test_failures_are_forgotten(failure: Unanswered | RuntimeError) -> None:
         tasks = [begin(asker, source) for _ in range(3)]
         found = await asyncio.gather(*tasks, return_exceptions=True)
         assert found == [failure] * 3
-        assert not asker.is_asked("key")
+        assert not asker.flight.is_asked("key")
         assert await asker.ask("key", source.find) == GOOD
         assert source.asked == 2
 
@@ -221,8 +221,8 @@ def test_so_many_answers_are_remembered_and_the_latest_used_stay() -> None:
             await asker.ask(str(number), source.find)
         await asker.ask("0", source.find)
         await asker.ask("new", source.find)
-        assert asker.is_asked("0")
-        assert not asker.is_asked("1")
+        assert asker.flight.is_asked("0")
+        assert not asker.flight.is_asked("1")
         assert source.asked == REMEMBERED + 1
 
     play(main())
@@ -241,6 +241,6 @@ def test_what_is_on_its_way_is_never_forgotten() -> None:
         slow.go_on.set()
         assert await asyncio.gather(task, again) == [GOOD] * 2
         assert slow.asked == 1
-        assert not asker.is_asked("5")
+        assert not asker.flight.is_asked("5")
 
     play(main())
