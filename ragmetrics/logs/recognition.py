@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 from ragmetrics.config import PRESETS
 from ragmetrics.logs.exported_values import plain_fields
-from ragmetrics.logs.field_mapping import LIST, decoded_list, map_columns
+from ragmetrics.logs.field_mapping import LIST, map_columns
 from ragmetrics.logs.key_names import (
     are_sentences,
     candidates,
@@ -31,19 +31,19 @@ from ragmetrics.logs.key_names import (
 )
 from ragmetrics.logs.preset import Place
 from ragmetrics.logs.preset_rows import interpret
+from ragmetrics.logs.record_paths import (
+    first_records,
+    is_record,
+    paths_of,
+    samples_of,
+    values_of,
+)
 from ragmetrics.records import FIELDS, REQUIRED, BadRow, LogRow, read_row
 from ragmetrics.text import clean
 
 RowOf = Callable[[Any], LogRow | None]
 
-_RECORDS = 50
-_BYTES = 8_000_000
-_DEPTH = 8
-_PATHS = 500
-_KEYS = 40
 _NAMED = 12
-_ITEMS = 20
-"""Items of a list that are looked at."""
 _LONGEST_KEY = 60
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w.]*")
 _ICONV = "iconv -f WINDOWS-1252 -t UTF-8 IN.csv > OUT.csv"
@@ -85,7 +85,7 @@ class RecognisedLayout:
     def question(self) -> str:
         """Which field a person has to name, and what was found, in one line; empty if none."""
         name = next((name for name in self.unknown if name in self.choices), "")
-        listed = ", ".join(clean(path, _LONGEST_KEY) for path in [*self.samples][:_NAMED])
+        listed = _listed([*self.samples][:_NAMED])
         more = f" and {len(self.samples) - _NAMED} more" if len(self.samples) > _NAMED else ""
         return f"{self.asked(name)} Found: {listed or 'none'}{more}." if name else ""
 
@@ -108,7 +108,7 @@ def recognise(
     A golden set needs no contexts, and its answers are right ones. `separator` is the text between
     two contexts, where it is known.
     """
-    some = list(_first(records))
+    some = list(first_records(records))
     row_of = partial(_row, golden=golden, separator=separator)
     if not some or any(map(row_of, some)):
         here = {key for record in some for key, value in record.items() if value is not None}
@@ -132,7 +132,7 @@ def _beside_fields(
     """The optional fields that are not `filled`, and tags, in other keys than `keys`."""
     paths = {
         path: values
-        for path, values in _paths(records).items()
+        for path, values in paths_of(records).items()
         if path.partition(".")[0].removesuffix("[]") not in keys
     }
     named = {
@@ -145,33 +145,8 @@ def _beside_fields(
         columns=columns,
         tags=tag_paths(paths, columns.values()),
         guesses={name: some for name, some in named.items() if len(some) > 1},
-        samples=_samples(paths),
+        samples=samples_of(paths),
     )
-
-
-def _samples(paths: Mapping[str, Sequence[Any]]) -> dict[str, str]:
-    """A value of each path, as a person may read it."""
-    return {path: clean(_flat(values[0]), _LONGEST_KEY) for path, values in paths.items()}
-
-
-def _flat(value: Any) -> str:
-    """A value in one line: the first item of a list."""
-    if isinstance(value, list) and value:
-        more = f" (and {len(value) - 1} more)" if len(value) > 1 else ""
-        return f"{str(value[0])[:_LONGEST_KEY]}{more}"
-    return str(value)[: 2 * _LONGEST_KEY]
-
-
-def _first(records: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    """The first records that are objects, with a limit on their size."""
-    left, size = _RECORDS, 0
-    for record in records:
-        if isinstance(record, Mapping):
-            yield record
-            size += len(repr(record))
-        left -= 1
-        if not left or size > _BYTES:
-            return
 
 
 def _row(record: Any, *, golden: bool = False, separator: str | None = None) -> LogRow | None:
@@ -222,7 +197,7 @@ def _beside_preset(preset: str, records: Sequence[Mapping[str, Any]]) -> Recogni
 def _by_columns(
     records: Sequence[Mapping[str, Any]], row_of: RowOf, golden: bool
 ) -> RecognisedLayout:
-    seen, paths = _seen(records), _paths(records)
+    seen, paths = _seen(records), paths_of(records)
     if len(records) == 1 and (command := _command(records[0])):
         return RecognisedLayout(
             note=f"{seen} The rows are inside one object. Write them as lines:\n{command}"
@@ -239,7 +214,7 @@ def _by_columns(
         columns=columns,
         tags=tag_paths(paths, columns.values()),
         guesses={} if golden else _optional(given, columns, guesses, paths),
-        samples=_samples(paths),
+        samples=samples_of(paths),
     )
     rows = sum(row_of(map_columns(record, columns)) is not None for record in records)
     between = _separator(paths.get(columns.get("retrieved_contexts", ""), ()))
@@ -258,7 +233,7 @@ def _by_columns(
         note = f"{seen} It is read with this line:\n{line}"
         return replace(layout, sure=True, note=note)
     layout = replace(layout, choices=doubtful | guesses)
-    others = [f"{name} could also be: {', '.join(some[1:])}" for name, some in doubtful.items()]
+    others = [f"{name} could also be: {_listed(some[1:])}" for name, some in doubtful.items()]
     ask = layout.question or f"Which of them are {' and '.join(needed)}?"
     note = "\n".join([f"Unknown log format. {ask} Write it into the settings:", line, *others])
     return replace(layout, note=note)
@@ -304,39 +279,6 @@ def _seen(records: Sequence[Mapping[str, Any]]) -> str:
     return f"Another log format, with the keys {shown}{more}."
 
 
-def _paths(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The values at each dotted path of the records."""
-    values: dict[str, list[Any]] = {}
-    for record in records:
-        for path, value in islice(_values(record, "", _DEPTH), _PATHS):
-            values.setdefault(path, []).append(value)
-    return values
-
-
-def _values(record: Mapping[str, Any], before: str, depth: int) -> Iterator[tuple[str, Any]]:
-    for key, raw in list(record.items())[:_KEYS]:
-        path, value = f"{before}{key}", decoded_list(raw)
-        if isinstance(value, Mapping) and depth > 1:
-            yield from _values(value, f"{path}.", depth - 1)
-        elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
-            yield f"{path}.0", value[0]  # Chroma has a list for each of several questions
-        elif value is not None and value == value:
-            yield path, value
-            if isinstance(value, list) and depth > 1 and not is_question(value):
-                yield from _values_of_items(value, f"{path}{LIST}", depth - 1)
-
-
-def _values_of_items(items: Sequence[Any], before: str, depth: int) -> Iterator[tuple[str, Any]]:
-    """For each path of the objects in a list, the list of their values; of lists within lists one
-    list."""
-    inner: dict[str, list[Any]] = {}
-    for item in items[:_ITEMS] if all(map(_is_record, items)) else ():
-        for path, value in islice(_values(item, before, depth), _PATHS):
-            within = LIST in path.removeprefix(before)
-            inner.setdefault(path, []).extend(value if within else [value])
-    yield from inner.items()
-
-
 def _guesses(name: str, paths: Mapping[str, Sequence[Any]]) -> list[str]:
     """The paths whose values look like those of a field."""
     some = [path for path, values in paths.items() if fits(name, values)]
@@ -364,8 +306,8 @@ def _command(record: Mapping[str, Any]) -> str:
         )
     inner = [
         path
-        for path, value in _values(record, "", _DEPTH)
-        if isinstance(value, list) and len(value) > 1 and all(map(_is_record, value))
+        for path, value in values_of(record)
+        if isinstance(value, list) and len(value) > 1 and all(map(is_record, value))
     ]
     # A key of another form could be a command of its own.
     safe = len(inner) == 1 and _PLAIN_KEY.fullmatch(inner[0])
@@ -376,7 +318,7 @@ def _command(record: Mapping[str, Any]) -> str:
 
 def _is_by_number(record: Mapping[str, Any]) -> bool:
     """Rows by number, as pandas writes them with `orient="index"`."""
-    return all(str(key).isdecimal() for key in record) and all(map(_is_record, record.values()))
+    return all(str(key).isdecimal() for key in record) and all(map(is_record, record.values()))
 
 
 def _is_column(value: Any) -> bool:
@@ -386,14 +328,15 @@ def _is_column(value: Any) -> bool:
     return isinstance(value, list) and len(value) > 1
 
 
-def _is_record(value: Any) -> bool:
-    return isinstance(value, Mapping) and bool(value)
-
-
 def _columns(columns: Mapping[str, str]) -> str:
     """Columns as a line of YAML, with the end of the line; empty where all names are ours."""
     renamed = {name: _scalar(path) for name, path in columns.items() if name != path}
     return f"columns: {{{', '.join(map(': '.join, renamed.items()))}}}\n" if renamed else ""
+
+
+def _listed(paths: Iterable[str]) -> str:
+    """Paths in a sentence, without signs that a terminal obeys."""
+    return ", ".join(clean(path, _LONGEST_KEY) for path in paths)
 
 
 def _scalar(key: str) -> str:

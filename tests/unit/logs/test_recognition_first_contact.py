@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ import yaml
 from hypothesis import given, strategies as st
 
 import ragmetrics
-from ragmetrics.config import make_settings
+from ragmetrics.config import PRESETS, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import GoldenSet, ReadCounts, golden_set, log_set
 from ragmetrics.logs.python_literals import read_literal
 from ragmetrics.pipeline import check_logs
 from ragmetrics.records import LogRow
+from tests.fakes.logs import make_rows, write_jsonl
 
 QUESTIONS = ("How do I reset my badge?", "When does the canteen open?", "Who repairs a chair?")
 CONTEXTS = (
@@ -442,14 +444,52 @@ def test_a_wrong_preset_is_named(tmp_path: Path) -> None:
     assert note.endswith("preset: ragas")
 
 
-def test_spans_are_recognised() -> None:
+@pytest.mark.parametrize("name", PRESETS.bundled_names)
+def test_spans_are_recognised(name: str, tmp_path: Path) -> None:
     """Each sample of the docs is read as its preset says."""
-    samples = Path(__file__).parents[3] / "docs" / "samples"
-    for path in samples.glob("*.jsonl"):
-        if path.stem == "ragas":
-            continue  # its first line is in our layout
-        assert read(str(path))[1].endswith(f"preset: {path.stem}")
-        assert read(str(path))[0] == read(str(path), preset=path.stem)[0]
+    records = [one for one in PRESETS.find(name).sample if "user_input" not in one]
+    path = str(write_jsonl(tmp_path / "log.jsonl", records))
+    rows, note = read(path)
+    assert f"preset: {name}" in note
+    assert rows == read(path, **yaml.safe_load(note.partition("\n")[2]))[0]
+
+
+@pytest.mark.parametrize(
+    ("keys", "field"),
+    [
+        ({"botReply": "It is so."}, {"response": "It is so."}),
+        ({"answer_id": "7 8", "response_ms": 12.5, "expected_reply": "It is."}, {}),
+        ({"corpus_snapshot": "v1"}, {"index_build": "v1"}),
+        ({"model_version": "v1", "index": "v2"}, {}),
+        ({"response_time": 0.4, "updated_at": "2026-11-19 08:00:00"}, {}),
+    ],
+)
+def test_words_of_keys_name_a_field(
+    keys: Mapping[str, Any], field: Mapping[str, Any], tmp_path: Path
+) -> None:
+    """Those that no list has; a word of something else, or a value of another kind, names none."""
+    rows, _ = read(
+        put(tmp_path, "log.jsonl", lines(lambda q, c, a: {"query": q, "passages": c, **keys}))
+    )
+    optional = ("response", "index_build", "timestamp")
+    named = {name: getattr(rows[0], name) for name in optional if getattr(rows[0], name)}
+    assert named == field
+
+
+def test_of_several_texts_of_an_item_the_passage_is_taken(tmp_path: Path) -> None:
+    """The one with a usual name; of others the longest is proposed."""
+    content = lines(
+        lambda q, c, a: {"query": q, "hits": [{"d": {"title": "A b", "body": t}} for t in c]}
+    )
+    rows, _ = read(put(tmp_path, "log.jsonl", content))
+    assert [list(row.retrieved_contexts) for row in rows] == [*CONTEXTS]
+    content = content.replace('"body"', '"inhalt"')
+    rows, note = read(put(tmp_path, "log.jsonl", content))
+    assert not rows
+    assert note.startswith("Unknown log format. Which field holds the retrieved passages? Found: ")
+    assert note.endswith(
+        'retrieved_contexts: "hits[].d.inhalt"}\nretrieved_contexts could also be: hits[].d.title'
+    )
 
 
 def test_a_golden_set_is_recognised(tmp_path: Path) -> None:
@@ -460,6 +500,24 @@ def test_a_golden_set_is_recognised(tmp_path: Path) -> None:
     assert joined
     assert row.reference == ANSWERS[0]
     assert golden.counts.note.startswith("Golden set: ")
+
+
+def test_check_says_what_doctor_says_of_the_log(tmp_path: Path) -> None:
+    """What metrics lack, rows without a time, and a log of many days; nothing of a log in order."""
+    timeless = put(tmp_path, "a.jsonl", lines(lambda q, c, a: {"question": q, "contexts": c}))
+    settings = make_settings({"metrics": ["context_recall"]})
+    assert check_logs(settings, [timeless]).remarks == [
+        "no row has a time, so a log of another night may go unnoticed",
+        "no row has reference for context_recall",
+    ]
+    rows = [row for day in (18, 19, 20) for row in make_rows(4, night=date(2026, 11, day))]
+    place = str(write_jsonl(tmp_path / "b.jsonl", rows))
+    assert check_logs(settings, [place]).remarks == [
+        "the rows are of 3 days, 2026-11-18 to 2026-11-20: `split_nights: true` makes a night of "
+        "each day"
+    ]
+    split = settings.model_copy(update={"split_nights": True})
+    assert check_logs(split, [place]).remarks == []
 
 
 # Optional fields.
