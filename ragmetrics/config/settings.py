@@ -13,7 +13,14 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -45,7 +52,7 @@ from ragmetrics.config.sections import (
 )
 from ragmetrics.config.write_back import WriteBackSettings
 from ragmetrics.errors import SettingsError
-from ragmetrics.records import FIELDS
+from ragmetrics.records import FIELDS, check_trace_url
 from ragmetrics.text import Duration
 
 _OPENAI_EMBEDDINGS = "text-embedding-3-small"
@@ -171,6 +178,9 @@ class Settings(BaseSettings):
     """Number of worker processes for a judge that computes on this machine. None: one per core."""
     dashboard_url: str | None = None
     """Address at which people open the dashboard, for links. None: its path in the store."""
+    trace_url: Annotated[str, AfterValidator(check_trace_url)] | None = None
+    """Address of a row's trace in a tracing tool, for links: its placeholders are `{id}`,
+    `{trace_id}`, `{span_id}` and `{tags.NAME}`."""
     metrics_push: PushSettings | None = None
     """A Pushgateway that gets the metrics of the newest night."""
     pages: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ A night whose run is another one by now is left out. A damaged file is made agai
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
@@ -52,6 +52,8 @@ class Question:
     tags: tuple[tuple[str, str], ...]
     """Those of its newest night."""
     askings: Mapping[date, Asking]
+    trace: str = ""
+    """The address of the newest night's trace; empty if that is not known."""
 
     @property
     def newest(self) -> date:
@@ -86,12 +88,12 @@ def _question(day: date, kept: KeptRow) -> Question:
     values = {name: finite(score.value) for name, score in kept.scores.items()}
     earlier = {
         night.date: Asking("", _short(night.index_build or ""), _known(night.values))
-        for night in kept.earlier
+        for night in (*kept.earlier, *kept.older)
     }
     asking = Asking(kept.key, _short(kept.row.index_build or ""), _known(values))
     tags = tuple((_short(tag), _short(value)) for tag, value in kept.row.tags.items())
     text = clean(brief(kept.row.user_input, _LONGEST))
-    return Question(text, tags[:_MOST_TAGS], {**earlier, day: asking})
+    return Question(text, tags[:_MOST_TAGS], {**earlier, day: asking}, kept.trace)
 
 
 def _known(values: Mapping[str, float | None]) -> dict[str, float]:
@@ -115,6 +117,7 @@ def joined(histories: Iterable[QuestionHistory], nights: Sequence[Manifest]) -> 
     for history in histories:
         current = {day: run for day, run in history.runs.items() if _run(window, day) == run}
         runs |= current
+        questions = {key: _without(current, known) for key, known in questions.items()}
         for key, question in history.questions.items():
             known = questions.get(key)
             questions[key] = _merged(known, question, current) if known else question
@@ -128,6 +131,12 @@ def _run(window: Mapping[date, Manifest], day: date) -> str | None:
     return night.run if night else None
 
 
+def _without(nights: Collection[date], question: Question) -> Question:
+    """The question on the other nights."""
+    askings = {day: one for day, one in question.askings.items() if day not in nights}
+    return question if len(askings) == len(question.askings) else replace(question, askings=askings)
+
+
 def _merged(known: Question, other: Question, current: Mapping[date, str]) -> Question:
     """Both; a night of the other one counts if it was read, or if the known one lacks it."""
     later = {
@@ -135,7 +144,7 @@ def _merged(known: Question, other: Question, current: Mapping[date, str]) -> Qu
         for day, asking in other.askings.items()
         if day in current or day not in known.askings
     }
-    newest = other if other.newest >= known.newest else known
+    newest = other if not known.askings or other.newest >= known.newest else known
     return replace(newest, askings={**known.askings, **later})
 
 
@@ -199,6 +208,7 @@ class _PackedQuestion:
     """Night, key of the row, build."""
     values: list[list[float | None]]
     """By metric: the scores of these nights; an empty list if there are none."""
+    trace: str = ""
 
 
 _PACKED = TypeAdapter(_Packed)
@@ -225,7 +235,7 @@ def _unpacked_question(packed: _PackedQuestion, file: _Packed) -> Question:
         columns = zip(file.metrics, packed.values, strict=False)
         values = {name: column[place] for name, column in columns if column}
         askings[file.nights[night][0]] = Asking(row, file.builds[build], _known(values))
-    return Question(packed.text, tuple(packed.tags), askings)
+    return Question(packed.text, tuple(packed.tags), askings, packed.trace)
 
 
 def packed(history: QuestionHistory, metrics: Sequence[str]) -> dict[str, Any]:
@@ -245,6 +255,7 @@ def packed(history: QuestionHistory, metrics: Sequence[str]) -> dict[str, Any]:
                 "tags": question.tags,
                 "asked": [(places[day], one.row, numbers[one.build]) for day, one in by_night],
                 "values": [_column(question, metric) for metric in metrics],
+                "trace": question.trace,
             }
         )
     return {

@@ -19,7 +19,7 @@ from ragmetrics.dashboard.row_selection import (
     unique_keys,
 )
 from ragmetrics.errors import StoreError
-from ragmetrics.records import LogRow, Manifest, question_key
+from ragmetrics.records import LogRow, Manifest, question_key, trace_address
 from ragmetrics.storage import (
     Files,
     RowLocation,
@@ -73,7 +73,13 @@ def load_rows(
         then = [night[place] for night in nights if place in night]
         compared = tuple(night for night in then if night.date in in_full)
         return KeptRow(
-            place, key, scored[place], why[place], compared, tuple(then[len(compared) :])
+            place,
+            key,
+            scored[place],
+            why[place],
+            compared,
+            tuple(then[len(compared) :]),
+            trace_address(manifest.settings.get("trace_url"), asked[place]),
         )
 
     return list(map(kept, unique_keys(row.id for row in asked.values()), asked))

@@ -104,6 +104,8 @@ class KeptRow:
     """Newest first."""
     older: tuple[EarlierNight, ...] = ()
     """Nights before those, with values alone."""
+    trace: str = ""
+    """The address of its trace in a tracing tool; empty if that is not known."""
 
     @property
     def row(self) -> LogRow:

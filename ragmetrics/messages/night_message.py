@@ -88,7 +88,7 @@ def _lists(
     alerted = (*fired, *(one for one in told if one.transition == "reminded"))
     causes = (incident.cause for incident in alerted if incident.cause.is_rule)
     metrics = {f.metric: None for f in causes if f.metric and f.level != "no_data"}
-    lost = manifest.lost_passages
+    lost, worst = manifest.lost_passages, _worst(manifest, metrics)
     return [
         *bullets("Lost passages", lost_passage_lines(lost, redact=redact)[1:] if lost else ()),
         *bullets("Also fired", _lines(fired[SHOWN:], manifest), dashboard),
@@ -96,7 +96,11 @@ def _lists(
         *bullets("Snoozed", map(_snoozed, snoozed), dashboard),
         *bullets("Back to normal", _lines(_over(resolved, judged=True), manifest), dashboard),
         *bullets("Closed", _lines(_over(resolved, judged=False), manifest), dashboard),
-        *bullets("Worst rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
+        *bullets(
+            "Worst rows" if redact else "Worst questions",
+            [_worst_line(row, metrics, redact) for row in worst],
+        ),
+        *links((f"trace of {clean(row.id, 40)}", row.trace_url) for row in worst),
     ]
 
 
@@ -232,16 +236,18 @@ def _sampled(manifest: Manifest) -> str:
     return f"; means of all rows estimated from a sample: {sample.judged:,} of {rows:,} rows judged"
 
 
-def _worst(manifest: Manifest, metrics: Collection[str], redact: bool) -> list[str]:
+def _worst(manifest: Manifest, metrics: Collection[str]) -> list[WorstRow]:
+    """The worst rows of the metrics, each once."""
     lower = {one.metric for one in manifest.metrics if not one.higher_is_better}
     rows = [row for row in manifest.worst if row.metric in metrics]
     rows.sort(key=lambda row: 1 - row.value if row.metric in lower else row.value)
     once: dict[str, WorstRow] = {}
     for row in rows:
         once.setdefault(row.id, row)
-    lines = []
-    for row in list(once.values())[:3]:
-        which = "" if len(metrics) == 1 else f"{clean(display_name(row.metric), 60)} "
-        question = "" if redact else f"“{clean(row.user_input, 150)}” "
-        lines.append(f"{number(row.value)} {which}{question}({clean(row.id, 60)})")
-    return lines
+    return list(once.values())[:3]
+
+
+def _worst_line(row: WorstRow, metrics: Collection[str], redact: bool) -> str:
+    which = "" if len(metrics) == 1 else f"{clean(display_name(row.metric), 60)} "
+    question = "" if redact else f"“{clean(row.user_input, 150)}” "
+    return f"{number(row.value)} {which}{question}({clean(row.id, 60)})"

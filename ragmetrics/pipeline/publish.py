@@ -22,7 +22,14 @@ from ragmetrics.passages import IdReader, topics_of_night
 from ragmetrics.people import History, fixed_sets, load_history, with_canaries, with_people
 from ragmetrics.pipeline.lost_passages import lost_passages_of
 from ragmetrics.pipeline.store_references import COMPARED_NIGHTS, NEEDED_NIGHTS
-from ragmetrics.records import Finding, JudgeBridge, Manifest, WorstRow, across_change
+from ragmetrics.records import (
+    Finding,
+    JudgeBridge,
+    Manifest,
+    WorstRow,
+    across_change,
+    trace_address,
+)
 from ragmetrics.rules import (
     SEGMENT_DAYS,
     NightContext,
@@ -158,7 +165,7 @@ def _besides_findings(
         )
         if topics
         else None,
-        "worst": _worst(files, night),
+        "worst": _worst(settings, files, night),
         "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
     }
 
@@ -255,7 +262,7 @@ def _as_notified(findings: Sequence[Finding], *before: Manifest | None) -> list[
     ]
 
 
-def _worst(files: Files, night: NightContext) -> list[WorstRow]:
+def _worst(settings: Settings, files: Files, night: NightContext) -> list[WorstRow]:
     """The worst rows of each metric. Among equal rows, those that fell since the night before come
     first.
     """
@@ -277,6 +284,7 @@ def _worst(files: Files, night: NightContext) -> list[WorstRow]:
             user_input=rows[shard, position].row.user_input,
             shard=shard,
             position=position,
+            trace_url=trace_address(settings.trace_url, rows[shard, position].row),
         )
         for name, shard, position, value in lowest
     ]

@@ -215,6 +215,10 @@ from .topics import (
     TopicWithoutGolden as TopicWithoutGolden,
     fallen_topic_text as fallen_topic_text,
 )
+from .trace_link import (
+    check_trace_url as check_trace_url,
+    trace_address as trace_address,
+)
 from .whatif import (
     AS_NOW as AS_NOW,
     VariantChange as VariantChange,

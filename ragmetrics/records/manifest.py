@@ -178,6 +178,8 @@ class WorstRow(Record):
     shard: int = 0
     position: int = 0
     """Position of the row in its shard's part."""
+    trace_url: str = ""
+    """Address of its trace in a tracing tool; empty if that is not known."""
 
 
 DaysByModel: TypeAlias = dict[str, date]

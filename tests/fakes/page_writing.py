@@ -88,8 +88,10 @@ def write_overview(
 def write_questions(
     site: Files, nights: Sequence[Manifest], rows: Mapping[date, Sequence[KeptRow]]
 ) -> str:
-    """Write the page of all questions, with the kept rows of each night; return its path."""
-    asked = {night.date: asked_on(night, rows.get(night.date, ())) for night in nights}
+    """Write the page of all questions, with the kept rows of some nights; return its path."""
+    asked = {
+        night.date: asked_on(night, rows[night.date]) for night in nights if night.date in rows
+    }
     return _put(site, "questions.html", questions.render(Shown(site, site, nights, asked=asked)))
 
 

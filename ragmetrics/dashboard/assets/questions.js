@@ -139,6 +139,11 @@
     const about = element("span", "", "small");
     about.append(options()[metric]?.text ?? "", " ");
     for (const [tag, value] of question.tags.slice(0, 6)) about.append(element("bdi", `${tag}=${value}`, "tag"), " ");
+    if (/^https?:\/\//.test(question.trace)) {
+      const trace = linked("trace", question.trace, "span");
+      trace.rel = "noreferrer noopener";
+      about.append(trace);
+    }
     head.append(linked(question.text || "(empty question)", newest && address(newest)), about);
     const badge = element("td");
     const template = document.querySelector(`template[data-state="${question.state[metric]}"]`);

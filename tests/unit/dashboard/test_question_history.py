@@ -90,6 +90,13 @@ def test_a_night_that_was_run_again_replaces_its_scores() -> None:
     assert values(history) == [0.4]
 
 
+def test_a_night_that_was_read_again_has_only_what_it_has_now() -> None:
+    """Its rows may be gone from the store, and their page with them."""
+    nights = [night(0), night(1)]
+    known = joined([of(nights[0], 0.9), of(nights[1], 0.2)], nights)
+    assert values(joined([known, asked_on(nights[1], [])], nights)) == [0.9]
+
+
 def test_only_the_newest_nights_count() -> None:
     """A question that was asked on none of them is gone."""
     nights = [night(number) for number in range(NIGHTS + 1)]

@@ -287,6 +287,18 @@ Open the dashboard https://ragmetrics.example/docs
 Judge: lexical (A baseline.)"""
 
 
+def test_the_worst_questions_lead_to_their_traces() -> None:
+    """Where the settings name a tracing tool and the row its trace; the ids are no texts."""
+    whole = a_manifest()
+    worst = [
+        row.model_copy(update={"trace_url": f"https://traces.example/{place}" if place else ""})
+        for place, row in enumerate(whole.worst)
+    ]
+    text = terminal_text(write(a_finding(), manifest=whole.model_copy(update={"worst": worst})))
+    assert text.count("https://traces.example/") == 2
+    assert "https://traces.example/" not in terminal_text(write(a_finding()))
+
+
 def test_where_lower_is_better_the_worst_are_the_highest() -> None:
     """Segments and questions alike."""
     whole = a_manifest()

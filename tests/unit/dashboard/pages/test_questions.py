@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from ragmetrics.dashboard import Shown
 from ragmetrics.dashboard.pages.questions import MOST_BYTES, MOST_FILE_BYTES, questions
-from ragmetrics.dashboard.question_history import asked_on
+from ragmetrics.dashboard.question_history import asked_on, read_history
 from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.records import Manifest, Score, Source
 from ragmetrics.storage import Files
@@ -93,6 +94,17 @@ def test_segments_builds_and_metrics_are_offered(site: Site) -> None:
     ]
     assert {"section=billing", "section=api", "idx-0", "idx-1", "context_recall"} <= set(options)
     assert "app=web" not in options
+
+
+def test_a_question_leads_to_its_trace(site: Site) -> None:
+    """In the tracing tool that the settings name; the next night reads the link."""
+    address = "https://traces.example/t-1"
+    traced = replace(scored("q-1", 1.0), trace=address)
+    for rows in ({FIRST: [traced]}, {FIRST: []}):
+        links = [link["href"] for link in Outline(page(site, [night()], rows)).all("a")]
+        assert (address in links) == bool(rows[FIRST])
+    page(site, [night()], {FIRST: [traced]})
+    assert read_history(site.files).questions[traced.row.question_key].trace == address
 
 
 def test_the_search_knows_states_and_usual_scores(site: Site) -> None:
