@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 # Prefect reads it when it is imported. The demo is to be read, not its orchestration.
-os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
+os.environ.setdefault("PREFECT_LOGGING_LEVEL", "ERROR")
 
 if __name__ == "__main__":
     from flows import temporary_server
@@ -19,7 +19,7 @@ if __name__ == "__main__":
 
 from flows.nightly import nightly
 from flows.temporary_server import without_heartbeat
-from ragmetrics.cli import err, out, print_messages, print_nights
+from ragmetrics.cli import err, print_demo
 from ragmetrics.config import load_settings
 from ragmetrics.pipeline import NIGHTS, unpack_demo
 
@@ -35,10 +35,7 @@ def main() -> None:
         err.print(f"Night of {day} ...")
         with without_heartbeat():
             results.append(nightly(str(path), day))
-    print_nights(out, results)
-    print_messages(out, results)
-    store = Path(load_settings(path).store)
-    out.print(f"Dashboard: {store.resolve() / 'dashboard' / 'index.html'}")
+    print_demo(results, Path(load_settings(path).store))
 
 
 if __name__ == "__main__":

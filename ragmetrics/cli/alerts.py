@@ -297,7 +297,11 @@ def print_alerts(
 def _line(one: Alert) -> list[str]:
     warns = one.state.state == "firing" and one.finding.severity == "warning"
     state = f"{one.state.state}\n(warning)" if warns else one.state.state
-    parts = [one.key, one.message, *([str(one.silence)] if one.silence else [])]
+    from ragmetrics.messages import with_display_names
+
+    metrics = [one.finding.metric] if one.finding.metric else []
+    message = with_display_names(one.message or one.finding.rule, metrics)
+    parts = [message, *([str(one.silence)] if one.silence else [])]
     text = "\n".join(clean(line, _LONGEST) for line in parts)
     mean = "" if one.last_mean is None else f"\n{one.last_mean:.3f}"
     last = f"{one.state.last_sent or '–'}{mean}"

@@ -18,6 +18,9 @@ from ragmetrics.cli.options import (
     settings_here,
 )
 from ragmetrics.cli.output import summary as tables
+from ragmetrics.config import Settings
+from ragmetrics.storage import open_store
+from ragmetrics.text import plural
 
 SettingsFlag = Annotated[
     Path, typer.Option("--settings", help="The settings file of the nightly flow.")
@@ -83,11 +86,23 @@ def backfill(
         print_json({"nights": [_record(night) for night in done.nights]})
     else:
         out.print(str(done))
+        _print_firing(chosen)
     try:
         done.check()
     except BackfillShort as short:
         err.print(str(short), style="red")
         raise typer.Exit(1) from None
+
+
+def _print_firing(settings: Settings) -> None:
+    """Print how many alerts fire after the newest night, and how to see why."""
+    from ragmetrics.delivery import list_alerts
+
+    book = list_alerts(open_store(settings), settings.alerts.remind_days)
+    firing = [alert for alert in book.open if alert.state.state == "firing"]
+    if firing:
+        text = f"{plural(len(firing), 'alert')} firing after the night of {book.night}"
+        out.print(f"{text}: ragmetrics alerts list, ragmetrics dashboard --open", style="red")
 
 
 def _record(one: Any) -> dict[str, str]:

@@ -110,9 +110,9 @@ def compare(
     settings: SettingsFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare two logs, nights, runs or index builds, or two parts of one log.
+    """Compare two logs, nights, runs or index builds.
 
-    Questions of both sides are compared pair by pair.
+    With --split they are two parts of one log. Questions of both sides are compared pair by pair.
     """
     from ragmetrics.pipeline import compare as compare_sides
 

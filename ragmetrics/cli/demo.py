@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ragmetrics.cli.options import err, out
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.config import load_settings
+
+if TYPE_CHECKING:
+    from ragmetrics.pipeline import NightResult
 
 
 def demo(
@@ -24,6 +28,12 @@ def demo(
     results = []
     for day in tables.track(NIGHTS, "nights", err):
         results.append(run_night(settings, day))
+    print_demo(results, Path(settings.store))
+
+
+def print_demo(results: Sequence[NightResult], store: Path) -> None:
+    """Print what a team would have seen of the nights, and what to do next."""
     tables.print_nights(out, results)
     tables.print_messages(out, results)
-    out.print(f"Dashboard: {Path(settings.store) / 'dashboard' / 'index.html'}")
+    out.print("Open the dashboard in a browser. Then your own log: ragmetrics init my-logs/")
+    out.print(f"Dashboard: {store.resolve() / 'dashboard' / 'index.html'}")

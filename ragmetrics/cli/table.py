@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from textwrap import indent
@@ -11,15 +10,21 @@ from typing import Any
 from rich.console import Console
 
 from ragmetrics.messages import columns
+from ragmetrics.metrics import display_name
+from ragmetrics.text import clean
 
-_METRIC = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)+")
 _LONGEST_NAME = 32
-"""Of longer names only those of metrics are not broken."""
+"""Longer names, such as those of segments, may be broken."""
 
 
 def make_console(**options: Any) -> Console:
     """A console for plain text: texts of users are no markup, and the terminal wraps long lines."""
     return Console(highlight=False, emoji=False, markup=False, soft_wrap=True, **options)
+
+
+def shown(metric: str) -> str:
+    """The display name of a metric, or the names of metrics that share verdicts, `a + b`."""
+    return clean(" + ".join(map(display_name, metric.split(" + "))), 300)
 
 
 def print_grid(
@@ -39,7 +44,7 @@ def print_grid(
     leading = [at for at in names if set(range(at)) <= set(names)]
     _, *lines = columns([headers, *rows], names, room)
     titles = [
-        "  ".join(row[at] for at in leading) if _breaks(row, leading, line) else ""
+        _title([row[at] for at in leading], room) if _breaks(row, leading, line) else ""
         for row, line in zip(rows, lines, strict=True)
     ]
     shown = [
@@ -53,10 +58,14 @@ def print_grid(
     console.print()
 
 
+def _title(names: Sequence[str], room: int) -> str:
+    """The names of a row above its numbers; those that share verdicts break between names."""
+    title = "  ".join(names)
+    return title if len(title) <= room else title.replace(" + ", " +\n")
+
+
 def _breaks(row: Sequence[str], leading: Sequence[int], line: str) -> bool:
     """Whether the line of a row breaks a name."""
-    return any(name not in line for at in leading for name in _names(row[at]))
-
-
-def _names(cell: str) -> list[str]:
-    return [cell] if len(cell) <= _LONGEST_NAME else _METRIC.findall(cell)
+    parts = [part for at in leading for part in row[at].split("\n")]
+    names = [name.strip() for part in parts for name in part.split(" + ")]
+    return any(name not in line for name in names if len(name) <= _LONGEST_NAME)

@@ -25,7 +25,10 @@ from .gate_message import (
     compose_gate as compose_gate,
     compose_failed_gate as compose_failed_gate,
 )
-from .display_names import in_display_names as in_display_names
+from .display_names import (
+    in_display_names as in_display_names,
+    with_display_names as with_display_names,
+)
 from .gate_result import SIGNS as SIGNS, gate_report as gate_report
 from .message import (
     Message as Message,

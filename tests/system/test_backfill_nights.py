@@ -70,7 +70,7 @@ def command(settings: Path, *more: str) -> list[str]:
 def environment(live: Live) -> dict[str, str]:
     """That of a worker: the server, and the secrets of the moment."""
     of_prefect = {k: v for k, v in live.environment.items() if k.startswith("PREFECT")}
-    # Said anew: whatever imports flows.demo in this process asks for warnings alone.
+    # Said anew: whatever imports flows.demo in this process asks for errors alone.
     return {**os.environ, **of_prefect, "PREFECT_LOGGING_LEVEL": "INFO"}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from ragmetrics.cli.table import print_grid
+from ragmetrics.cli.table import print_grid, shown
 from ragmetrics.dashboard import (
     budget_lines,
     cached_text,
@@ -77,7 +77,7 @@ def _print_table(console: Console, by_metric: ByMetric) -> None:
     priced = any(line.usage.usd or line.known_usd for line in lines)
     rows = []
     for line in lines:
-        label = f"  {clean(line.label, 60)}" if line.is_part else clean(line.label, 300)
+        label = f"  {clean(line.label, 60)}" if line.is_part else shown(line.label)
         cells = [f"{getattr(line.usage, field):,}" for field in counts.values()]
         rows.append([label, *cells, *([line.money] if priced else [])])
     print_grid(console, ["metric", *counts, *(["money"] if priced else [])], rows)
@@ -130,11 +130,11 @@ def print_estimate(console: Console, estimate: Estimate) -> None:
             "certain of nothing that they were not asked before"
         )
     if estimate.at_least:
-        names = ", ".join(estimate.at_least)
+        names = ", ".join(map(shown, estimate.at_least))
         console.print(f"Lower bound; follow-up requests cannot be estimated for: {names}")
     if estimate.sample and estimate.whole:
         for group in estimate.sample.groups:
-            names = ", ".join(group.metrics)
+            names = ", ".join(map(shown, group.metrics))
             console.print(f"Sample: {group.judged:,} of {group.rows:,} rows by {names}")
         console.print(f"All rows would need {usage_text(estimate.whole)}")
     if plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from ragmetrics.cli.table import shown
 from ragmetrics.records import FEWEST_LABELS, LabelReport, Manifest
 from ragmetrics.text import clean
 
@@ -16,9 +17,9 @@ def print_people(console: Console, manifest: Manifest) -> None:
         return
     for metric in manifest.metrics:
         if metric.people and metric.mean is not None:
-            console.print(f"{metric.metric}: {metric.people.text(metric.mean)}")
+            console.print(f"{shown(metric.metric)}: {metric.people.text(metric.mean)}")
     for name, rows in manifest.labels.lacking.items():
-        console.print(f"{name}: {rows:,} labelled rows; people's mean needs {FEWEST_LABELS}")
+        console.print(f"{shown(name)}: {rows:,} labelled rows; people's mean needs {FEWEST_LABELS}")
 
 
 def print_label_report(console: Console, report: LabelReport) -> None:
@@ -26,7 +27,7 @@ def print_label_report(console: Console, report: LabelReport) -> None:
     empty = f", {report.empty:,} rows without a value" if report.empty else ""
     console.print(f"{report.labels:,} labels at {clean(report.place, 200)}{empty}")
     for name, rows in report.rows.items():
-        console.print(f"  {name}: {rows:,} labelled rows are used")
+        console.print(f"  {shown(name)}: {rows:,} labelled rows are used")
     for what, counts in (("not read", report.rejected), ("not used", report.unused)):
         for reason, count in list(counts.items())[:_REASONS]:
             first = report.first.get(reason) if what == "not read" else None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from ragmetrics.cli.table import print_grid
+from ragmetrics.cli.table import print_grid, shown
 from ragmetrics.dashboard import money
 from ragmetrics.scoring import CostPlan
-from ragmetrics.text import NO_VALUE, clean
+from ragmetrics.text import NO_VALUE
 
 
 def print_plan(console: Console, plan: CostPlan) -> None:
@@ -31,7 +31,7 @@ def print_plan(console: Console, plan: CostPlan) -> None:
     for needs, ways in _missing(plan).items():
         console.print(f"{', '.join(ways)}: not known yet: needs {needs}")
     if plan.free:
-        shared = ", ".join(clean(name, 60) for name in plan.free)
+        shared = ", ".join(map(shown, plan.free))
         console.print(f"Nothing on top, by shared verdicts or without a paid judge: {shared}")
 
 
@@ -39,7 +39,7 @@ def _lines(plan: CostPlan) -> list[tuple[str, str, str, str, str]]:
     """The last night and each way, metric by metric."""
     lines = []
     for metric in plan.metrics:
-        name, judged = clean(metric.metric, 60), f"{metric.judged:,}"
+        name, judged = shown(metric.metric), f"{metric.judged:,}"
         lines.append((name, "last night", judged, _width(metric.half_width), money(metric.usd)))
         for way in metric.ways:
             rows = NO_VALUE if way.rows is None else f"{way.rows:,}"
@@ -57,7 +57,7 @@ def _missing(plan: CostPlan) -> dict[str, list[str]]:
     for metric in plan.metrics:
         for way in metric.ways:
             if way.needs:
-                needing.setdefault((way.needs, way.name), []).append(clean(metric.metric, 60))
+                needing.setdefault((way.needs, way.name), []).append(shown(metric.metric))
     missing: dict[str, list[str]] = {}
     for (needs, name), metrics in needing.items():
         of = "" if len(metrics) == len(plan.metrics) else f" of {', '.join(metrics)}"

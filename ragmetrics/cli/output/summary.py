@@ -20,9 +20,9 @@ from rich.text import Text
 
 from ragmetrics.cli.output.costs import print_budget, print_labelled, print_sample, print_usage
 from ragmetrics.cli.output.labels import print_label_report, print_people
-from ragmetrics.cli.table import print_grid
+from ragmetrics.cli.table import print_grid, shown
 from ragmetrics.dashboard import detectable
-from ragmetrics.messages import FORMATS
+from ragmetrics.messages import FORMATS, in_display_names
 from ragmetrics.metrics import Metric
 from ragmetrics.records import Manifest, Status, Summary, unwatched_drop_text
 from ragmetrics.rules import Incident, incidents
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _EXAMPLES = 10
 _LONGEST_PROBLEM = 800
+_DROP = "smallest detectable drop"
 
 
 @contextmanager
@@ -68,21 +69,7 @@ def print_summary(console: Console, manifest: Manifest) -> None:
     source = manifest.source
     for problem in (*manifest.damaged, *manifest.problems):
         console.print(f"Problem: {clean(problem, _LONGEST_PROBLEM)}", style="red")
-    lines = [_summary_line(metric, manifest) for metric in manifest.metrics]
-    headers = ("metric", "mean", "95% interval", "detects", "scored", "questions", "not scored")
-    columns = [
-        at
-        for at, header in enumerate(headers)
-        if not (header == "questions" and all(line[5] == line[4] for line in lines))
-        and not (header in ("detects", "not scored") and not any(line[at] for line in lines))
-    ]
-    names = [place for place, at in enumerate(columns) if headers[at] in ("metric", "not scored")]
-    shown = [[line[at] for at in columns] for line in lines]
-    print_grid(console, [headers[at] for at in columns], shown, names=names)
-    if any(line[3] for line in lines):
-        console.print(
-            "detects: the smallest change for the worse that is found with a probability of 80%"
-        )
+    _print_means(console, manifest)
     _print_panel(console, manifest)
     print_people(console, manifest)
     if manifest.labels:
@@ -108,22 +95,39 @@ def print_summary(console: Console, manifest: Manifest) -> None:
         console.print(f"Texts split by the plain splitter: {counts}")
 
 
-def _summary_line(metric: Summary, manifest: Manifest) -> tuple[str, ...]:
-    rest = [
+def _print_means(console: Console, manifest: Manifest) -> None:
+    """Print the table of means, without columns that say nothing; below it what is not scored."""
+    headers = ("metric", "mean", "95% interval", _DROP, "scored", "questions")
+    lines = [_means_line(metric, manifest) for metric in manifest.metrics]
+    hidden = {"questions"} if all(line[5] == line[4] for line in lines) else set()
+    hidden |= set() if any(line[3] for line in lines) else {_DROP}
+    kept = [at for at, header in enumerate(headers) if header not in hidden]
+    print_grid(console, [headers[at] for at in kept], [[line[at] for at in kept] for line in lines])
+    if _DROP not in hidden:
+        console.print(f"{_DROP.capitalize()}: found with a probability of 80%")
+    for metric in manifest.metrics:
+        if rest := _not_scored(metric):
+            console.print(f"Not scored by {shown(metric.metric)}: {rest}")
+
+
+def _means_line(metric: Summary, manifest: Manifest) -> tuple[str, ...]:
+    least, _ = detectable(manifest, metric)
+    return (
+        shown(metric.metric),
+        number(metric.mean),
+        interval(metric.low, metric.high) or NO_VALUE,
+        "" if least is None else number(least),
+        f"{metric.scored:,}",
+        f"{metric.questions:,}",
+    )
+
+
+def _not_scored(metric: Summary) -> str:
+    """The rows without a score, by status."""
+    return ", ".join(
         f"{n:,} {clean(metric.status_text(status, status.replace('_', ' ')), 200)}"
         for status, n in metric.status.items()
         if status != Status.SCORED and n
-    ]
-    counts = f"{metric.scored:,}", f"{metric.questions:,}"
-    least, _ = detectable(manifest, metric)
-    detects = "" if least is None else number(least)
-    return (
-        metric.metric,
-        number(metric.mean),
-        interval(metric.low, metric.high) or NO_VALUE,
-        detects,
-        *counts,
-        ", ".join(rest),
     )
 
 
@@ -133,7 +137,7 @@ def _print_panel(console: Console, manifest: Manifest) -> None:
     if panel:
         lines = [
             [
-                metric.metric,
+                shown(metric.metric),
                 number(metric.agreement),
                 *(
                     number(judge.mean) + (f" ({judge.failed:,} failed)" if judge.failed else "")
@@ -146,7 +150,7 @@ def _print_panel(console: Console, manifest: Manifest) -> None:
         if lines:
             names = (clean(name, 60) for name in panel)
             print_grid(console, ["metric", "agreement", *names], lines)
-    spreads = {one.metric: one.spread for one in manifest.metrics if one.spread is not None}
+    spreads = {shown(one.metric): one.spread for one in manifest.metrics if one.spread is not None}
     if spreads:
         steady = ", ".join(f"{metric} {spread:.3f}" for metric, spread in spreads.items())
         console.print(f"Spread of a row: {steady}")
@@ -159,7 +163,8 @@ def _print_unanswered(console: Console, manifest: Manifest) -> None:
     told = " ".join(manifest.problems)
     for metric in manifest.metrics:
         if metric.unanswered and next(iter(metric.unanswered)) not in told:
-            console.print(f"{metric.metric}: failed rows: {clean(metric.why_unanswered, 600)}")
+            name = shown(metric.metric)
+            console.print(f"{name}: failed rows: {clean(metric.why_unanswered, 600)}")
 
 
 def _print_easy_rows(console: Console, manifest: Manifest) -> None:
@@ -176,7 +181,7 @@ def _print_easy_rows(console: Console, manifest: Manifest) -> None:
         last = manifest.judge.panel[-1]
         if failed := sum(judge.failed for judge in summary.judges if judge.name == last):
             console.print(
-                f"{summary.metric}: {clean(last, 60)} failed on {failed:,} rows of which no "
+                f"{shown(summary.metric)}: {clean(last, 60)} failed on {failed:,} rows of which no "
                 "earlier judge was certain: the mean is one of easier rows",
                 style="yellow",
             )
@@ -238,10 +243,10 @@ def _print_fields(console: Console, report: CheckReport) -> None:
     """Print which fields the rows have, and which metrics can be scored."""
     filled = [(name, f"{count:,}") for name, count in report.filled.most_common()]
     print_grid(console, ("field", "rows with it"), filled)
-    runnable = [(name, f"{count:,}") for name, count in report.runnable.items() if count]
+    runnable = [(shown(m), f"{count:,}") for m, count in report.runnable.items() if count]
     print_grid(console, ("metric", "rows with what it needs"), runnable)
     for needs, names in report.not_applicable().items():
-        console.print(f"Without {needs} there is no {', '.join(names)}")
+        console.print(f"Without {needs} there is no {', '.join(map(shown, names))}")
     if report.judged is not None:
         _print_sample_of(console, report.judged, report)
 
@@ -250,7 +255,7 @@ def _print_sample_of(console: Console, judged: Mapping[str, int], report: CheckR
     """Print how many rows of these logs a sampled night would send to the judge."""
     kinds: dict[str, list[str]] = {}
     for name, rows in judged.items():
-        kinds.setdefault(f"{rows:,} of {report.runnable[name]:,} rows", []).append(name)
+        kinds.setdefault(f"{rows:,} of {report.runnable[name]:,} rows", []).append(shown(name))
     parts = "; ".join(f"{rows} by {', '.join(names)}" for rows, names in kinds.items())
     console.print(
         f"Sample: the judge would be asked about {'at most ' if report.judged_at_most else ''}"
@@ -261,16 +266,22 @@ def _print_sample_of(console: Console, judged: Mapping[str, int], report: CheckR
 def print_metrics(console: Console, metrics: Sequence[Metric]) -> None:
     """Print all metrics: title, formula, needed fields, and judge calls."""
     for metric in metrics:
-        console.print(Text(metric.name, "bold").append(f"  {metric.title}", "not bold"))
+        _print_name(console, metric)
+        console.print(f"    {metric.title}")
         console.print(indent(metric.formula, "    "), style="cyan")
         facts = f"    needs: {', '.join(metric.needs)}\n    judge calls per row: {metric.calls}\n"
         console.print(facts)
     console.print("One metric in full: ragmetrics metrics NAME")
 
 
+def _print_name(console: Console, metric: Metric) -> None:
+    """Print the name of the code, to type, and the display name."""
+    console.print(Text(metric.name, "bold").append(f"  {shown(metric.name)}", "not bold"))
+
+
 def print_metric(console: Console, metric: Metric) -> None:
     """Print the whole description of a metric."""
-    console.print(metric.name, style="bold")
+    _print_name(console, metric)
     console.print(metric.description)
     console.print(f"\nNeeds: {', '.join(metric.needs)}")
     console.print(f"Judge calls per row: {metric.calls}")
@@ -297,11 +308,12 @@ def print_nights(console: Console, results: Sequence[NightResult]) -> None:
         waiting = dict.fromkeys(one.metric or "" for one in manifest.findings if not one.compared)
         texts += [f"not compared yet: {', '.join(waiting)}"] if waiting else []
         rows = f"{manifest.source.rows:,}"
-        lines.append([manifest.date.isoformat(), rows, *means, "\n".join(texts)])
-    headers = ["night", "rows", *names, "alerts"]
+        alerts = in_display_names("\n".join(texts), manifest)
+        lines.append([manifest.date.isoformat(), rows, *means, alerts])
+    headers = ["night", "rows", *map(shown, names), "alerts"]
     print_grid(console, headers, lines, names=(0, len(headers) - 1), styles=styles)
     if note := results[-1].manifest.judge.note:
-        console.print(f"Judge {note}")
+        console.print(f"Judge: {note}\n")
 
 
 def rule_text(incident: Incident) -> str:

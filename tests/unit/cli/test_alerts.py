@@ -87,9 +87,9 @@ def test_alerts_that_are_not_ok_are_listed_worst_first(run: Run, files: Files) -
     ended = alerts(run, files, "list")
     assert (ended.code, ended.err) == (0, "")
     text = " ".join(ended.out.split())
-    assert f"{alert_id(RECALL)} firing {FIRST} {FIRST} {RECALL}" in text
-    assert f"{alert_id(RELEVANCE)} pending {FIRST} – {RELEVANCE}" in text
-    assert "context_recall fell from 0.930 to 0.700" in text
+    assert f"{alert_id(RECALL)} firing {FIRST} {FIRST} Context recall fell" in text
+    assert f"{alert_id(RELEVANCE)} pending {FIRST} – Context relevance (graded)" in text
+    assert "Context recall fell from 0.930 to 0.700" in text
     assert text.index("firing") < text.index("pending")
     assert alert_id(BILLING) not in text
     assert f"After the night of {FIRST}: 2 of 3 alerts shown." in text
@@ -270,7 +270,7 @@ def test_a_silenced_alert_that_is_ok_is_listed(run: Run, files: Files) -> None:
     """Or nobody would find it again."""
     alerts(run, files, "snooze", BILLING, "--days", "3", "--by", "")
     text = " ".join(alerts(run, files, "list").out.split())
-    assert f"{alert_id(BILLING)} ok – – helpdesk" in text
+    assert f"{alert_id(BILLING)} ok – – " in text
     assert "snoozed until" in text
 
 
@@ -308,7 +308,7 @@ def test_silences_live_in_a_bucket_too(run: Run, s3: Bucket, slack_server: Slack
 def test_the_settings_name_the_store(run: Run, files: Files, tmp_path: Path) -> None:
     """As for every other command."""
     path = save_settings(tmp_path, store="store")
-    assert RECALL in " ".join(run("alerts", "list", "--settings", path).out.split())
+    assert alert_id(RECALL) in run("alerts", "list", "--settings", path).out
 
 
 def test_no_store_is_no_list_without_alerts(run: Run, tmp_path: Path) -> None:

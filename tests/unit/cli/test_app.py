@@ -81,7 +81,12 @@ def test_score_prints_a_table(run: Run, logs: Path) -> None:
     """Mean and interval per metric, then rows, judge and the note that it is a baseline."""
     ended = run("score", logs, "--metrics", "context_relevance,context_recall")
     assert ended.code == 0
-    for text in ("context_relevance", "context_recall", "Rows: 12, quarantined: 0", "Judge: "):
+    for text in (
+        "Context relevance (graded)",
+        "Context recall",
+        "Rows: 12, quarantined: 0",
+        "Judge: ",
+    ):
         assert text in ended.out
     assert "baseline" in ended.out
     assert ended.err == ""
@@ -173,8 +178,8 @@ def test_score_tells_what_each_metric_cost(
         "enough for all questions",
     ):
         assert told in ended.out
-    lines = {line.split()[0]: line.split()[1:] for line in ended.out.splitlines() if line.strip()}
-    assert lines["context_precision"][:2] == ["0", "24"]
+    lines = [line.split() for line in ended.out.splitlines()]
+    assert ["Context", "precision", "0", "24"] in [line[:4] for line in lines]
     again = json.loads(run("score", logs, "--metrics", names, "--settings", settings, "--json").out)
     told = again["usage_by_metric"]["context_relevance"]["openai:gpt-6-luna"]
     assert (told["requests"], told["answered_from_store"]) == (0, 24)
@@ -278,7 +283,7 @@ def test_check_finds_bad_rows(run: Run, tmp_path: Path) -> None:
     assert ended.code == 1
     assert "1  user_input: no question" in ended.out
     assert "first at a.jsonl, line 4" in ended.out
-    assert "Without reference there is no context_entity_recall, " in ended.out
+    assert "Without reference there is no Entity recall, " in ended.out
 
 
 def test_check_knows_alternatives(run: Run, tmp_path: Path) -> None:
@@ -302,14 +307,14 @@ def test_check_tells_what_a_sample_would_ask_the_judge_about(run: Run, tmp_path:
 
     def sample(**given: float) -> str:
         path.write_text(yaml.safe_dump({**base, "sample": given} if given else base))
-        return run("check", logs, "--settings", path).out.splitlines()[-1]
+        return run("check", logs, "--settings", path).out.splitlines()[-2]
 
     told = "Sample: the judge would be asked about {}. What that costs: ragmetrics score --dry-run"
     assert sample(rows=25) == told.format(
-        "25 of 40 rows by context_relevance; 25 of 30 rows by context_recall"
+        "25 of 40 rows by Context relevance (graded); 25 of 30 rows by Context recall"
     )
     assert sample(half_width=0.02) == told.format(
-        "at most 40 of 40 rows by context_relevance; 30 of 30 rows by context_recall"
+        "at most 40 of 40 rows by Context relevance (graded); 30 of 30 rows by Context recall"
     )
     assert "Sample" not in sample()
 

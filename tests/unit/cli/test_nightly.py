@@ -34,7 +34,7 @@ def test_a_night_without_prefect(run: Run, settings: Path) -> None:
     """It is published, its scores are printed, and the exit code is 0."""
     ended = run("nightly", "--settings", settings, "--date", NIGHT)
     assert ended.code == 0
-    assert "context_recall" in ended.out
+    assert "Context recall" in ended.out
     assert f"dashboard/{NIGHT}" in ended.out
     assert (settings.parent / "ragmetrics-store" / "dashboard" / "index.html").exists()
 
@@ -77,7 +77,7 @@ def test_a_night_with_a_failure_is_printed_before_it(run: Run, settings: Path) -
     broken.write_bytes(broken.read_bytes()[:40])
     ended = run("nightly", "--settings", settings, "--date", NIGHT)
     assert ended.code == 1
-    assert "context_recall" in ended.out
+    assert "Context recall" in ended.out
     assert f"dashboard/{NIGHT}" in ended.out
     assert "could not be read to the end" in ended.err
     ended = run("nightly", "--settings", settings, "--date", NIGHT, "--json")
