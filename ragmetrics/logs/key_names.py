@@ -109,7 +109,7 @@ def candidates(paths: Mapping[str, Sequence[Any]], *, golden: bool = False) -> d
                 break
     if "retrieved_contexts" not in named and (texts := texts_of_items(paths, known=True)):
         named["retrieved_contexts"] = texts
-    if len(named.get("retrieved_contexts", ())) == 1:
+    if "retrieved_contexts" in named:
         named |= _beside_texts(paths, named["retrieved_contexts"][0])
     for name, words in () if golden else _WORDS.items():
         if name not in named and (some := _worded(name, words, paths)):
@@ -152,11 +152,12 @@ def texts_of_items(paths: Mapping[str, Sequence[Any]], *, known: bool) -> list[s
     first. With `known` only those with a name of contexts, and of several those with a usual name
     of a text.
     """
+    readable = _lists_of_contexts(paths)
     some = [
         path
         for path, values in paths.items()
         if LIST in path
-        and path.partition(LIST)[0] not in _lists_of_contexts(paths)
+        and path.partition(LIST)[0] not in readable
         and fits("retrieved_contexts", values)
         and (not known or _is_of_contexts(path))
     ]
