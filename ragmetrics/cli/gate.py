@@ -32,7 +32,7 @@ from ragmetrics.cli.table import print_grid
 from ragmetrics.config import Settings, with_overrides
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.messages import FORMATS, gate_story
-from ragmetrics.metrics import display_name
+from ragmetrics.metrics import display_name, find_metric
 from ragmetrics.records import Gate, MetricVerdict, make_index_build, movement_text
 from ragmetrics.text import clean, drop_words, number
 
@@ -217,17 +217,17 @@ def _show(settings: Settings) -> None:
 _STYLES = {"promote": "bold green", "hold": "bold red", "inconclusive": "bold yellow"}
 
 
+_OF_LOGS = {"promote": "passed", "hold": "failed"}
 _QUESTIONS = 3
 
 
 def print_gate(console: Console, gate: Gate) -> None:
     """Print the metrics of both builds, the largest drops, and the verdict with its reasons."""
     against = f" against {gate.serving}" if gate.serving else ""
-    console.print(f"Build {gate.build}{against} ({gate.dataset})")
+    title = f"Build {gate.build}{against} ({gate.dataset})"
+    console.print(f"{gate.build}{against}" if gate.is_of_logs else title)
     if gate.metrics:
-        headers = ("metric", "before", "after", "drop [95%]", "below", "limit", "questions")
-        styles = [_STYLES[one.verdict] if one.verdict == "hold" else None for one in gate.metrics]
-        print_grid(console, headers, [_line(metric) for metric in gate.metrics], styles=styles)
+        _print_metrics(console, gate)
     _print_fallen(console, gate)
     print_source(console, gate.source.rows, gate.quarantined, gate.source.reasons)
     if gate.missing:
@@ -238,14 +238,36 @@ def print_gate(console: Console, gate: Gate) -> None:
             console.print(f"Note: {note}", style="yellow")
     for problem in gate.problems:
         console.print(f"Problem: {clean(problem, 300)}", style="red")
-    console.print(f"Judge: {gate.judge.name} ({gate.judge.fingerprint})")
-    if gate.judge.note:
-        console.print(f"Note: {gate.judge.note}", style="yellow")
+    if not gate.metrics or any(map(_asks_judge, gate.metrics)):
+        console.print(f"Judge: {gate.judge.name} ({gate.judge.fingerprint})")
+        if gate.judge.note:
+            console.print(f"Note: {gate.judge.note}", style="yellow")
     story = gate_story(gate)
-    verdict = gate.verdict.upper() + story.headline.removeprefix(gate.verdict.capitalize())
+    words = _OF_LOGS if gate.is_of_logs else {}
+    verdict = words.get(gate.verdict, gate.verdict).upper() + story.headline.removeprefix(
+        gate.verdict.capitalize()
+    )
     console.print(verdict, style=_STYLES[gate.verdict])
     if story.blocks:
         console.print(FORMATS.find("terminal").render(story.blocks))
+
+
+def _print_metrics(console: Console, gate: Gate) -> None:
+    """Print a line per metric, and over how many questions it is; once where all have as many."""
+    headers = ("metric", "before", "after", "drop [95%]", tables.DROP, "limit")
+    styles = [_STYLES[one.verdict] if one.verdict == "hold" else None for one in gate.metrics]
+    print_grid(console, headers, [_line(metric) for metric in gate.metrics], styles=styles)
+    asked: dict[str, list[str]] = {}
+    for metric in gate.metrics:
+        asked.setdefault(f"{metric.questions:,}", []).append(display_name(metric.metric))
+    several = len(asked) > 1
+    counts = [f"{n} ({', '.join(of)})" if several else n for n, of in asked.items()]
+    console.print(f"Questions scored on both sides: {'; '.join(counts)}")
+
+
+def _asks_judge(one: MetricVerdict) -> bool:
+    metric = find_metric(one.metric)
+    return metric is None or bool(metric.prompts) or metric.embeds
 
 
 def _print_fallen(console: Console, gate: Gate) -> None:
@@ -269,7 +291,6 @@ def _line(one: MetricVerdict) -> tuple[str, ...]:
     return (
         display_name(one.metric),
         *means,
-        number(one.upper),
+        number(one.detectable),
         f"{one.max_drop:g}",
-        f"{one.questions:,}",
     )

@@ -225,6 +225,11 @@ class Gate(Record):
         return [metric.metric for metric in self.metrics if metric.paired]
 
     @property
+    def is_of_logs(self) -> bool:
+        """Whether two logs were compared, and no builds: a log stands for itself."""
+        return self.build == self.logs
+
+    @property
     def is_decided(self) -> bool:
         """Whether the build was promoted or held."""
         return self.verdict != "inconclusive"

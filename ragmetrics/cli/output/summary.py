@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _EXAMPLES = 10
 _LONGEST_PROBLEM = 800
-_DROP = "smallest detectable drop"
+DROP = "smallest detectable drop"
 
 
 @contextmanager
@@ -97,14 +97,14 @@ def print_summary(console: Console, manifest: Manifest) -> None:
 
 def _print_means(console: Console, manifest: Manifest) -> None:
     """Print the table of means, without columns that say nothing; below it what is not scored."""
-    headers = ("metric", "mean", "95% interval", _DROP, "scored", "questions")
+    headers = ("metric", "mean", "95% interval", DROP, "scored", "questions")
     lines = [_means_line(metric, manifest) for metric in manifest.metrics]
     hidden = {"questions"} if all(line[5] == line[4] for line in lines) else set()
-    hidden |= set() if any(line[3] for line in lines) else {_DROP}
+    hidden |= set() if any(line[3] for line in lines) else {DROP}
     kept = [at for at, header in enumerate(headers) if header not in hidden]
     print_grid(console, [headers[at] for at in kept], [[line[at] for at in kept] for line in lines])
-    if _DROP not in hidden:
-        console.print(f"{_DROP.capitalize()}: found with a probability of 80%")
+    if DROP not in hidden:
+        console.print(f"{DROP.capitalize()}: found with a probability of 80%")
     for metric in manifest.metrics:
         if rest := _not_scored(metric):
             console.print(f"Not scored by {shown(metric.metric)}: {rest}")

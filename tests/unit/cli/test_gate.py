@@ -116,9 +116,18 @@ def test_two_logs_need_no_settings(run: Run, tmp_path: Path) -> None:
     ended = run("gate", before, after, "--json")
     record = json.loads(ended.out)
     assert (ended.code, record["verdict"], record["build"]) == (1, "hold", str(after))
-    assert run("gate", before, after).code == 1
-    assert run("gate", before, after, "--max-drop", 0.9).code == 0
+    assert "\nFAILED: 2 of 2 metrics" in run("gate", before, after).out
+    ended = run("gate", before, after, "--max-drop", 0.9)
+    assert (ended.code, "\nPASSED: " in ended.out) == (0, True)
     assert not list(Path.cwd().iterdir())
+
+
+def test_a_gate_by_ids_names_no_judge(run: Run, tmp_path: Path) -> None:
+    """None was asked."""
+    rows = [{**row, "reference_contexts": row["retrieved_contexts"][:1]} for row in ROWS]
+    places = [write_jsonl(tmp_path / f"{name}.jsonl", rows) for name in ("before", "after")]
+    ended = run("gate", *places)
+    assert (ended.code, "Judge" in ended.out) == (0, False)
 
 
 @pytest.mark.parametrize(

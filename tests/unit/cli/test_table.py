@@ -11,6 +11,8 @@ from rich.console import Console
 
 from ragmetrics.cli import print_summary
 from ragmetrics.cli.alerts import print_alerts
+from ragmetrics.cli.compare import print_comparison
+from ragmetrics.cli.gate import print_gate
 from ragmetrics.cli.output.costs import print_usage
 from ragmetrics.cli.output.summary import print_check, print_nights
 from ragmetrics.cli.table import make_console, print_grid
@@ -20,6 +22,8 @@ from ragmetrics.metrics import bundled_metrics, display_name
 from ragmetrics.pipeline import CheckReport, NightResult
 from ragmetrics.records import AlertState, JudgeInfo, JudgeSummary, Manifest
 from ragmetrics.records.judging import Usage
+from tests.fakes.comparisons import change, comparison
+from tests.fakes.gated import gate, metric_verdict
 from tests.fakes.nights import finding, night, summary
 
 LONGEST = max(bundled_metrics(), key=lambda name: len(display_name(name)))
@@ -119,6 +123,8 @@ TABLES: dict[str, Callable[[Console], None]] = {
     "check": lambda on: print_check(
         on, CheckReport(files=1, rows=1_200, runnable={LONGEST: 1_200})
     ),
+    "compare": lambda on: print_comparison(on, comparison(metrics=[change(LONGEST)])),
+    "gate": lambda on: print_gate(on, gate(metrics=[metric_verdict(LONGEST)])),
     "alerts": lambda on: print_alerts(on, BOOK, BOOK.alerts),
 }
 
