@@ -48,13 +48,16 @@ def context_ids(health: GoldenCheck, status: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo's folder, with its nights scored by the metrics that suggestions and checks read."""
+    """The demo's folder, with its nights scored by the metrics that suggestions and checks read, and
+    without pages, which take half of the time."""
     folder = tmp_path_factory.mktemp("demo")
     path = unpack_demo(folder)
     values = yaml.safe_load(path.read_text()) | {"metrics": ["context_relevance", "id_recall"]}
     path.write_text(yaml.safe_dump({**values, "alerts": {"rules": []}}))
-    for day in NIGHTS:
-        run_night(load_settings(path), day)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ragmetrics.pipeline.nightly.show_run", lambda *_, **__: None)
+        for day in NIGHTS:
+            run_night(load_settings(path), day)
     return folder
 
 
@@ -62,7 +65,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def demo(scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
     """A copy of it, which is the current folder."""
     folder = tmp_path / "demo"
-    shutil.copytree(scored, folder, ignore=shutil.ignore_patterns("dashboard", "logs"))
+    shutil.copytree(scored, folder, ignore=shutil.ignore_patterns("logs"))
     monkeypatch.chdir(folder)
     return folder
 
