@@ -188,10 +188,17 @@ def run(
 @pytest.fixture
 def without_pages(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nights write no pages, which take half of a small night's time, but in tests with the mark
-    `pages`: for files whose tests read manifests and messages.
+    `pages`: for files whose tests read manifests and messages. `pages(DATE)` is for one night.
     """
-    if request.node.get_closest_marker("pages") is None:
-        monkeypatch.setattr("ragmetrics.pipeline.nightly.show_run", lambda *_, **__: None)
+    from ragmetrics.pipeline import nightly
+
+    show, mark = nightly.show_run, request.node.get_closest_marker("pages")
+
+    def show_some(settings: Any, manifest: Any, **options: Any) -> None:
+        if mark and manifest.date in (mark.args or [manifest.date]):
+            show(settings, manifest, **options)
+
+    monkeypatch.setattr(nightly, "show_run", show_some)
 
 
 @pytest.fixture(scope="session")

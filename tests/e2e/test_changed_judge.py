@@ -17,6 +17,8 @@ from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 METRIC = "context_relevance"
 NIGHTS = 10
 RULE = {"metric": METRIC, "max_drop": 0.05}
@@ -58,6 +60,7 @@ def of_rule(manifest: Manifest) -> Finding:
     return finding
 
 
+@pytest.mark.pages
 def test_an_unchanged_product_fires_no_alert_by_a_change_of_judge(
     tmp_path: Path, new_judge: dict[str, Any]
 ) -> None:

@@ -72,6 +72,8 @@ def the_alert(night: NightResult) -> Finding:
     return found
 
 
+@pytest.mark.usefixtures("without_pages")
+@pytest.mark.pages(FIRST + timedelta(7))
 @pytest.mark.parametrize("who", list(SILENCES))
 def test_a_collapse_of_a_firing_alert_is_told_at_once(
     tmp_path: Path, slack: SlackServer, who: str
