@@ -138,8 +138,11 @@ def plant(tmp_path_factory: pytest.TempPathFactory, bucket: Bucket) -> Iterator[
     with SlackServer().running() as slack:
         accounts = {"SLACK_WEBHOOK_URL": slack.url, "OPENAI_API_KEY": "testing"}
         with prefect_live(folder / "prefect", **accounts) as live:
-            live.cli("work-pool", "create", "ragmetrics", "--type", "process")
-            live.cli("variable", "set", "ragmetrics_settings", str(folder / "ragmetrics.yaml"))
+            live.post("/work_pools/", {"name": "ragmetrics", "type": "process"})
+            live.post(
+                "/variables/",
+                {"name": "ragmetrics_settings", "value": str(folder / "ragmetrics.yaml")},
+            )
             live.cli("deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
             with live.worker():
                 yield Plant(live, slack, bucket, folder)

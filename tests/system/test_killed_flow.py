@@ -67,7 +67,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
 
 def install(live: Live, slack: SlackServer) -> None:
     """Deploy all, and the automations with their own times."""
-    live.cli("work-pool", "create", "ragmetrics", "--type", "process")
+    live.post("/work_pools/", {"name": "ragmetrics", "type": "process"})
     live.cli("deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
     subprocess.run(
         [sys.executable, "-m", "flows.automations", "apply"],

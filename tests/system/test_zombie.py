@@ -168,7 +168,7 @@ def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
 
 def install(live: Live, slack: SlackServer) -> None:
     """Deploy all, and the automations, as an installation has them."""
-    live.cli("work-pool", "create", "ragmetrics", "--type", "process")
+    live.post("/work_pools/", {"name": "ragmetrics", "type": "process"})
     live.cli("deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
     subprocess.run(
         # No worker lives that could report the crash as well.
