@@ -48,7 +48,7 @@ def context_ids(health: GoldenCheck, status: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo's folder, with its nights scored by the metrics that suggestions and checks read, and
+    """The demo's folder, with its nights scored by the metrics that suggestions and checks read;
     without pages, which take half of the time."""
     folder = tmp_path_factory.mktemp("demo")
     path = unpack_demo(folder)
