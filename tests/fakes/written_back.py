@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.config import Settings, make_settings
+from ragmetrics.delivery import WriteBackReport
+from ragmetrics.pipeline import Night
 from ragmetrics.records import LogRow, Manifest, Score
 from ragmetrics.storage import (
     ROW_SCHEMA,
@@ -21,8 +23,10 @@ from ragmetrics.storage import (
     workspace,
 )
 from tests.fakes.nights import night, summary
+from tests.fakes.tracing import LangfuseServer
 
 BEGUN = datetime(2026, 11, 10, 8, tzinfo=UTC)
+METRIC = "context_recall"
 FAST = {"retry_delay_seconds": 0.001, "retry_seconds": 30}
 
 
@@ -70,3 +74,21 @@ def publish(
                     part.finish(files, ref.scores(metric, shard))
     Runs(files).save(manifest)
     return manifest
+
+
+def to_langfuse(folder: Path, server: LangfuseServer, **more: Any) -> Settings:
+    """Settings with a Langfuse as the only target."""
+    target = {"base_url": server.url, **more.pop("langfuse", {})}
+    return settings_of(folder, langfuse=target, **more)
+
+
+def a_night(settings: Settings, rows: int = 10, **change: Any) -> Manifest:
+    """A published night; the score of a row is its number over 100."""
+    scores = {METRIC: lambda number: Score(number / 100)}
+    return publish(settings, scores, [traced_row(number) for number in range(rows)], **change)
+
+
+def send(settings: Settings, manifest: Manifest) -> WriteBackReport:
+    """Write a night back to its only target."""
+    [report] = Night(settings).write_back(manifest)
+    return report
