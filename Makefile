@@ -137,7 +137,7 @@ dist: $(BIN)/.dev-installed ## build the wheel and the source distribution, and 
 	$(BIN)/check-wheel-contents dist/*.whl
 
 # The files that tests read beside the code are those that a source distribution can lack.
-FILES = tests/unit/scripts/test_docs.py tests/unit/flows/test_deploying_files.py tests/unit/scripts/test_release_files.py \
+FILES = tests/unit/scripts/test_docs.py tests/unit/flows/test_deploying_files*.py tests/unit/scripts/test_release_files.py \
 	tests/unit/logs/test_preset_rows.py tests/unit/root/test_public_api.py
 
 test-dist: dist ## install the wheel in an empty environment, run its commands, and tests of the source distribution
