@@ -48,7 +48,7 @@ def assert_no_drop(
 def _numbers(change: MetricChange) -> str:
     if change.difference is None or change.low is None or change.high is None:
         return f"{change.metric} is not compared: {change.reason or 'too few questions'}"
-    seen = "" if change.mde is None else f"; it detects a drop of {change.mde:.3f}"
+    seen = "" if change.mde is None else f"; smallest detectable drop {change.mde:.3f}"
     where = f" of {clean(str(change.segment), 80)}" if change.segment else ""
     return (
         f"{change.metric}{where} {number(change.mean_a)} -> {number(change.mean_b)}, change"

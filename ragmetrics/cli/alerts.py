@@ -146,7 +146,9 @@ def unsilence(key: KeyArgument, settings: SettingsFlag = None, store: StoreFlag 
     if alert.silence is None:
         raise InputError(f"{alert.key} is neither acknowledged nor snoozed")
     unsilence(files, alert.key)
-    _say(out, f"notifications again: {alert.message}")
+    from ragmetrics.messages import in_display_names
+
+    _say(out, f"notifications again: {in_display_names(alert.message, alert.finding)}")
     _show(files)
 
 

@@ -102,7 +102,7 @@ def print_whatif(console: Console, result: WhatIf) -> None:
         f"Night {result.night}, index build {clean(result.build, 100)}: {result.fallen:,} "
         "questions lost a passage that they need"
     )
-    headers = ("variant", "mended", "share [95%]", "others broken", "contexts")
+    headers = ("variant", "fixed", "share [95%]", "others broken", "contexts")
     print_grid(console, headers, [_line(variant) for variant in result.variants])
     for title, name in (("Questions that fell", "fell"), ("Others", "kept")):
         _print_changes(console, title, [(one.name, getattr(one, name)) for one in result.variants])

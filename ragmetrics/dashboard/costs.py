@@ -97,9 +97,9 @@ def money_text(total: Usage, by_metric: Mapping[str, Mapping[str, Usage]]) -> st
     missing = dict.fromkeys(name for name, one in asked if one.usd is None)
     known = [one.usd for _, one in asked if one.usd is not None]
     if not missing:
-        return "money not known: a price is not set" if total.tokens else ""
+        return "cost not known: no price is set" if total.tokens else ""
     unknown = f"not all prices are set for {', '.join(one_line(name, 200) for name in missing)}"
-    return f"{money(sum(known))} and more: {unknown}" if known else f"money not known: {unknown}"
+    return f"{money(sum(known))} and more: {unknown}" if known else f"cost not known: {unknown}"
 
 
 def cached_share(usage: Usage) -> str:
@@ -207,8 +207,8 @@ def was_over(report: BudgetReport) -> bool:
 def judged_rows(report: BudgetReport, rows: int, sample: SampleReport | None = None) -> str:
     """How many rows the budget allowed; with a sample, how many of its rows it left out."""
     if sample:
-        return f"A budget left out {plural(report.rows_over, 'row')} of the sample."
-    return f"A budget let {rows - report.rows_over:,} of {plural(rows, 'row')} be judged."
+        return f"The budget excluded {plural(report.rows_over, 'row')} of the sample."
+    return f"The budget covered {rows - report.rows_over:,} of {plural(rows, 'row')}."
 
 
 def sample_text(report: SampleReport, rows: int) -> str:
@@ -225,10 +225,10 @@ def sample_text(report: SampleReport, rows: int) -> str:
 def sample_cost_text(report: SampleReport) -> str:
     """What a sample cost, and approximately what all rows would have cost, in words."""
     if not report.spent.requests and not (report.whole and report.whole.requests):
-        return "it cost nothing: no request left this machine"
+        return "no cost: no request left this machine"
     words = f"spent: {usage_text(report.spent)}"
     if report.whole is None:
-        return f"{words}; nothing that was sent shows what all rows would have cost"
+        return f"{words}; the cost of judging all rows is not known"
     return f"{words}; all rows would have cost about {usage_text(report.whole)}"
 
 

@@ -264,7 +264,7 @@ def _quiet(
     if not any(rule_state(finding) == "ok" for finding in rules):
         return "uncompared", "scored, but no rule has an earlier night to compare with", waiting
     if not any(rule_state(finding) == "ok" and finding.sees for finding in rules):
-        return "incomplete", "scored, but no rule can see a regression", ()
+        return "incomplete", "scored, but no rule can detect a regression", ()
     whole = [finding for finding in waiting if finding.segment is None]
     if whole:
         drops = any(rule_state(finding) == "ok" and finding.drop is not None for finding in rules)

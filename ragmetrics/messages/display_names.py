@@ -7,25 +7,28 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from ragmetrics.metrics import display_name
-from ragmetrics.records import Manifest
+from ragmetrics.records import Finding, Manifest
 from ragmetrics.text import clean
 
 
-def in_display_names(text: str, night: Manifest) -> str:
-    """A text about a night with the display name of each of its metrics."""
-    return with_display_names(text, {*(one.metric for one in night.metrics), *_ruled(night)})
+def in_display_names(text: str, about: Manifest | Finding) -> str:
+    """A text about a night, or of a finding, with the display name of each of its metrics."""
+    return with_display_names(text, _names(about))
 
 
 def with_display_names(text: str, metrics: Iterable[str]) -> str:
     """A text with the display name of each of these metrics."""
-    names = tuple(sorted(metrics, key=len)[::-1])
+    names = tuple(sorted(metrics, key=len, reverse=True))
     if not names:
         return text
-    return _pattern(names).sub(lambda found: clean(display_name(found[0]), 80), text)
+    return _pattern(names).sub(lambda match: clean(display_name(match[0]), 80), text)
 
 
-def _ruled(night: Manifest) -> set[str]:
-    return {finding.metric for finding in night.findings if finding.metric}
+def _names(about: Manifest | Finding) -> set[str]:
+    if isinstance(about, Finding):
+        return {about.metric} if about.metric else set()
+    ruled = {finding.metric for finding in about.findings if finding.metric}
+    return ruled | {summary.metric for summary in about.metrics}
 
 
 @lru_cache(8)

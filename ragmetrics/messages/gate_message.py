@@ -94,7 +94,7 @@ def _what(gate: Gate) -> str:
     parts = [
         f"{clean(gate.dataset, 80)}, build {clean(gate.build, 100)}{against}",
         f"{gate.source.rows:,} rows",
-        *([f"{gate.quarantined:,} in quarantine"] if gate.quarantined else []),
+        *([f"{gate.quarantined:,} quarantined"] if gate.quarantined else []),
         *([f"{gate.missing:,} questions missing"] if gate.missing else []),
     ]
     return ", ".join(parts)

@@ -214,7 +214,7 @@ def _night(manifest: Manifest) -> str:
         [
             f"{clean(manifest.dataset, 80)}, night of {manifest.date}",
             f"{source.rows:,} rows",
-            *([f"{source.quarantined:,} in quarantine"] if source.quarantined else []),
+            *([f"{source.quarantined:,} quarantined"] if source.quarantined else []),
             *([f"index build {', '.join(named)}{more}"] if named else []),
         ]
     )

@@ -255,7 +255,8 @@ def _why(measured: Sequence[Finding], manifest: Manifest) -> list[Text]:
     for cause in measured:
         if cause.explained:
             part = short(cause.explained)
-            lines.append(f"Judge drift or stale labels explain {part} of {_name(cause.metric)}.")
+            drop = f"the drop of {_name(cause.metric)}"
+            lines.append(f"Judge drift or stale labels explain {part} of {drop}.")
     for topic in topics.fallen if topics else ():
         named = topic.model_copy(update={"metric": display_name(topic.metric)})
         lines.append((Quote(sentence(fallen_topic_text(named))),))

@@ -100,7 +100,7 @@ class _Rules:
             return ""
         built = any(night.source.index_builds for night in self.nights)
         serving = built or find_serving(self.files, self.settings.dataset, self.day)
-        return "" if serving else "nothing says which index build serves"
+        return "" if serving else "the serving index build is not known"
 
 
 __all__ = ["DoctorWarning", "lacking_tags", "rules_text"]

@@ -75,7 +75,7 @@ class Result:
     def _repr_html_(self) -> str:
         """What a notebook shows: the rows, and one line per metric."""
         source = self.manifest.source
-        lost = f", {source.quarantined:,} in quarantine" if source.quarantined else ""
+        lost = f", {source.quarantined:,} quarantined" if source.quarantined else ""
         table = self.summary().drop(columns=["spread", "agreement"]).round(3)
         return f"<p>{source.rows:,} rows{lost}</p>{table.to_html(escape=True, na_rep='')}"
 

@@ -35,19 +35,14 @@ class DatedChange(Record):
     @property
     def sentence(self) -> str:
         """`Fell on 2026-11-17 (possibly 2026-11-16)`."""
+        return f"F{str(self)[1:]}"
+
+    def __str__(self) -> str:
+        """`fell on 2026-11-17 (possibly 2026-11-16 to 2026-11-18)`."""
         others = [night for night in self.nights if night != self.first]
         span = f" (possibly {self.nights[0]} to {self.nights[-1]})" if others[1:] else ""
         span = f" (possibly {others[0]})" if len(others) == 1 else span
-        return f"Fell on {self.first}{span}"
-
-    def __str__(self) -> str:
-        """`lower since the night of 2026-11-17 (or one of 2026-11-16 to 2026-11-18)`; with one
-        other night, `(or 2026-11-16)`.
-        """
-        others = [night for night in self.nights if night != self.first]
-        span = f" (or one of {self.nights[0]} to {self.nights[-1]})" if others[1:] else ""
-        span = f" (or {others[0]})" if len(others) == 1 else span
-        return f"lower since the night of {self.first}{span}"
+        return f"fell on {self.first}{span}"
 
 
 class ContributorShare(Record):
@@ -172,16 +167,16 @@ def over_questions(means: ComparedMeans) -> str:
 
 
 def mix_text(fell: float, mix: float | None, tags: Sequence[str]) -> str:
-    """The part of a change that is due to another mix of rows: `of the 0.031 that the mean fell,
-    0.027 is the mix of tag section`. Empty where it rounds to 0.
+    """The part of a change that is due to another mix of rows: `0.027 of the fall of 0.031
+    is due to the mix of tag section`. Empty where it rounds to 0.
     """
     if mix is None or f"{abs(mix):.3f}" == "0.000":
         return ""
     what = mix_name(tags)
     if 0 < mix <= fell or fell <= mix < 0:
-        moved = "fell" if fell > 0 else "rose"
-        return f"of the {abs(fell):.3f} that the mean {moved}, {abs(mix):.3f} is {what}"
-    return f"{what} by itself {'lowers' if mix > 0 else 'raises'} the mean by {abs(mix):.3f}"
+        moved = "fall" if fell > 0 else "rise"
+        return f"{abs(mix):.3f} of the {moved} of {abs(fell):.3f} is due to {what}"
+    return f"{what} alone would {'lower' if mix > 0 else 'raise'} the mean by {abs(mix):.3f}"
 
 
 def mix_name(tags: Sequence[str]) -> str:
@@ -211,24 +206,13 @@ def movement_text(movement: JudgeMovement | None) -> str:
 
 
 def unwatched_drop_text(fall: UnwatchedDrop) -> str:
-    """`context_recall has no drop rule and fell by 0.31 (0.25 to 0.37)`."""
-    return f"{_unwatched(fall)} by {_far(fall)}{_since(fall)}"
-
-
-def _unwatched(fall: UnwatchedDrop) -> str:
-    why = "is within its rule, but" if fall.watched else "has no drop rule and"
-    return f"{fall.metric} {why} {_moved(fall)}"
-
-
-def _since(fall: UnwatchedDrop) -> str:
-    return f", and is not back since the night of {fall.since}" if fall.since else ""
+    """`context_recall fell by 0.31 [0.25, 0.37] (no alert rule)`."""
+    why = "within its alert rule" if fall.watched else "no alert rule"
+    since = f"; not back since {fall.since}" if fall.since else ""
+    change = " ".join(drop_words(fall.drop, fall.low, fall.high))
+    return f"{fall.metric} {_moved(fall)} by {change} ({why}{since})"
 
 
 def _moved(fall: UnwatchedDrop) -> str:
     before, now = (fall.means.before, fall.means.now) if fall.means else (fall.before, fall.now)
     return "fell" if now < before else "rose"
-
-
-def _far(fall: UnwatchedDrop) -> str:
-    size, interval = drop_words(fall.drop, fall.low, fall.high)
-    return f"{size} ({interval[1:-1].replace(', ', ' to ')})"

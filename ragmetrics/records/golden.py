@@ -167,15 +167,15 @@ class PeopleMean(Record):
         return None not in ends and not (ends[0] or 0.0) <= 0 <= (ends[1] or 0.0)
 
     def text(self, judged: float) -> str:
-        """`people would say 0.710 [0.640, 0.780], by 60 labels; the judge says 0.800 and ...`."""
+        """`people's mean is 0.710 [0.640, 0.780] (60 labels); the judge's is 0.800, ...`."""
         known = self.low is not None and self.high is not None
         span = f" [{self.low:.3f}, {self.high:.3f}]" if known else ""
         by = f"{self.labels:,} labels"
         if self.method == "error_rates":
             by = f"the judge's error rates on {self.labels:,} labelled units"
-        text = f"people would say {self.mean:.3f}{span}, by {by}; the judge says {judged:.3f}"
+        text = f"people's mean is {self.mean:.3f}{span} ({by}); the judge's is {judged:.3f}"
         if self.differs:
-            text += f" and is significantly {'higher' if self.bias > 0 else 'lower'}"
+            text += f", significantly {'higher' if self.bias > 0 else 'lower'}"
         else:
             text += ", no significant difference"
         if self.uneven is not None and self.uneven < UNEVEN:

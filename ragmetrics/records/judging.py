@@ -158,11 +158,9 @@ class CanaryReport(Record):
 
     @property
     def text(self) -> str:
-        """`5 of 10 obvious questions right (it said yes to 10)`."""
+        """`5 of 10 obvious questions right (yes to 10)`."""
         why = f"; {self.problem}" if self.problem else ""
-        return (
-            f"{self.right} of {self.asked} obvious questions right (it said yes to {self.yes}){why}"
-        )
+        return f"{self.right} of {self.asked} obvious questions right (yes to {self.yes}){why}"
 
 
 class VerdictCount(Record):

@@ -102,7 +102,7 @@ _ADVICE = {
     "cut off: max_tokens": "raise `judge: max_tokens:`",
     "too long for the judge": "let the server read longer prompts (Ollama: `num_ctx`)",
     "context length": "choose a model that reads longer prompts (`judge: model:`)",
-    "answered 4": "`ragmetrics doctor --ask` sends one request and says what the endpoint takes",
+    "answered 4": "`ragmetrics doctor --ask` sends one request and shows what the endpoint accepts",
     "no free slot": "raise `judge: deadline_seconds:`, or ask for a higher rate limit",
 }
 """What to do where a reason has these words, the most specific first."""

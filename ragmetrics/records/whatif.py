@@ -92,15 +92,15 @@ class WhatIf(Record):
 
 
 def whatif_sentence(whatif: WhatIf) -> str:
-    """`k=10 mends 9 of 11 questions that fell (82% [52%, 95%]); of 11 others it breaks 0`."""
+    """`k=10 fixes 9 of 11 questions that fell (82% [52%, 95%]); of 11 others it breaks 0`."""
     best, now = whatif.best, whatif.variants[0]
     if best is None:
         return (
-            f"no variant mends more of the {now.asked:,} questions that fell than `{AS_NOW}`, "
-            f"which mends {now.mended:,}"
+            f"no variant fixes more of the {now.asked:,} questions that fell than `{AS_NOW}`, "
+            f"which fixes {now.mended:,}"
         )
     share = f"{best.share or 0:.0%} [{best.low or 0:.0%}, {best.high or 0:.0%}]"
-    text = f"{best.name} mends {best.mended:,} of {best.asked:,} questions that fell ({share})"
+    text = f"{best.name} fixes {best.mended:,} of {best.asked:,} questions that fell ({share})"
     text += f", `{AS_NOW}` {now.mended:,}" if now.mended else ""
     return f"{text}; of {best.others:,} others it breaks {best.broken:,}{_cost(best)}"
 

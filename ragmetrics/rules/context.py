@@ -262,7 +262,7 @@ def _previous(
         return replace(last, label=label, note=note, spell=spell)
     same = nights_of_day(last.usual, day)[-1:]
     if not same:
-        return NoBaseline(f"scores go by the day of the week, and no {day:%A} is comparable")
+        return NoBaseline(f"scores follow the day of the week, and no {day:%A} is comparable")
     return replace(last, nights=same, label=f"{_label(same)}, the {day:%A} before")
 
 
@@ -289,7 +289,7 @@ def _pinned(
     if not night.compares(found, rule.metric):
         return NoBaseline(
             f"run {run} of {found.date} was not scored by {rule.metric}, or by another judge, "
-            "prompt or metric version: pin a run that was scored as tonight",
+            "prompt or metric version: pin a run that was scored in the same way",
             for_good=True,
         )
     return Baseline([found], f"run {run} of {found.date}", spell=spell, fixed=True)
@@ -308,8 +308,8 @@ def _serving(
     builds += _most_rows(before) if spell or not builds else []
     if not builds:
         return NoBaseline(
-            "nothing says which index build serves: none was promoted by a gate, and no row of "
-            "the nights before has an index_build",
+            "the serving index build is not known: no gate promoted one, and no row of the nights "
+            "before has an index_build",
             for_good=True,
         )
     for build in builds:

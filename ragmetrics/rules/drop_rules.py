@@ -134,7 +134,7 @@ def _incomparable(
     """The result without a baseline: ok where a later night will have one, else no data."""
     if lacking.for_good:
         return no_data(rule, finding, f"{finding.metric}: {lacking.reason}")
-    text = f"{finding.metric}: nothing to compare with yet: {lacking.reason}"
+    text = f"{finding.metric}: not compared yet: {lacking.reason}"
     if night.was_firing(finding.key):
         firing = finding.model_copy(update={"message": text, "level": "breach"})
         return RuleCheck(rule, firing, unjudged=True)

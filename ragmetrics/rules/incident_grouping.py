@@ -99,7 +99,9 @@ class Incident:
         if self.explained:
             names = Counter(_name(one) for one in self.explained)
             counts = [f"{name} ({count})" if count > 1 else name for name, count in names.items()]
-            parts.append(f"explains {len(self.explained)} more without data: {_some(counts)}")
+            parts.append(
+                f"explains {len(self.explained)} more alerts without data: {_some(counts)}"
+            )
         return "; ".join(parts)
 
     def beside(self, one: Finding) -> str:

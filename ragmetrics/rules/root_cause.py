@@ -176,4 +176,4 @@ def _attributed_to(attribution: Attribution | None) -> list[str]:
     if named := _named(attribution):
         return [f"attributed to {', '.join(clean(str(one), 120) for one in named)}"]
     tested = any(carrier.p_value is not None for carrier in attribution.carriers)
-    return ["not attributed to a single tag or index build"] if tested else []
+    return ["no single tag or index build explains it"] if tested else []

@@ -202,10 +202,11 @@ def _worded(case: RuleCheck, finding: Finding, remark: str = "") -> Finding:
     """The finding with its sentence; one without a drop has it already."""
     if case.corrected is None or case.baseline is None:
         return finding
-    over = f" in {len(case.baseline.spell) + 1} nights" if case.baseline.spell else ""
-    since = f"{over} ({case.baseline.label}{case.baseline.note})"
+    spell = case.baseline.spell
+    over = f", in {len(spell) + 1} nights together" if spell else ""
+    label = f"{case.baseline.label}{case.baseline.note}{over}"
     what = f"{finding.metric}{of_segment(finding.segment)}"
-    text = drop_words(what, finding, case.corrected, since, beyond=case.beyond, remark=remark)
+    text = drop_words(what, finding, case.corrected, label, beyond=case.beyond, remark=remark)
     return finding.model_copy(update={"message": text})
 
 
@@ -242,11 +243,11 @@ def _decided(
         level = "breach" if drop.drop > limit else "suspect"
         if drop.low <= 0:
             # The interval is for questions like these; p may be for exactly these questions.
-            remark = f"significant by each question's own nights (p {p_value:.4f})"
+            remark = f"significant against each question's earlier scores (p {p_value:.4f})"
     elif case.beyond and not case.was_firing:
         level = "suspect"
     elif case.beyond:
-        remark = "the nights since do not confirm the alarm"
+        remark = "the nights since do not confirm the drop"
     each = false_alarms / (family * case.comparisons)
     if case.links is not None:
         each *= case.comparisons * each / _counted(case, each)

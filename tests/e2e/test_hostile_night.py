@@ -43,7 +43,7 @@ PAGE_BYTES = 300_000
 TITLES = {
     *(
         "broken logs",
-        "rows in quarantine",
+        "quarantined rows",
         "context_recall is significantly worse",
         "context_relevance is significantly worse",
     ),

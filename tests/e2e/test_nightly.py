@@ -193,7 +193,7 @@ def test_the_log_of_the_night_before_is_no_green_night(
     assert f"all {ROWS} rows are those of {NIGHT}" in json.dumps(message)
     key = f"store/dashboard/{following}/index.html"
     page = s3.client.get_object(Bucket=s3.name, Key=key)["Body"].read().decode()
-    assert f"all {ROWS} rows are those of {NIGHT}: the log was not renewed" in page
+    assert f"all {ROWS} rows are those of {NIGHT}: the log was not updated" in page
     assert f"Night of {following}: fine" not in page
 
 

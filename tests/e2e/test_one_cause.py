@@ -112,7 +112,7 @@ def test_a_judge_that_is_down_is_told_once(site: Site, judge_server: JudgeServer
         words = " ".join(message.split())
         if name == "terminal":
             assert words.count("fired:") == 1
-            assert "unanswered (explains 13 more)" in words
+            assert "unanswered (explains 13 more alerts)" in words
             continue
         assert words.count("the judge has no model") == 1, name
         if name == "error":  # of a command, with the names of the settings
@@ -121,7 +121,7 @@ def test_a_judge_that_is_down_is_told_once(site: Site, judge_server: JudgeServer
             continue
         assert "failed in 6 metrics; Context relevance (graded): 20 of 20 rows" in words, name
         assert "in Context precision, Context recall, Sentences needed, Faithfulness" in words, name
-        assert "explains 8 more without data: Context relevance (graded) (2)," in words, name
+        assert "explains 8 more alerts without data: Context relevance (graded) (2)," in words, name
     assert [len(incident.findings) for incident in find_night_status(manifest).incidents] == [14]
 
 
@@ -133,7 +133,7 @@ def test_a_missing_log_is_told_first_and_alone(site: Site) -> None:
     for name, message in site.told(manifest, error).items():
         words = " ".join(message.split())
         if name == "terminal":
-            assert "fired: every log file is present and complete (explains 8 more)" in words
+            assert "fired: every log file is present and complete (explains 8 more alerts)" in words
             continue
         assert words.lower().count("nothing to score: no log file at") == 1, name
         if name != "error":

@@ -75,12 +75,12 @@ def test_a_log_whose_scores_are_near_0_says_what_it_cannot_see_and_fires(run: Ru
     """
     rules = prepared(SPARSE, run)
     assert [rule["metric"] for rule in rules if rule["sees"]] == ["response_relevancy"]
-    assert "cannot see a regression here" in Path("ragmetrics.yaml").read_text("utf-8")
+    assert "cannot show a regression here" in Path("ragmetrics.yaml").read_text("utf-8")
     found, said = [], ""
     for number in range(SAMPLE, SAMPLE + 3):
         day = SPARSE.night(Path.cwd(), number, lost=SECTIONS)
         ended = run("nightly", "--date", str(day))
         found.append((ended.code, state(number)))
         said = said or " ".join(ended.out.split())
-    assert "context_relevance cannot see a regression here" in said
+    assert "context_relevance cannot show a regression here" in said
     assert found == [(0, "pending"), (1, "firing"), (1, "firing")]

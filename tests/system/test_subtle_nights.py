@@ -72,7 +72,7 @@ def test_the_message_dates_the_change(nights: list[NightResult]) -> None:
     assert fired is not None
     assert f"Since: {day(6)}" in terminal_text(fired)
     assert again is not None
-    assert f"lower since the night of {day(6)}" in " ".join(terminal_text(again).split())
+    assert f"fell on {day(6)}" in " ".join(terminal_text(again).split())
     assert over is not None
     assert f"was firing since {day(6)}" in " ".join(terminal_text(over).split())
 

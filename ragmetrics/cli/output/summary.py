@@ -319,7 +319,7 @@ def print_nights(console: Console, results: Sequence[NightResult]) -> None:
 def rule_text(incident: Incident) -> str:
     """The rule of an incident's cause, and the number of findings that the cause explains."""
     more = len(incident.findings) - 1
-    text = incident.folded if incident.cause.is_rule else f"explains {more} more"
+    text = incident.folded if incident.cause.is_rule else f"explains {more} more alerts"
     return f"{incident.cause.rule} ({text})" if more else incident.cause.rule
 
 

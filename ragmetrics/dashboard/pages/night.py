@@ -104,7 +104,7 @@ def night_page(
 
     `earlier` are the nights before, oldest first; `rows` are the rows of this night to show. Of the
     `calibrations`, the page shows those of the night's judges. `links` are the words and addresses
-    of the night's other pages, `raw` is the folder of its scores, `whatif` what would mend it,
+    of the night's other pages, `raw` is the folder of its scores, `whatif` what would fix them,
     `before` the night before in full.
     """
     numbers, rules = has_numbers(manifest), shown_rules(manifest, earlier)

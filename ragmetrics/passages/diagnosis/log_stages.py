@@ -51,7 +51,7 @@ def stage_from_logs(
         return Verdict("in_index", f"retrieved now for {_questions(now)}", proven=True)
     if texts and (found := stage_of_texts(texts)):
         return found
-    asked = f"no question retrieves it now; {_questions(before)} had retrieved it"
+    asked = f"no question retrieves it any more; {_questions(before)} did before"
     if gone >= SURE and chance <= 1 - SURE:
         return Verdict("not_in_index", asked)
     return Verdict("undecided", f"{asked}, too few to tell")

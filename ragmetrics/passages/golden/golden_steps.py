@@ -114,7 +114,7 @@ def _refuse_unreadable(golden: GoldenRows) -> None:
     if golden.unreadable:
         raise InputError(
             f"golden set {golden.place}: {golden.unreadable:,} rows cannot be read, and would be "
-            "lost: mend them first (`ragmetrics check` names them)"
+            "lost: fix them first (`ragmetrics check` names them)"
         )
 
 

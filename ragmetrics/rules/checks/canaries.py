@@ -9,8 +9,7 @@ from ragmetrics.rules.night_check import Limit, Sample, Tonight, check
 
 _FAILS = "cannot tell an obvious yes from an obvious no"
 _DO = (
-    "the night's scores by it mean nothing: take another model, or a larger one, then "
-    "`ragmetrics doctor --ask`"
+    "its scores are meaningless: choose another or larger model, then run `ragmetrics doctor --ask`"
 )
 
 
@@ -22,7 +21,7 @@ _DO = (
     sample=Sample(
         "A judge at chance",
         "at least 8 of 10 obvious questions right",
-        f"openai smol-135m {_FAILS}: 5 of 10 obvious questions right (it said yes to 10); {_DO}",
+        f"openai smol-135m {_FAILS}: 5 of 10 obvious questions right (yes to 10); {_DO}",
     ),
 )
 def canaries(tonight: Tonight) -> Iterator[Finding]:

@@ -124,11 +124,11 @@ def why_it_cannot_fire(rule: Rule, known: Known) -> str:
 
 def blind_text(metric: str, mean: float, detects: float, able: Sequence[str]) -> str:
     """A sentence on a metric that cannot see a regression; `able` are metrics that can."""
-    instead = f"{', '.join(able[:3])} can" if able else "more rows a night or another judge might"
-    finds = f"it finds a drop of {detects:.2g} or more, and its mean is {mean:.3f}"
+    instead = f"use {', '.join(able[:3])}" if able else "try more rows a night or another judge"
+    finds = f"smallest detectable drop {detects:.2g}, mean {mean:.3f}"
     if detects > 1:  # beyond every drop of a bundled metric: the number itself says nothing
-        finds = f"it may not find even a drop from its mean of {mean:.3f} to the lowest value"
-    return f"{metric} cannot see a regression here: {finds}; {instead}"
+        finds = f"even a fall from {mean:.3f} to the lowest value may go unseen"
+    return f"{metric} cannot show a regression here: {finds}; {instead}"
 
 
 def blind_texts(findings: Iterable[Finding]) -> list[str]:

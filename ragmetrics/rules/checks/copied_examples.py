@@ -9,7 +9,7 @@ from ragmetrics.rules.night_check import Limit, Sample, Tonight, check
 
 _FEWEST = 3
 """Copies that are told: one may be a row about the same subject as the example."""
-_DO = "the scores of its metrics mean nothing: take another model, or a larger one"
+_DO = "the scores of its metrics are meaningless: choose another or larger model"
 
 
 @check(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ragmetrics.records import BIASED, Finding, Manifest, PeopleMean
 from ragmetrics.rules.night_check import Sample, Tonight, check
 
-_RULE = "the judge says what people would say"
+_RULE = "the judge agrees with people"
 
 
 @check(
@@ -22,8 +22,8 @@ _RULE = "the judge says what people would say"
     sample=Sample(
         "Judge bias",
         _RULE,
-        "context_relevance: people would say 0.710 [0.640, 0.780], by 60 labels; the judge says "
-        "0.800 and is significantly higher",
+        "context_relevance: people's mean is 0.710 [0.640, 0.780] (60 labels); the judge's is "
+        "0.800, significantly higher",
     ),
 )
 def judge_bias(tonight: Tonight) -> Iterator[Finding]:
@@ -39,7 +39,7 @@ def judge_bias(tonight: Tonight) -> Iterator[Finding]:
     if not known:
         problem = manifest.labels.problem if manifest.labels else ""
         why = problem or "too few labelled rows of the same judge"
-        yield tonight.finding("no_data", _RULE, f"what people would say is not known: {why}")
+        yield tonight.finding("no_data", _RULE, f"people's mean is not known: {why}")
         return
     apart = {name: one for name, one in known.items() if _is_apart(one, len(known))}
     text = "; ".join(f"{name}: {_text(manifest, name, one)}" for name, one in apart.items())

@@ -17,9 +17,9 @@ _TOLD = timedelta(days=14)
     order=45,
     sample=Sample(
         "Change of judge",
-        "scores of the old judge compare by their offset",
-        "the judge lexical was replaced on 2026-11-19; context_recall is +0.041 [+0.020, +0.062] "
-        "by the new judge (180 questions of both), and earlier nights are moved by that",
+        "scores of the old judge are comparable by an offset",
+        "the judge lexical was replaced on 2026-11-19; the new judge scores context_recall +0.041 "
+        "[+0.020, +0.062] (180 questions judged by both); earlier nights are shifted by that",
     ),
 )
 def judge_change(tonight: Tonight) -> Iterator[Finding]:
@@ -30,7 +30,7 @@ def judge_change(tonight: Tonight) -> Iterator[Finding]:
     """
     bridge = tonight.manifest.bridge
     if bridge and tonight.manifest.date - bridge.since <= _TOLD:
-        rule = "scores of the old judge compare by their offset"
+        rule = "scores of the old judge are comparable by an offset"
         yield tonight.finding(
             "ok", rule, _message(bridge, _chained(tonight, bridge)), for_nights=None
         )
@@ -56,7 +56,7 @@ def _message(bridge: JudgeBridge, before: JudgeBridge | None) -> str:
     moved = [_moved(offset) for offset in bridge.offsets if not offset.apart]
     parts = [f"the judge {bridge.replaced} was replaced on {bridge.since}"]
     if moved:
-        parts.append(f"{', '.join(moved)}, and earlier nights are moved by that")
+        parts.append(f"{', '.join(moved)}; earlier nights are shifted by that")
     if bridge.apart:
         parts.append(f"not compared with earlier nights: {', '.join(bridge.apart)}")
     if before:
@@ -68,6 +68,6 @@ def _message(bridge: JudgeBridge, before: JudgeBridge | None) -> str:
 
 def _moved(one: JudgeOffset) -> str:
     return (
-        f"{one.metric} is {one.offset:+.3f} [{one.low:+.3f}, {one.high:+.3f}] by the new judge "
-        f"({one.questions:,} questions of both)"
+        f"the new judge scores {one.metric} {one.offset:+.3f} [{one.low:+.3f}, {one.high:+.3f}] "
+        f"({one.questions:,} questions judged by both)"
     )

@@ -44,13 +44,13 @@ def _level_moved(tonight: Tonight) -> Iterator[Finding]:
     if (fixed := night.fixed_sets) is None:
         return
     if not fixed.judged(manifest):
-        text = "it was not judged, so judge drift is not known"
+        text = "not judged, so judge drift is not known"
         yield _of_level(tonight, "no_data", text)
         return
     if (count := fixed.questions(manifest)) < FEWEST_QUESTIONS:
         text = (
-            f"{count} of its questions got all verdicts and {FEWEST_QUESTIONS} are needed, so "
-            "judge drift is not known"
+            f"{count} of its questions have all verdicts, {FEWEST_QUESTIONS} are needed, so judge "
+            "drift is not known"
         )
         yield _of_level(tonight, "no_data", text)
         return
@@ -68,11 +68,11 @@ def _level_moved(tonight: Tonight) -> Iterator[Finding]:
     for name, part in explained.items():
         significant.setdefault(name, f"fell by about {part:.3f}")
     if not significant:
-        text = "no move shown" if moves else "no earlier night to compare with"
+        text = "no change shown" if moves else "no earlier night to compare with"
         yield _of_level(tonight, "ok", text)
         return
     text = "; ".join(f"{name} {change}" for name, change in significant.items())
-    why = f"; it explains a drop of {', '.join(explained)}, or a part of it" if explained else ""
+    why = f"; it explains at least part of the drop of {', '.join(explained)}" if explained else ""
     yield _of_level(tonight, "breach", f"{text}{why}", affects=list(significant))
 
 
@@ -147,7 +147,7 @@ def _move(found: Figure) -> str:
 def _of_level(tonight: Tonight, level: Level, text: str, **fields: Any) -> Finding:
     return tonight.finding(
         level,
-        "the judge scores the labelled set as in the nights before",
+        "the judge scores the labelled set as on the nights before",
         f"{tonight.manifest.judge.name} on the labelled set: {text}",
         key="level",
         **fields,

@@ -25,8 +25,8 @@ _RULE = "every night since the one before is published"
     sample=Sample(
         "Nights are missing",
         _RULE,
-        "no scores of 2026-11-17, 2026-11-18: ragmetrics backfill --first 2026-11-17 --last "
-        "2026-11-18 evaluates what has logs",
+        "no scores of 2026-11-17, 2026-11-18; for those that have logs: ragmetrics backfill "
+        "--first 2026-11-17 --last 2026-11-18",
     ),
 )
 def missed_nights(tonight: Tonight) -> Iterator[Finding]:
@@ -40,7 +40,7 @@ def missed_nights(tonight: Tonight) -> Iterator[Finding]:
         named = ", ".join(map(str, missing[:_NAMED]))
         more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         command = f"ragmetrics backfill --first {missing[0]} --last {missing[-1]}"
-        text = f"no scores of {named}{more}: {command} evaluates what has logs"
+        text = f"no scores of {named}{more}; for those that have logs: {command}"
         yield tonight.finding("breach", _RULE, text)
     elif tonight.is_open:
         yield tonight.finding("ok", _RULE, f"no night is missing before {day}")

@@ -18,7 +18,7 @@ def _explains(cause: Finding, finding: Finding, night: Manifest) -> bool:
 
 
 def _title(finding: Finding, _: int) -> str:
-    return f"{'more ' if finding.transition == 'escalated' else ''}rows in quarantine"
+    return f"{'more ' if finding.transition == 'escalated' else ''}quarantined rows"
 
 
 @check(
@@ -33,7 +33,7 @@ def _title(finding: Finding, _: int) -> str:
     lacks="rows",
     explains=_explains,
     sample=Sample(
-        "Rows in quarantine",
+        "Quarantined rows",
         "at most 5% of the rows quarantined",
         "540 of 1,240 rows quarantined (43.5%)",
         night={"source": {"logs": _LOGS, "files": 4, "rows": 700, "quarantined": 540}},

@@ -81,8 +81,8 @@ class StaleShare:
     sample=Sample(
         "Labels gone stale",
         _RULE,
-        "labels of 31 questions are stale: 40 of 212 golden ids that the 7 nights before retrieved "
-        "are in no row (19%, before 1%), and 34% of the ids retrieved are new (before 2%)",
+        "labels of 31 questions are stale: 40 of 212 golden ids retrieved on the 7 nights before "
+        "are in no row (19%, before 1%), and 34% of the retrieved ids are new (before 2%)",
     ),
 )
 def stale_labels(tonight: Tonight) -> Iterator[Finding]:
@@ -111,9 +111,9 @@ def _judge(night: NightContext, tonight: Tonight) -> tuple[Level, str] | None:
     (gone, gone_ids), unseen = _gone(seen_now, base), _unseen(seen_now, newest)
     lost, new = gone.jumped(tonight.limit), unseen.jumped(tonight.settings.max_unseen)
     numbers = (
-        f"{gone.count:,} of {gone.of:,} golden ids that the {len(base)} nights before retrieved "
-        f"are in no row ({gone.value:.0%}, before {gone.usual:.0%}), and {unseen.value:.0%} of "
-        f"the ids retrieved are new (before {unseen.usual:.0%})"
+        f"{gone.count:,} of {gone.of:,} golden ids retrieved on the {len(base)} nights before are "
+        f"in no row ({gone.value:.0%}, before {gone.usual:.0%}), and {unseen.value:.0%} of the "
+        f"retrieved ids are new (before {unseen.usual:.0%})"
     )
     if not (lost or new):
         return "ok", numbers

@@ -26,8 +26,8 @@ _NEW_OF = 7
     explains=is_for_lack_of_logs,
     sample=Sample(
         "The log of an earlier night",
-        "at most 50% of the rows outside the night, and no earlier night",
-        "all 1,240 rows are those of 2026-11-18: the log was not renewed",
+        "at most 50% of the rows outside the night, and not the log of an earlier night",
+        "all 1,240 rows are those of 2026-11-18: the log was not updated",
         level="no_data",
     ),
 )
@@ -41,7 +41,7 @@ def stale_log(tonight: Tonight) -> Iterator[Finding]:
     level, text = _judge(tonight, source)
     if source.rows and (level != "ok" or tonight.is_open):
         outside = f"at most {tonight.limit:.0%} of the rows outside the night"
-        yield tonight.finding(level, f"{outside}, and no earlier night", text)
+        yield tonight.finding(level, f"{outside}, and not the log of an earlier night", text)
 
 
 def _judge(tonight: Tonight, source: Source) -> tuple[Level, str]:
@@ -50,13 +50,13 @@ def _judge(tonight: Tonight, source: Source) -> tuple[Level, str]:
     if same and (trusted or _is_new_traffic(source, tonight.history)):
         return (
             "no_data",
-            f"all {source.rows:,} rows are those of {same.date}: the log was not renewed",
+            f"all {source.rows:,} rows are those of {same.date}: the log was not updated",
         )
     if trusted and source.outside > tonight.limit * source.dated:
         return "breach", (
             f"{source.outside:,} of {source.dated:,} rows have a time outside the night of "
-            f"{tonight.manifest.date}: their log begins on {source.oldest:%Y-%m-%d %H:%M} and ends "
-            f"on {source.newest:%Y-%m-%d %H:%M} (UTC); time_zone says in which zone nights are days"
+            f"{tonight.manifest.date}: the log is from {source.oldest:%Y-%m-%d %H:%M} to "
+            f"{source.newest:%Y-%m-%d %H:%M} (UTC); `time_zone` sets the zone of nights"
         )
     within = source.rows - source.outside
     return "ok", f"{within:,} of {source.rows:,} rows have no time outside it"

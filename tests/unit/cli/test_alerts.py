@@ -249,7 +249,7 @@ def test_what_is_taken_back_is_told_of_again(
     tell(files, 3)
     assert slack_server.delivered == []
     ended = alerts(run, files, "unsilence", RECALL)
-    assert ended.out.startswith("notifications again: context_recall fell")
+    assert ended.out.startswith("notifications again: Context recall fell")
     tell(files, 4)
     assert "Reminder" in slack_server.delivered[0]["text"]
 

@@ -149,7 +149,7 @@ def test_a_judge_is_asked_for_its_models(
     assert judge_server.stats()["requests"] == 0
     found = checks(run, path, "--ask")
     assert found["judge openai"][1].endswith(
-        "answered with judge; 10 of 10 obvious questions right (it said yes to 5)"
+        "answered with judge; 10 of 10 obvious questions right (yes to 5)"
     )
     assert "gave a vector of" in found["embeddings"][1]
 
@@ -163,7 +163,7 @@ def test_a_judge_at_chance_is_a_warning(
     path = dataset(tmp_path, rows, judge={**REMOTE, "base_url": judge_server.base_url})
     state, text = checks(run, path, "--ask")["judge openai"]
     assert state == "warning"
-    assert "; 5 of 10 obvious questions right (it said yes to 10), at least 8 are needed" in text
+    assert "; 5 of 10 obvious questions right (yes to 10), at least 8 are needed" in text
     asked = judge_server.stats()["last_chat"]["messages"][1]["content"]
     assert any(canary.row.user_input in asked for canary in canaries("fr"))
 

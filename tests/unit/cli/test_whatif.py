@@ -151,8 +151,8 @@ def test_the_nights_page_shows_the_table(folder: Path) -> None:
     """One table, with the sentence above it; a later run of the night has none."""
     ragmetrics.whatif(BAD, settings=settings_in(folder))
     page = (folder / "store" / "dashboard" / str(BAD) / "index.html").read_text()
-    assert "What would mend it" in page
-    assert "large_k mends 4 of 4 questions that fell" in page
+    assert "What would fix it" in page
+    assert "large_k fixes 4 of 4 questions that fell" in page
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_the_command_begins_with_the_verdict(run: Run, folder: Path) -> None:
     file = folder / "ragmetrics.yaml"
     file.write_text(json.dumps(settings_in(folder).model_dump(mode="json", exclude_defaults=True)))
     out = run("whatif", "--night", BAD, "--settings", file).out
-    assert out.startswith("Large_k mends 4 of 4 questions that fell (100% [51%, 100%])")
+    assert out.startswith("Large_k fixes 4 of 4 questions that fell (100% [51%, 100%])")
     out = run("whatif", "--night", BAD, "--settings", file, "--set", "k=6", "--json").out
     record = WhatIf.model_validate_json(out)
     assert record.variants[1].parameters == {"k": 6}

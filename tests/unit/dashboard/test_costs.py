@@ -59,7 +59,7 @@ def test_a_sample_that_asked_nobody_cost_nothing(page: Page) -> None:
     """Where all answers were known, or the judge runs on this machine, no prices are compared."""
     sample = SampleReport(rows=60, half_width=None, judged=60, spent=Usage(), whole=Usage())
     told = page(sample=sample)
-    assert "it cost nothing: no request left this machine" in told
+    assert "no cost: no request left this machine" in told
     assert "would have cost" not in told
 
 
@@ -91,7 +91,7 @@ def test_it_says_what_the_budget_was_enough_for(page: Page) -> None:
         "500 requests, $2.50: enough for 40.0% of the questions; 120 rows over. "
         "Spent: 470 requests, 90,000 tokens, $0.04" in told
     )
-    assert "A budget let 80 of 200 rows be judged." in told
+    assert "The budget covered 80 of 200 rows." in told
     assert "120 rows over budget" in told
 
 
@@ -141,7 +141,7 @@ def test_judges_of_a_panel_stand_under_their_metric() -> None:
     assert all_costs(cost_lines(asked)).money == "≥ $0.60"
     assert money_text(a + b, asked) == "$0.60 and more: not all prices are set for b"
     assert money_text(a, {"recall": {"a": a}}) == "$0.50"
-    assert money_text(b, {"recall": {"b": b}}) == "money not known: not all prices are set for b"
+    assert money_text(b, {"recall": {"b": b}}) == "cost not known: not all prices are set for b"
 
 
 def test_a_metric_that_only_embeds_has_a_line_of_zeros() -> None:

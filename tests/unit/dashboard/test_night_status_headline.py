@@ -50,8 +50,8 @@ def test_a_fall_is_said_in_place_of_fine() -> None:
     """With the metric, how far, and that no rule watches it; the means stand below."""
     told = find_night_status(night(falls=[FALL]))
     assert told.sentence == (
-        "Night of 2026-11-10: no rule fired; Context relevance (graded) has no drop rule and fell "
-        "by 0.31 (0.25 to 0.37)."
+        "Night of 2026-11-10: no rule fired; Context relevance (graded) fell by 0.31 "
+        "[0.25, 0.37] (no alert rule)."
     )
     assert told.headline == "Context relevance (graded) fell from 0.89 to 0.58."
     assert told.story.what == (
@@ -88,7 +88,7 @@ def test_all_that_show_a_night_show_its_falls(tmp_path: Path) -> None:
         assert "−0.31 [−0.37, −0.25] compared with 7 nights before" in page
     assert "compared with 7 nights before (mean of all rows 0.890)" in text(page)
     assert short in summary_markdown(fell, "https://example.com/").replace("\\", "")
-    assert "context_relevance has no drop rule and fell by 0.31" in printed(fell)
+    assert "Context relevance (graded) fell by 0.31" in printed(fell)
 
 
 # What no rule compared
@@ -105,7 +105,7 @@ def test_the_first_night_of_a_drop_rule_is_not_compared_yet() -> None:
         "uncompared",
         "scored, but no rule has an earlier night to compare with",
     )
-    assert "nothing to compare with yet: no earlier night" in told.findings[0].message
+    assert "not compared yet: no earlier night" in told.findings[0].message
 
 
 def test_the_second_night_is_compared() -> None:

@@ -103,7 +103,7 @@ def test_missing_questions_and_quarantined_rows_are_counted() -> None:
     """A build may be held, or not, for what its log lacks."""
     metrics = [metric_verdict(missing=9, questions=141)]
     text = terminal_text(write(gate(missing=9, quarantined=2, metrics=metrics)))
-    assert "150 rows, 2 in quarantine, 9 questions missing" in text
+    assert "150 rows, 2 quarantined, 9 questions missing" in text
     assert "Missing: 9 questions" in text
 
 

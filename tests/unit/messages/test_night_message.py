@@ -208,7 +208,7 @@ def test_what_of_a_move_is_mix_stands_beside_the_drop() -> None:
     text = " ".join(
         mrkdwn(slack_blocks(write(a_finding(drop=0.08, mix=0.027, mix_tags=["section"]))))
     )
-    assert "*Mix*\nof the 0.107 that the mean fell, 0.027 is the mix of tag section" in text
+    assert "*Mix*\n0.027 of the fall of 0.107 is due to the mix of tag section" in text
     assert "*Mix*" not in " ".join(mrkdwn(slack_blocks(write(a_finding()))))
 
 
@@ -263,7 +263,7 @@ def test_a_mean_of_a_sample_is_called_an_estimate(rows: int | None, said: str) -
 EXPECTED = """\
 🔴 Critical: Context recall fell
 
-docs, night of 2026-11-19, 1,240 rows, 3 in quarantine, index build idx-42
+docs, night of 2026-11-19, 1,240 rows, 3 quarantined, index build idx-42
 
 What: Context recall fell from 0.82 to 0.72 over the same 840 questions (allowed drop
 0.05).
@@ -406,7 +406,7 @@ def test_a_metric_that_fell_is_named_once() -> None:
 @pytest.mark.parametrize(
     ("update", "title"),
     [
-        ({"kind": "quarantine", "metric": None}, "rows in quarantine"),
+        ({"kind": "quarantine", "metric": None}, "quarantined rows"),
         ({"kind": "judge_failures"}, "judge failures in context_recall"),
         ({"kind": "no_data", "metric": None, "level": "no_data"}, "no data"),
         ({"kind": "no_data", "metric": None}, "broken logs"),

@@ -362,5 +362,5 @@ def test_a_notebook_shows_the_result_as_a_table() -> None:
     """With what was lost; names are text, and no HTML."""
     rows = [*make_rows(3), {"user_input": 7}]
     page = ragmetrics.evaluate(rows, "context_recall")._repr_html_()
-    assert "<p>3 rows, 1 in quarantine</p>" in page
+    assert "<p>3 rows, 1 quarantined</p>" in page
     assert "<th>context_recall</th>" in page

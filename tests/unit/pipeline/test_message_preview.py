@@ -118,7 +118,7 @@ def test_samples_show_what_their_title_says() -> None:
         "Judge drift": "quadratic kappa",
         "Labels gone stale": "Warning: stale labels",
         "No data": "no log file",
-        "Rows in quarantine": "rows quarantined",
+        "Quarantined rows": "rows quarantined",
         "Judge failures": "quota exceeded",
     }.items():
         assert words in told[title], title

@@ -52,13 +52,11 @@ def a_fall(**change: object) -> UnwatchedDrop:
 
 def test_a_fall_in_words() -> None:
     """What fell, how far, and that no rule watches it."""
-    assert (
-        unwatched_drop_text(a_fall())
-        == "context_recall has no drop rule and fell by 0.31 (0.25 to 0.37)"
-    )
+    told = unwatched_drop_text(a_fall())
+    assert told == "context_recall fell by 0.31 [0.25, 0.37] (no alert rule)"
 
 
 def test_what_is_worse_when_high_rose() -> None:
     """The word follows the means, the numbers say how much worse it is."""
     told = unwatched_drop_text(a_fall(metric="noise_sensitivity", before=0.1, now=0.41))
-    assert told == "noise_sensitivity has no drop rule and rose by 0.31 (0.25 to 0.37)"
+    assert told == "noise_sensitivity rose by 0.31 [0.25, 0.37] (no alert rule)"

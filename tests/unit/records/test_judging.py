@@ -19,7 +19,7 @@ def test_what_was_not_replied_to_may_have_been_right(asked: int, right: int, fai
 def test_the_text_says_why_a_verdict_is_missing() -> None:
     """Beside the number of right ones."""
     report = CanaryReport(language="en", asked=4, right=2, yes=4, problem="429: slow down")
-    assert report.text == "2 of 4 obvious questions right (it said yes to 4); 429: slow down"
+    assert report.text == "2 of 4 obvious questions right (yes to 4); 429: slow down"
 
 
 def test_counts_of_two_parts_add_up() -> None:

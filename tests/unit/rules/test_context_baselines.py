@@ -105,7 +105,7 @@ def test_a_run_by_another_judge_is_no_data() -> None:
     release = a_night(scores(NOISY), ago=9, run="good", judge="judge-2")
     (found,) = metric_findings(pinned(), a_night(scores(NOISY)), runs=[release])
     assert found.level == "no_data"
-    assert "pin a run that was scored as tonight" in found.message
+    assert "pin a run that was scored in the same way" in found.message
 
 
 def test_a_pinned_run_is_one_baseline_for_all_nights_of_a_spell() -> None:
@@ -160,14 +160,14 @@ def test_nobody_knows_what_serves_where_no_row_names_a_build() -> None:
     rule = recall(max_drop=0.05, versus="serving")
     (found,) = metric_findings(rule, a_night(scores(NOISY)), a_night(scores(NOISY), ago=1))
     assert found.level == "no_data"
-    assert "nothing says which index build serves: none was promoted by a gate" in found.message
+    assert "the serving index build is not known: no gate promoted one" in found.message
 
 
 def test_the_first_night_of_all_waits() -> None:
     """There is nothing to compare with yet, as with any other baseline."""
     rule = recall(max_drop=0.05, versus="serving")
     (found,) = metric_findings(rule, served("b1", 0), serving=["b1"])
-    assert (found.level, "nothing to compare with yet" in found.message) == ("ok", True)
+    assert (found.level, "not compared yet" in found.message) == ("ok", True)
 
 
 def test_a_bad_build_keeps_firing_against_the_one_before() -> None:

@@ -39,7 +39,7 @@ def test_a_missing_log_explains_all_that_has_no_data() -> None:
     for findings in ([gone, *many], [*many, gone]):
         (incident,) = incidents(findings, night(source=GONE))
         assert (incident.cause, len(incident.explained)) == (gone, 8)
-        assert incident.folded == "explains 8 more without data: context_recall (8)"
+        assert incident.folded == "explains 8 more alerts without data: context_recall (8)"
 
 
 def test_rows_that_are_all_in_quarantine_explain_that_there_are_none() -> None:
@@ -77,7 +77,7 @@ def test_a_judge_that_is_down_is_one_incident() -> None:
     assert shape([down, alone]) == [("judge_failures/context_recall", 1, 3), ("hit_rate/0", 0, 0)]
     assert down.message == ("judge lexical failed in 2 metrics; context_recall: judge_failures")
     assert down.folded == (
-        "the same in context_relevance; explains 3 more without data: context_recall, "
+        "the same in context_relevance; explains 3 more alerts without data: context_recall, "
         "context_relevance, judge drift"
     )
 

@@ -52,9 +52,7 @@ def test_a_firing_alert_says_since_when_and_what_carries_it() -> None:
     (carrier,) = told[4].carriers
     assert (carrier.tag, carrier.value, carrier.questions) == ("section", "billing", 20)
     assert carrier.share == pytest.approx(1.0)
-    assert told[4].message.endswith(
-        f"; lower since the night of {night}; attributed to section=billing"
-    )
+    assert told[4].message.endswith(f"; fell on {night}; attributed to section=billing")
 
 
 def test_nights_that_are_ok_are_not_looked_into() -> None:
@@ -77,14 +75,14 @@ def test_a_drop_that_is_everywhere_is_carried_by_nobody() -> None:
     """And that is said: there is no section to look into first."""
     told = story(RULE, *[of_sections()] * 4, of_sections(billing=0.2, api=0.2))
     assert told[4].carriers == []
-    assert told[4].message.endswith("; not attributed to a single tag or index build")
+    assert told[4].message.endswith("; no single tag or index build explains it")
 
 
 def test_without_tags_nothing_is_said_of_carriers() -> None:
     """There is nothing that could carry it."""
     told = story(RULE, *[NOISY] * 4, fallen(0.2))
     assert told[4].carriers == []
-    assert told[4].message.endswith(f"lower since the night of {TONIGHT}")
+    assert told[4].message.endswith(f"fell on {TONIGHT}")
 
 
 def test_a_new_index_build_is_named() -> None:
@@ -168,8 +166,10 @@ def test_a_message_says_where_and_why() -> None:
 
 def test_a_reminder_tells_them_too() -> None:
     """In its one line, which is longer than those of alerts that are only listed."""
-    message = "context_recall fell from 0.821 to 0.714; " + "x" * 200 + "; lower since the night"
-    assert "lower since" in terminal_text(write(a_finding(transition="reminded", message=message)))
+    message = "context_recall fell from 0.821 to 0.714; " + "x" * 200 + "; fell on 2026-11-18"
+    assert "fell on 2026-11-18" in terminal_text(
+        write(a_finding(transition="reminded", message=message))
+    )
 
 
 def test_manifests_of_before_stay_readable() -> None:

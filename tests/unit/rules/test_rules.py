@@ -117,7 +117,7 @@ def test_a_drop_carries_what_it_is_measured_against() -> None:
     assert (found.baseline, found.baseline_label) == (pytest.approx(0.8), "2026-11-18")
     assert found.p_value is not None
     assert found.p_value < 0.001
-    assert "fell from 0.800 to 0.600 over the same 40 questions (2026-11-18); drop" in found.message
+    assert "fell from 0.80 to 0.60 over the same 40 questions (2026-11-18); drop" in found.message
 
 
 def test_previous_is_the_last_night_scored_by_the_same_judge() -> None:
@@ -163,7 +163,7 @@ def test_the_first_night_has_nothing_to_compare_with() -> None:
     """That is fine, and said."""
     (found,) = metric_findings(recall(max_drop=0.05), a_night(scores(NOISY)))
     assert found.level == "ok"
-    assert "nothing to compare with yet: no earlier night" in found.message
+    assert "not compared yet: no earlier night" in found.message
 
 
 @pytest.mark.parametrize(("was", "level"), [("firing", "suspect"), ("ok", "ok")])
@@ -246,8 +246,8 @@ def test_a_doubtful_drop_is_found_by_two_nights_together() -> None:
     assert [one.state for one in told[6:]] == ["ok", "pending", "firing"]
     assert (told[8].level, told[8].since) == ("breach", told[7].since)
     assert told[8].drop == pytest.approx(0.12)
-    over = "over the same 20 questions in 2 nights (7 nights before); drop 0.120"
-    assert f"fell from 0.500 to 0.380 {over}" in told[8].message
+    over = "over the same 20 questions (7 nights before, in 2 nights together); drop 0.120"
+    assert f"fell from 0.50 to 0.38 {over}" in told[8].message
 
 
 def test_suspects_of_a_drop_never_fire_by_their_number() -> None:
@@ -292,7 +292,7 @@ def test_an_alert_ends_with_its_evidence() -> None:
     """One night that fell surely, then one that is beyond the limit only by chance: resolved."""
     told = story(recall(max_drop=0.05), [0.5] * 20, [0.3] * 20, uneven(0.06, 0.9))
     assert [one.transition for one in told] == [None, "fired", "resolved"]
-    assert told[2].message.endswith("the nights since do not confirm the alarm")
+    assert told[2].message.endswith("the nights since do not confirm the drop")
 
 
 def test_each_night_is_read_once_for_all_segments() -> None:
@@ -350,8 +350,8 @@ def test_a_drop_and_its_means_are_of_the_same_questions() -> None:
     (found,) = metric_findings(recall(max_drop=0.05), tonight, a_night(scores(NOISY), ago=1))
     assert found.level == "breach"
     assert found.message == (
-        "context_recall fell from 0.800 to 0.700 over the same 40 questions (2026-11-18); drop "
-        "0.10 [0.01, 0.19], limit 0.05; mean of all rows 0.829"
+        "context_recall fell from 0.80 to 0.70 over the same 40 questions (2026-11-18); drop "
+        "0.10 [0.01, 0.19], allowed 0.05; mean of all rows 0.83"
     )
     assert found.means and found.means.before - found.means.now == pytest.approx(found.drop)
     assert (found.mean, found.baseline) == (pytest.approx(0.829, abs=1e-3), pytest.approx(0.8))
@@ -362,8 +362,9 @@ def test_what_is_ok_never_leads_with_a_fall() -> None:
     tonight = a_night(scores(fallen(0.02)))
     (found,) = metric_findings(recall(max_drop=0.05), tonight, a_night(scores(NOISY), ago=1))
     assert found.level == "ok"
-    assert found.message.startswith(
-        "context_recall: mean of all rows 0.780, within its limit; from 0.800 to 0.780"
+    assert found.message == (
+        "context_recall went from 0.80 to 0.78 (against 2026-11-18: 40 questions asked on both; "
+        "allowed drop 0.05)"
     )
 
 

@@ -271,11 +271,11 @@ def test_a_night_tells_what_people_would_say(folder: Path) -> None:
     assert people.mean + people.bias == pytest.approx(summary.mean)
     (found,) = [finding for finding in manifest.findings if finding.kind == "judge_bias"]
     assert (found.level, found.severity, found.transition) == ("breach", "warning", "fired")
-    assert "by 60 labels; the judge says" in found.message
+    assert "(60 labels); the judge's is" in found.message
     assert not [finding for finding in before.findings if finding.kind == "judge_bias"]
     assert "ragmetrics_people_mean" in metrics_text(manifest).decode()
     page = (folder / "ragmetrics-store" / "dashboard" / str(DAYS[2]) / "index.html").read_text()
-    assert "people would say" in page
+    assert "people&#39;s mean is" in page
 
 
 def test_a_judge_that_agrees_is_ok(folder: Path) -> None:
@@ -396,7 +396,7 @@ def test_suggested_rows_come_back_as_labels(folder: Path, run: Run) -> None:
     assert len(again.rows) == 80
     told = run("labels", "check")
     assert told.code == 0
-    assert "people would say 0.500" in told.out
+    assert "people's mean is 0.500" in told.out
 
 
 def test_more_rows_only_add_to_the_draw(folder: Path) -> None:

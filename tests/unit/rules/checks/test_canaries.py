@@ -46,7 +46,7 @@ def test_the_message_names_the_judge_of_a_panel_and_what_to_do() -> None:
     """The one that failed alone."""
     (finding,) = found(night(a=report(10, 10), b=report(10, 5)))
     assert finding.message.startswith("b cannot tell an obvious yes from an obvious no: 5 of 10")
-    assert "take another model" in finding.message
+    assert "choose another or larger model" in finding.message
     assert "a cannot" not in finding.message
 
 

@@ -70,15 +70,15 @@ def test_a_rule_without_data_is_told_once() -> None:
 @pytest.mark.parametrize(
     ("detects", "says"),
     [
-        (0.5, "it finds a drop of 0.5 or more, and its mean is 0.476"),
-        (88.0, "it may not find even a drop from its mean of 0.476 to the lowest value"),
+        (0.5, "smallest detectable drop 0.5, mean 0.476"),
+        (88.0, "even a fall from 0.476 to the lowest value may go unseen"),
     ],
 )
 def test_no_drop_is_named_that_is_beyond_the_scale(detects: float, says: str) -> None:
     """With two comparable nights the smallest detectable drop can be 88."""
     text = blind_text(RECALL, 0.476, detects, ())
     assert text == (
-        f"{RECALL} cannot see a regression here: {says}; more rows a night or another judge might"
+        f"{RECALL} cannot show a regression here: {says}; try more rows a night or another judge"
     )
 
 
@@ -162,7 +162,7 @@ def test_doctor_knows_what_is_missing_for_good(tmp_path: Path) -> None:
     text = " ".join(one.text for one in found if one.state == "warning")
     for reason in (
         "there is no run 0d3f9a77be in the store",
-        "nothing says which index build serves",
+        "the serving index build is not known",
         "no row has the tag section",
         "it needs 500 scored rows, and no night had more than 60",
         "max_quarantined: 1 cannot fire",

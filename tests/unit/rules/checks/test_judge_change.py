@@ -39,7 +39,8 @@ def test_it_says_by_how_much_earlier_nights_are_moved() -> None:
     (text,) = messages()
     assert "the judge old was replaced on 2026-11-19" in text
     assert (
-        "context_recall is +0.120 [+0.100, +0.140] by the new judge (100 questions of both)" in text
+        "the new judge scores context_recall +0.120 [+0.100, +0.140] (100 questions judged by both)"
+        in text
     )
 
 

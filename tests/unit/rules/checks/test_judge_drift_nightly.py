@@ -73,7 +73,7 @@ def test_a_judge_that_is_down_is_told_and_asked_again_the_same_day(
     assert problem.endswith("openai:gpt-6-luna: no verdict")
     found = level_of(settings)
     assert (found.level, found.severity) == ("no_data", "warning")
-    assert "0 of its questions got all verdicts and 20 are needed" in found.message
+    assert "0 of its questions have all verdicts, 20 are needed" in found.message
     judge_server.reset()
     assert judged(settings, NOW + timedelta(hours=1)) is None
     assert level_of(settings).level == "ok"
@@ -106,7 +106,7 @@ def test_a_set_of_which_too_little_can_be_used_is_told(settings: Settings) -> No
     assert judged(settings) is None
     found = level_of(settings)
     assert found.level == "no_data"
-    assert "19 of its questions got all verdicts and 20 are needed" in found.message
+    assert "19 of its questions have all verdicts, 20 are needed" in found.message
 
 
 def test_a_late_run_of_the_same_day_finds_the_set_judged(settings: Settings) -> None:

@@ -64,7 +64,7 @@ def test_a_log_copied_to_the_next_night_fires_and_evaluates_no_rule(evaluate: Ev
     copied = evaluate(NIGHT + DAY, list(reversed(rows)))
     found = of_kind(copied, "stale_log")
     assert (found.level, found.state, found.transition) == ("no_data", "firing", "fired")
-    assert found.message == "all 20 rows are those of 2026-11-19: the log was not renewed"
+    assert found.message == "all 20 rows are those of 2026-11-19: the log was not updated"
     assert the(copied, "metric") is None
 
 
@@ -105,9 +105,8 @@ def test_rows_of_the_days_before_fire(evaluate: Evaluate) -> None:
     found = of_kind(evaluate(NIGHT, rows), "stale_log")
     assert (found.level, found.state) == ("breach", "firing")
     assert found.message == (
-        "42 of 42 rows have a time outside the night of 2026-11-19: their log begins on "
-        "2026-11-05 00:00 and ends on 2026-11-18 00:00 (UTC); time_zone says in which zone "
-        "nights are days"
+        "42 of 42 rows have a time outside the night of 2026-11-19: the log is from "
+        "2026-11-05 00:00 to 2026-11-18 00:00 (UTC); `time_zone` sets the zone of nights"
     )
 
 
@@ -190,7 +189,7 @@ def test_equal_rows_without_times_or_ids_fire_where_questions_were_new(evaluate:
         assert the(evaluate(NIGHT - ago * DAY, traffic(ago)), "stale_log") is None
     found = of_kind(evaluate(NIGHT, traffic(1)), "stale_log")
     assert (found.level, found.state) == ("no_data", "firing")
-    assert found.message == "all 4 rows are those of 2026-11-18: the log was not renewed"
+    assert found.message == "all 4 rows are those of 2026-11-18: the log was not updated"
 
 
 def test_a_golden_set_that_changed_for_six_nights_is_not_stale(evaluate: Evaluate) -> None:
@@ -218,8 +217,8 @@ def test_a_missing_night_is_a_warning_until_the_next_one(evaluate: Evaluate) -> 
     found = of_kind(evaluate(NIGHT - DAY, make_rows(ROWS, night=NIGHT - DAY)), "missed_nights")
     assert (found.level, found.state, found.severity) == ("breach", "firing", "warning")
     assert found.message == (
-        "no scores of 2026-11-17: ragmetrics backfill --first 2026-11-17 --last 2026-11-17 "
-        "evaluates what has logs"
+        "no scores of 2026-11-17; for those that have logs: ragmetrics backfill --first "
+        "2026-11-17 --last 2026-11-17"
     )
     resolved = of_kind(evaluate(NIGHT, make_rows(ROWS)), "missed_nights")
     assert (resolved.level, resolved.transition) == ("ok", "resolved")

@@ -502,7 +502,7 @@ def test_a_budget_that_is_too_small_for_the_sample_is_warned_of(
     assert any("but alert rules need 14: they will have no_data" in one for one in told), told
     notes = find_night_status(manifest).notes
     assert manifest.budget is not None
-    assert f"A budget left out {manifest.budget.rows_over} rows of the sample." in notes
+    assert f"The budget excluded {manifest.budget.rows_over} rows of the sample." in notes
 
 
 def test_an_interval_that_is_wider_than_asked_for_is_told(judge_server: JudgeServer) -> None:
