@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ragmetrics.records import Finding, mix_text, movement_text
+from ragmetrics.records import Finding, compared_words, mix_text, movement_text
 from ragmetrics.rules.corrections import Corrected, JudgeFall, Note, StaleRows
 from ragmetrics.stats import Drop
-from ragmetrics.text import drop_text, short, short_change
+from ragmetrics.text import drop_text, number, short_change
 
 _SHOWN_UNMATCHED = 0.05
 """From this share on, the message shows the share of questions without similar earlier ones."""
@@ -26,17 +26,15 @@ def drop_words(
 
 
 def _fell(what: str, finding: Finding, drop: Drop, label: str) -> str:
-    """`context_recall fell from 0.85 to 0.72 over the same 138 questions (7 nights before); drop
-    0.13 [0.09, 0.17], allowed 0.05; mean of all rows 0.71`.
+    """`context_recall fell from 0.851 to 0.720 over the same 138 questions (7 nights before); drop
+    0.131 [0.091, 0.171], allowed 0.05; mean of all rows 0.714`.
     """
     change = "; ".join(_mix(drop, drop_text(drop.drop, drop.low, drop.high)))
-    same = "the same " if drop.paired else ""
-    moved = (
-        f"{short_change(drop.before, drop.now, fell=True)} over {same}{drop.questions:,} questions"
-    )
-    whole = short(finding.mean)
-    whose = "its" if finding.segment else "all"
-    mean = "" if whole == short(drop.now) else f"; mean of {whose} rows {whole}"
+    verb = "rose" if drop.now > drop.before else "fell"  # the mix may have raised the mean
+    moved = f"{verb} from {compared_words(finding.means, ' to ')}"
+    whole = number(finding.mean)
+    mean = f"; mean of {'its' if finding.segment else 'all'} rows {whole}"
+    mean = "" if whole == number(drop.now) else mean
     return f"{what} {moved} ({label}); {change}, allowed {finding.limit or 0.0:.3g}{mean}"
 
 

@@ -72,7 +72,9 @@ def test_an_unchanged_product_fires_no_alert_by_a_change_of_judge(
     assert bridge
     assert bridge.offsets[0].offset < -0.1
     page = tmp_path / f"store/dashboard/{nights[-1].date}/index.html"
-    assert f"Context relevance (graded) is {bridge.offsets[0].offset:+.3f}" in page.read_text()
+    assert f"the new judge scores Context relevance (graded) {bridge.offsets[0].offset:+.3f}" in (
+        page.read_text()
+    )
     overview = (tmp_path / "store/dashboard/index.html").read_text()
     assert "judge changed, nights before moved by" in overview
 

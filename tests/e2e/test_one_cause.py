@@ -138,7 +138,7 @@ def test_a_missing_log_is_told_first_and_alone(site: Site) -> None:
         assert words.lower().count("nothing to score: no log file at") == 1, name
         if name != "error":
             first, _, rest = words.partition(
-                "xplains 8 more without data: Context relevance (graded) (2)"
+                "xplains 8 more alerts without data: Context relevance (graded) (2)"
             )
             assert "nothing to score: no log file at" in first.lower() and rest, name
             assert "not checked since" not in first, name

@@ -117,7 +117,7 @@ def test_a_drop_carries_what_it_is_measured_against() -> None:
     assert (found.baseline, found.baseline_label) == (pytest.approx(0.8), "2026-11-18")
     assert found.p_value is not None
     assert found.p_value < 0.001
-    assert "fell from 0.80 to 0.60 over the same 40 questions (2026-11-18); drop" in found.message
+    assert "fell from 0.800 to 0.600 over the same 40 questions (2026-11-18); drop" in found.message
 
 
 def test_previous_is_the_last_night_scored_by_the_same_judge() -> None:
@@ -247,7 +247,7 @@ def test_a_doubtful_drop_is_found_by_two_nights_together() -> None:
     assert (told[8].level, told[8].since) == ("breach", told[7].since)
     assert told[8].drop == pytest.approx(0.12)
     over = "over the same 20 questions (7 nights before, in 2 nights together); drop 0.120"
-    assert f"fell from 0.50 to 0.38 {over}" in told[8].message
+    assert f"fell from 0.500 to 0.380 {over}" in told[8].message
 
 
 def test_suspects_of_a_drop_never_fire_by_their_number() -> None:
@@ -350,8 +350,8 @@ def test_a_drop_and_its_means_are_of_the_same_questions() -> None:
     (found,) = metric_findings(recall(max_drop=0.05), tonight, a_night(scores(NOISY), ago=1))
     assert found.level == "breach"
     assert found.message == (
-        "context_recall fell from 0.80 to 0.70 over the same 40 questions (2026-11-18); drop "
-        "0.10 [0.01, 0.19], allowed 0.05; mean of all rows 0.83"
+        "context_recall fell from 0.800 to 0.700 over the same 40 questions (2026-11-18); drop "
+        "0.10 [0.01, 0.19], allowed 0.05; mean of all rows 0.829"
     )
     assert found.means and found.means.before - found.means.now == pytest.approx(found.drop)
     assert (found.mean, found.baseline) == (pytest.approx(0.829, abs=1e-3), pytest.approx(0.8))
