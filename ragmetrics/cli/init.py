@@ -114,10 +114,10 @@ def _print_rules(report: InitReport) -> None:
         for rule in report.limits
     ]
     if lines:
-        headers = ("rule", "mean", "min", "max drop", "detects", "false alarms a year")
+        headers = ("rule", "mean", "min", "max drop", "detectable", "false alarms a year")
         print_grid(out, headers, lines)
         out.print(
-            "detects: the smallest drop that is found on the first night, with a probability of 80%"
+            "detectable: the smallest detectable drop on the first night (with a probability of 80%)"
         )
     able = [display_name(rule.metric) for rule in report.limits if rule.sees]
     for rule in report.limits:
