@@ -109,7 +109,7 @@ class MetricCalibration(Record):
     strengths: Literal["evidence", "verdict"]
     """What AUC, Spearman and reliability use: the judge's own strengths, or its verdicts."""
     status: dict[str, int]
-    """Units by status. Units without a verdict are in no figure."""
+    """Units by status. Units without a verdict are excluded from the figures."""
     overall: Agreement | None
     """None where no unit has a verdict."""
     segments: list[Agreement] = Field(default_factory=list)

@@ -32,7 +32,7 @@ def print_plan(console: Console, plan: CostPlan) -> None:
         console.print(f"{', '.join(ways)}: not known yet: needs {needs}")
     if plan.free:
         shared = ", ".join(map(shown, plan.free))
-        console.print(f"Nothing on top, by shared verdicts or without a paid judge: {shared}")
+        console.print(f"No extra cost (shared verdicts, or no paid judge): {shared}")
 
 
 def _lines(plan: CostPlan) -> list[tuple[str, str, str, str, str]]:
