@@ -116,9 +116,7 @@ def _print_rules(report: InitReport) -> None:
     if lines:
         headers = ("rule", "mean", "min", "max drop", "detectable", "false alarms a year")
         print_grid(out, headers, lines)
-        out.print(
-            "detectable: the smallest detectable drop on the first night (with a probability of 80%)"
-        )
+        out.print("detectable: the smallest detectable drop of a night (with a probability of 80%)")
     able = [display_name(rule.metric) for rule in report.limits if rule.sees]
     for rule in report.limits:
         if not rule.sees:
