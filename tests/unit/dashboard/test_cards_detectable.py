@@ -92,7 +92,7 @@ def test_where_lower_is_better_a_rise_is_seen() -> None:
 def test_the_table_has_a_column_for_it() -> None:
     """With a line that says what it means; nights of an earlier version have neither."""
     shown = printed(night(metrics=[summary("context_recall", 0.9, mde=0.0312)], findings=[]))
-    assert shown.split()[:5] == ["metric", "mean", "95%", "interval", "detects"]
+    assert shown.split()[:5] == ["metric", "mean", "95%", "interval", "smallest"]
     assert "0.031" in shown
     assert "found with a probability of 80%" in shown
-    assert "detects" not in printed(night(metrics=[summary("context_recall", 0.9)], findings=[]))
+    assert "detectable" not in printed(night(metrics=[summary("context_recall", 0.9)], findings=[]))

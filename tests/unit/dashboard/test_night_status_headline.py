@@ -128,7 +128,7 @@ def test_the_tables_say_not_compared_yet(tmp_path: Path) -> None:
     for rules in (overview.split("</table>")[0], table.split("</table>")[0]):
         assert text(rules).count("not compared yet") == 1
         assert "nothing to compare with yet: no earlier night" in text(rules)
-    assert "not compared yet: context_recall" in printed(first)
+    assert "not compared yet: Context recall" in printed(first)
 
 
 def test_one_rule_that_compared_is_enough_for_no_alarm() -> None:
