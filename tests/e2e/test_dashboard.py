@@ -27,6 +27,13 @@ STROKE = """id => [...document.querySelectorAll(`#${id} .scatterlayer path.js-li
     .map(path => path.style.stroke)[0]"""
 
 
+WIDE_TABLES = """() => {
+  for (const one of document.querySelectorAll("details")) one.open = true;
+  return [...document.querySelectorAll(".scroll")]
+    .filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.ariaLabel);
+}"""
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site of eleven nights: one regressed, the newest without data."""
@@ -44,7 +51,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_open_from_a_folder(browser: Any, site: Path, scheme: str, width: int) -> None:
-    """Every page opens without a message, a request elsewhere, or sideways scrolling."""
+    """Every page opens without a message, a request elsewhere, or sideways scrolling; on a
+    telephone no table is wider than its box either.
+    """
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
     pages = ("index", "2026-11-19/index", "2026-11-19/rows", "2026-11-20/index", "glossary")
     for name in pages:
@@ -54,6 +63,7 @@ def test_pages_open_from_a_folder(browser: Any, site: Path, scheme: str, width: 
         visit.wait_for_charts()
         assert visit.complaints == []
         assert visit.overflow() <= 0
+        assert visit.page.evaluate(WIDE_TABLES) == []
     context.close()
 
 

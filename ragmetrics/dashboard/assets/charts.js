@@ -126,8 +126,23 @@
     if (!follow()) show(tables[0].id);
   }
 
+  // On a telephone the cells of a row stand below each other, each with the head of its column.
+  function labelCells() {
+    for (const table of document.querySelectorAll(".scroll > table")) {
+      const heads = [...(table.tHead?.rows[0].cells ?? [])].map((head) => head.textContent);
+      if (heads.length < 3) continue;
+      table.classList.add("labelled");
+      for (const { cells } of [...table.tBodies].flatMap((body) => [...body.rows])) {
+        [...cells].forEach((cell, at) => {
+          if (!/^[–\s]*$/.test(cell.textContent)) cell.dataset.label = heads[at] ?? "";
+        });
+      }
+    }
+  }
+
   document.addEventListener("DOMContentLoaded", async () => {
     linkNext();
+    labelCells();
     chooseTags();
     const sources = [...document.querySelectorAll("script[data-figure]")];
     try {

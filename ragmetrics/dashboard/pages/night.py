@@ -68,7 +68,6 @@ class FallenQuestion:
     passage: str
     """A passage that it needs and lost."""
     values: dict[str, tuple[float | None, float | None]]
-    depth: float
 
 
 def render(shown: Shown) -> bytes:
@@ -127,7 +126,7 @@ def night_page(
         found_statuses=found_statuses(manifest),
         groups=_row_groups(manifest, rows),
         fallen=fallen,
-        fallen_metrics=_metrics_of(manifest, fallen),
+        fallen_metrics=_fallen_metrics(manifest, rows),
         whatif=whatif_lines(whatif),
         lost=lost_passages_view(
             manifest.lost_passages, {row.place: row_link(row.key) for row in rows}
@@ -170,24 +169,33 @@ def _row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
 
 
 def _fallen(manifest: Manifest, rows: Sequence[KeptRow]) -> list[FallenQuestion]:
-    """The questions that fell, the furthest fallen first."""
+    """The questions that fell: those by the metric that needs a reader most come first."""
     lost = manifest.lost_passages.passages if manifest.lost_passages else []
     passages = {(one.shard, one.position): one.id for one in reversed(lost)}
+    states = metric_states(manifest)
     lines = []
     for row in rows:
-        fell = [why for why in row.why if why.kind == "fell"]
-        if fell:
-            values = {why.metric: (why.before, why.value) for why in fell}
-            passage, depth = passages.get(row.place, ""), max(why.fall for why in fell)
-            link = row_link(row.key)
-            lines.append(FallenQuestion(row.row.user_input, link, passage, values, depth))
-    return sorted(lines, key=lambda line: -line.depth)
+        falls = {why.metric: why for why in row.why if why.kind == "fell"}
+        if falls:
+            lead = min(falls, key=lambda name: needing_reader(name, states))
+            key = (*needing_reader(lead, states), -falls[lead].fall)
+            link, passage = row_link(row.key), passages.get(row.place, "")
+            values = _moved(row) | {name: (why.before, why.value) for name, why in falls.items()}
+            lines.append((key, FallenQuestion(row.row.user_input, link, passage, values)))
+    return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
 
 
-def _metrics_of(manifest: Manifest, fallen: Sequence[FallenQuestion]) -> list[str]:
+def _moved(row: KeptRow) -> dict[str, tuple[float | None, float | None]]:
+    """The metrics whose value is not that of the newest earlier night, with both values."""
+    before = row.earlier[0].values if row.earlier else {}
+    pairs = {name: (before.get(name), score.value) for name, score in row.scores.items()}
+    return {name: pair for name, pair in pairs.items() if None not in pair and pair[0] != pair[1]}
+
+
+def _fallen_metrics(manifest: Manifest, rows: Sequence[KeptRow]) -> list[str]:
     """The columns of the questions that fell: metrics that need a reader first."""
     states = metric_states(manifest)
-    names = dict.fromkeys(name for line in fallen for name in line.values)
+    names = dict.fromkeys(why.metric for row in rows for why in row.why if why.kind == "fell")
     return sorted(names, key=lambda name: needing_reader(name, states))[:_MOST_COLUMNS]
 
 

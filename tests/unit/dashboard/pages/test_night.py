@@ -10,7 +10,7 @@ import pytest
 from ragmetrics.dashboard.cards import moved
 from ragmetrics.dashboard.night_tables import tag_tables
 from ragmetrics.dashboard.pages.night import night_page
-from ragmetrics.dashboard.row_selection import SelectionReason
+from ragmetrics.dashboard.row_selection import EarlierNight, SelectionReason
 from ragmetrics.records import BrokenFile, ComparedMeans, Manifest, Move, Segment, Source, Summary
 from tests.fakes.nights import FIRST, as_worst, fall, finding, night, summary, ten_nights, worst_row
 from tests.fakes.pages import Outline, Site, text
@@ -276,6 +276,15 @@ class TestRows:
         )
         told = words(night(worst=as_worst(little)), night(0), rows=[little, far])
         assert told.index("Far? 0.62 →to 0.12") < told.index("Little? 0.25 →to 0.00")
+
+    def test_the_failing_metric_comes_before_a_larger_fall(self) -> None:
+        """And the other columns have what moved in the same question, however little."""
+        then = EarlierNight(FIRST, None, {"context_relevance": 0.75, "faithfulness": 0.5}, ())
+        recall = worst_row("q-1", "Recall?", why=(_fell(0.25, 0.0),), earlier=(then,))
+        why = SelectionReason("fell", "context_relevance", 0.0, 1.0)
+        other = worst_row("q-2", "Other?", position=1, why=(why,))
+        told = words(night(1, recall=0.7), night(0), rows=[other, recall])
+        assert told.index("Recall? 0.25 →to 0.00 0.75 →to 0.50") < told.index("Other? – 1.00")
 
     def test_without_kept_rows_there_is_no_link(self) -> None:
         """Where the night's rows are gone from the store, the questions stand as text."""
