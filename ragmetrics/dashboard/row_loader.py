@@ -34,7 +34,7 @@ from ragmetrics.storage import (
 
 _NIGHTS = 3
 """Earlier nights whose contexts a row is compared with."""
-_HISTORY = 13
+_HISTORY = 6
 """Earlier nights whose values are shown beside those of tonight."""
 _ROW_COLUMNS = ["id", "user_input", "retrieved_contexts", "retrieved_context_ids", "index_build"]
 log = logging.getLogger(__name__)

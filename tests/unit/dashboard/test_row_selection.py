@@ -197,12 +197,12 @@ class TestEarlierNight:
             (10, {RECALL: 0.5}, ())
         ]
 
-    def test_values_go_back_a_fortnight(self, store: Store) -> None:
-        """Thirteen earlier nights and tonight."""
+    def test_values_go_back_a_week(self, store: Store) -> None:
+        """Six earlier nights and tonight."""
         asked = (row("n", "How?", "a"), 0.5)
-        nights = [store.add(number, asked) for number in range(16)]
+        nights = [store.add(number, asked) for number in range(8)]
         (kept,) = store.kept(nights[-1], *nights[:-1])
-        assert len(kept.earlier) + len(kept.older) == 13
+        assert len(kept.earlier) + len(kept.older) == 6
 
     def test_values_of_another_judge_are_left_out(self, store: Store) -> None:
         """What was retrieved can be compared all the same."""
