@@ -94,7 +94,7 @@ def test_what_is_chosen_stands_in_the_address(visit: Visit, questions_page: str)
     assert page.url.endswith("#segment=section%3Da%3Db%26c")
     page.reload()
     assert told(visit) == "1 of 4 questions."
-    assert page.locator("#filters summary").inner_text() == "Search and filters (1 set)"
+    assert page.locator("#filters summary").inner_text() == "Filters (1 set)"
     page.get_by_role("button", name="Clear").click()
     assert told(visit) == "All 4 questions."
 
@@ -153,5 +153,5 @@ def test_nothing_sticks_out(browser: Any, questions_page: str, width: int) -> No
     assert visit.overflow() <= 0
     scroll = "box => box.scrollWidth - box.clientWidth"
     assert visit.page.locator(".scroll").evaluate(scroll) <= 0
-    assert visit.page.locator("#find").is_visible() == (width == 1280)
+    assert visit.page.locator(".fields").is_visible() == (width == 1280)
     context.close()

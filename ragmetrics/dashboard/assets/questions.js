@@ -178,7 +178,7 @@
     const all = plural(data.questions.length, "question");
     byId("told").textContent = listed.length === data.questions.length ? `All ${all}.` : `${listed.length.toLocaleString("en")} of ${all}.`;
     const set = Object.values(state).filter((value) => value !== "").length;
-    byId("filters").querySelector("summary").textContent = `Search and filters${set ? ` (${set} set)` : ""}`;
+    byId("filters").querySelector("summary").textContent = `Filters${set ? ` (${set} set)` : ""}`;
     list(state);
   }
 

@@ -57,3 +57,10 @@ def test_no_secret_is_kept() -> None:
     assert kept["golden"] == "s3://bucket/golden.jsonl"
     assert kept["storage_options"] == {"key": HIDDEN, "secret": HIDDEN}
     assert kept["retriever"]["headers"] == {"X-Tenant": HIDDEN}
+
+
+def test_the_template_of_traces_is_kept_whole() -> None:
+    """Pages make links of it; its query names the trace in some tools."""
+    template = "https://traces.example/find?trace={trace_id}#open"
+    settings = make_settings({"logs": "logs/{date}.jsonl", "trace_url": template})
+    assert public_settings(settings)["trace_url"] == template
