@@ -21,6 +21,8 @@ from ragmetrics.cli.options import (
 from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.cli.table import print_grid
 from ragmetrics.errors import InputError
+from ragmetrics.messages import with_display_names
+from ragmetrics.metrics import display_name
 from ragmetrics.text import clean, load_yaml
 
 if TYPE_CHECKING:
@@ -95,7 +97,8 @@ def print_whatif(console: Console, result: WhatIf) -> None:
     """Print the verdict, a line per variant, and the changes of metrics."""
     from ragmetrics.records import whatif_sentence
 
-    sentence = clean(whatif_sentence(result), 600)
+    metrics = {change.metric for variant in result.variants for change in variant.kept}
+    sentence = clean(with_display_names(whatif_sentence(result), metrics), 600)
     style = "bold green" if result.best else "bold yellow"
     console.print(f"{sentence[0].upper()}{sentence[1:]}", style=style)
     console.print(
@@ -134,7 +137,7 @@ def _print_changes(
     lines = [
         (
             clean(name, 60),
-            change.metric,
+            display_name(change.metric),
             f"{change.difference:+.3f} [{change.low or 0:+.3f}, {change.high or 0:+.3f}]",
             f"{change.questions:,}",
         )

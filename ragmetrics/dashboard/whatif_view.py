@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ragmetrics.messages import with_display_names
 from ragmetrics.records import VariantChange, VariantResult, WhatIf, whatif_sentence
 
 _MOST_CHANGES = 6
@@ -25,4 +26,8 @@ class WhatIfLines:
 
 def whatif_lines(found: WhatIf | None) -> WhatIfLines | None:
     """The view; None where nobody asked."""
-    return WhatIfLines(found, whatif_sentence(found), found.variants) if found else None
+    if found is None:
+        return None
+    metrics = {change.metric for variant in found.variants for change in variant.kept}
+    sentence = with_display_names(whatif_sentence(found), metrics)
+    return WhatIfLines(found, sentence, found.variants)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ragmetrics.messages.blocks import Block, Header, Note, Section, bullets, links
+from ragmetrics.messages.display_names import with_display_names
 from ragmetrics.messages.gate_result import lost_passage_lines
 from ragmetrics.messages.message import Message
+from ragmetrics.metrics import display_name
 from ragmetrics.records import (
     Gate,
     MetricVerdict,
@@ -39,7 +41,9 @@ def compose_gate(
     others = [metric for metric in gate.metrics if metric.verdict != "hold"]
     sign, state = _HELD if gate.verdict == "hold" else _NOT_COMPARED
     title = f"{sign}: index build {clean(gate.build, 100)} {state}"
-    numbers = f": {held[0].metric} {_change(held[0])} {_over(held[0])}" if held else ""
+    numbers = (
+        f": {display_name(held[0].metric)} {_change(held[0])} {_over(held[0])}" if held else ""
+    )
     against = f" against {gate.serving}" if gate.serving else ""
     lost = gate.lost_passages
     blocks: list[Block] = [
@@ -48,7 +52,7 @@ def compose_gate(
         *map(_section, held[:SHOWN]),
         *bullets("Also significantly worse", map(_line, held[SHOWN:])),
         *bullets("Lost passages", lost_passage_lines(lost, redact=redact) if lost else ()),
-        *bullets("Why", (clean(redact_quotes(reason, hidden), 250) for reason in gate.reasons)),
+        *bullets("Why", _reasons(gate, hidden)),
         *bullets("Other metrics", map(_line, others)),
         *bullets(
             "Rows that got worse" if redact else "Questions that got worse",
@@ -89,6 +93,12 @@ def _hidden(gate: Gate) -> dict[str, str]:
     return redactions(gate.serving_source, ()) | redactions(gate.source, gate.problems)
 
 
+def _reasons(gate: Gate, hidden: dict[str, str]) -> Iterable[str]:
+    names = [metric.metric for metric in gate.metrics]
+    for reason in gate.reasons:
+        yield clean(redact_quotes(with_display_names(reason, names), hidden), 250)
+
+
 def _what(gate: Gate) -> str:
     against = f" against {clean(gate.serving, 100)}" if gate.serving else ""
     parts = [
@@ -113,15 +123,15 @@ def _section(verdict: MetricVerdict) -> Section:
         "Missing": f"{verdict.missing:,} questions" if verdict.missing else "",
         "Limit": f"{verdict.max_drop:g}",
     }
-    title = f"{clean(verdict.metric, 80)} is significantly worse"
+    title = f"{clean(display_name(verdict.metric), 80)} is significantly worse"
     return Section(title, facts=tuple((label, value) for label, value in fields.items() if value))
 
 
 def _line(one: MetricVerdict) -> str:
     if one.drop is None:
-        return f"{clean(one.metric, 80)}: not compared"
+        return f"{clean(display_name(one.metric), 80)}: not compared"
     return (
-        f"{clean(one.metric, 80)}: {_change(one)} {_over(one)}, "
+        f"{clean(display_name(one.metric), 80)}: {_change(one)} {_over(one)}, "
         f"{drop_text(one.drop, one.low, one.high)}, limit {one.max_drop:g}"
     )
 
@@ -150,7 +160,8 @@ def _fallen(gate: Gate, held: Sequence[MetricVerdict], redact: bool) -> Iterable
     for fallen in list(once.values())[:FALLEN]:
         question = "" if redact else f"“{clean(fallen.user_input, 150)}” "
         change = f"{number(fallen.before)} → {number(fallen.after)}"
-        yield f"{change} {clean(fallen.metric, 60)} {question}({clean(fallen.id, 60)})"
+        name = clean(display_name(fallen.metric), 60)
+        yield f"{change} {name} {question}({clean(fallen.id, 60)})"
 
 
 def _judge(gate: Gate) -> str:

@@ -15,6 +15,8 @@ from ragmetrics.messages.blocks import (
     links,
     table,
 )
+from ragmetrics.messages.changes_story import gate_story
+from ragmetrics.metrics import display_name
 from ragmetrics.records import (
     Gate,
     JudgeInfo,
@@ -30,7 +32,7 @@ SIGNS = {"promote": "✅", "hold": "❌", "inconclusive": "⚠️", "passed": "�
 _MOST_METRICS, _MOST_LINES, _MOST_QUESTIONS = 50, 20, 5
 _ROOM = 20_000
 """Most characters of a list."""
-_HEADERS = ("metric", "verdict", "before", "after", "drop", "limit", "questions")
+_HEADERS = ("metric", "verdict", "before", "after", "drop", "allowed drop", "questions")
 
 
 def gate_report(gate: Gate, place: str, link: str) -> list[Block]:
@@ -39,9 +41,8 @@ def gate_report(gate: Gate, place: str, link: str) -> list[Block]:
     build = Quote(clean(gate.build, 100))
     return [
         Header((f"{SIGNS[gate.verdict]} Index build ", build, *against, f": {gate.verdict}")),
-        *quotes("", gate.reasons),
+        *gate_story(gate).blocks,
         *table("", _HEADERS, map(_row, gate.metrics[:_MOST_METRICS]), (0, 1)),
-        *lost_sentence(gate.lost_passages),
         *fell_most(
             question(fallen.user_input, fallen.metric, fallen.before, fallen.after)
             for fallen in gate.fallen
@@ -65,18 +66,13 @@ def quotes(title: str, texts: Iterable[str]) -> list[Block]:
 def question(text: str, metric: str, before: float, after: float) -> tuple[str, ...]:
     """A question whose value changed."""
     change = f" {number(before)} → {number(after)}"
-    return Quote(clean(text, 200)), ": ", Quote(clean(metric, 80)), change
+    return Quote(clean(text, 200)), ": ", Quote(clean(display_name(metric), 80)), change
 
 
 def fell_most(lines: Iterable[Text]) -> list[Block]:
     """The questions that fell most, each once."""
     shown = tuple(dict.fromkeys(lines))[:_MOST_QUESTIONS]
     return [Bullets("Questions that fell most", shown, folded=True)] if shown else []
-
-
-def lost_sentence(lost: LostPassages | None) -> list[Block]:
-    """What became of lost passages; nothing where none is significant."""
-    return quotes("Lost passages", [lost.sentence] if lost and lost.sentence else [])
 
 
 def lost_passage_lines(lost: LostPassages, *, redact: bool) -> list[str]:
@@ -107,4 +103,5 @@ def _row(one: MetricVerdict) -> tuple[Text, ...]:
     if one.drop is not None:
         drop = " ".join(drop_words(one.drop, one.low, one.high)).rstrip()
     numbers = number(one.before), number(one.after), drop
-    return quoted(one.metric, 80), one.verdict, *numbers, f"{one.max_drop:g}", f"{one.questions:,}"
+    limits = f"{one.max_drop:g}", f"{one.questions:,}"
+    return quoted(display_name(one.metric), 80), one.verdict, *numbers, *limits

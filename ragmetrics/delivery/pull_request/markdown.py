@@ -13,6 +13,7 @@ from ragmetrics.messages import (
     gate_report,
     is_web_address,
 )
+from ragmetrics.metrics import display_name
 from ragmetrics.records import Comparison, Gate
 from ragmetrics.text import clean
 
@@ -35,13 +36,13 @@ def comparison_result(comparison: Comparison, max_drop: float, link: str = "") -
         conclusion: Conclusion = "failed"
         most = max(worse, key=lambda one: one.loss or 0.0)
         where = f" of {most.segment}" if most.segment else ""
-        summary = (
-            f"{most.metric}{where} got worse by {most.loss or 0.0:.3f}, more than {max_drop:g}"
-        )
+        much = f"by {most.loss or 0.0:.3f}, more than {max_drop:g}"
+        summary = f"{display_name(most.metric)}{where} got worse {much}"
         summary += f" (and {len(worse) - 1} more)" if len(worse) > 1 else ""
     elif open_ones := [name for name, one in by_metric.items() if one == "inconclusive"]:
         conclusion = "inconclusive"
-        summary = f"too few questions to rule out a drop of {max_drop:g}: {', '.join(open_ones)}"
+        names = ", ".join(map(display_name, open_ones))
+        summary = f"too few questions to rule out a drop of {max_drop:g}: {names}"
     elif not comparison.metrics:
         conclusion, summary = "inconclusive", "there is no metric to compare"
     else:
