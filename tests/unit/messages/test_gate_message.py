@@ -36,7 +36,7 @@ def test_a_held_build_is_told_with_its_numbers() -> None:
     message = write(gate(), run_url="https://prefect.example/run/1")
     assert terminal_text(message) == EXPECTED
     assert message.text == (
-        "🔴 Critical: index build idx-43 is held: context_recall 0.821 → 0.714 over the "
+        "🔴 Critical: index build idx-43 is held: Context recall 0.821 → 0.714 over the "
         "same 150 questions (helpdesk against idx-42)"
     )
 
@@ -46,22 +46,22 @@ EXPECTED = """\
 
 helpdesk, build idx-43 against idx-42, 150 rows
 
-context_recall is significantly worse
+Context recall is significantly worse
   Compared: 0.821 → 0.714 over the same 150 questions
   Drop: 0.107 [0.071, 0.143]
   Limit: 0.05
 
 Why
-• context_recall fell by 0.107, more than 0.05
+• Context recall fell by 0.107, more than 0.05
 
 Other metrics
-• context_relevance: 0.900 → 0.905 over the same 150 questions, drop -0.005 [-0.020,
-  0.010], limit 0.05
+• Context relevance (graded): 0.900 → 0.905 over the same 150 questions, drop -0.005
+  [-0.020, 0.010], limit 0.05
 
 Questions that got worse
-• 1.000 → 0.000 context_recall “How do I get refund 0?” (row-0)
-• 1.000 → 0.100 context_recall “How do I get refund 1?” (row-1)
-• 1.000 → 0.200 context_recall “How do I get refund 2?” (row-2)
+• 1.000 → 0.000 Context recall “How do I get refund 0?” (row-0)
+• 1.000 → 0.100 Context recall “How do I get refund 1?” (row-1)
+• 1.000 → 0.200 Context recall “How do I get refund 2?” (row-2)
 
 Open the builds https://dash.example/builds.html#build-idx-43
 Open the run https://prefect.example/run/1
@@ -89,7 +89,7 @@ def test_a_redacted_message_has_row_ids_alone() -> None:
     """With `redact` no question is in the message."""
     message = write(gate(), redact=True)
     assert "refund" not in slack_json(message)
-    assert "• 1.000 → 0.000 context_recall (row-0)" in terminal_text(message)
+    assert "• 1.000 → 0.000 Context recall (row-0)" in terminal_text(message)
 
 
 def test_a_build_that_cannot_be_compared_is_a_warning() -> None:

@@ -220,7 +220,7 @@ def test_the_artifact_has_verdict_numbers_and_the_way_to_the_page() -> None:
     """In Prefect's markdown, where no text of a log begins a link, a cell or a heading."""
     told = gate_markdown(gate(), "https://dash.example/builds.html#build-idx-43")
     assert told.startswith("## ❌ Index build idx-43 compared with idx-42: hold\n")
-    row = "| context_recall | hold | 0.821 | 0.714 | 0.107 [0.071, 0.143] | 0.05 | 150 |"
+    row = "| Context recall | hold | 0.821 | 0.714 | 0.107 [0.071, 0.143] | 0.05 | 150 |"
     assert row in told.replace("\\", "")
     assert "[Open the dashboard](<https://dash.example/builds.html#build-idx-43>)" in told
     hostile = gate_markdown(gate(say=HOSTILE), "store/builds.html")

@@ -11,7 +11,9 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.delivery import comparison_result, drop_conclusion, gate_result
 from ragmetrics.delivery.pull_request.markdown import COMMENT_LIMIT
+from ragmetrics.messages import with_display_names
 from ragmetrics.messages.formats.pull_request import quoted as code
+from ragmetrics.metrics import display_name
 from ragmetrics.records import (
     ComparedSide,
     Comparison,
@@ -108,8 +110,9 @@ def test_a_gate_is_shown_by_its_verdict(made: Gate, conclusion: str) -> None:
     result = gate_result(made)
     assert result.conclusion == conclusion
     shown = unescape(result.markdown)
-    assert all(verdict.metric in shown for verdict in made.metrics)
-    assert all(reason in shown for reason in made.reasons)
+    names = {verdict.metric: display_name(verdict.metric) for verdict in made.metrics}
+    assert all(name in shown for name in names.values())
+    assert all(with_display_names(reason, names)[1:] in shown for reason in made.reasons)
 
 
 def test_questions_that_got_worse_follow_the_metric() -> None:
