@@ -29,7 +29,6 @@ from ragmetrics.storage import (
     is_missing,
     row_of,
     scored_rows,
-    scores_at,
 )
 
 _NIGHTS = 3
@@ -154,19 +153,13 @@ def _find(
     """An earlier night for each row of the later night whose question it has; `in_full` with its
     contexts. Empty if the rows, or else the scores, of the earlier night are gone.
     """
-    ref, metrics = RunRef.of(night), _comparable(night, later)
     rows: dict[RowLocation, LogRow] = {}
-    values: dict[RowLocation, dict[str, float | None]] = {}
     try:
-        places = _places(files, night, asked)
-        for shard, positions in by_shard(list(places.values())).items():
-            scores = scores_at(files, ref, metrics, shard, positions, ["value"])
-            for position in positions:
-                of_row = {metric: lines[position]["value"] for metric, lines in scores.items()}
-                values[shard, position] = of_row
-            if in_full:
-                records = StoredPart(files, ref.rows(shard)).at(positions, _ROW_COLUMNS)
-                rows |= {(shard, position): row_of(one) for position, one in records.items()}
+        places, values = _places(files, night, _comparable(night, later), asked)
+        for shard, positions in by_shard(list(places.values())).items() if in_full else ():
+            part = StoredPart(files, RunRef.of(night).rows(shard))
+            records = part.at(positions, _ROW_COLUMNS)
+            rows |= {(shard, position): row_of(one) for position, one in records.items()}
     except StoreError as error:
         if error.transient:
             raise
@@ -179,24 +172,52 @@ def _find(
 
 
 def _places(
-    files: Files, night: Manifest, asked: Mapping[RowLocation, LogRow]
-) -> dict[RowLocation, RowLocation]:
-    """The place of each question in the night: the row with the same id, else the first row."""
+    files: Files, night: Manifest, metrics: Sequence[str], asked: Mapping[RowLocation, LogRow]
+) -> tuple[dict[RowLocation, RowLocation], dict[RowLocation, dict[str, float | None]]]:
+    """The place of each question in the night, and the values there: those of the row with the same
+    id, else of the first row.
+    """
     wanted = {row.question_key for row in asked.values()}
     first: dict[str, RowLocation] = {}
     by_id: dict[tuple[str, str], RowLocation] = {}
-    ref, metrics = RunRef.of(night), [summary.metric for summary in night.metrics]
-    for shard in range(ref.shards):
-        ids, questions = _names_of(files, ref, metrics, shard)
+    values: dict[RowLocation, dict[str, float | None]] = {}
+    for shard in range(RunRef.of(night).shards):
+        ids, questions, scores = _scored_shard(files, night, metrics, shard)
         for position, question in enumerate(questions):
             if question in wanted:
-                first.setdefault(question, (shard, position))
-                by_id.setdefault((question, ids[position]), (shard, position))
-    return {
+                place = shard, position
+                first.setdefault(question, place)
+                by_id.setdefault((question, ids[position]), place)
+                values[place] = {metric: column[position] for metric, column in scores.items()}
+    places = {
         place: by_id.get((row.question_key, row.id), first[row.question_key])
         for place, row in asked.items()
         if row.question_key in first
     }
+    return places, values
+
+
+def _scored_shard(
+    files: Files, night: Manifest, metrics: Sequence[str], shard: int
+) -> tuple[list[str], list[str], dict[str, list[float | None]]]:
+    """Ids and questions of a shard's rows, and their values by metric. Each part is read once: from
+    a bucket it comes whole.
+    """
+    ref, names = RunRef.of(night), None
+    values: dict[str, list[float | None]] = {}
+    for metric in metrics:
+        columns = ["value"] if names else ["value", "id", "question"]
+        try:
+            table = StoredPart(files, ref.scores(metric, shard)).columns(columns)
+        except StoreError as error:
+            if not is_missing(error):
+                raise
+            continue
+        values[metric] = table["value"].to_pylist()
+        names = names or (table["id"].to_pylist(), table["question"].to_pylist())
+    known = [summary.metric for summary in night.metrics]
+    ids, questions = names or _names_of(files, ref, known, shard)
+    return ids, questions, values
 
 
 def _earlier(
