@@ -1,0 +1,34 @@
+"""What two sides, or the builds of a gate, are told by: the count, what fell, where and why."""
+
+from __future__ import annotations
+
+from ragmetrics.messages import comparison_story, contribution, gate_story, text_of
+from ragmetrics.records import Segment
+from tests.fakes.comparisons import change, comparison
+from tests.fakes.gated import gate, metric_verdict
+
+
+def test_segments_that_contribute_most_are_named_first() -> None:
+    """By loss and questions; not those that fell no further than their metric."""
+    segments = [
+        change(by=by, questions=questions, segment=Segment(tag="section", value=name))
+        for name, by, questions in (("small", -0.9, 4), ("large", -0.5, 30), ("usual", -0.2, 40))
+    ]
+    found = comparison(segments=segments)
+    whole = {one.metric: one for one in found.metrics}
+    assert [round(contribution(one, whole), 3) for one in segments] == [0.045, 0.188, 0.1]
+    (where,) = comparison_story(found).where
+    assert text_of(where) == "section=large (0.90 → 0.40), section=small (0.90 → 0.00)."
+
+
+def test_a_gate_counts_as_the_comparison_of_its_builds() -> None:
+    """What is significantly worse, also within its limit."""
+    within = metric_verdict("context_relevance", drop=0.03, verdict="promote")
+    story = gate_story(gate(metrics=[metric_verdict(), within]))
+    assert story.headline == "Hold: 2 of 2 metrics are significantly worse."
+
+
+def test_an_inconclusive_gate_says_how_many_questions_would_decide() -> None:
+    """In the last line of what it says."""
+    story = gate_story(gate(verdict="inconclusive", further=1_200))
+    assert story.what[-1] == "About 1,200 more questions would decide."
