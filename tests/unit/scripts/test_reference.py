@@ -76,12 +76,12 @@ def test_every_command_has_a_section(name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "ragmetrics compare [OPTIONS] A B",
+        "ragmetrics compare [OPTIONS] BEFORE [AFTER]",
         "ragmetrics dashboard [OPTIONS] [STORE]",
         "ragmetrics golden retire [OPTIONS] ID...",
         "| `LOGS...` | Files, folders or globs; local or s3://. | required |",
         "| `--rows NUMBER` | Show at most this many questions for each metric that moved. | `5` |",
-        "| `--first DATE` | The first night. | required |",
+        "| `--night DATE` | The night. | required |",
         "| `--comment, --no-comment` | Write the comment. | `true` |",
     ],
 )
