@@ -7,6 +7,7 @@ questions.js      the same questions with all scores, for the search
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,10 +34,12 @@ from ragmetrics.dashboard.question_history import (
 )
 from ragmetrics.dashboard.question_standing import Standing, Standings
 from ragmetrics.dashboard.redacting import redacted
-from ragmetrics.dashboard.row_selection import MOST as MOST_OF_A_NIGHT
+from ragmetrics.dashboard.row_selection import MOST as MOST_OF_A_NIGHT, KeptRow
 from ragmetrics.dashboard.svg import sparkline
-from ragmetrics.records import Summary
-from ragmetrics.storage import Runs
+from ragmetrics.records import Manifest, Summary
+from ragmetrics.storage import DamagedPart, Runs
+
+log = logging.getLogger(__name__)
 
 MOST_BYTES = 295_000
 """Size of the page."""
@@ -99,12 +102,17 @@ def _unread(shown: Shown, known: QuestionHistory) -> Iterator[QuestionHistory]:
     runs = {**known.runs, **{day: asked.runs[day] for day, asked in shown.asked.items()}}
     missing = [one for one in shown.nights[-NIGHTS:] if runs.get(one.date) != one.run]
     for night in missing:
-        if night is shown.night:
-            yield asked_on(night, shown.rows)
-        else:
-            (full,) = Runs(shown.files).in_full([night])
-            alone = replace(shown, nights=[redacted(full, shown.hide or full.redacts)])
-            yield asked_on(night, alone.rows)
+        try:
+            yield asked_on(night, _rows(shown, night))
+        except DamagedPart as error:
+            log.warning("%s: its questions are left out: %s", night.date, error)
+
+
+def _rows(shown: Shown, night: Manifest) -> Sequence[KeptRow]:
+    if night is shown.night:
+        return shown.rows
+    (full,) = Runs(shown.files).in_full([night])
+    return replace(shown, nights=[redacted(full, shown.hide or full.redacts)]).rows
 
 
 def _page(shown: Shown, history: QuestionHistory) -> bytes:

@@ -307,15 +307,16 @@ def test_check_tells_what_a_sample_would_ask_the_judge_about(run: Run, tmp_path:
 
     def sample(**given: float) -> str:
         path.write_text(yaml.safe_dump({**base, "sample": given} if given else base))
-        return run("check", logs, "--settings", path).out.splitlines()[-2]
+        return run("check", logs, "--settings", path).out
 
-    told = "Sample: the judge would be asked about {}. What that costs: ragmetrics score --dry-run"
-    assert sample(rows=25) == told.format(
+    told = (
+        "\nSample: the judge would be asked about {}. What that costs: ragmetrics score --dry-run\n"
+    )
+    assert told.format(
         "25 of 40 rows by Context relevance (graded); 25 of 30 rows by Context recall"
-    )
-    assert sample(half_width=0.02) == told.format(
-        "at most 40 of 40 rows by Context relevance (graded); 30 of 30 rows by Context recall"
-    )
+    ) in sample(rows=25)
+    most = "at most 40 of 40 rows by Context relevance (graded); 30 of 30 rows by Context recall"
+    assert told.format(most) in sample(half_width=0.02)
     assert "Sample" not in sample()
 
 

@@ -360,7 +360,7 @@ def test_a_night_without_its_first_judge_is_no_regression(
     [without] = [finding for finding in night[3].findings if finding.kind == "metric"]
     [after] = [finding for finding in night[4].findings if finding.kind == "metric"]
     assert (without.level, without.drop) == ("ok", None)
-    assert "nothing to compare" in without.message
+    assert "not compared yet" in without.message
     assert (after.level, after.drop) == ("ok", 0.0)
 
 

@@ -105,7 +105,7 @@ def test_the_second_night_is_drawn_by_the_first(
     shared = sum(group.compared)
     assert 0.7 * JUDGED < shared < JUDGED
     (finding,) = [finding for finding in second.findings if finding.kind == "metric"]
-    assert f"over the same {shared} questions" in finding.message
+    assert f"{shared} questions asked on both" in finding.message
     assert finding.state == "ok"
     page = (tmp_path / f"store/dashboard/{second.date}/index.html").read_text()
     assert "judged rows count as" in page

@@ -246,7 +246,7 @@ def test_a_dry_run_tells_of_the_sample_and_of_the_whole(judge_server: JudgeServe
     assert expected.whole is not None
     assert expected.whole.requests == whole.total.requests > 3 * expected.total.requests
     told = told_by(lambda console: print_estimate(console, expected))
-    assert "Sample: 10 of 40 rows by context_relevance" in told
+    assert "Sample: 10 of 40 rows by Context relevance (graded)" in told
     assert f"All rows would need {whole.total.requests:,} requests" in told
     assert expected.as_json()["sample"]["groups"][0]["judged"] == 10
 
