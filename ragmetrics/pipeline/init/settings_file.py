@@ -14,9 +14,16 @@ from ragmetrics.config import is_lexical
 from ragmetrics.pipeline.init.rule_limits import RuleLimit
 from ragmetrics.rules import blind_text
 
+_TEXT = "tag:yaml.org,2002:str"
 _WIDTH = 92
 """Characters of a comment's line."""
 
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes texts, whatever style others registered for all dumpers, as Prefect's command does."""
+
+
+_Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar(_TEXT, text))
 
 _ALERTS = re.compile(r"^alerts:[ \t]*(?:#.*)?\n(?P<indent>[ \t]+)(?=\S)", re.M)
 """The key `alerts` of a file, up to the first of its keys."""
@@ -93,7 +100,7 @@ def _store(place: str) -> str:
 
 
 def _line(key: str, value: Any, comment: str = "") -> str:
-    text = yaml.safe_dump({key: value}, width=10_000, allow_unicode=True).rstrip("\n")
+    text = yaml.dump({key: value}, Dumper=_Dumper, width=10_000, allow_unicode=True).rstrip("\n")
     return f"{text}    # {comment}" if comment else text
 
 
