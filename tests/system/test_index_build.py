@@ -394,7 +394,7 @@ def test_the_verdict_is_an_artifact(plant: Plant) -> None:
     """Whoever looks at the run sees the table."""
     where = {"artifacts": {"key": {"any_": ["ragmetrics-plant-gate"]}}}
     found = plant.live.post("/artifacts/filter", where)
-    assert any("| context_recall |" in str(one["data"]).replace("\\", "") for one in found)
+    assert any("| Context recall |" in str(one["data"]).replace("\\", "") for one in found)
 
 
 def test_a_night_is_run_beside_a_gate(plant: Plant, start_judge: Callable[[], JudgeServer]) -> None:
