@@ -129,6 +129,7 @@ def test_nothing_is_asked_twice(killed: Killed) -> None:
 
 def test_slack_is_told_once(killed: Killed) -> None:
     """Of the crash, and of the night's regression."""
+    assert len(killed.messages) == 2, killed.messages
     crash, night = killed.messages
     assert "nightly crashed, and is run again" in crash
     assert f"night of {NIGHT}" in night
