@@ -155,9 +155,9 @@ def _compared(window: Sequence[Manifest]) -> dict[date, set[str]]:
         newest |= {one.metric: one.fingerprint for one in night.metrics if one.scored}
     return {
         night.date: {
-            one.metric
-            for one in night.metrics
-            if one.fingerprint == newest.get(one.metric) and one.moved_by is None
+            summary.metric
+            for summary in night.metrics
+            if summary.fingerprint == newest.get(summary.metric) and summary.moved_by is None
         }
         for night in window
     }

@@ -48,15 +48,15 @@ def expected_passages(
     """
     texts = _texts(kept, lost)
     named: dict[str, _Named] = {}
-    for one in (*_lost(lost), *_referred(kept.row)):
-        named.setdefault(one.id or one.text, one)
+    for expected in (*_lost(lost), *_referred(kept.row)):
+        named.setdefault(expected.id or expected.text, expected)
     passages = list(islice(named.values() if named else _left(kept), _MOST))
-    ranked = [(_rank(one, kept.row), one) for one in passages]
+    ranked = [(_rank(expected, kept.row), expected) for expected in passages]
     shown = []
-    for rank, one in sorted(ranked, key=lambda pair: pair[0] or 0):
-        text = texts.get(one.id) or one.text
+    for rank, expected in sorted(ranked, key=lambda pair: pair[0] or 0):
+        text = texts.get(expected.id) or expected.text
         passage = budget.passage(text) if text else None
-        shown.append(ExpectedPassage(one.id, rank, one.told, passage, bool(named)))
+        shown.append(ExpectedPassage(expected.id, rank, expected.told, passage, bool(named)))
     return tuple(shown)
 
 

@@ -164,8 +164,8 @@ def _entry(detail: RowDetail, article: str) -> bytes:
         "id": _short(row.id),
         "question": _short(row.user_input, _LONGEST_QUESTION),
         "why": [
-            {"kind": one.kind, **({"metric": anchor(one.metric)} if one.metric else {})}
-            for one in detail.kept.why
+            {"kind": why.kind, **({"metric": anchor(why.metric)} if why.metric else {})}
+            for why in detail.kept.why
         ],
         "scores": _rounded({name: score.value for name, score in detail.kept.scores.items()}),
         "before": _rounded(detail.before),
