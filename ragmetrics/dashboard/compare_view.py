@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 from markupsafe import Markup
 
-from ragmetrics.dashboard.formatting import MarkedText, TextBudget, number
+from ragmetrics.dashboard.formatting import TextBudget, number
 from ragmetrics.dashboard.lost_passages_view import LostPassagesView, lost_passages_view
-from ragmetrics.dashboard.row_selection import became
+from ragmetrics.dashboard.moved_row_view import ShownRow, show_row
 from ragmetrics.dashboard.svg import interval_axis, interval_bar
 from ragmetrics.messages import NightStory, comparison_story, contribution, gate_story
 from ragmetrics.records import (
@@ -25,12 +25,9 @@ from ragmetrics.records import (
     Gate,
     MetricChange,
     MetricVerdict,
-    MovedContext,
-    MovedRow,
-    RowValue,
     Verdict,
 )
-from ragmetrics.text import digits_of, finite, plural
+from ragmetrics.text import digits_of, finite
 
 Means: TypeAlias = tuple[float | None, float | None]
 """The means before and after."""
@@ -55,8 +52,6 @@ _LEAST_SCALE = 0.02
 _USUAL = 4
 """How much longer than the median an interval may be before its bar is cut: otherwise one wide
 interval makes all other bars too small to read."""
-_BRIEF = 140
-"""Characters of a context that is on both sides: readers look for the others."""
 
 
 @dataclass(frozen=True)
@@ -133,42 +128,6 @@ class TagLines:
 
 
 @dataclass(frozen=True)
-class ShownContext:
-    """A retrieved context, and what became of it."""
-
-    context: MovedContext
-    state: str
-    """`left`, `came`, `moved`, `rewritten` or `stayed`."""
-    word: str
-    passage: MarkedText
-
-
-@dataclass(frozen=True)
-class ShownRow:
-    """A question whose values moved far, with the metrics that moved."""
-
-    row: MovedRow
-    moved: tuple[RowValue, ...]
-    contexts: tuple[ShownContext, ...]
-
-    @property
-    def more(self) -> int:
-        """Contexts left out."""
-        return self.row.more_contexts + len(self.row.contexts) - len(self.contexts)
-
-    @property
-    def changed(self) -> str:
-        """`2 contexts left, 1 came`."""
-        left = sum(context.rank_b is None for context in self.row.contexts)
-        came = sum(context.rank_a is None for context in self.row.contexts)
-        words = [
-            f"{plural(left, 'context')} left" if left else "",
-            f"{came:,} came" if came else "",
-        ]
-        return ", ".join(filter(None, words)) or "the same contexts on both sides"
-
-
-@dataclass(frozen=True)
 class CompareView:
     """The content of a comparison's page."""
 
@@ -200,7 +159,7 @@ def compare_view(comparison: Comparison, means: Mapping[str, Means] | None = Non
     for row in comparison.rows[:MOST_ROWS]:
         if budget.empty:
             break
-        rows.append(_row(row, budget))
+        rows.append(show_row(row, budget))
     lines, axis = _lines(comparison.metrics, comparison)
     known = means or {}
     return CompareView(
@@ -348,36 +307,6 @@ def _by_tag(comparison: Comparison) -> tuple[TagLines, ...]:
         worse, more = sum(line.is_worse for line in lines), max(0, len(lines) - most)
         tables.append(TagLines(tag, tuple(lines[:most]), worse, more, axis))
     return tuple(sorted(tables, key=lambda table: -table.worse))
-
-
-def _row(row: MovedRow, budget: TextBudget) -> ShownRow:
-    shown: list[ShownContext] = []
-    for context in row.contexts:
-        if budget.empty and shown:
-            break
-        both = context.rank_a is not None and context.rank_b is not None
-        longest = _BRIEF if both and not context.rewritten else len(context.text)
-        passage = budget.passage(context.text, longest=longest)
-        shown.append(ShownContext(context, became(context), _words(context), passage))
-    moved = sorted(filter(_distance, row.values), key=_distance, reverse=True)
-    return ShownRow(row, tuple(moved), tuple(shown))
-
-
-def _distance(one: RowValue) -> float:
-    if one.value_a is None or one.value_b is None:
-        return 0.0
-    return round(abs(one.value_b - one.value_a), 9)
-
-
-def _words(context: MovedContext) -> str:
-    """What became of a context: `came`, `up from 3 to 2`, `stayed, with another text`."""
-    if context.rank_a is None or context.rank_b is None:
-        return became(context)
-    words = "stayed"
-    if context.rank_a != context.rank_b:
-        up = "up" if context.rank_b < context.rank_a else "down"
-        words = f"{up} from {context.rank_a} to {context.rank_b}"
-    return f"{words}, with another text" if context.rewritten else words
 
 
 def _signed(value: float | None, one: MetricChange) -> str:

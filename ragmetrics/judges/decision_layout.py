@@ -264,13 +264,13 @@ def compose(asked: Sequence[Asked], contexts: Iterable[int] | None = None) -> tu
     """
     row, tasks, labels = asked[0].row, dict[str, Any](), list[str]()
     known: dict[Hashable, str] = {}
-    for one in asked:
-        rest = dump_json(one.rest) if one.rest else ""
-        key = one.name, one.rubric, one.levels, rest  # equal tasks stand there once
+    for request in asked:
+        name, rest = request.name, dump_json(request.rest) if request.rest else ""
+        key = name, request.rubric, request.levels, rest  # equal tasks stand there once
         if key not in known:
-            same = sum(label.startswith(one.name) for label in tasks)
-            known[key] = f"{one.name}_{same + 1}" if one.name in tasks else one.name
-            tasks[known[key]] = one.task
+            same = sum(label.startswith(name) for label in tasks)
+            known[key] = f"{name}_{same + 1}" if name in tasks else name
+            tasks[known[key]] = request.task
         labels.append(known[key])
     shown = {place for one in asked for place in one.contexts}
     shown = shown if contexts is None else shown & set(contexts)

@@ -166,8 +166,8 @@ class Gathering(Generic[K, T, R]):
             if all(one.future.done() for one in waiting):
                 task.cancel()  # nobody waits any more: no further request is sent
 
-        for one in waiting:
-            one.future.add_done_callback(end)
+        for question in waiting:
+            question.future.add_done_callback(end)
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
