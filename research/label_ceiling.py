@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
+from ragmetrics.people.labels.row_draw import relative_chances
 from research.people_labels import SEED, make_world
-from ragmetrics.people.labels.sequential_poisson import (relative_chances)
 
 Floats = NDArray[np.float64]
 LEVEL = 0.025

@@ -26,16 +26,15 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from research.moving_world import data_folder
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.word_overlap import TUNING, Overlap
 from ragmetrics.people.calibration.labelled_sets import TARGETS, LabelledSet, LabelTarget, read_sets
+from ragmetrics.people.labels.people_estimate import JudgedNight, PeopleEstimate, people_mean
+from ragmetrics.people.labels.row_draw import draw_order, relative_chances
 from ragmetrics.records import Lexicon
-from ragmetrics.stats import (mean_interval)
-from ragmetrics.people.labels.people_estimate import (JudgedNight, people_mean)
-from ragmetrics.people.labels.people_estimate import (PeopleEstimate)
-from ragmetrics.people.labels.sequential_poisson import (draw_order, relative_chances)
+from ragmetrics.stats import mean_interval
+from research.moving_world import data_folder
 
 DRAWS = 2_000
 SEED = 59

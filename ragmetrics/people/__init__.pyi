@@ -9,7 +9,7 @@ from .labels.label_steps import (
     label_report as label_report,
     suggest_labels as suggest_labels,
 )
-from .labels.suggestion_file import (
+from .labels.label_steps import (
     COLUMNS as COLUMNS,
     label_record as label_record,
 )

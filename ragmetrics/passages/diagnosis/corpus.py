@@ -1,4 +1,4 @@
-"""Reads the corpus of the settings, to see which lost passages are still in it.
+"""Reads the corpus of the settings: were lost passages edited, or are they not in it any more?
 
 The corpus is a list of documents (JSON Lines, CSV, Parquet, as logs; with an id and a text), or a
 folder of text files. It is read once, as a stream.
@@ -14,16 +14,67 @@ from typing import Any
 import numpy as np
 
 from ragmetrics.config import Settings
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import find_logs, log_of
 from ragmetrics.passages.diagnosis.document_ids import is_in
+from ragmetrics.passages.diagnosis.log_stages import Verdict
+from ragmetrics.passages.diagnosis.lost_pairs import LostPairs
+from ragmetrics.passages.diagnosis.passage_texts import OldPassage
 from ragmetrics.passages.diagnosis.text_match import Shingles, shingles_of
 from ragmetrics.storage import FileInfo, Files
+from ragmetrics.text import clean
 
 _IDS = ("id", "_id", "doc_id", "document_id", "chunk_id", "passage_id")
 _TEXTS = ("text", "content", "page_content", "body", "contents", "passage")
 _FILES = (".txt", ".md", ".markdown", ".rst", ".html", ".htm", ".adoc")
 _CHUNK = 500
+_WHOLE = 0.95
+"""Share of a passage's text in the corpus from which its source is unchanged."""
+_PART = 0.5
+"""Share from which its source was edited, and not removed."""
+
+
+def ask_corpus(settings: Settings, lost: LostPairs) -> tuple[LostPairs, list[str]]:
+    """The lost pairs with the stages that the corpus decides, and notes; unchanged without one."""
+    texts = list(dict.fromkeys(old for old in lost.old if old and old.text))
+    if settings.corpus is None or not texts:
+        return lost, []
+    try:
+        found, unreadable = search_corpus(
+            settings, [text.id for text in texts], shingles_of([text.text for text in texts])
+        )
+    except (InputError, StoreError) as error:
+        return lost, [clean(f"corpus not read: {error}", 300)]
+    evidence = dict(zip(texts, found, strict=True))
+    notes = []
+    if unreadable:
+        notes = [
+            f"{unreadable:,} records of the corpus have no text; passages in them look removed"
+        ]
+    return lost.with_verdicts(_stages(lost.verdicts, lost.old, evidence)), notes
+
+
+def _stages(
+    verdicts: Sequence[Verdict],
+    old: Sequence[OldPassage | None],
+    evidence: dict[OldPassage, CorpusEvidence],
+) -> list[Verdict]:
+    return [
+        verdict if lost is None or lost not in evidence else _stage(verdict, evidence[lost])
+        for verdict, lost in zip(verdicts, old, strict=True)
+    ]
+
+
+def _stage(verdict: Verdict, found: CorpusEvidence) -> Verdict:
+    """The stage by the corpus, where the source changed; else as it was."""
+    seen = verdict.stage == "in_index" and verdict.proven  # whatever the corpus says
+    if found.share >= _WHOLE or seen:
+        return verdict
+    if found.known or found.share >= _PART:
+        what = "its document is in the corpus" if found.known else "the corpus"
+        return Verdict("edited", f"{what} with {found.share:.0%} of its text", proven=True)
+    evidence = f"{found.share:.0%} of its text is in the corpus"
+    return Verdict("not_in_corpus", evidence, proven=True)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The lost passages of a run with their stages, first from the logs alone.
 
 A stage from the logs is one of the passage: all questions that lost it lost it there.
+Where only one of two runs has document ids, these cannot be compared, so the texts are.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.passages.diagnosis.document_ids import Ids, is_in
+from ragmetrics.passages.diagnosis.document_ids import Ids, in_order, is_in
 from ragmetrics.passages.diagnosis.index_evidence import weigh_index_evidence
 from ragmetrics.passages.diagnosis.log_stages import Verdict, stage_from_logs
 from ragmetrics.passages.diagnosis.losses import Pairs, find_pairs
@@ -23,8 +24,7 @@ from ragmetrics.passages.diagnosis.passage_texts import (
     known_identities,
     old_passages,
 )
-from ragmetrics.passages.diagnosis.retrievals import Retrievals, Run, read_newest
-from ragmetrics.passages.diagnosis.unnamed import with_equal_texts
+from ragmetrics.passages.diagnosis.retrievals import Retrievals, Run, pair_keys, read_newest
 from ragmetrics.records import Stage
 
 MOST_TRACED = 1_000
@@ -127,3 +127,21 @@ def sources_of(lost: LostPairs) -> dict[Stage, list[Stage]]:
     for verdict, before in zip(lost.verdicts, lost.by_logs, strict=True):
         found.setdefault(verdict.stage, Counter())[before] += 1
     return {stage: sorted(own) for stage, own in found.items()}
+
+
+def with_equal_texts(
+    runs: Sequence[Run], now: Retrievals, earlier: Sequence[Run], pairs: Pairs
+) -> Pairs:
+    """The pairs, of which those with an equal text now are retained."""
+    unnamed = np.unique(now.question[~now.named])
+    places = np.flatnonzero(pairs.lost & (pairs.named == is_in(pairs.question, unnamed)))
+    if not len(places):
+        return pairs
+    questions = pairs.question[places]
+    there = read_newest(runs, np.unique(questions), by_text=True)
+    texts = [passage.text if passage else "" for passage in old_passages(earlier, pairs, places)]
+    if there is None:
+        return pairs
+    retained = pairs.retained.copy()
+    retained[places] = is_in(pair_keys(questions, in_order(texts)), there.keys)
+    return replace(pairs, retained=retained)

@@ -15,17 +15,17 @@ import numpy as np
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.passages.diagnosis.corpus_stages import ask_corpus
-from ragmetrics.passages.diagnosis.edited_texts import edited_sentence
+from ragmetrics.passages.diagnosis.corpus import ask_corpus
 from ragmetrics.passages.diagnosis.lost_pairs import LostPairs, find_lost_pairs, sources_of
 from ragmetrics.passages.diagnosis.probe import ask_about
 from ragmetrics.passages.diagnosis.question_rows import QuestionRow, rows_of_questions
 from ragmetrics.passages.diagnosis.retrievals import Run
-from ragmetrics.passages.diagnosis.sentence import carried_questions, sentence_of
-from ragmetrics.passages.diagnosis.shares import share_of_segments, share_of_stages
-from ragmetrics.passages.diagnosis.stage_counts import (
+from ragmetrics.passages.diagnosis.sentence import carried_questions, edited_sentence, sentence_of
+from ragmetrics.passages.diagnosis.shares import (
     count_stages,
     needing_questions,
+    share_of_segments,
+    share_of_stages,
     tags_of_questions,
 )
 from ragmetrics.records import MOST_LISTED, LostPassage, LostPassages, StageCounts, StageShare

@@ -1,4 +1,4 @@
-"""The share of questions that lost a passage at a stage, tested against the nights before.
+"""Counts the questions that lost a passage at each stage, and tests their share.
 
     k of n questions lost a passage at the stage now; x of m on the nights before
     share ~ Beta(1 + x, 19 + m - x),   p = P(K >= k),   K ~ BetaBinomial(n, share)
@@ -12,10 +12,18 @@ Source: Gelman et al., "Bayesian Data Analysis", 3rd edition, posterior predicti
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ragmetrics.records import Segment, Stage, StageCounts, StageShare
+import numpy as np
+from numpy.typing import NDArray
+
+from ragmetrics.passages.diagnosis.document_ids import is_in
+from ragmetrics.passages.diagnosis.lost_pairs import LostPairs
+from ragmetrics.passages.diagnosis.question_rows import in_shards
+from ragmetrics.passages.diagnosis.retrievals import Retrievals, Run
+from ragmetrics.records import BUILDS, Segment, Stage, StageCounts, StageShare
 from ragmetrics.stats import adjust_p_values, share_interval
+from ragmetrics.storage import StoredPart
 
 LEVEL = 0.001
 """Significance level of a stage."""
@@ -26,6 +34,76 @@ SEGMENT_LEVEL = 0.01
 _PRIOR = (1.0, 19.0)
 UNTOLD: tuple[Stage, ...] = ("undecided",)
 """Stages that are no finding."""
+MOST_VALUES = 20
+"""A tag with more values names items, not kinds."""
+
+
+def count_stages(
+    lost: LostPairs, stages: Sequence[Stage], tags: Mapping[str, NDArray[np.object_]]
+) -> StageCounts:
+    """The questions with a needed passage, and those that lost one at each of the `stages`, which
+    are those of the lost pairs. `tags` has the values of the questions with a needed passage.
+    """
+    asked = needing_questions(lost)
+    losing = _losing(lost, stages, asked)
+    return _count(losing, np.ones(len(asked), dtype=bool)).model_copy(
+        update={
+            "segments": {
+                tag: {value: _count(losing, own) for value, own in _values(values)}
+                for tag, values in tags.items()
+            }
+        }
+    )
+
+
+def needing_questions(lost: LostPairs) -> NDArray[np.uint32]:
+    """The distinct questions with a needed passage, ascending."""
+    return np.unique(lost.pairs.question[lost.pairs.needed])
+
+
+def _losing(
+    lost: LostPairs, stages: Sequence[Stage], asked: NDArray[np.uint32]
+) -> dict[Stage, NDArray[np.bool_]]:
+    """By stage, which questions lost a passage at it."""
+    names, questions = np.array(stages, dtype=object), lost.questions
+    return {stage: is_in(asked, questions[names == stage]) for stage in sorted(set(stages))}
+
+
+def _count(losing: Mapping[Stage, NDArray[np.bool_]], own: NDArray[np.bool_]) -> StageCounts:
+    counts = {stage: int((which & own).sum()) for stage, which in losing.items()}
+    return StageCounts(of=int(own.sum()), stages={s: n for s, n in counts.items() if n})
+
+
+def _values(values: NDArray[np.object_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    for value in sorted({value for value in values.tolist() if value is not None}):
+        yield value, values == value
+
+
+def tags_of_questions(
+    runs: Sequence[Run], now: Retrievals, asked: NDArray[np.uint32]
+) -> dict[str, NDArray[np.object_]]:
+    """The values of each tag, and the index build, of some distinct questions, by their first rows.
+
+    A tag with more than 20 values is left out, and a build where there is only one.
+    """
+    _, first = np.unique(now.question, return_index=True)
+    rows = first[is_in(now.question[first], asked)]
+    tags: dict[str, NDArray[np.object_]] = {}
+    for run, shard, of_shard in in_shards(now, rows):
+        table = StoredPart(runs[run].files, runs[run].ref.rows(shard)).columns(["tags", BUILDS])
+        records = table.take(now.position[of_shard]).to_pylist()
+        numbers = np.flatnonzero(is_in(rows, of_shard)).tolist()
+        for number, record in zip(numbers, records, strict=True):
+            for tag, value in (*(record["tags"] or ()), (BUILDS, record[BUILDS])):
+                if tag not in tags:
+                    tags[tag] = np.full(len(rows), None, dtype=object)
+                tags[tag][number] = value
+    kinds = {tag: len(set(values.tolist()) - {None}) for tag, values in tags.items()}
+    return {
+        tag: values
+        for tag, values in tags.items()
+        if 1 <= kinds[tag] <= MOST_VALUES and (tag != BUILDS or kinds[tag] > 1)
+    }
 
 
 def predictive_p_value(count: int, of: int, before: int, of_before: int) -> float:

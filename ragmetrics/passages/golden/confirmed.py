@@ -23,7 +23,7 @@ from typing import Any
 
 from ragmetrics.errors import InputError
 from ragmetrics.logs import SINCE, GoldenRow, write_rows_for_people
-from ragmetrics.passages.golden.new_records import record_of
+from ragmetrics.passages.golden.golden_file import record_of
 from ragmetrics.records import BadRow, Suggestion, question_key, read_row
 from ragmetrics.text import without_spreadsheet_signs
 

@@ -17,8 +17,13 @@ from ragmetrics.passages.golden.confirmed import (
     read_suggestions,
     write_suggestions,
 )
-from ragmetrics.passages.golden.golden_file import GoldenRows, read_golden_rows, write_golden_rows
-from ragmetrics.passages.golden.new_records import relabelled, retired
+from ragmetrics.passages.golden.golden_file import (
+    GoldenRows,
+    read_golden_rows,
+    relabelled,
+    retired,
+    write_golden_rows,
+)
 from ragmetrics.passages.golden.passages import Passages, listed_passages, night_passages
 from ragmetrics.passages.golden.suggestions import suggest_questions
 from ragmetrics.records import Anchor, GoldenCheck, Manifest, Suggestion

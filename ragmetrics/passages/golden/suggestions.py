@@ -7,6 +7,7 @@ failure   nothing that was retrieved for it is relevant, on each night that aske
 
 Values are those of one metric, `context_relevance` where it was scored. Each reason in turn gives
 its strongest question, so that a long list of one reason hides no other.
+Suggestions have the row of the question, and the passages that answered it.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import GoldenRow
 from ragmetrics.passages.golden.live_questions import LiveQuestion, read_live_questions
-from ragmetrics.passages.golden.suggested_passages import complete
 from ragmetrics.passages.golden.uncovered_topics import UncoveredTopic, uncovered_topics
-from ragmetrics.records import Manifest, Reason, Suggestion
-from ragmetrics.storage import Files
+from ragmetrics.records import LogRow, Manifest, Reason, SuggestedPassage, Suggestion
+from ragmetrics.storage import Files, RowLocation, RunRef, ScoredRow, by_shard, scored_rows
 
 _CHANGE = 0.3
 _FEWEST_SWINGS = 3
 """Nights."""
 _PER_TOPIC = 3
+_GRADES = "context_relevance"
 
 
 def suggest_questions(
@@ -105,3 +106,60 @@ def _ranked(found: Iterable[tuple[float, LiveQuestion, str]], reason: Reason) ->
     """The strongest first; of equal ones, those that were asked more often."""
     ordered = sorted(found, key=lambda one: (-one[0], -one[1].asked, one[1].key))
     return [(one, reason, why) for _, one, why in ordered]
+
+
+def complete(files: Files, chosen: Iterable[tuple[LiveQuestion, Reason, str]]) -> list[Suggestion]:
+    """The suggestions in their order. One whose row is gone from the store is left out."""
+    wanted = list(chosen)
+    rows: dict[tuple[str, RowLocation], ScoredRow] = {}
+    for run, night in {one.night.run: one.night for one, _, _ in wanted}.items():
+        places = {one.place for one, _, _ in wanted if one.night.run == run}
+        rows |= {(run, place): row for place, row in _rows(files, night, places).items()}
+    return [
+        _suggestion(question, reason, why, rows[question.night.run, question.place])
+        for question, reason, why in wanted
+        if (question.night.run, question.place) in rows
+    ]
+
+
+def _rows(files: Files, night: Manifest, places: set[RowLocation]) -> dict[RowLocation, ScoredRow]:
+    metrics = [_GRADES] if night.summary(_GRADES) else []
+    try:
+        return scored_rows(files, RunRef.of(night), metrics, by_shard(places))
+    except StoreError as error:
+        if error.transient:
+            raise
+        return {}
+
+
+def _suggestion(one: LiveQuestion, reason: Reason, why: str, scored: ScoredRow) -> Suggestion:
+    row = scored.row
+    return Suggestion(
+        reason=reason,
+        why=why,
+        user_input=row.user_input,
+        asked=one.asked,
+        night=one.night.date,
+        response=row.response,
+        passages=_passages(row, scored),
+        tags=row.tags,
+        language=row.language,
+    )
+
+
+def _passages(row: LogRow, scored: ScoredRow) -> list[SuggestedPassage]:
+    """The retrieved passages in rank order; relevant are those with the best grade above 0."""
+    score = scored.scores.get(_GRADES)
+    grades = list((score.details if score else None or {}).get("grades") or [])
+    best = max((grade or 0 for grade in grades), default=0)
+    ids = row.retrieved_context_ids or ()
+    return [
+        SuggestedPassage(
+            id=ids[rank] if len(ids) == len(row.retrieved_contexts) else "",
+            text=text,
+            relevant=(grades[rank] or 0) == best > 0
+            if len(grades) == len(row.retrieved_contexts)
+            else None,
+        )
+        for rank, text in enumerate(row.retrieved_contexts)
+    ]

@@ -1,25 +1,31 @@
 """Labelled rows: log rows with a `labels` object made by people.
 
 A row whose labels do not fit it is rejected with the reason and counted; the run continues.
+A night of the store can be a labelled set too: the grades of its judge are the labels of contexts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import from_json
 
+from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet
 from ragmetrics.records import BadRow, LogRow, Rejected, explain_validation_error, question_key
+from ragmetrics.storage import Files, RunRef, Runs, StoredPart, scored_rows
 
 Span = tuple[int, int]
 _META_TAGS = ("run",)
 _MOST = 1e12
 """Larger numbers are not ratings, and figures made of them would overflow."""
 Number = Annotated[float, Field(ge=-_MOST, le=_MOST, allow_inf_nan=False)]
+NIGHT = "night:"
+_METRIC = "context_relevance"
 
 
 class LabelledStatement(BaseModel):
@@ -139,3 +145,32 @@ def _check(labels: Labels, contexts: Sequence[str]) -> None:
             raise BadRow(
                 f"labels: chunk_relevance: {label:g} is not on the scale {low:g}..{high:g}"
             )
+
+
+def read_judged_night(files: Files | None, day: str) -> Iterator[LabelledRow]:
+    """The rows of a night whose contexts were graded. Raises InputError if there is no such night,
+    or none of its rows has grades.
+    """
+    if files is None:
+        raise InputError(f"{NIGHT}{day}: a night is in a store: name it with --store or --settings")
+    try:
+        wanted = date.fromisoformat(day)
+    except ValueError:
+        raise InputError(f"{NIGHT}{day}: should be a date, as in {NIGHT}2026-11-19") from None
+    found = next((night for night in Runs(files).nights() if night.date == wanted), None)
+    if found is None:
+        raise InputError(f"{NIGHT}{day}: there is no such night in {files.uri()}")
+    if not any(metric.metric == _METRIC for metric in found.metrics):
+        raise InputError(f"{NIGHT}{day}: {_METRIC} was not scored")
+    ref = RunRef.of(found)
+    for shard in range(ref.shards):
+        rows = range(len(StoredPart(files, ref.rows(shard)).columns(["id"])))
+        for row in scored_rows(files, ref, [_METRIC], {shard: rows}).values():
+            grades = row.scores[_METRIC].details.get("grades")
+            if grades and len(grades) == len(row.row.retrieved_contexts):
+                yield _graded(row.row, grades)
+
+
+def _graded(row: LogRow, grades: list[int]) -> LabelledRow:
+    labels = Labels.model_validate({"chunk_relevance": grades, "chunk_relevance_scale": "0..2"})
+    return LabelledRow(row, labels, dict(row.tags))

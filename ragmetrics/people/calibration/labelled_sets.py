@@ -22,8 +22,13 @@ from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import FORMATS, log_set
 from ragmetrics.metrics import GRADE, GROUNDED, NEEDED, SUPPORT, Support
-from ragmetrics.people.calibration.judged_night import NIGHT, read_judged_night
-from ragmetrics.people.calibration.labelled import LabelledRow, Span, read_labelled
+from ragmetrics.people.calibration.labelled import (
+    NIGHT,
+    LabelledRow,
+    Span,
+    read_judged_night,
+    read_labelled,
+)
 from ragmetrics.records import Ask, BadRow, BrokenFile, Prompt, Rejected
 from ragmetrics.storage import Files
 from ragmetrics.text import sentences

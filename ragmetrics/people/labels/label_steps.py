@@ -1,19 +1,24 @@
-"""People's labels in the life of a store: checked, and the rows that are worth a label."""
+"""People's labels in the life of a store: checked, and the rows that are worth a label.
+
+These rows are a file for a person: rows of a labels file whose values are empty. Three more fields
+have the texts that a person needs: `contexts`, `reference_sentences` and `response`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.people.labels.label_file import label_metrics, read_labels
+from ragmetrics.logs import write_rows_for_people
+from ragmetrics.people.labels.label_file import UNITS, label_metrics, read_labels
 from ragmetrics.people.labels.labelled_scores import LabelledScores
 from ragmetrics.people.labels.people_means import join_all, report_of, with_people
 from ragmetrics.people.labels.row_draw import draw_rows, suggest_rows
-from ragmetrics.people.labels.suggestion_file import write_label_suggestions
 from ragmetrics.records import LabelReport, LabelSuggestion, Manifest
 from ragmetrics.storage import Files, Runs, open_store
 
@@ -21,6 +26,8 @@ _EARLIER = 60
 """Nights before the newest whose labels are used, as in a night."""
 _FIRST = ("context_relevance", "context_recall")
 """Metrics that are labelled by default, where they are scored."""
+COLUMNS: Mapping[str, str] = {metric: column for column, (metric, _) in UNITS.items()}
+"""The column for the labels of a metric that has units."""
 
 
 @dataclass(frozen=True)
@@ -122,3 +129,34 @@ def _joined(
     except InputError:  # the first suggestions come before the first labels
         return {}
     return join_all(files, read.labels, night, earlier)
+
+
+def label_record(one: LabelSuggestion) -> dict[str, Any]:
+    """A suggestion as a row of a labels file; only its values are to be filled in.
+
+    Where nothing was retrieved, nothing is relevant: this needs no person.
+    """
+    known = {"context_relevance": 0} if not one.contexts else {}
+    return {
+        "id": one.id,
+        "date": one.night.isoformat(),
+        "sampling_weight": one.sampling_weight,
+        "person": "",
+        **{COLUMNS.get(metric, metric): "" for metric in one.metrics},
+        **{metric: value for metric, value in known.items() if metric in one.metrics},
+        "user_input": one.user_input,
+    }
+
+
+def write_label_suggestions(path: Path, suggestions: Iterable[LabelSuggestion]) -> None:
+    """Write suggestions as .csv or .jsonl. Raises InputError for another ending."""
+    records = [
+        label_record(suggestion)
+        | {
+            "contexts": suggestion.contexts,
+            "reference_sentences": suggestion.sentences,
+            "response": suggestion.response or "",
+        }
+        for suggestion in suggestions
+    ]
+    write_rows_for_people(path, records, [] if records else ["user_input"])

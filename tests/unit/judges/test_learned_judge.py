@@ -32,7 +32,7 @@ from ragmetrics.people.calibration.learned_fit import (
     refusal,
     why_not_better,
 )
-from ragmetrics.people.calibration.learned_use import judge_last_night
+from ragmetrics.people.calibration.learned_training import judge_last_night
 from ragmetrics.people.calibration.logistic import fit_logistic
 from ragmetrics.people.calibration.stored_verdicts import stored_verdicts
 from ragmetrics.pipeline import run_night

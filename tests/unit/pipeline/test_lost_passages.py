@@ -409,7 +409,7 @@ def test_golden_texts_are_read_of_the_nights_that_asked_golden_questions_last(
         read.append(run.ref.date)
         return passages_and_identities(run)
 
-    monkeypatch.setattr("ragmetrics.passages.diagnosis.edited_texts.passages_and_identities", look)
+    monkeypatch.setattr("ragmetrics.passages.diagnosis.sentence.passages_and_identities", look)
     assert nights.lost()
     assert len(set(read)) == 2
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from ragmetrics.config import make_settings
 from ragmetrics.passages import PastQuestion
-from ragmetrics.passages.topics.fallen_group import find_fallen_group
+from ragmetrics.passages.topics.fallen_questions import find_fallen_group
 from ragmetrics.passages.topics.fitting import fit_topics
 from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest, TopicModel, question_key

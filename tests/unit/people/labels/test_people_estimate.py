@@ -17,7 +17,7 @@ from ragmetrics.people.labels.people_estimate import (
     people_mean,
     rogan_gladen,
 )
-from ragmetrics.people.labels.sequential_poisson import draw_order, relative_chances
+from ragmetrics.people.labels.row_draw import draw_order, relative_chances
 from ragmetrics.scoring.sampling.prediction_powered import prediction_powered
 
 TONIGHT = [JudgedNight(0.7, 0.01)]
