@@ -278,11 +278,15 @@ def _print_fallen(console: Console, gate: Gate) -> None:
     if gate.verdict != "hold":
         return
     held = [metric.metric for metric in gate.metrics if metric.verdict == "hold"]
+    alike: dict[str, list[str]] = {}
     for metric in held or [metric.metric for metric in gate.metrics]:
-        console.print(f"Largest drops of {display_name(metric)}:")
-        for row in [fallen for fallen in gate.fallen if fallen.metric == metric][:_QUESTIONS]:
-            text = f"  {row.before:.3f} → {row.after:.3f}  {clean(row.user_input, 200)}"
-            console.print(text)
+        fallen = [row for row in gate.fallen if row.metric == metric][:_QUESTIONS]
+        lines = (
+            f"  {row.before:.3f} → {row.after:.3f}  {clean(row.user_input, 200)}" for row in fallen
+        )
+        alike.setdefault("\n".join(lines), []).append(display_name(metric))
+    for questions, names in alike.items():
+        console.print(f"Largest drops of {', '.join(names)}:\n{questions}")
 
 
 def _line(one: MetricVerdict) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     also = check_judging(settings)
     everything = metrics([metric.name for metric in chosen_metrics(settings)]).values()
     report = CheckReport(files=sum(len(log.infos) for log in logs), also=also)
-    report.runnable = {metric.name: 0 for metric in everything}
+    shapes: Counter[tuple[str, ...]] = Counter()  # rows by their fields: few differ
     tags: set[str] = set()
     for item in chain(golden.rejected, *(log.read(report.read) for log in logs)):
         if isinstance(item, Rejected):
@@ -115,10 +115,14 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
             _date(report, row.timestamp, settings)
         report.rows += 1
         report.golden += joined
-        filled = [name for name in FIELDS if _has(row, name)]
-        report.filled.update(name for name in filled if name != "id")  # every row has an id
-        for metric in everything:
-            report.runnable[metric.name] += metric.fits(filled)
+        shapes[tuple(name for name in FIELDS if _has(row, name))] += 1
+    for name in FIELDS:
+        if name != "id" and (rows := sum(n for shape, n in shapes.items() if name in shape)):
+            report.filled[name] = rows  # every row has an id
+    report.runnable = {
+        metric.name: sum(rows for shape, rows in shapes.items() if metric.fits(shape))
+        for metric in everything
+    }
     report.read.dropped += golden.counts.dropped
     report.read.note = "\n".join(filter(None, [golden.counts.note, report.read.note]))
     if not report.files:

@@ -54,7 +54,8 @@ def gate_logs(
         gate = run_gate(ruled, make_index_build(asked), progress, before=before, kept=kept)
     if not gate.metrics:
         raise InputError("; ".join(gate.reasons))
-    if not any(metric.questions for metric in gate.metrics) and "absent" in gate.missing_why:
+    absent = gate.missing_why.get("absent", 0)
+    if absent and all(metric.missing == metric.asked for metric in gate.metrics):
         raise InputError(_nothing_shared(own, before, after))
     return gate.model_copy(
         update={"build": after, "serving": before, "judge": _judge(gate, judged=judged)}

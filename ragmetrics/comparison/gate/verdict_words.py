@@ -37,9 +37,13 @@ def reasons(
     elif verdict == "promote":
         found = [_passed(one) for one in metrics]
     else:
-        undecided = (one for one in metrics if one.verdict == "inconclusive")
         why = ", ".join(f"{count:,} {reason}" for reason, count in missing_why.items())
-        found = [*obstacles, *(_undecided(one, why, settings, serving) for one in undecided)]
+        alike: dict[str, list[str]] = {}
+        for metric in metrics:
+            if metric.verdict == "inconclusive":
+                text = _undecided(metric, why, settings, serving)
+                alike.setdefault(text, []).append(metric.metric)
+        found = [*obstacles, *(f"{', '.join(names)}: {text}" for text, names in alike.items())]
     return cleaned(found)
 
 
@@ -102,18 +106,18 @@ def _passed(one: MetricVerdict) -> str:
 
 def _undecided(one: MetricVerdict, why: str, settings: Settings, serving: str) -> str:
     if not one.paired:
-        return f"{one.metric}: less than two questions are scored on both sides"
+        return "fewer than two questions are scored on both sides"
     if too_much_missing(one.asked, one.missing, settings.gate.max_missing):
         return (
-            f"{one.metric}: {one.missing:,} of {one.asked:,} questions of {serving} cannot "
-            f"be compared ({why}), at most {settings.gate.max_missing:.1%} may be"
+            f"{one.missing:,} of {one.asked:,} questions of {serving} cannot be compared ({why}); "
+            f"--max-missing allows {settings.gate.max_missing:.1%}"
         )
     if one.questions < settings.gate.min_questions:
         return (
-            f"{one.metric}: {one.questions:,} questions are scored in both builds, "
+            f"{one.questions:,} questions are scored on both sides, "
             f"{settings.gate.min_questions:,} needed{_further_text(one)}"
         )
-    drop = f"{one.metric}: drop {one.drop:z.3f} over the same {one.questions:,} questions"
+    drop = f"drop {one.drop:z.3f} over the same {one.questions:,} questions"
     if one.drop is not None and one.drop > one.max_drop:
         return (
             f"{drop} is above the limit {one.max_drop:g}, but not significant{_further_text(one)}"

@@ -109,7 +109,17 @@ def test_questions_that_are_missing_after_keep_it_from_passing(tmp_path: Path) -
     """A larger share than `max_missing` may be those that fail."""
     gate = verdict(tmp_path, rows_with_ids(), rows_with_ids()[:90])
     assert gate.verdict == "inconclusive"
-    assert f"30 of 120 questions of {tmp_path}/before.jsonl cannot" in gate.reasons[0]
+    assert gate.reasons == [
+        f"hit_rate, id_recall, mrr: 30 of 120 questions of {tmp_path}/before.jsonl cannot be "
+        "compared (30 absent); --max-missing allows 2.0%"
+    ]
+
+
+def test_logs_that_share_a_single_question_are_not_said_to_share_none(tmp_path: Path) -> None:
+    """A verdict takes two questions; the reason is how many are missing."""
+    gate = verdict(tmp_path, rows_with_ids(), rows_with_ids()[:1])
+    assert gate.verdict == "inconclusive"
+    assert "fewer than two questions are scored on both sides" in gate.reasons[0]
 
 
 @pytest.mark.parametrize(
