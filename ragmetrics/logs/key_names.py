@@ -28,7 +28,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "response": ("response answer actualoutput generatedanswer", "result output completion"),
     "reference": (
         "reference groundtruth expectedoutput expectedanswer expectedresponse goldanswer "
-        "correctanswer referenceanswer idealanswer",
+        "correctanswer referenceanswer idealanswer goldenanswer gold",
         "",
     ),
     "reference_contexts": ("referencecontexts groundtruthcontexts goldcontexts", ""),

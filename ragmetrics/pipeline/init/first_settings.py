@@ -6,14 +6,16 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from os.path import relpath
+from os.path import normpath, relpath
 from pathlib import Path
 from typing import Any
+
+from yaml import YAMLError
 
 from ragmetrics.config import Settings, load_settings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet, NightPlace, in_layout, log_set, night_place
-from ragmetrics.metrics import find_metric
+from ragmetrics.metrics import display_name, find_metric
 from ragmetrics.pipeline.evaluation import RowsLost, evaluate
 from ragmetrics.pipeline.init.log_layout import (
     Ask,
@@ -24,7 +26,12 @@ from ragmetrics.pipeline.init.log_layout import (
     read_sample,
 )
 from ragmetrics.pipeline.init.rule_limits import RuleLimit, rule_limits, rules_for
-from ragmetrics.pipeline.init.settings_file import FirstSettings, completed_text, settings_text
+from ragmetrics.pipeline.init.settings_file import (
+    FirstSettings,
+    completed_text,
+    rules_line,
+    settings_text,
+)
 from ragmetrics.pipeline.log_check import CheckReport, check_logs
 from ragmetrics.records import FIELDS, LogRow
 from ragmetrics.rules import check_rules
@@ -88,11 +95,11 @@ def init_settings(
     sample = _read(place, known, asker)
     first = _first_settings(path, sample, known, asker)
     written = completed_text(text, known, first) if known else settings_text(first)
+    by_hand = _checked(path, written, first)
     path.write_text(written, encoding="utf-8")
-    check_rules(load_settings(path))
     return InitReport(
         path,
-        [*sample.layout.found, *_found(sample, first.logs)],
+        [*sample.layout.found, *_found(sample, first.logs), *by_hand],
         first.limits,
         sample.check,
         sample.days[-1] if sample.days else _yesterday(),
@@ -178,6 +185,24 @@ def _first_settings(
     )
 
 
+def _checked(path: Path, text: str, first: FirstSettings) -> list[str]:
+    """Check a text before it is written; say which rules it lacks, with their text.
+
+    Raises InputError for a file that cannot be completed, and for invalid rules.
+    """
+    try:
+        values = load_yaml(text)
+        check_rules(make_settings(values, str(path)))
+    except YAMLError as error:
+        raise InputError(
+            f"{path} is left as it is, because no lines can be added at its end ({error}): write "
+            "each of its keys on a line of its own"
+        ) from None
+    if not first.limits or (values.get("alerts") or {}).get("rules"):
+        return []
+    return [f"Please add these rules to `alerts:` of {path} yourself: {rules_line(first)}"]
+
+
 def _existing(path: Path) -> tuple[str, dict[str, Any]]:
     """The text and the keys of a settings file. Raises SettingsError where it is not valid."""
     load_settings(path)
@@ -222,11 +247,16 @@ def _found(sample: _Sample, logs: str) -> Iterator[str]:
     if tags := sorted({name for row in rows for name in row.tags}):
         yield f"Scores are shown by these tags: {', '.join(tags)}."
     if not any(row.reference for row in rows):
-        yield "The rows have no right answers (reference); context_recall needs a golden set."
-    if not any(row.response for row in rows):
-        yield "The rows have no response; response_relevancy needs it."
+        yield (
+            f"No row has its right answer (reference). {display_name('context_recall')} needs it: "
+            'write a line {"user_input": ..., "reference": ...} for each question into a file, and '
+            "name the file under `golden:`."
+        )
     if not any(row.index_build for row in rows):
-        yield "The rows name no index_build; with it an alert names the build that is to blame."
+        yield "No row names its index build (index_build). With it, an alert names the bad build."
+    for metric in chosen_metrics(sample.settings):
+        if not metric.higher_is_better:
+            yield f"{display_name(metric.name)} gets no rule, because lower is better in it."
 
 
 def _unreadable(place: str, check: CheckReport) -> InputError:
@@ -244,7 +274,7 @@ def _limits(sample: _Sample) -> list[RuleLimit]:
     scored = [
         rule.metric
         for rule in rules_for(names)
-        if (metric := find_metric(rule.metric)) and metric.fits(filled)
+        if (metric := find_metric(rule.metric)) and metric.fits(filled) and metric.higher_is_better
     ]
     if not scored:
         return []
@@ -276,8 +306,8 @@ def _beside(path: Path, logs: str) -> str:
         return logs
     folder = path.absolute().parent
     slash = "/" if logs.endswith("/") else ""
-    beside = relpath(Path(logs).absolute(), folder)
-    return (str(Path(logs).absolute()) if beside.startswith("..") else beside) + slash
+    beside = relpath(logs, folder)
+    return (normpath(Path(logs).absolute()) if beside.startswith("..") else beside) + slash
 
 
 def _store(place: str) -> str:

@@ -15,6 +15,8 @@ from ragmetrics.records import LogRow
 NONE = "none"
 """The answer that no key has an optional field."""
 MOST_QUESTIONS = 6
+_MOST_UNREAD = 5
+"""Keys named that may hold an answer."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,22 @@ def _mapped(
     more = {"columns": mapped, "context_separator": seen.separator}
     if seen.separator:
         sentences.append(f"The contexts of a row are one text; {seen.separator!r} separates them.")
+    unread = [path for path, value in seen.samples.items() if _may_be_an_answer(path, value)]
+    unread = [f"`{path}`" for path in unread if path not in columns.values()]
+    lacking = [name for name in ("response", "reference") if name not in columns]
+    if unread and lacking and not (settings or not seen.note):
+        sentences.append(
+            f"Not read: {', '.join(unread[:_MOST_UNREAD])}. If one of them is the "
+            f"{' or the '.join(lacking)}, name it under `columns:`."
+        )
     return LogLayout(
         {**settings, **{key: value for key, value in more.items() if value}}, sentences
     )
+
+
+def _may_be_an_answer(path: str, value: str) -> bool:
+    """Whether a value is a text of several words, and no item of a list."""
+    return "[]" not in path and " " in value.strip()
 
 
 def _question(seen: RecognisedLayout, name: str) -> Question:

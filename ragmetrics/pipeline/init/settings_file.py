@@ -27,6 +27,10 @@ _Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar(_TEXT,
 
 _ALERTS = re.compile(r"^alerts:[ \t]*(?:#.*)?\n(?P<indent>[ \t]+)(?=\S)", re.M)
 """The key `alerts` of a file, up to the first of its keys."""
+_BRACE = re.compile(r"^alerts:[ \t]*\{", re.M)
+"""The key `alerts` with its keys in braces, up to the first of them."""
+_EMPTY = re.compile(r"^alerts:[ \t]*(?:null|~)?[ \t]*(?:#.*)?(?:\n|\Z)", re.M)
+"""The key `alerts` without a value."""
 
 
 @dataclass(frozen=True)
@@ -59,25 +63,42 @@ def settings_text(first: FirstSettings) -> str:
 def completed_text(before: str, known: Mapping[str, Any], first: FirstSettings) -> str:
     """The text of a file that exists, with what it lacks at its end. Its lines stay as they are.
 
-    Rules become the first key below `alerts:`, where it stands on a line of its own and has no
-    rules.
+    Rules become the first key of `alerts:`, where it is a key of a line of its own without rules.
     """
     text = before if before.endswith("\n") or not before else f"{before}\n"
-    alerts = known.get("alerts")
-    if isinstance(alerts, Mapping) and "rules" not in alerts and first.limits:
-        rules = [line.removeprefix("  ") for line in _alerts(first) if line.startswith("  ")]
-        text = _ALERTS.sub(
-            lambda place: (
-                place[0].removesuffix(place["indent"])
-                + "".join(f"{place['indent']}{line}\n" for line in rules)
-                + place["indent"]
-            ),
-            text,
-            count=1,
-        )
+    alerts = known.get("alerts") or {}
+    if "alerts" in known and "rules" not in alerts and first.limits:
+        text = _with_rules(text, _alerts(first), is_empty=known["alerts"] is None)
     if parts := [part for part in _parts(first, known) if part]:
         text += "\n".join(["", "# Added by `ragmetrics init`.", *parts]) + "\n"
     return text
+
+
+def _with_rules(text: str, lines: Sequence[str], *, is_empty: bool) -> str:
+    """The text with the lines of rules as the first key of its `alerts:`."""
+    rules = [line for line in lines if line.startswith("  ")]
+    block = "".join(f"{line}\n" for line in rules)
+    if is_empty:
+        return _EMPTY.sub(lambda _: f"alerts:\n{block}", text, count=1)
+    items = "".join(
+        f"{line.replace('- {', '{', 1)}{'' if '#' in line else ','}\n" for line in rules[1:]
+    )
+    text = _BRACE.sub(lambda _: f"alerts: {{\n  rules: [\n{items}  ],\n  ", text, count=1)
+    return _ALERTS.sub(
+        lambda place: (
+            place[0].removesuffix(place["indent"])
+            + "".join(f"{place['indent']}{line.removeprefix('  ')}\n" for line in rules)
+            + place["indent"]
+        ),
+        text,
+        count=1,
+    )
+
+
+def rules_line(first: FirstSettings) -> str:
+    """The rules in one line, for a file that has to be completed by hand."""
+    rules = (line.partition("- ")[2] for line in _alerts(first) if line.startswith("    - "))
+    return f"rules: [{', '.join(rules)}]"
 
 
 def _parts(first: FirstSettings, known: Collection[str]) -> list[str]:
