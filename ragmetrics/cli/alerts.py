@@ -14,8 +14,9 @@ from ragmetrics.cli.options import (
     JsonFlag,
     SettingsFlag,
     StoreFlag,
-    date_of,
+    date_option,
     err,
+    group,
     out,
     print_json,
     settings_file,
@@ -31,11 +32,7 @@ from ragmetrics.text import clean
 if TYPE_CHECKING:
     from ragmetrics.delivery import Alert, AlertList
 
-app = typer.Typer(
-    help="List, acknowledge and snooze alerts, and preview messages.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("List, acknowledge and snooze alerts, and preview messages.")
 
 KeyArgument = Annotated[
     str, typer.Argument(metavar="KEY", help="An alert's id or key, or the beginning of either.")
@@ -117,8 +114,7 @@ def snooze(
         ),
     ] = None,
     until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="DATE", help="The first night with notifications again."),
+        date | None, date_option("--until", "The first night with notifications again.")
     ] = None,
     by: ByFlag = "",
     note: NoteFlag = "",
@@ -132,7 +128,7 @@ def snooze(
         at=datetime.now(UTC),
         by=clean(by, 80),
         note=clean(note, 300),
-        until=_end_of_snooze(book.night, days, date_of(until) if until else None),
+        until=_end_of_snooze(book.night, days, until),
     )
     _store_silence(files, book, entry, alert)
 
@@ -154,10 +150,7 @@ def unsilence(key: KeyArgument, settings: SettingsFlag = None, store: StoreFlag 
 
 @app.command()
 def preview(
-    night: Annotated[
-        str | None,
-        typer.Option("--date", metavar="DATE", help="The night; default: the newest."),
-    ] = None,
+    night: Annotated[date | None, date_option("--date", "The night; default: the newest.")] = None,
     build: Annotated[
         str | None, typer.Option("--build", help="The message of an index build's gate.")
     ] = None,
@@ -185,11 +178,10 @@ def preview(
     else:
         chosen = chosen.model_copy(update={"store": store or chosen.store})
         files = _store(chosen, None)
-        day = date_of(night) if night else None
         if build:
             shown = Previews.of_build(chosen, files, build)
         else:
-            shown = Previews.of_night(chosen, files, day)
+            shown = Previews.of_night(chosen, files, night)
     if html:
         shown.write_page(html)
     if as_json:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ragmetrics.cli.options import (
-    INTERRUPTED,
     JsonFlag,
     StoreFlag,
-    date_of,
+    date_option,
     err,
     out,
     print_json,
     settings_here,
+    stoppable,
 )
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.config import Settings
@@ -24,6 +25,11 @@ from ragmetrics.text import plural
 
 SettingsFlag = Annotated[
     Path, typer.Option("--settings", help="The settings file of the nightly flow.")
+]
+_FIRST = "The first night; default: with `split_nights`, the first day of the log."
+FirstFlag = Annotated[date | None, date_option("--first", _FIRST)]
+LastFlag = Annotated[
+    date | None, date_option("--last", "The last night; default: yesterday in `time_zone`.")
 ]
 AtOnceFlag = Annotated[
     int, typer.Option("--at-once", help="How many nights are scored at the same time.")
@@ -38,20 +44,8 @@ AgainFlag = Annotated[
 
 
 def backfill(
-    first: Annotated[
-        str | None,
-        typer.Option(
-            "--first",
-            metavar="DATE",
-            help="The first night; default: with `split_nights`, the first day of the log.",
-        ),
-    ] = None,
-    last: Annotated[
-        str | None,
-        typer.Option(
-            "--last", metavar="DATE", help="The last night; default: yesterday in `time_zone`."
-        ),
-    ] = None,
+    first: FirstFlag = None,
+    last: LastFlag = None,
     settings: SettingsFlag = Path("ragmetrics.yaml"),
     at_once: AtOnceFlag = 2,
     alerts: AlertsFlag = False,
@@ -68,20 +62,16 @@ def backfill(
             f"runner: {chosen.runner.name} is used by python -m flows.backfill only: this command "
             "scores on this machine",
         )
-    try:
-        with tables.progress(err, "nights", quiet=as_json) as bar:
-            done = run_backfill(
-                chosen,
-                date_of(first) if first else None,
-                date_of(last) if last else None,
-                at_once=at_once,
-                alerts=alerts,
-                again=again,
-                tell=lambda night, count, total: bar(str(night.date), count, total),
-            )
-    except KeyboardInterrupt:
-        err.print("Stopped. The same command continues")
-        raise typer.Exit(INTERRUPTED) from None
+    with stoppable(), tables.progress(err, "nights", quiet=as_json) as bar:
+        done = run_backfill(
+            chosen,
+            first,
+            last,
+            at_once=at_once,
+            alerts=alerts,
+            again=again,
+            tell=lambda night, count, total: bar(str(night.date), count, total),
+        )
     if as_json:
         print_json({"nights": [_record(night) for night in done.nights]})
     else:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -25,6 +24,7 @@ from ragmetrics.cli.options import (
     settings_here,
 )
 from ragmetrics.cli.output.summary import progress
+from ragmetrics.cli.table import figures_table, with_interval
 from ragmetrics.config import with_overrides
 from ragmetrics.errors import InputError
 from ragmetrics.records import (
@@ -41,7 +41,7 @@ from ragmetrics.records import (
     MetricDrift,
     Status,
 )
-from ragmetrics.text import clean, interval, number
+from ragmetrics.text import clean, number
 
 LabelledSets = Annotated[
     list[str],
@@ -180,14 +180,14 @@ def print_drift(console: Console, drift: Drift) -> None:
     if not drift.metrics:
         console.print("No data: no verdict to compare.")
         return
-    table = _table("metric", "units", "changed", "kappa, quadratic", "AUC", "")
+    table = figures_table("metric", "units", "changed", "kappa, quadratic", "AUC", "")
     for metric in drift.metrics:
         table.add_row(
             metric.metric,
             f"{metric.units:,}",
-            _with_interval(metric.changed, "\n"),
-            _with_interval(metric.figures.get("kappa_quadratic"), "\n"),
-            _with_interval(metric.figures.get("auc"), "\n"),
+            with_interval(metric.changed, "\n"),
+            with_interval(metric.figures.get("kappa_quadratic"), "\n"),
+            with_interval(metric.figures.get("auc"), "\n"),
             f"{metric.state}{_since(metric, drift)}",
             style="bold red" if metric.drifted else None,
         )
@@ -200,7 +200,7 @@ def _since(one: MetricDrift, drift: Drift) -> str:
 
 
 def _figures(measured: Sequence[MetricCalibration]) -> Table:
-    table = _table("", *(one.metric for one in measured))
+    table = figures_table("", *(one.metric for one in measured))
     shown = [one.overall for one in measured]
     table.add_row("units", *(f"{one.units:,}" if one else "0" for one in shown))
     table.add_row("rows, questions", *(_counts(one) for one in shown))
@@ -209,7 +209,7 @@ def _figures(measured: Sequence[MetricCalibration]) -> Table:
         found = [one.figures.get(name) if one else None for one in shown]
         if any(found):
             # The interval stands below, so that four metrics fit into 80 columns.
-            table.add_row(title, *(_with_interval(one, "\n") for one in found))
+            table.add_row(title, *(with_interval(one, "\n") for one in found))
     table.add_row("no verdict", *(_unanswered(one) for one in measured))
     return table
 
@@ -234,9 +234,7 @@ def _print_details(console: Console, measured: MetricCalibration, overall: Agree
         console.print(f"Not fitted: {measured.not_fitted}")
     if measured.error_after_fit:
         before, after = overall.figures.get("calibration_error"), measured.error_after_fit
-        console.print(
-            f"Calibration error: {_with_interval(before)}; fitted: {_with_interval(after)}"
-        )
+        console.print(f"Calibration error: {with_interval(before)}; fitted: {with_interval(after)}")
     _show(console, _confusion(overall))
     if overall.reliability:
         _show(console, _reliability(overall))
@@ -246,22 +244,22 @@ def _print_details(console: Console, measured: MetricCalibration, overall: Agree
 
 def _confusion(overall: Agreement) -> Table:
     confusion = overall.confusion
-    table = _table("label", *(f"verdict {value:g}" for value in confusion.verdicts))
+    table = figures_table("label", *(f"verdict {value:g}" for value in confusion.verdicts))
     for label, counts in zip(confusion.labels, confusion.counts, strict=True):
         table.add_row(f"{label:g}", *(f"{count:,}" for count in counts))
     return table
 
 
 def _reliability(overall: Agreement) -> Table:
-    table = _table("judged", "units", "positive labels")
+    table = figures_table("judged", "units", "positive labels")
     for bar in overall.reliability:
         share = Figure(value=bar.observed, low=bar.observed_low, high=bar.observed_high)
-        table.add_row(f"{bar.low:.1f}–{bar.high:.1f}", f"{bar.n:,}", _with_interval(share))
+        table.add_row(f"{bar.low:.1f}–{bar.high:.1f}", f"{bar.n:,}", with_interval(share))
     return table
 
 
 def _segments(segments: Sequence[Agreement]) -> Table:
-    table = _table("segment", "units", *_SHORT.values())
+    table = figures_table("segment", "units", *_SHORT.values())
     for agreement in segments:
         figures = map(agreement.figures.get, _SHORT)
         values = (number(figure.value if figure else None) for figure in figures)
@@ -271,7 +269,7 @@ def _segments(segments: Sequence[Agreement]) -> Table:
 
 def _print_gold(console: Console, gold: Sequence[GoldRank]) -> None:
     for rank in gold:
-        figure = f"{_with_interval(rank.spearman)} ({rank.rows:,} rows)"
+        figure = f"{with_interval(rank.spearman)} ({rank.rows:,} rows)"
         console.print(f"Spearman of {rank.metric} with gold {clean(rank.gold, 60)}: {figure}")
 
 
@@ -279,10 +277,10 @@ def _print_attacks(console: Console, attacks: Sequence[AttackResult]) -> None:
     if not any(attack.contexts for attack in attacks):
         return
     console.print("Irrelevant contexts whose grade an attack raised:")
-    table = _table("attack", "contexts", "lifted")
+    table = figures_table("attack", "contexts", "lifted")
     for result in attacks:
         words, contexts = ATTACK_WORDS[result.attack], f"{result.contexts:,}"
-        table.add_row(words, contexts, _with_interval(result.lifted))
+        table.add_row(words, contexts, with_interval(result.lifted))
     _show(console, table)
 
 
@@ -312,19 +310,6 @@ def _unanswered(measured: MetricCalibration) -> str:
 
 def _counts(one: Agreement | None) -> str:
     return f"{one.rows:,}, {one.questions:,}" if one else "0, 0"
-
-
-def _with_interval(figure: Figure | None, between: str = " ") -> str:
-    if figure is None or figure.low is None:
-        return number(figure.value if figure else None)
-    return f"{number(figure.value)}{between}{interval(figure.low, figure.high)}"
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="right" if place else "left", no_wrap=not place)
-    return table
 
 
 def _show(console: Console, table: Table) -> None:

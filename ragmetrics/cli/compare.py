@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +21,7 @@ from ragmetrics.cli.options import (
     PresetFlag,
     SettingsFlag,
     StoreFlag,
-    date_of,
+    date_option,
     err,
     names_of,
     out,
@@ -38,7 +39,6 @@ from ragmetrics.text import clean, number, plural, signed, signed_interval
 
 if TYPE_CHECKING:
     from ragmetrics.config import Settings
-    from ragmetrics.records import Comparison
 
 _SIDES = "a log (file, folder, glob), a date, the id of a run, or build:NAME"
 SideA = Annotated[str, typer.Argument(metavar="BEFORE", help=f"The side before: {_SIDES}.")]
@@ -46,11 +46,10 @@ SideB = Annotated[
     str | None, typer.Argument(metavar="[AFTER]", help="The side after, in the same forms.")
 ]
 SplitFlag = Annotated[
-    str | None,
-    typer.Option(
+    date | None,
+    date_option(
         "--split",
-        metavar="DATE",
-        help="Compare the rows of one log before this day with those from it on, in place of "
+        "Compare the rows of one log before this day with those from it on, in place of "
         "BEFORE and AFTER.",
     ),
 ]
@@ -61,11 +60,7 @@ ByFlag = Annotated[
     ),
 ]
 JudgeFlag = Annotated[
-    str | None,
-    typer.Option(
-        "--judge",
-        help=f"{JUDGE_NAME}, for logs that are not scored yet.",
-    ),
+    str | None, typer.Option("--judge", help=f"{JUDGE_NAME}, for logs that are not scored yet.")
 ]
 RowsFlag = Annotated[
     int,
@@ -121,7 +116,7 @@ def compare(
         comparison = compare_sides(
             a,
             b,
-            split=date_of(split) if split else None,
+            split=split,
             by=names_of(by),
             metrics=names_of(metrics),
             judge=judge,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,29 +12,25 @@ import typer
 
 from ragmetrics.cli.options import (
     JsonFlag,
+    NightFlag,
     SettingsFlag,
     StoreFlag,
-    date_of,
+    date_option,
+    group,
     out as console,
     print_json,
     settings_here,
+    suggestions_option,
+    suggestions_page,
 )
 from ragmetrics.cli.table import print_grid
-from ragmetrics.errors import InputError
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
     from ragmetrics.records import Anchor, GoldenCheck, Suggestion
 
-app = typer.Typer(
-    help="Check and repair the golden set, and add live questions.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("Check and repair the golden set, and add live questions.")
 
-NightFlag = Annotated[
-    str | None, typer.Option("--night", metavar="DATE", help="The night; default: the newest.")
-]
 PassagesFlag = Annotated[
     str | None,
     typer.Option(
@@ -43,15 +40,8 @@ PassagesFlag = Annotated[
         "default: what the night retrieved.",
     ),
 ]
-OutFlag = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write the new golden set (.jsonl).")
-]
-RequiredOut = Annotated[
-    Path, typer.Option("--out", metavar="FILE", help="Write the new golden set (.jsonl).")
-]
-OnFlag = Annotated[
-    str | None, typer.Option("--on", metavar="DATE", help="The day; default: today in UTC.")
-]
+_OUT = typer.Option("--out", metavar="FILE", help="Write the new golden set (.jsonl).")
+OnFlag = Annotated[date | None, date_option("--on", "The day; default: today in UTC.")]
 _SHOWN = 40
 _WIDEST = 60
 
@@ -71,7 +61,7 @@ def check(
     from ragmetrics.passages import check_golden_set
 
     chosen = settings_here(settings, store)
-    report = check_golden_set(chosen, date_of(night) if night else None, passages)
+    report = check_golden_set(chosen, night, passages)
     if as_json:
         print_json(report.model_dump(mode="json"))
     else:
@@ -82,7 +72,7 @@ def check(
 
 @app.command("anchor")
 def anchor(
-    out: OutFlag = None,
+    out: Annotated[Path | None, _OUT] = None,
     night: NightFlag = None,
     passages: PassagesFlag = None,
     settings: SettingsFlag = None,
@@ -97,7 +87,7 @@ def anchor(
     from ragmetrics.records import NEEDS_REVIEW
 
     chosen = settings_here(settings, store)
-    report = anchor_golden_set(chosen, out, date_of(night) if night else None, passages)
+    report = anchor_golden_set(chosen, out, night, passages)
     if as_json:
         print_json({"anchors": [one.model_dump(mode="json") for one in report]})
     else:
@@ -112,14 +102,7 @@ def anchor(
 
 @app.command("suggest")
 def suggest(
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="Write the suggestions: .csv, .jsonl, or .html for a labelling page.",
-        ),
-    ] = None,
+    out: Annotated[Path | None, suggestions_option("suggestions")] = None,
     count: Annotated[
         int, typer.Option("--count", metavar="N", min=1, help="Most questions to suggest.")
     ] = 20,
@@ -135,16 +118,12 @@ def suggest(
     from ragmetrics.passages import suggest_golden_questions
 
     chosen = settings_here(settings, store)
-    if out is not None and out.suffix not in (".csv", ".jsonl", ".html"):
-        raise InputError(f"--out {out}: the name should end in .csv, .jsonl or .html")
-    if chosen.redact and out is None:
-        raise InputError("`redact:` is on, so questions are not printed: name a file by --out")
-    day, is_page = date_of(night) if night else None, out is not None and out.suffix == ".html"
-    suggested = suggest_golden_questions(chosen, None if is_page else out, day, count)
-    if out is not None and is_page:
+    page = suggestions_page(out, chosen)
+    suggested = suggest_golden_questions(chosen, None if page else out, night, count)
+    if page:
         from ragmetrics.dashboard import write_labelling_page
 
-        write_labelling_page(out, suggested)
+        write_labelling_page(page, suggested)
     if as_json:
         print_json({"suggestions": [one.model_dump(mode="json") for one in suggested]})
         return
@@ -161,7 +140,7 @@ def add(
     suggestions: Annotated[
         Path, typer.Argument(metavar="FILE", help="The suggestions, with `yes` in `confirmed`.")
     ],
-    out: RequiredOut,
+    out: Annotated[Path, _OUT],
     on: OnFlag = None,
     settings: SettingsFlag = None,
 ) -> None:
@@ -169,7 +148,7 @@ def add(
     from ragmetrics.passages import add_to_golden_set
 
     chosen = settings_here(settings)
-    added = add_to_golden_set(chosen, suggestions, out, date_of(on) if on else None)
+    added = add_to_golden_set(chosen, suggestions, out, on)
     console.print(
         f"Written: {out}, {len(added.records):,} questions: {added.added:,} added, {added.known:,} "
         f"confirmed that were there already, {added.unconfirmed:,} not confirmed"
@@ -179,7 +158,7 @@ def add(
 @app.command("retire")
 def retire(
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of golden questions.")],
-    out: RequiredOut,
+    out: Annotated[Path, _OUT],
     on: OnFlag = None,
     settings: SettingsFlag = None,
 ) -> None:
@@ -187,7 +166,7 @@ def retire(
     from ragmetrics.passages import retire_golden_questions
 
     chosen = settings_here(settings)
-    retire_golden_questions(chosen, ids, out, date_of(on) if on else None)
+    retire_golden_questions(chosen, ids, out, on)
     console.print(f"Written: {out}, {len(set(ids)):,} questions retired")
 
 

@@ -10,26 +10,24 @@ import typer
 
 from ragmetrics.cli.options import (
     JsonFlag,
+    NightFlag,
     SettingsFlag,
     StoreFlag,
-    date_of,
+    group,
     out as console,
     print_json,
     settings_here,
+    suggestions_option,
+    suggestions_page,
 )
 from ragmetrics.cli.output.labels import print_label_report, print_people
 from ragmetrics.cli.table import print_grid
-from ragmetrics.errors import InputError
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
     from ragmetrics.records import LabelSuggestion
 
-app = typer.Typer(
-    help="Check the rows that people labelled, and name more to label.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("Check the rows that people labelled, and name more to label.")
 
 
 @app.command("check")
@@ -67,14 +65,6 @@ def check(
         raise typer.Exit(1)
 
 
-_Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="Write the rows: .csv, .jsonl, or .html for a labelling page.",
-    ),
-]
 _Rows = Annotated[
     int, typer.Option("--rows", metavar="N", min=1, max=1_000, help="Rows to suggest.")
 ]
@@ -82,17 +72,14 @@ _Metrics = Annotated[
     list[str] | None,
     typer.Option("--metric", metavar="NAME", help="What to label; may be repeated."),
 ]
-_Night = Annotated[
-    str | None, typer.Option("--night", metavar="DATE", help="The night; default: the newest.")
-]
 
 
 @app.command("suggest")
 def suggest(
-    out: _Out = None,
+    out: Annotated[Path | None, suggestions_option("rows")] = None,
     rows: _Rows = 20,
     metric: _Metrics = None,
-    night: _Night = None,
+    night: NightFlag = None,
     settings: SettingsFlag = None,
     store: StoreFlag = None,
     as_json: JsonFlag = False,
@@ -106,10 +93,8 @@ def suggest(
     from ragmetrics.people import suggest_labels
 
     chosen = settings_here(settings, store)
-    _check_out(out, chosen.redact)
-    page = out if out is not None and out.suffix == ".html" else None
-    day = date_of(night) if night else None
-    suggested = suggest_labels(chosen, None if page else out, day, metric or (), rows)
+    page = suggestions_page(out, chosen)
+    suggested = suggest_labels(chosen, None if page else out, night, metric or (), rows)
     if page:
         from ragmetrics.dashboard import write_label_page
 
@@ -129,14 +114,6 @@ def suggest(
     console.print(f"{len(suggested.rows):,} rows of night {suggested.night}, drawn {how}")
     if out:
         console.print(_next_step(out, bool(chosen.labels)))
-
-
-def _check_out(out: Path | None, redact: bool) -> None:
-    """Raise InputError for a file of no known kind, and for texts that must not be printed."""
-    if out is not None and out.suffix not in (".csv", ".jsonl", ".html"):
-        raise InputError(f"--out {out}: the name should end in .csv, .jsonl or .html")
-    if redact and out is None:
-        raise InputError("`redact:` is on, so questions are not printed: name a file by --out")
 
 
 def _next_step(out: Path, has_labels: bool) -> str:

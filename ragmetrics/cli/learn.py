@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
-from rich import box
-from rich.table import Table
 
 from ragmetrics.cli.options import (
     JsonFlag,
@@ -17,9 +16,12 @@ from ragmetrics.cli.options import (
     print_json,
     settings_here,
 )
+from ragmetrics.cli.table import figures_table, with_interval
 from ragmetrics.text import clean, number, plural
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ragmetrics.records import Figure, LastNight, LearnedModel, LearnedPrompt
 
 
@@ -60,20 +62,15 @@ def _print(model: LearnedModel) -> None:
 
 def _table(prompts: Sequence[LearnedPrompt]) -> Table:
     """A column per prompt, as `ragmetrics calibrate` has one per metric: it fits 80 columns."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("prompt", no_wrap=True)
-    for prompt in prompts:
-        table.add_column(clean(prompt.name, 60), justify="right")
+    table = figures_table("prompt", *(clean(prompt.name, 60) for prompt in prompts))
     table.add_row("verdicts", *(f"{prompt.verdicts:,}" for prompt in prompts))
-    found = [prompt.quality for prompt in prompts]
-    table.add_row("AUC", *(_figure_text(one.auc) for one in found))
-    table.add_row("AUC of the lexical judge", *(_figure_text(one.embedded_auc) for one in found))
-    table.add_row("difference", *(_figure_text(one.auc_gain) for one in found))
-    table.add_row("AUC within row", *(_figure_text(one.auc_within) for one in found))
+    found, figure = [prompt.quality for prompt in prompts], partial(with_interval, between="\n")
+    table.add_row("AUC", *(figure(one.auc) for one in found))
+    table.add_row("AUC of the lexical judge", *(figure(one.embedded_auc) for one in found))
+    table.add_row("difference", *(figure(one.auc_gain) for one in found))
+    table.add_row("AUC within row", *(figure(one.auc_within) for one in found))
     table.add_row("Brier", *(number(one.brier) for one in found))
-    table.add_row(
-        "correlation of row scores", *(_figure_text(one.row_correlation) for one in found)
-    )
+    table.add_row("correlation of row scores", *(figure(one.row_correlation) for one in found))
     table.add_row("rows of a plain sample", *(_share(one.row_correlation) for one in found))
     table.add_row("rows, lexical judge", *(_share(one.embedded_row_correlation) for one in found))
     table.add_row("mean, last night", *(_last_night(prompt.last_night) for prompt in prompts))
@@ -91,9 +88,3 @@ def _last_night(night: LastNight | None) -> str:
     if night is None:
         return "-"
     return f"{number(night.mean)}\njudge {number(night.judge_mean)}"
-
-
-def _figure_text(figure: Figure) -> str:
-    if figure.low is None:
-        return number(figure.value)
-    return f"{number(figure.value)}\n[{number(figure.low)}, {number(figure.high)}]"

@@ -8,7 +8,6 @@ import typer
 from rich.console import Console
 
 from ragmetrics.cli.options import (
-    INTERRUPTED,
     DateFlag,
     JsonFlag,
     SettingsFlag,
@@ -18,6 +17,7 @@ from ragmetrics.cli.options import (
     out,
     print_json,
     settings_here,
+    stoppable,
 )
 from ragmetrics.cli.output.summary import print_messages, print_summary
 from ragmetrics.storage import open_store
@@ -46,15 +46,13 @@ def nightly(
 
     chosen = settings_here(settings, store)
     try:
-        result = run_night(chosen, date_or_yesterday(date, chosen))
+        with stoppable():
+            result = run_night(chosen, date_or_yesterday(date, chosen))
     except CoverageShort as error:
         if error.result:
             _show(chosen, error.result, as_json)
         err.print(str(error), style="red")
         raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        err.print("Stopped. The same command continues")
-        raise typer.Exit(INTERRUPTED) from None
     _show(chosen, result, as_json)
     if is_firing(result):
         err.print("An alert is firing: ragmetrics alerts list", style="red")

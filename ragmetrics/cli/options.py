@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +23,26 @@ from ragmetrics.config import (
 from ragmetrics.errors import InputError
 
 out, err = make_console(), make_console(stderr=True)
+
+
+def date_of(text: str) -> dt.date:
+    """The date of the command line. Raises InputError for any other text."""
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{text!r}: should be a date like 2026-11-19") from None
+
+
+def date_option(name: str, about: str) -> Any:
+    """An option whose value is a date."""
+    return typer.Option(name, metavar="DATE", parser=date_of, help=about)
+
+
+def group(about: str) -> typer.Typer:
+    """A command of several commands."""
+    return typer.Typer(help=about, no_args_is_help=True, rich_markup_mode=None)
+
+
 BY_DEFAULT = Path("ragmetrics.yaml")
 INTERRUPTED = 130
 """The exit code that shells use for a command stopped by Ctrl-C."""
@@ -67,9 +89,9 @@ StoreArgument = Annotated[
     ),
 ]
 DateFlag = Annotated[
-    str | None,
-    typer.Option("--date", metavar="DATE", help="The night; default: yesterday in `time_zone`."),
+    dt.date | None, date_option("--date", "The night; default: yesterday in `time_zone`.")
 ]
+NightFlag = Annotated[dt.date | None, date_option("--night", "The night; default: the newest.")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 MetricsFlag = Annotated[
     str | None,
@@ -87,24 +109,25 @@ def names_of(metrics: str | None) -> list[str] | None:
     return None if metrics is None else [name.strip() for name in metrics.split(",")]
 
 
-def date_of(text: str) -> dt.date:
-    """The date of the command line. Raises InputError for any other text."""
-    try:
-        return dt.date.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"{text!r}: should be a date like 2026-11-19") from None
+def date_or_yesterday(day: dt.date | None, settings: Settings) -> dt.date:
+    """The night of the command line; without one, yesterday in the zone of the nights.
 
-
-def date_or_yesterday(text: str | None, settings: Settings) -> dt.date:
-    """The date of the command line; without one, yesterday in the zone of the nights.
-
-    Raises InputError for any other text, and for a night in the future.
+    Raises InputError for a night in the future.
     """
-    if not text:
+    if day is None:
         return night_before(dt.datetime.now(dt.UTC), settings.time_zone)
-    day = date_of(text)
     check_not_future(day, settings.time_zone)
     return day
+
+
+@contextmanager
+def stoppable(continues: str = "The same command continues") -> Iterator[None]:
+    """End a command that is stopped by Ctrl-C with a sentence on how it continues."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        err.print(f"Stopped. {continues}")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def settings_file(path: Path | None) -> Path | None:
@@ -121,6 +144,24 @@ def settings_here(path: Path | None, store: str | None = None) -> Settings:
     file = settings_file(path)
     settings = load_settings(file) if file else make_settings({})
     return settings.model_copy(update={"store": store}) if store else settings
+
+
+def suggestions_option(what: str) -> Any:
+    """The file of suggestions."""
+    about = f"Write the {what}: .csv, .jsonl, or .html for a labelling page."
+    return typer.Option("--out", metavar="FILE", help=about)
+
+
+def suggestions_page(out: Path | None, settings: Settings) -> Path | None:
+    """The file of suggestions, if it is a labelling page.
+
+    Raises InputError for a file of no known kind, and for texts that must not be printed.
+    """
+    if out is not None and out.suffix not in (".csv", ".jsonl", ".html"):
+        raise InputError(f"--out {out}: the name should end in .csv, .jsonl or .html")
+    if settings.redact and out is None:
+        raise InputError("`redact:` is on, so questions are not printed: name a file by --out")
+    return out if out is not None and out.suffix == ".html" else None
 
 
 def print_settings_file(path: Path | None) -> None:

@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from ragmetrics.cli.options import SettingsFlag, out, print_json, settings_here
+from ragmetrics.cli.options import (
+    BaseUrlFlag,
+    JsonFlag,
+    ModelFlag,
+    SettingsFlag,
+    group,
+    out,
+    print_json,
+    settings_here,
+)
 from ragmetrics.config import with_overrides
 from ragmetrics.errors import InputError, Unanswered
 from ragmetrics.metrics import (
@@ -24,13 +33,15 @@ from ragmetrics.metrics import (
 )
 from ragmetrics.records import Prompt
 
-app = typer.Typer(
-    help="Export, check and translate the prompts that judges get.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("Export, check and translate the prompts that judges get.")
 
 DirFlag = Annotated[Path, typer.Option("--dir", help="The folder of YAML files.")]
+FolderFlag = Annotated[
+    Path | None,
+    typer.Option(
+        "--dir", help="The folder of YAML files; default: that of the settings, else `prompts`."
+    ),
+]
 MetricsFlag = Annotated[
     str | None,
     typer.Option("--metrics", help="Only the prompts of these metrics, separated by commas."),
@@ -57,16 +68,9 @@ def export(
 
 @app.command()
 def check(
-    directory: Annotated[
-        Path | None,
-        typer.Option(
-            "--dir", help="The folder of YAML files; default: that of the settings, else `prompts`."
-        ),
-    ] = None,
+    directory: FolderFlag = None,
     settings: SettingsFlag = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Check which prompt files can be used, and for which rows. Exit code 1 if one cannot."""
     folder = _folder(directory, settings)
@@ -84,12 +88,7 @@ def check(
 @app.command()
 def adapt(
     language: Annotated[str, typer.Option(help="The language, such as de or pt-BR.")],
-    directory: Annotated[
-        Path | None,
-        typer.Option(
-            "--dir", help="The folder of YAML files; default: that of the settings, else `prompts`."
-        ),
-    ] = None,
+    directory: FolderFlag = None,
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -101,11 +100,8 @@ def adapt(
     judge: Annotated[
         str | None, typer.Option(help="The judge that translates: a language model.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="The judge's model.")] = None,
-    base_url: Annotated[
-        str | None,
-        typer.Option("--base-url", help="URL of an OpenAI-compatible endpoint; default: OpenAI's."),
-    ] = None,
+    model: ModelFlag = None,
+    base_url: BaseUrlFlag = None,
     settings: SettingsFlag = None,
     force: ForceFlag = False,
 ) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragmetrics.cli.options import (
-    INTERRUPTED,
     GoldenFlag,
     JsonFlag,
     SettingsFlag,
@@ -16,6 +15,7 @@ from ragmetrics.cli.options import (
     out,
     print_json,
     settings_here,
+    stoppable,
 )
 from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.errors import InputError
@@ -60,15 +60,15 @@ def replay(
             "--limit writes a log of a part of the questions: name its place with --out"
         )
     try:
-        with progress_reporter(err, "asking", quiet=as_json) as progress:
+        with (
+            stoppable("The same command, without --again, continues"),
+            progress_reporter(err, "asking", quiet=as_json) as progress,
+        ):
             replayed = run(chosen, build, output, progress, limit=limit, again=again)
     except ReplayIncomplete as error:
         _print(error.replayed, as_json, written=False)
         err.print(f"ragmetrics: {error}", style="red")
         raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        err.print("Stopped. The same command, without --again, continues")
-        raise typer.Exit(INTERRUPTED) from None
     _print(replayed, as_json)
 
 

@@ -7,11 +7,14 @@ from itertools import zip_longest
 from textwrap import indent
 from typing import Any
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
 
 from ragmetrics.messages import columns
 from ragmetrics.metrics import display_name
-from ragmetrics.text import clean
+from ragmetrics.records import Figure
+from ragmetrics.text import clean, interval, number
 
 _LONGEST_NAME = 32
 """Longer names, such as those of segments, may be broken."""
@@ -69,3 +72,18 @@ def _breaks(row: Sequence[str], leading: Sequence[int], line: str) -> bool:
     parts = [part for at in leading for part in row[at].split("\n")]
     names = [name.strip() for part in parts for name in part.split(" + ")]
     return any(name not in line for name in names if len(name) <= _LONGEST_NAME)
+
+
+def figures_table(*columns: str) -> Table:
+    """A table whose first column has names, and the others figures, each with a title."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, name in enumerate(columns):
+        table.add_column(name, justify="right" if place else "left", no_wrap=not place)
+    return table
+
+
+def with_interval(figure: Figure | None, between: str = " ") -> str:
+    """`0.912 [0.881, 0.943]`; the value alone where there is no interval."""
+    if figure is None or figure.low is None:
+        return number(figure.value if figure else None)
+    return f"{number(figure.value)}{between}{interval(figure.low, figure.high)}"

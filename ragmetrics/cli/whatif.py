@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ from ragmetrics.cli.options import (
     JsonFlag,
     SettingsFlag,
     StoreFlag,
-    date_of,
+    date_option,
     err,
     out,
     print_json,
@@ -32,7 +33,7 @@ _QUESTIONS = 200
 
 
 def whatif(
-    night: Annotated[str, typer.Option("--night", metavar="DATE", help="The night.")],
+    night: Annotated[date, date_option("--night", "The night.")],
     variant: Annotated[
         list[str] | None,
         typer.Option(
@@ -69,7 +70,7 @@ def whatif(
     parameters = dict(_parameter(change) for change in changes or ())
     with progress_reporter(err, "asking", quiet=as_json) as progress:
         result = run(
-            date_of(night),
+            night,
             settings=chosen,
             variants=variant,
             parameters=parameters,

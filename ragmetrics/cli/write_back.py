@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ragmetrics.cli.options import (
-    INTERRUPTED,
     JsonFlag,
     SettingsFlag,
     StoreFlag,
-    date_of,
-    err,
+    date_option,
     out,
     print_json,
     settings_here,
+    stoppable,
 )
 from ragmetrics.text import clean
 
@@ -28,12 +28,10 @@ _LONGEST = 2_000
 
 def write_back(
     date: Annotated[
-        str | None,
-        typer.Option("--date", metavar="DATE", help="The night; default: all that wait."),
+        dt.date | None, date_option("--date", "The night; default: all that wait.")
     ] = None,
     target: Annotated[
-        str | None,
-        typer.Option("--target", help="Only this one, such as langfuse."),
+        str | None, typer.Option("--target", help="Only this one, such as langfuse.")
     ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="With --date: send also what was sent before.")
@@ -53,11 +51,8 @@ def write_back(
     if again and not date:
         raise InputError("--again: name the night with --date")
     chosen = settings_here(settings, store)
-    try:
-        reports = send_scores(chosen, date_of(date) if date else None, target, again=again)
-    except KeyboardInterrupt:
-        err.print("Stopped. The same command continues")
-        raise typer.Exit(INTERRUPTED) from None
+    with stoppable():
+        reports = send_scores(chosen, date, target, again=again)
     if as_json:
         print_json({"targets": [_record(report) for report in reports]})
     elif not reports:

@@ -75,8 +75,8 @@ def print_summary(console: Console, manifest: Manifest) -> None:
     if manifest.labels:
         print_label_report(console, manifest.labels)
     print_source(console, source.rows, source.quarantined, source.reasons)
-    _print_skipped(console, source.skipped)
-    _print_dropped(console, source.dropped)
+    _print_counts(console, "Skipped", source.skipped)
+    _print_counts(console, "Fields left out of their rows", source.dropped, _EXAMPLES)
     _print_note(console, source.note)
     for broken in source.broken:
         console.print(f"Broken file {broken.file}: {broken.reason}", style="red")
@@ -194,19 +194,13 @@ def print_source(console: Console, rows: int, quarantined: int, reasons: dict[st
         console.print(f"  {count:,}  {clean(reason, 300)}")
 
 
-def _print_skipped(console: Console, skipped: dict[str, int]) -> None:
-    """Print the records that a preset skipped, because they are no retrieval."""
-    if skipped:
-        console.print(f"Skipped: {sum(skipped.values()):,}")
-    for reason, count in skipped.items():
-        console.print(f"  {count:,}  {clean(reason, 300)}")
-
-
-def _print_dropped(console: Console, dropped: Mapping[str, int]) -> None:
-    """Print the fields that were left out of their rows."""
-    if dropped:
-        console.print(f"Fields left out of their rows: {sum(dropped.values()):,}")
-    for reason, count in list(dropped.items())[:_EXAMPLES]:
+def _print_counts(
+    console: Console, what: str, counts: Mapping[str, int], most: int | None = None
+) -> None:
+    """Print how many records or fields were left out while reading, and why."""
+    if counts:
+        console.print(f"{what}: {sum(counts.values()):,}")
+    for reason, count in list(counts.items())[:most]:
         console.print(f"  {count:,}  {clean(reason, 300)}")
 
 
@@ -222,8 +216,9 @@ def print_check(console: Console, report: CheckReport) -> None:
     print_source(console, report.rows, report.quarantined, dict(report.reasons.most_common()))
     for place in list(report.examples.values())[:_EXAMPLES]:
         console.print(f"    first at {clean(place, 300)}")
-    _print_skipped(console, dict(report.read.skipped.most_common()))
-    _print_dropped(console, dict(report.read.dropped.most_common()))
+    skipped, dropped = report.read.skipped.most_common(), report.read.dropped.most_common()
+    _print_counts(console, "Skipped", dict(skipped))
+    _print_counts(console, "Fields left out of their rows", dict(dropped), _EXAMPLES)
     for broken in report.broken:
         console.print(f"Broken file {broken}", style="red")
     if report.rows:
