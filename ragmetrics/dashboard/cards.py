@@ -43,8 +43,8 @@ class Card:
 
 def cards(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Card]:
     """One card per metric: those that need attention first, then in the manifest's order."""
-    states = metric_states(manifest)
-    ordered = sorted(manifest.metrics, key=lambda s: needing_reader(s.metric, states))
+    states, key = metric_states(manifest), needing_reader(manifest)
+    ordered = sorted(manifest.metrics, key=lambda summary: key(summary.metric))
     return [
         _card(manifest, summary, states.get(summary.metric), earlier, drawn=place < MOST_DRAWN)
         for place, summary in enumerate(ordered)

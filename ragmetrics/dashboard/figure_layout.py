@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time, timedelta
+from math import inf
 from typing import Any, TypeAlias
 
 from ragmetrics.records import Summary
@@ -57,13 +58,14 @@ def count_axis(top: int) -> Figure:
     return {"range": [0, top * 1.08 or 1], "tickformat": "~s", **ticks}
 
 
-def padded(
-    values: Iterable[float | None], least: float, top: float = float("inf")
-) -> tuple[float, float]:
-    """A range around all values, at least so wide, that ends at `top`."""
+def axis_range(
+    values: Iterable[float | None], least: float, *, bottom: float = -inf, top: float = inf
+) -> list[float]:
+    """The range of an axis around all values, at least so wide, from `bottom` to `top`."""
     drawn = [one for one in map(finite, values) if one is not None] or [0.0, 1.0]
     room = max((max(drawn) - min(drawn)) * 0.15, (least - max(drawn) + min(drawn)) / 2)
-    return min(drawn) - room, min(max(drawn) + room, top)
+    low, high = max(min(drawn) - room, bottom), min(max(drawn) + room, top)
+    return [round(min(low, high - least), 3), round(high, 3)]
 
 
 def midnight(day: date) -> datetime:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
@@ -27,6 +28,7 @@ Span: TypeAlias = tuple[int, int]
 """Start and end in a text."""
 _CONTROLS = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
 _CONTROLS |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+_SIGNS = {sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _DIGESTED = re.compile("-[0-9a-f]{16}$")
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -114,6 +116,25 @@ def anchor(name: str) -> str:
         return short
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8)
     return f"{short[:60]}-{digest.hexdigest()}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a, b and c`, of at least one name."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def script_json(value: object) -> str:
+    """JSON that ends no script and begins no element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return replaced(text, _SIGNS)
+
+
+def replaced(text: str, signs: Mapping[str, str]) -> str:
+    """The text with other signs in place of some."""
+    for sign, other in signs.items():  # much faster than `translate` if a text is not ASCII
+        text = text.replace(sign, other)
+    return text
 
 
 def _minus(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ragmetrics.dashboard.formatting import listed
 from ragmetrics.metrics import display_name
 from ragmetrics.records import AttackName, AttackResult, Calibration, MetricCalibration
 from ragmetrics.text import clean
@@ -50,7 +51,7 @@ def _agreement(metrics: Sequence[MetricCalibration]) -> str:
         return "gave no verdicts that could be compared with people"
     if len(by_word) == 1:
         return f"agrees {next(iter(by_word))} with people"
-    levels = [f"{word} on {_listed(names)}" for word, names in by_word.items()]
+    levels = [f"{word} on {listed(names)}" for word, names in by_word.items()]
     return f"agrees with people {', '.join(levels)}"
 
 
@@ -68,8 +69,3 @@ def _fooled(attacks: Sequence[AttackResult]) -> str:
     if not often:
         return "no attack fooled it"
     return f"it is fooled by {_ATTACKS[worst.attack]} in {often:,} of {worst.contexts:,}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last

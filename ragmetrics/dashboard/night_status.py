@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal
@@ -206,9 +206,10 @@ def metric_states(manifest: Manifest) -> dict[str, MetricState]:
     return states
 
 
-def needing_reader(metric: str, states: Mapping[str, MetricState]) -> tuple[int, bool]:
-    """Sort key: metrics that need a reader first, then those with a rule."""
-    return _ORDER.index(states.get(metric, "ok")), metric not in states
+def needing_reader(manifest: Manifest) -> Callable[[str], tuple[int, bool]]:
+    """Sort key of metrics: those that need a reader first, then those with a rule."""
+    states = metric_states(manifest)
+    return lambda metric: (_ORDER.index(states.get(metric, "ok")), metric not in states)
 
 
 def find_night_status(manifest: Manifest, link: Link = no_link) -> NightStatus:

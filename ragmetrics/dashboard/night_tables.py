@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ragmetrics.dashboard.night_status import metric_states, needing_reader
+from ragmetrics.dashboard.formatting import listed
+from ragmetrics.dashboard.night_status import needing_reader
 from ragmetrics.metrics import find_metric
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.scoring import worse_segments
@@ -34,9 +35,7 @@ def found_statuses(manifest: Manifest) -> list[str]:
 def needs(metric: str) -> str:
     """The fields of a row that a metric needs: `retrieved_contexts and reference`."""
     known = find_metric(metric)
-    *most, last = known.needs if known else ("",)
-    fields = f"{', '.join(most)} and {last}" if most else last
-    return fields.replace(" + ", " with ").replace(" | ", " or ")
+    return listed(known.needs if known else ("",)).replace(" + ", " with ").replace(" | ", " or ")
 
 
 _MOST_VALUES = 50
@@ -125,9 +124,7 @@ def tag_tables(manifest: Manifest, before: Manifest | None = None) -> list[TagTa
 def _table(
     manifest: Manifest, before: Manifest | None, tag: str, worse: _Worse, most: int
 ) -> TagTable:
-    states = metric_states(manifest)
-    names = [summary.metric for summary in manifest.metrics]
-    names.sort(key=lambda name: needing_reader(name, states))
+    names = sorted((one.metric for one in manifest.metrics), key=needing_reader(manifest))
     then = {(one.metric, str(one.segment)): one for one in (before.segments if before else ())}
     values: dict[str, dict[str, Summary]] = {}
     for summary in manifest.segments:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
@@ -47,7 +47,7 @@ class Shown:
     """The folder of the pages, such as `2026-11-19/`; empty for those of the site."""
     links: list[tuple[str, str]] = field(default_factory=list)
     """Words and address of the other pages of the folder, which the first page links to."""
-    asked: Mapping[date, QuestionHistory] = field(default_factory=dict)
+    asked: dict[date, QuestionHistory] = field(default_factory=dict)
     """The questions of the nights whose pages were just written, for a page of the site."""
 
     @property

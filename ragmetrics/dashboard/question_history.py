@@ -8,7 +8,6 @@ A night whose run is another one by now is left out. A damaged file is made agai
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -16,7 +15,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragmetrics.dashboard.formatting import brief, clean
+from ragmetrics.dashboard.formatting import brief, clean, script_json
 from ragmetrics.dashboard.row_selection import KeptRow
 from ragmetrics.records import Manifest, hashed, question_key
 from ragmetrics.storage import Files
@@ -26,7 +25,6 @@ FILE = "questions.js"
 NIGHTS = 30
 """Newest nights of which questions are shown."""
 _HEAD, _FOOT = "globalThis.QUESTIONS = ", ";\n"
-_SIGNS = {sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _LONGEST = 300
 """Characters of a question."""
 _LONGEST_NAME = 80
@@ -273,7 +271,4 @@ def _column(question: Question, metric: str) -> list[float | None]:
 
 def write_history(site: Files, content: Mapping[str, Any]) -> None:
     """Write the file."""
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for sign, escape in _SIGNS.items():  # ends no script and begins no element
-        text = text.replace(sign, escape)
-    site.write(FILE, f"{_HEAD}{text}{_FOOT}".encode())
+    site.write(FILE, f"{_HEAD}{script_json(content)}{_FOOT}".encode())

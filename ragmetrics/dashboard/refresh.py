@@ -13,7 +13,7 @@ The pages themselves are in `pages/`, one file each.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ from ragmetrics.dashboard.page import Shown
 from ragmetrics.dashboard.page_writer import write_scope, write_shared
 from ragmetrics.dashboard.pages.overview import RECENT
 from ragmetrics.dashboard.prometheus import write_metrics
-from ragmetrics.dashboard.question_history import NIGHTS, QuestionHistory, asked_on
+from ragmetrics.dashboard.question_history import NIGHTS, asked_on
 from ragmetrics.dashboard.redacting import redacted
 from ragmetrics.dashboard.render_cache import (
     MADE_OF,
@@ -44,10 +44,10 @@ def write_dashboard(files: Files, manifest: Manifest) -> Manifest:
     that a run of the last two weeks failed to write. Raises one StoreError with all failures.
     """
 
-    def numbers(dashboard: _Dashboard) -> list[int]:
-        dates = [night.date for night in dashboard.nights]
+    def numbers(whole: Shown) -> list[int]:
+        dates = [night.date for night in whole.nights]
         own = [number for number, day in enumerate(dates) if day == manifest.date]
-        return [*own, *dashboard.following([manifest.date]), *dashboard.unwritten()]
+        return [*own, *_following(whole.nights, [manifest.date]), *_unwritten(whole)]
 
     nights = _write(files, numbers, lambda index: index.listed(manifest.date)).nights
     return nights[-1] if nights else manifest
@@ -63,9 +63,9 @@ def refresh_dashboard(
     the `nights` themselves.
     """
 
-    def numbers(one: _Dashboard) -> list[int]:
-        own = [n for n, night in enumerate(one.nights) if night.date in nights]
-        return [*own, *one.following(published)]
+    def numbers(whole: Shown) -> list[int]:
+        own = [n for n, night in enumerate(whole.nights) if night.date in nights]
+        return [*own, *_following(whole.nights, published)]
 
     return _write(files, numbers, newest=True).history
 
@@ -85,13 +85,14 @@ def rebuild_dashboard(
     # Every calibration, as the page of an old night shows those of its time.
     history = load_history(files, newest=None)
     now = take_snapshot(files)
-    dashboard = _Dashboard(files, site, _nights_now(files, RunIndex(files), now), history, now)
-    write_shared(site, dashboard.nights)
+    nights = _nights_now(files, RunIndex(files), now)
+    whole = Shown(files, site, nights, history, now)
+    write_shared(site, nights)
     site.discard(MADE_OF)
-    for number in range(len(dashboard.nights)):
-        tell(number + 1, len(dashboard.nights))
-        dashboard.write_night(number)
-    return dashboard.write_first_pages()
+    for number in range(len(nights)):
+        tell(number + 1, len(nights))
+        _write_night(whole, number)
+    return _write_first_pages(whole)
 
 
 def write_pages(
@@ -110,10 +111,10 @@ def shown_now(files: Files, site: Files, day: date | None = None) -> Shown:
     """What the pages of the site, or those of the night of a `day`, show of a store now."""
     now = take_snapshot(files)
     nights = _nights_now(files, RunIndex(files), now)
-    dashboard = _Dashboard(files, site, nights, load_history(files), now)
+    whole = Shown(files, site, nights, load_history(files), now)
     if day is None:
-        return dashboard.shown()
-    return dashboard.of_night([night.date for night in nights].index(day))
+        return _of_site(whole)
+    return _of_night(whole, [night.date for night in nights].index(day))
 
 
 def is_shown(files: Files, night: Manifest) -> bool:
@@ -122,83 +123,66 @@ def is_shown(files: Files, night: Manifest) -> bool:
     return _is_shown(files.at("dashboard"), night, written[0] if written else None)
 
 
-@dataclass(frozen=True)
-class _Dashboard:
-    """A site, and the content of the store at one moment, which it is to show."""
+def _following(nights: Sequence[Manifest], published: Collection[date]) -> list[int]:
+    """Numbers of the unpublished nights whose previous night was published."""
+    return [
+        number
+        for number, (before, night) in enumerate(pairwise(nights), 1)
+        if before.date in published and night.date not in published
+    ]
 
-    files: Files
-    site: Files
-    nights: Sequence[Manifest]
-    """All nights, oldest first: outlines, and the newest one in full."""
-    history: History
-    now: StoreSnapshot
-    asked: dict[date, QuestionHistory] = field(default_factory=dict)
-    """The questions of the nights that were written."""
 
-    @property
-    def hide(self) -> bool:
-        """Whether pages that belong to no night hide texts: as the newest night does.
+def _unwritten(whole: Shown) -> list[int]:
+    """Numbers of the recent nights whose page is missing or older than their manifest."""
+    written = {info.path: info for info in whole.now.runs}
+    numbers = range(max(0, len(whole.nights) - RECENT), len(whole.nights))
 
-        A gate that ran with the setting is redacted in any case.
-        """
-        return bool(self.nights) and self.nights[-1].redacts
+    def shown(number: int) -> bool:
+        night = whole.nights[number]
+        return _is_shown(whole.site, night, written.get(RunRef.of(night).manifest))
 
-    def following(self, published: Collection[date]) -> list[int]:
-        """Numbers of the unpublished nights whose previous night was published."""
-        return [
-            number
-            for number, (before, night) in enumerate(pairwise(self.nights), 1)
-            if before.date in published and night.date not in published
-        ]
+    found = whole.site.side_by_side(shown, numbers)
+    return [number for number, is_there in zip(numbers, found, strict=True) if not is_there]
 
-    def unwritten(self) -> list[int]:
-        """Numbers of the recent nights whose page is missing or older than their manifest."""
-        written = {info.path: info for info in self.now.runs}
-        numbers = range(max(0, len(self.nights) - RECENT), len(self.nights))
 
-        def shown(number: int) -> bool:
-            night = self.nights[number]
-            return _is_shown(self.site, night, written.get(RunRef.of(night).manifest))
+def _write_night(whole: Shown, number: int, *, compare: bool = True) -> None:
+    """Write the pages of a night, with or without those that only `compare` it."""
+    shown = _of_night(whole, number)
+    write_scope(shown, "night", compare=compare)
+    if number >= len(whole.nights) - NIGHTS:
+        whole.asked[shown.night.date] = asked_on(shown.night, shown.rows)
 
-        found = self.site.side_by_side(shown, numbers)
-        return [number for number, is_there in zip(numbers, found, strict=True) if not is_there]
 
-    def write_night(self, number: int, *, compare: bool = True) -> None:
-        """Write the pages of a night, with or without those that only `compare` it."""
-        shown = self.of_night(number)
-        write_scope(shown, "night", compare=compare)
-        if number >= len(self.nights) - NIGHTS:
-            self.asked[shown.night.date] = asked_on(shown.night, shown.rows)
+def _of_night(whole: Shown, number: int) -> Shown:
+    """What the pages of a night show."""
+    night = whole.nights[number]
+    if night is not whole.night:
+        (night,) = Runs(whole.files).in_full([night])
+        night = redacted(night, night.redacts or whole.hide)
+    nights = [*across_change(whole.nights[:number], night.bridge), night]
+    return replace(whole, nights=nights, folder=f"{night.date}/", links=[])
 
-    def of_night(self, number: int) -> Shown:
-        """What the pages of a night show."""
-        night = self.nights[number]
-        if night is not self.nights[-1]:
-            (night,) = Runs(self.files).in_full([night])
-            night = redacted(night, night.redacts or self.hide)
-        nights = [*across_change(self.nights[:number], night.bridge), night]
-        return Shown(self.files, self.site, nights, self.history, self.now, f"{night.date}/")
 
-    def shown(self) -> Shown:
-        """What the pages of the site show."""
-        bridge = self.nights[-1].bridge if self.nights else None
-        nights = across_change(self.nights, bridge)
-        return Shown(self.files, self.site, nights, self.history, self.now, asked=self.asked)
+def _of_site(whole: Shown) -> Shown:
+    """What the pages of the site show."""
+    bridge = whole.night.bridge if whole.nights else None
+    return replace(whole, nights=across_change(whole.nights, bridge), links=[])
 
-    def write_first_pages(self) -> str:
-        """Write the overview and the pages beside it; return the path of the overview."""
-        if self.nights:
-            write_metrics(self.site, self.nights[-1])
-        return write_scope(self.shown(), "site")
+
+def _write_first_pages(whole: Shown) -> str:
+    """Write the overview and the pages beside it; return the path of the overview."""
+    if whole.nights:
+        write_metrics(whole.site, whole.night)
+    return write_scope(_of_site(whole), "site")
 
 
 def _write(
     files: Files,
-    numbers: Callable[[_Dashboard], Iterable[int]],
+    numbers: Callable[[Shown], Iterable[int]],
     known: Callable[[RunIndex], Sequence[FileInfo] | None] = lambda _: None,
     *,
     newest: bool = False,
-) -> _Dashboard:
+) -> Shown:
     """Write the first pages and the nights of some `numbers`, until the store is stable; return
     what they show.
 
@@ -207,22 +191,22 @@ def _write(
     """
     site, index = files.at("dashboard"), RunIndex(files)
 
-    def write(now: StoreSnapshot) -> _Dashboard:
+    def write(now: StoreSnapshot) -> Shown:
         nights = _nights_now(files, index, now)
-        dashboard = _Dashboard(files, site, nights, load_history(files), now)
+        whole = Shown(files, site, nights, load_history(files), now)
 
         def pages() -> None:
             write_shared(site, nights)
-            chosen = dict.fromkeys(numbers(dashboard))
+            chosen = dict.fromkeys(numbers(whole))
             for number in chosen:
-                dashboard.write_night(number)
+                _write_night(whole, number)
             last = len(nights) - 1
             if newest and nights and last not in chosen:
-                dashboard.write_night(last, compare=False)
-            dashboard.write_first_pages()
+                _write_night(whole, last, compare=False)
+            _write_first_pages(whole)
 
         do_all(pages, lambda: index.keep(now.runs))
-        return dashboard
+        return whole
 
     return render_until_stable(files, write, known(index))
 

@@ -25,6 +25,7 @@ FELL = 10
 """Rows that fell most, for each metric."""
 _LEAST_FALL = 1e-9
 _LONGEST_KEY = 200
+_MOST_TAG_VALUES = 150
 
 Numbers: TypeAlias = NDArray[np.float64]
 
@@ -129,6 +130,17 @@ def unique_keys(ids: Iterable[str]) -> list[str]:
             key = f"{name}~{repeats[name] + 1}"
         keys[key] = None
     return list(keys)
+
+
+def tag_values(tags: Iterable[tuple[str, str]]) -> list[tuple[str, str, int]]:
+    """Tag, value and number of the tags that have more than one value: those that a page filters
+    by.
+    """
+    counts = Counter(tags)
+    per_tag = Counter(tag for tag, _ in counts)
+    useful = [(item, number) for item, number in counts.items() if per_tag[item[0]] > 1]
+    most = sorted(useful, key=lambda one: (-one[1], one[0]))[:_MOST_TAG_VALUES]
+    return sorted((tag, value, number) for (tag, value), number in most)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from ragmetrics.dashboard.cards import Card, cards
 from ragmetrics.dashboard.costs import money_text
-from ragmetrics.dashboard.formatting import interval, moved as moved_words, number
+from ragmetrics.dashboard.formatting import interval, number
 from ragmetrics.dashboard.night_status import (
     LABELS,
     NightStatus,
@@ -199,10 +199,7 @@ def _links(manifest: Manifest) -> dict[str, str]:
 
 
 def _card_row(card: Card) -> tuple[Text, ...]:
-    summary, change = card.summary, ""
-    if card.moved:
-        change = " ".join(filter(None, moved_words(card.moved.by, card.moved.low, card.moved.high)))
-        change += f" compared with {card.moved.label}" if card.moved.label else ""
+    summary, change = card.summary, card.moved.words if card.moved else ""
     state = LABELS[card.state] if card.state else "no rule"
     missing = f", {card.not_scored:,} not scored" if card.not_scored else ""
     name, rows = clean(display_name(summary.metric), 80), f"{summary.scored:,}{missing}"

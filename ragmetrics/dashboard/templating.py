@@ -183,7 +183,7 @@ def _environment(depth: int) -> Environment:
     environment.tests["fine"] = lambda finding: rule_state(finding) == "ok"
     environment.globals |= _GLOBALS | {
         "up": "../" * depth,
-        "assets": _asset_names(),
+        "assets": {file: own_name(file) for file in _own_files()} | {"plotly": _plotly_name()},
     }
     return environment
 
@@ -211,10 +211,6 @@ def _clean_text(value: Any) -> Any:
     if isinstance(value, str) and not isinstance(value, Markup):
         return words.clean(value[: words.LONGEST])
     return value
-
-
-def _asset_names() -> dict[str, str]:
-    return {file: own_name(file) for file in _own_files()} | {"plotly": _plotly_name()}
 
 
 def write_assets(site: Files, *, charts: bool = True) -> None:

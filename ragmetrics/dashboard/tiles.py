@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ragmetrics.dashboard.cards import moved
-from ragmetrics.dashboard.formatting import moved as moved_words
 from ragmetrics.dashboard.night_status import metric_states, needing_reader
 from ragmetrics.dashboard.svg import sparkline
 from ragmetrics.dashboard.trends import MeanMove, scored
@@ -48,16 +47,13 @@ class Tile:
     @property
     def exact(self) -> str:
         """The change with its interval and what it is compared with, for who points at it."""
-        if self.move is None:
-            return ""
-        told = " ".join(filter(None, moved_words(self.move.by, self.move.low, self.move.high)))
-        return f"{told} compared with {self.move.label}"
+        return self.move.words if self.move else ""
 
 
 def tiles(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Tile]:
     """One tile per metric: those that need a reader first, then in the manifest's order."""
-    states = metric_states(manifest)
-    ordered = sorted(manifest.metrics, key=lambda one: needing_reader(one.metric, states))
+    states, key = metric_states(manifest), needing_reader(manifest)
+    ordered = sorted(manifest.metrics, key=lambda summary: key(summary.metric))
     return [_tile(manifest, summary, states.get(summary.metric), earlier) for summary in ordered]
 
 

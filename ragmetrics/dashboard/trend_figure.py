@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from math import inf
 
 from ragmetrics.dashboard.figure_layout import (
     ALARM,
@@ -11,10 +12,10 @@ from ragmetrics.dashboard.figure_layout import (
     SECOND,
     SERIES,
     Figure,
+    axis_range,
     days_axis,
     frame,
     midnight,
-    padded,
     rounded,
     scatter,
     segment,
@@ -107,10 +108,9 @@ def _span(trend: Trend) -> list[float]:
     summaries = [point.summary for point in trend.points if point.summary]
     values = [*(v for s in summaries for v in (s.mean, s.low, s.high)), *trend.limits]
     drawn = [v for v in values if v is not None]
-    low, high = padded(drawn, LEAST_SPAN, 1.04 if max(drawn, default=1.0) <= 1 else float("inf"))
-    if min(drawn, default=0.0) >= 0:
-        low = max(low, -0.02)
-    return [round(min(low, high - LEAST_SPAN), 3), round(high, 3)]
+    top = 1.04 if max(drawn, default=1.0) <= 1 else inf
+    bottom = -0.02 if min(drawn, default=0.0) >= 0 else -inf
+    return axis_range(drawn, LEAST_SPAN, bottom=bottom, top=top)
 
 
 def _traces(trend: Trend) -> list[Figure]:

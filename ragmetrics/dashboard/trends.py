@@ -9,7 +9,8 @@ from datetime import date
 from itertools import pairwise
 from math import hypot
 
-from ragmetrics.dashboard.night_status import metric_states, needing_reader
+from ragmetrics.dashboard.formatting import moved
+from ragmetrics.dashboard.night_status import needing_reader
 from ragmetrics.records import ComparedMeans, Finding, Manifest, Summary
 from ragmetrics.rules import check_of
 from ragmetrics.text import finite
@@ -43,6 +44,12 @@ class MeanMove:
     older version stored no means."""
     by_rule: bool = False
     """Whether a rule measured it, or the check of metrics without a rule."""
+
+    @property
+    def words(self) -> str:
+        """`−0.22 [−0.31, −0.13] compared with 7 nights before`."""
+        told = " ".join(filter(None, moved(self.by, self.low, self.high)))
+        return f"{told} compared with {self.label}" if self.label else told
 
     @property
     def clear(self) -> bool:
@@ -123,11 +130,10 @@ def trends(nights: Sequence[Manifest]) -> list[Trend]:
     """One trend per metric over the newest nights; metrics that need a reader come first."""
     shown = nights[-NIGHTS:]
     names = dict.fromkeys(s.metric for night in reversed(shown) for s in night.metrics)
-    states = metric_states(shown[-1]) if shown else {}
     many = max(1, len(names))
     shown = shown[-max(LEAST_NIGHTS, _ALL_POINTS // many) :]
     rows = max(_LEAST_ROWS, min(TABLE_NIGHTS, _ALL_ROWS // many))
-    ordered = sorted(names, key=lambda name: needing_reader(name, states))
+    ordered = sorted(names, key=needing_reader(nights[-1])) if nights else []
     return [_trend(shown, name, rows) for name in ordered]
 
 
@@ -180,7 +186,7 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
             broken = "metric changed" if same_judge else "judge changed"
         if summary:
             last = (night, summary)
-        moved = _judge_moved(night, name)
+        drifted = _judge_moved(night, name)
         builds = set(night.source.index_builds) or served
         new = tuple(sorted(builds - served)) if served else ()
         served = builds
@@ -188,7 +194,7 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
             _alerts(night, name, kind) for kind in ("fired", "escalated", "resolved")
         )
         alerts = (fired, escalated, resolved)
-        points.append(TrendPoint(night.date, summary, broken, joined, moved, *alerts, new))
+        points.append(TrendPoint(night.date, summary, broken, joined, drifted, *alerts, new))
     latest = points[-1].summary
     since = change(nights[-1], latest, nights[:-1]) if latest else None
     return Trend(name, tuple(points), _limits(nights, name), since, rows)

@@ -21,8 +21,8 @@ from ragmetrics.dashboard.figure_layout import (
     SERIES,
     TICKS,
     Figure,
+    axis_range,
     frame,
-    padded,
     rounded,
     scatter,
     segment,
@@ -197,8 +197,7 @@ def _span(points: Sequence[CalibrationPoint]) -> list[float]:
     """The range of the axis: all that is drawn, at least 0.2."""
     figures = [point.figure(name) for point in points for name in _MAIN]
     values = (v for figure in figures for v in (figure.value, figure.low, figure.high))
-    low, high = padded(values, _LEAST_SPAN, 1.04)
-    return [round(min(low, high - _LEAST_SPAN), 3), round(high, 3)]
+    return axis_range(values, _LEAST_SPAN, top=1.04)
 
 
 def _hover(one: CalibrationPoint, name: FigureName, label: str) -> str:

@@ -20,7 +20,6 @@ from ragmetrics.dashboard.night_status import (
     explained_rules,
     find_night_status,
     has_numbers,
-    metric_states,
     needing_reader,
     shown_rules,
 )
@@ -159,26 +158,26 @@ def _row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
 
     A worst row is named even if it is not kept, because its texts are gone from the store.
     """
-    states = metric_states(manifest)
+    need = needing_reader(manifest)
     keys = {row.place: row.key for row in rows}
     groups: dict[str, RowGroup] = {}
     for row in manifest.worst:
         line = RowLine(row.user_input, row.value, row_link(keys.get((row.shard, row.position))))
         groups.setdefault(row.metric, RowGroup(row.metric, [])).lowest.append(line)
-    return sorted(groups.values(), key=lambda group: needing_reader(group.metric, states))
+    return sorted(groups.values(), key=lambda group: need(group.metric))
 
 
 def _fallen(manifest: Manifest, rows: Sequence[KeptRow]) -> list[FallenQuestion]:
     """The questions that fell: those by the metric that needs a reader most come first."""
     lost = manifest.lost_passages.passages if manifest.lost_passages else []
     passages = {(one.shard, one.position): one.id for one in reversed(lost)}
-    states = metric_states(manifest)
+    need = needing_reader(manifest)
     lines = []
     for row in rows:
         falls = {why.metric: why for why in row.why if why.kind == "fell"}
         if falls:
-            lead = min(falls, key=lambda name: needing_reader(name, states))
-            key = (*needing_reader(lead, states), -falls[lead].fall)
+            lead = min(falls, key=need)
+            key = (*need(lead), -falls[lead].fall)
             link, passage = row_link(row.key), passages.get(row.place, "")
             values = _moved(row) | {name: (why.before, why.value) for name, why in falls.items()}
             lines.append((key, FallenQuestion(row.row.user_input, link, passage, values)))
@@ -194,9 +193,8 @@ def _moved(row: KeptRow) -> dict[str, tuple[float | None, float | None]]:
 
 def _fallen_metrics(manifest: Manifest, rows: Sequence[KeptRow]) -> list[str]:
     """The columns of the questions that fell: metrics that need a reader first."""
-    states = metric_states(manifest)
     names = dict.fromkeys(why.metric for row in rows for why in row.why if why.kind == "fell")
-    return sorted(names, key=lambda name: needing_reader(name, states))[:_MOST_COLUMNS]
+    return sorted(names, key=needing_reader(manifest))[:_MOST_COLUMNS]
 
 
 def _settings_text(manifest: Manifest) -> str:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from ragmetrics.dashboard.formatting import anchor
-from ragmetrics.dashboard.night_status import metric_states, needing_reader
+from ragmetrics.dashboard.night_status import needing_reader
 from ragmetrics.dashboard.page import Page, Shown
 from ragmetrics.dashboard.question_history import (
     NIGHTS,
@@ -34,7 +34,7 @@ from ragmetrics.dashboard.question_history import (
 )
 from ragmetrics.dashboard.question_standing import Standing, Standings
 from ragmetrics.dashboard.redacting import redacted
-from ragmetrics.dashboard.row_selection import MOST as MOST_OF_A_NIGHT, KeptRow
+from ragmetrics.dashboard.row_selection import MOST as MOST_OF_A_NIGHT, KeptRow, tag_values
 from ragmetrics.dashboard.svg import sparkline
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.storage import DamagedPart, Runs
@@ -48,7 +48,6 @@ MOST_FILE_BYTES = 1_000_000
 _MOST = 500
 _MOST_LINES = 50
 """Questions that the page has without scripts."""
-_MOST_SEGMENTS = 150
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,6 @@ def _page(shown: Shown, history: QuestionHistory) -> bytes:
     chosen, content = _content(history, standings, list(metrics))
     write_history(shown.site, content)
     lines = [QuestionLine(history.questions[key], standings.lead(key)) for key in chosen]
-    questions = [line.question for line in lines]
 
     def page(shown_lines: Sequence[QuestionLine]) -> bytes:
         return shown.render(
@@ -131,7 +129,7 @@ def _page(shown: Shown, history: QuestionHistory) -> bytes:
             is_all=len(lines) == len(history.questions) and _is_whole(shown, history),
             nights=[date.fromisoformat(day) for day, _ in content["nights"]],
             metrics=[(anchor(name), summary) for name, summary in metrics.items()],
-            segments=_segments(questions),
+            segments=tag_values(tag for line in lines for tag in line.question.tags),
             builds=[build for build in content["builds"] if build],
             states=Counter(line.lead.state for line in lines if line.lead and line.lead.state),
         )
@@ -148,8 +146,7 @@ def _metrics(shown: Shown) -> dict[str, Summary]:
     for night in reversed(shown.nights[-NIGHTS:]):
         for summary in night.metrics:
             newest.setdefault(summary.metric, summary)
-    states = metric_states(shown.night)
-    return {name: newest[name] for name in sorted(newest, key=lambda n: needing_reader(n, states))}
+    return {name: newest[name] for name in sorted(newest, key=needing_reader(shown.night))}
 
 
 def _content(
@@ -187,15 +184,6 @@ def _is_whole(shown: Shown, history: QuestionHistory) -> bool:
     """Whether each night kept all of its rows."""
     nights = [night for night in shown.nights[-NIGHTS:] if night.date in history.runs]
     return all(night.source.rows <= MOST_OF_A_NIGHT for night in nights)
-
-
-def _segments(questions: Sequence[Question]) -> list[tuple[str, str, int]]:
-    """Tag, value and questions, of tags that have more than one value."""
-    counts = Counter(tag for question in questions for tag in question.tags)
-    per_tag = Counter(tag for tag, _ in counts)
-    useful = [(item, number) for item, number in counts.items() if per_tag[item[0]] > 1]
-    most = sorted(useful, key=lambda one: (-one[1], one[0]))[:_MOST_SEGMENTS]
-    return sorted((tag, value, number) for (tag, value), number in most)
 
 
 questions = Page("questions", "Questions", __doc__, render, "site", place=5)

@@ -8,7 +8,6 @@ The kept rows are scripts, because a browser loads those from a folder too.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +17,11 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from ragmetrics.dashboard.formatting import anchor, clean
-from ragmetrics.dashboard.night_status import find_night_status, metric_states, needing_reader
+from ragmetrics.dashboard.formatting import anchor, clean, replaced, script_json
+from ragmetrics.dashboard.night_status import find_night_status, needing_reader
 from ragmetrics.dashboard.page import Page, Shown
 from ragmetrics.dashboard.row_detail import RowDetail, row_detail
-from ragmetrics.dashboard.row_selection import KeptRow
+from ragmetrics.dashboard.row_selection import KeptRow, tag_values
 from ragmetrics.dashboard.templating import render_page
 from ragmetrics.records import LostPassage, Manifest
 from ragmetrics.storage import Files, RowLocation, RunRef
@@ -37,13 +36,11 @@ _ROOM = 16_000
 """Bytes of texts of a row that is among the worst or fell."""
 _SAMPLED_ROOM = 6_000
 """Bytes of texts of a sampled row."""
-_MOST_TAGS = 150
 _MOST_ROW_TAGS = 30
 _FIRST_SAMPLED = 10
 _LONGEST_NAME = 200
 _LONGEST_QUESTION = 1_000
 _HEAD = "(globalThis.ROWS ??= []).push("
-_SIGNS = {sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _PACKED = {"<": "\x82", ">": "\x83", "&": "\x84"}
 """The signs of an article's markup as characters that no cleaned text contains. They take two bytes
 each; escapes would make the files half as large again. rows.js turns them back."""
@@ -77,14 +74,14 @@ def row_link(key: str | None) -> str:
 
 def _details(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowDetail]:
     """The rows as they are shown; of the reasons for a row, metrics that need a reader first."""
-    states, lost = metric_states(manifest), manifest.lost_passages
+    key, lost = needing_reader(manifest), manifest.lost_passages
     passages: dict[RowLocation, list[LostPassage]] = {}
     for passage in lost.passages if lost else ():
         if passage.shard is not None and passage.position is not None:
             passages.setdefault((passage.shard, passage.position), []).append(passage)
 
     def detail(kept: KeptRow) -> RowDetail:
-        why = sorted(kept.why, key=lambda one: needing_reader(one.metric, states))
+        why = sorted(kept.why, key=lambda one: key(one.metric))
         room = _SAMPLED_ROOM if all(one.kind == "sample" for one in why) else _ROOM
         return row_detail(replace(kept, why=tuple(why)), room, passages.get(kept.place, ()))
 
@@ -110,7 +107,7 @@ def _page(
             more=len(wanted) - len(full),
             fell_by=anchor(fell) if (fell := find_night_status(manifest).story.metric) else "",
             metrics=[(anchor(metric.metric), metric) for metric in manifest.metrics],
-            tags=_tag_values(kept),
+            tags=tag_values(item for one in kept for item in _shown_tags(one).items()),
             kinds=Counter(kind for one in kept for kind in {why.kind for why in one.kept.why}),
             kept=len(kept),
             hidden=manifest.redacts,
@@ -144,15 +141,6 @@ def _wanted(manifest: Manifest, kept: Sequence[RowDetail]) -> list[str]:
     return list(dict.fromkeys([*fallen, *turns])) or list(falls)[:_FIRST_SAMPLED]
 
 
-def _tag_values(kept: Sequence[RowDetail]) -> list[tuple[str, str, int]]:
-    """Tag, value and rows of the kept rows' tags that have more than one value."""
-    counts = Counter(item for one in kept for item in _shown_tags(one).items())
-    per_tag = Counter(tag for tag, _ in counts)
-    useful = [(item, rows) for item, rows in counts.items() if per_tag[item[0]] > 1]
-    most = sorted(useful, key=lambda one: (-one[1], one[0]))[:_MOST_TAGS]
-    return sorted((tag, value, rows) for (tag, value), rows in most)
-
-
 def _entry(detail: RowDetail, article: str) -> bytes:
     """One row as JSON: what the page searches, sorts and filters by, and the row as it is shown.
 
@@ -173,10 +161,9 @@ def _entry(detail: RowDetail, article: str) -> bytes:
         "build": _short(row.index_build or ""),
         "language": _short(row.language or ""),
         "at": row.timestamp.strftime("%Y-%m-%d %H:%M") if row.timestamp else "",
-        "html": _replaced(article, _PACKED),
+        "html": replaced(article, _PACKED),
     }
-    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return _replaced(text, _SIGNS).encode()  # ends no script and begins no element
+    return script_json(fields).encode()
 
 
 def _rounded(values: Mapping[str, float | None]) -> dict[str, float]:
@@ -213,12 +200,6 @@ def _script(page: int, rows: Sequence[bytes]) -> bytes:
 def _short(text: str, longest: int = _LONGEST_NAME) -> str:
     """A text as it is listed, searched and saved as CSV; a text that is cut ends in `…`."""
     return clean(text if len(text) <= longest else f"{text[: longest - 1]}…")
-
-
-def _replaced(text: str, signs: Mapping[str, str]) -> str:
-    for sign, other in signs.items():  # much faster than `translate` if a text is not ASCII
-        text = text.replace(sign, other)
-    return text
 
 
 rows = Page("rows", "Questions of this night", __doc__, render, place=10)
