@@ -10,26 +10,24 @@ if __name__ == "__main__":  # before Prefect is imported
 
     temporary_server.start()
 
-import argparse
 import datetime as dt
 import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, cast
-from uuid import UUID
+from typing import Annotated
 
 from prefect import flow, get_run_logger
-from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.runtime import flow_run
 from pydantic import Field
 
-from flows.progress import Label
+from flows.command_line import exit_code, parser_of
+from flows.progress import Label, ProgressArtifact
 from flows.run_state import bound_starts, first_start
 from flows.runners import check_runner, sharing_ray
 from flows.scoring import ScoredParts, score_all
 from flows.temporary_server import without_heartbeat
-from ragmetrics.cli import err, out
+from ragmetrics.cli import out
 from ragmetrics.config import Settings, load_settings
 from ragmetrics.delivery import Delivery, page_link
 from ragmetrics.errors import RagmetricsError
@@ -122,8 +120,7 @@ class _Progress:
     """Reports the nights that ended, in the log and as an artifact; it fails no backfill."""
 
     def __init__(self, dataset: str) -> None:
-        self._key = f"ragmetrics-{artifact_key(dataset)}-backfill"
-        self._artifact: UUID | None = None
+        self._artifact = ProgressArtifact(f"ragmetrics-{artifact_key(dataset)}-backfill")
 
     def tell(self, night: PastNight, done: int, of: int) -> None:
         """Report the end of a night."""
@@ -131,24 +128,15 @@ class _Progress:
         level = logging.WARNING if night.outcome in ("failed", "not begun") else logging.INFO
         reason = f": {night.reason}" if night.reason else ""
         log.log(level, "%s: %s%s", night.date, night.outcome, reason)
-        text = f"{done} of {of} nights"
         try:
-            if self._artifact is None:
-                artifact = create_progress_artifact(
-                    100 * done / of, key=self._key, description=text
-                )
-                self._artifact = cast("UUID", artifact)  # a coroutine only where it is awaited
-            else:
-                update_progress_artifact(self._artifact, 100 * done / of, description=text)
+            self._artifact.show(100 * done / of, f"{done} of {of} nights")
         except Exception as error:  # of the client, the network, the server: none stops a backfill
             log.warning("progress is not shown: %s", error)
 
 
 def main() -> int:
     """Backfill from the command line: 0 fine, 1 nights are left to do, 2 input error."""
-    parser = argparse.ArgumentParser(prog="python -m flows.backfill", description=__doc__)
-    day = dt.date.fromisoformat
-    parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
+    parser, day = parser_of("backfill", __doc__), dt.date.fromisoformat
     parser.add_argument("--first", type=day, metavar="DATE")
     parser.add_argument(
         "--last", type=day, metavar="DATE", help="default: yesterday in `time_zone`"
@@ -157,7 +145,8 @@ def main() -> int:
     parser.add_argument("--alerts", action="store_true", help="send alerts, as for tonight")
     parser.add_argument("--again", action="store_true", help="republish published nights")
     args = parser.parse_args()
-    try:
+
+    def run() -> int:
         settings = load_settings(args.settings)
         # Before Prefect's server starts, which takes seconds.
         check_range(settings, args.first, args.last, args.at_once)
@@ -167,14 +156,10 @@ def main() -> int:
             done = backfill(
                 args.settings, args.first, args.last, args.at_once, args.alerts, args.again
             )
-    except BackfillShort as error:
-        err.print(str(error), style="red")
-        return 1
-    except RagmetricsError as error:
-        err.print(str(error), style="red")
-        return 2
-    out.print(str(done))
-    return 0
+        out.print(str(done))
+        return 0
+
+    return exit_code(run, BackfillShort)
 
 
 if __name__ == "__main__":

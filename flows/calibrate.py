@@ -5,14 +5,14 @@ python -m flows.calibrate --settings ragmetrics.yaml labelled/*.jsonl
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
 import sys
 from collections.abc import Iterator, Sequence
 
 from prefect import flow, get_run_logger
 
-from ragmetrics.cli import err, out, print_calibration
+from flows.command_line import exit_code, parser_of
+from ragmetrics.cli import out, print_calibration
 from ragmetrics.config import load_settings
 from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.records import Calibration, Drift, Status
@@ -84,22 +84,18 @@ def _gaps(calibration: Calibration, most: float) -> Iterator[str]:
 
 def main() -> int:
     """Calibrate from the command line: 0 fine, 1 drift or something missing, 2 input error."""
-    parser = argparse.ArgumentParser(prog="python -m flows.calibrate", description=__doc__)
-    parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
+    parser = parser_of("calibrate", __doc__)
     parser.add_argument("labelled", nargs="*", help="default: those of the settings")
     args = parser.parse_args()
-    try:
+
+    def run() -> int:
         load_settings(args.settings)  # before Prefect's server starts, which takes seconds
         calibrated = calibrate(args.settings, args.labelled or None)
-    except CalibrationShort as error:
-        err.print(str(error), style="red")
-        return 1
-    except RagmetricsError as error:
-        err.print(str(error), style="red")
-        return 2
-    for calibration, drift in calibrated:
-        print_calibration(out, calibration, drift)
-    return int(any(drift and drift.drifted for _, drift in calibrated))
+        for calibration, drift in calibrated:
+            print_calibration(out, calibration, drift)
+        return int(any(drift and drift.drifted for _, drift in calibrated))
+
+    return exit_code(run, CalibrationShort)
 
 
 if __name__ == "__main__":

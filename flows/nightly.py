@@ -18,7 +18,7 @@ from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
 from flows.planned_night import planned_night
-from flows.published_night import exit_code, read_arguments
+from flows.published_night import end_of, read_arguments
 from flows.run_state import (
     bound_starts,
     come_back,
@@ -122,7 +122,7 @@ def main() -> int:
             day = args.date or night_before(dt.datetime.now(dt.UTC), settings.time_zone)
             return settings, nightly(args.settings, day)
 
-    return exit_code(run)
+    return end_of(run)
 
 
 if __name__ == "__main__":

@@ -57,15 +57,31 @@ class Label:
 
 
 @dataclass
+class ProgressArtifact:
+    """A progress artifact of the run, which the first report makes."""
+
+    key: str | None
+    _made: UUID | None = None
+
+    def show(self, percent: float, description: str) -> None:
+        """Report progress. Raises what the client, the network and the server raise."""
+        if self._made is None:
+            made = create_progress_artifact(percent, key=self.key, description=description)
+            self._made = cast("UUID", made)  # it is a coroutine in async flows alone
+        else:
+            update_progress_artifact(self._made, percent, description=description)
+
+
+@dataclass
 class _Family:
     """The metrics that are scored together."""
 
     names: tuple[str, ...]
-    parts: int
     bar: TaskID
+    artifact: ProgressArtifact
+    parts: int = 0
     ended: int = 0
     failed: int = 0
-    artifact: UUID | None = None
     updated_at: float = 0.0
 
     def __str__(self) -> str:
@@ -83,7 +99,7 @@ class Watch:
             known = tuple(names)
             if known not in self._families:
                 bar = bars.add_task(" + ".join(known), total=0)
-                self._families[known] = _Family(known, 0, bar)
+                self._families[known] = _Family(known, bar, ProgressArtifact(label.key(known)))
             self._families[known].parts += 1
         for family in self._families.values():
             bars.update(family.bar, total=family.parts)
@@ -106,12 +122,7 @@ class Watch:
         description = f"{family}: {family.ended} of {family.parts} shards of {self._label.name}"
         description += f", {family.failed} of them not scored" if family.failed else ""
         try:
-            if family.artifact is None:
-                key = self._label.key(family.names)
-                artifact = create_progress_artifact(percent, key=key, description=description)
-                family.artifact = cast("UUID", artifact)  # it is a coroutine in async flows alone
-            else:
-                update_progress_artifact(family.artifact, percent, description=description)
+            family.artifact.show(percent, description)
         except Exception as error:  # of the client, the network, the server: none stops a night
             self._silent_until = time.monotonic() + AGAIN
             get_run_logger().warning("progress is not shown for %.0f s: %s", AGAIN, error)

@@ -5,14 +5,13 @@ python -m flows.prune --settings ragmetrics.yaml --keep 400d --keep-rows 90d
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from prefect import flow, get_run_logger
 
-from ragmetrics.cli import err, out
+from flows.command_line import exit_code, parser_of
+from ragmetrics.cli import out
 from ragmetrics.config import load_settings
-from ragmetrics.errors import RagmetricsError
 from ragmetrics.pipeline import Removed, find_prunable, prune as remove
 from ragmetrics.storage import open_store
 
@@ -40,19 +39,18 @@ def prune(settings: str = "ragmetrics.yaml", keep: str = "400d", keep_rows: str 
 
 def main() -> int:
     """Prune from the command line: 0 fine, 2 input error."""
-    parser = argparse.ArgumentParser(prog="python -m flows.prune", description=__doc__)
-    parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
+    parser = parser_of("prune", __doc__)
     parser.add_argument("--keep", default="400d", help="nights and replies; default: %(default)s")
     parser.add_argument("--keep-rows", default="90d", help="logged rows; default: %(default)s")
     args = parser.parse_args()
-    try:
+
+    def run() -> int:
         load_settings(args.settings)  # before Prefect's server starts, which takes seconds
         done = prune(args.settings, args.keep, args.keep_rows)
-    except RagmetricsError as error:
-        err.print(str(error), style="red")
-        return 2
-    out.print(f"{done.files:,} files removed")
-    return 0
+        out.print(f"{done.files:,} files removed")
+        return 0
+
+    return exit_code(run)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import datetime as dt
 import sys
 from collections.abc import Callable
 
-from ragmetrics.cli import err, is_firing, out, print_night
+from flows.command_line import exit_code, parser_of
+from ragmetrics.cli import is_firing, out, print_night
 from ragmetrics.config import Settings, load_settings, night_before
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.pipeline import CoverageShort, Night, NightResult, run_night
@@ -20,11 +21,8 @@ from ragmetrics.pipeline import CoverageShort, Night, NightResult, run_night
 
 def read_arguments() -> argparse.Namespace:
     """The arguments of `python -m flows.nightly`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m flows.nightly",
-        description="The nightly flow: from the night's logs to scores, a dashboard and an alert.",
-    )
-    parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
+    about = "The nightly flow: from the night's logs to scores, a dashboard and an alert."
+    parser = parser_of("nightly", about)
     parser.add_argument(
         "--date", type=dt.date.fromisoformat, help="default: yesterday in `time_zone`"
     )
@@ -44,18 +42,15 @@ def repeat() -> None:
         return
     if published:
         sys.stderr.write(f"night {day} is published: it is repeated without Prefect\n")
-        sys.exit(exit_code(lambda: (settings, run_night(settings, day))))
+        sys.exit(end_of(lambda: (settings, run_night(settings, day))))
 
 
-def exit_code(run: Callable[[], tuple[Settings, NightResult]]) -> int:
+def end_of(run: Callable[[], tuple[Settings, NightResult]]) -> int:
     """Run a night, print its result or its error, and return the exit code."""
-    try:
+
+    def printed() -> int:
         settings, result = run()
-    except CoverageShort as error:
-        err.print(str(error), style="red")
-        return 1
-    except RagmetricsError as error:
-        err.print(str(error), style="red")
-        return 2
-    print_night(out, settings, result)
-    return int(is_firing(result))
+        print_night(out, settings, result)
+        return int(is_firing(result))
+
+    return exit_code(printed, CoverageShort)

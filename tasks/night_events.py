@@ -8,7 +8,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from ragmetrics.dashboard import find_night_status
-from ragmetrics.records import Finding, Manifest, Summary
+from ragmetrics.records import Finding, Manifest
 from ragmetrics.text import clean
 
 PUBLISHED = "rag.night.published"
@@ -17,6 +17,7 @@ RESOLVED = "rag.night.resolved"
 _MOST = 20
 """Metrics and alerts of a payload: a server takes no event above 1.5 MB, templates read few."""
 _LONGEST = 500
+_MEAN = {"metric", "mean", "low", "high", "scored"}
 
 
 def night_events(manifest: Manifest, page: str) -> list[dict[str, Any]]:
@@ -64,15 +65,11 @@ def _payload(manifest: Manifest, findings: Sequence[Finding], page: str) -> dict
         "rows": source.rows,
         "quarantined": source.quarantined,
         "problems": len(manifest.problems),
-        "metrics": [_mean(summary) for summary in manifest.metrics[:_MOST]],
+        "metrics": [summary.model_dump(include=_MEAN) for summary in manifest.metrics[:_MOST]],
         "alerts": [_alert(finding) for finding in findings[:_MOST]],
         "alerts_omitted": max(0, len(findings) - _MOST),
         "page": page,
     }
-
-
-def _mean(summary: Summary) -> dict[str, Any]:
-    return summary.model_dump(include={"metric", "mean", "low", "high", "scored"})
 
 
 def _alert(finding: Finding) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -73,7 +74,7 @@ def backfill(
             tell=lambda night, count, total: bar(str(night.date), count, total),
         )
     if as_json:
-        print_json({"nights": [_record(night) for night in done.nights]})
+        print_json({"nights": [asdict(night) | {"date": str(night.date)} for night in done.nights]})
     else:
         out.print(str(done))
         _print_firing(chosen)
@@ -93,7 +94,3 @@ def _print_firing(settings: Settings) -> None:
     if firing:
         text = f"{plural(len(firing), 'alert')} firing after the night of {book.night}"
         out.print(f"{text}: ragmetrics alerts list, ragmetrics dashboard --open", style="red")
-
-
-def _record(one: Any) -> dict[str, str]:
-    return {"date": str(one.date), "outcome": one.outcome, "reason": one.reason}

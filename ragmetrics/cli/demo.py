@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.progress import track
 
 from ragmetrics.cli.options import err, out
 from ragmetrics.cli.output import summary as tables
@@ -25,9 +26,8 @@ def demo(
     from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 
     settings = load_settings(unpack_demo(directory))
-    results = []
-    for day in tables.track(NIGHTS, "nights", err):
-        results.append(run_night(settings, day))
+    days = track(NIGHTS, "nights", console=err, transient=True, disable=not err.is_terminal)
+    results = [run_night(settings, day) for day in days]
     print_demo(results, Path(settings.store))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,9 +19,6 @@ from ragmetrics.cli.options import (
     stoppable,
 )
 from ragmetrics.text import clean
-
-if TYPE_CHECKING:
-    from ragmetrics.delivery import WriteBackReport
 
 _LONGEST = 2_000
 
@@ -54,7 +51,8 @@ def write_back(
     with stoppable():
         reports = send_scores(chosen, date, target, again=again)
     if as_json:
-        print_json({"targets": [_record(report) for report in reports]})
+        records = [asdict(report) | {"night": report.night.isoformat()} for report in reports]
+        print_json({"targets": records})
     elif not reports:
         out.print("Nothing waits.")
     else:
@@ -62,7 +60,3 @@ def write_back(
             out.print(clean(str(report), _LONGEST))
     if any(report.waiting or report.problem or report.refused for report in reports):
         raise typer.Exit(1)
-
-
-def _record(one: WriteBackReport) -> dict[str, Any]:
-    return {**asdict(one), "night": one.night.isoformat()}

@@ -48,7 +48,9 @@ def trend_figure(trend: Trend) -> Figure:
     layout["xaxis"] |= days_axis(days)
     layout["yaxis"] |= {"range": _span(trend), "nticks": 5, "tickformat": ".2f"}
     layout["yaxis2"] = {"range": [0, 1], "overlaying": "y", "visible": False, "fixedrange": True}
-    layout["shapes"] = [_limit_line(limit) for limit in trend.limits]
+    layout["shapes"] = [
+        segment((0, limit), (1, limit), ALARM, dash="dash", xref="paper") for limit in trend.limits
+    ]
     layout["shapes"] += [_no_data(p.date) for p in trend.points if p.summary is None]
     layout["shapes"] += _build_lines(trend)
     layout["annotations"] = [
@@ -75,10 +77,6 @@ def _build_lines(trend: Trend) -> list[Figure]:
     if len(days) > _FEW_BUILDS:
         return []
     return [upright(midnight(day), SECOND, dash="solid", layer="below") for day in days]
-
-
-def _limit_line(limit: float) -> Figure:
-    return segment((0, limit), (1, limit), ALARM, dash="dash", xref="paper")
 
 
 def _label(words: str, colour: str, **place: object) -> Figure:

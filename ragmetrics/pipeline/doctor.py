@@ -7,7 +7,7 @@ judges' endpoints, Slack and Prefect whether they know the key. It sends no mess
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
@@ -151,15 +151,12 @@ def _settings(settings: Settings, file: str | None) -> str:
 
 def _plugins_of(settings: Settings) -> Iterator[tuple[Kind[Any], set[str]]]:
     """The kinds of plugins, each with the names in the settings."""
-    yield METRICS, {name for item in settings.metrics for name in _names(item)}
+    metrics = ([item] if isinstance(item, str) else item for item in settings.metrics)
+    yield METRICS, {name for names in metrics for name in names}
     yield JUDGES, {judge.kind.name for judge in settings.panel}
     yield PRESETS, {settings.preset} if settings.preset else set()
     yield PAGES, {*settings.pages}
     yield TARGETS, {*settings.write_back.targets} if settings.write_back else set()
-
-
-def _names(item: str | Mapping[str, Any]) -> Iterable[str]:
-    return [item] if isinstance(item, str) else item
 
 
 def _plugins(kind: Kind[Any], named: set[str]) -> str:

@@ -26,7 +26,14 @@ from ragmetrics.storage import RunRef, Runs, open_store
 Reference = TypeVar("Reference", bound=Record)
 
 
-class NightRun(Record):
+class _Reference(Record):
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The reference as JSON values. Each step takes it in this form too."""
+        return self.model_dump(mode="json")
+
+
+class NightRun(_Reference):
     """A reference to a night under way, for the next step: small, and without texts of the log."""
 
     ref: RunRef
@@ -37,22 +44,12 @@ class NightRun(Record):
     unwritten: tuple[str, ...] = ()
     """Files that could not be written and that the run does not need."""
 
-    @property
-    def as_json(self) -> dict[str, Any]:
-        """The reference as JSON values. Each step takes it in this form too."""
-        return self.model_dump(mode="json")
 
-
-class NightPart(Record):
+class NightPart(_Reference):
     """A part of a night's scoring: metrics that share requests, over one shard of the rows."""
 
     metrics: tuple[str, ...]
     shard: int
-
-    @property
-    def as_json(self) -> dict[str, Any]:
-        """The part as JSON values. `NightSteps.score` takes it in this form too."""
-        return self.model_dump(mode="json")
 
 
 @dataclass(frozen=True)

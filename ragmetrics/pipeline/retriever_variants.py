@@ -59,8 +59,9 @@ def whatif(
     """
     chosen = settings_of(settings, None, None, None, None, None)
     chosen = chosen.model_copy(update={"store": store}) if store else chosen
-    retriever = _retriever_of(chosen)
-    named = _variants(retriever, variants, parameters or {})
+    if chosen.retriever is None:
+        raise InputError("there is no retriever to ask: set `retriever:` in the settings")
+    named = _variants(chosen.retriever, variants, parameters or {})
     files = open_store(chosen)
     manifest = Runs(files).current(night)
     if manifest is None:
@@ -92,12 +93,6 @@ def whatif(
     save_whatif(files, whatif)
     refresh_dashboard(files, nights=[night])
     return whatif
-
-
-def _retriever_of(settings: Settings) -> RetrieverSettings:
-    if settings.retriever is None:
-        raise InputError("there is no retriever to ask: set `retriever:` in the settings")
-    return settings.retriever
 
 
 def _variants(

@@ -26,10 +26,8 @@ def show_run(settings: Settings, manifest: Manifest, *, overview: bool = True) -
     time. Raises one StoreError that lists everything that could not be written.
     """
     files = open_store(settings)
-    if overview:
-        show = partial(_show_with_overview, settings, files, manifest)
-    else:
-        show = partial(_show_alone, files, manifest)
+    alone = partial(_show_alone, files, manifest)
+    show = partial(_show_with_overview, settings, files, manifest) if overview else alone
     do_all(partial(_save_missing, files, manifest), show)
 
 

@@ -23,8 +23,8 @@ def send_scores(
         raise InputError("the settings have no `write_back:`: name a target there first")
     files = open_store(settings)
     if night:
-        manifests = [one for one in Runs(files).nights() if one.date == night]
-        if not manifests:
+        manifest = Runs(files).current(night)
+        if manifest is None:
             raise InputError(f"{files.uri()}: the night of {night} is not published")
-        queue_night(settings, files, manifests[0], target)
+        queue_night(settings, files, manifest, target)
     return send_waiting(settings, files, night=night, only=target, again=again)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from textwrap import indent
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -14,7 +14,6 @@ from rich.progress import (
     Progress,
     TextColumn,
     TimeElapsedColumn,
-    track as rich_track,
 )
 from rich.text import Text
 
@@ -31,7 +30,6 @@ from ragmetrics.text import NO_VALUE, clean, interval, number
 if TYPE_CHECKING:
     from ragmetrics.pipeline import CheckReport, NightResult
 
-T = TypeVar("T")
 _EXAMPLES = 10
 _LONGEST_PROBLEM = 800
 DROP = "smallest detectable drop"
@@ -56,12 +54,6 @@ def progress(
             bar.update(task, description=name, completed=done, total=total)
 
         yield advance
-
-
-def track(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
-    """The items, with a progress bar on a terminal."""
-    hidden = not console.is_terminal
-    yield from rich_track(items, what, console=console, transient=True, disable=hidden)
 
 
 def print_summary(console: Console, manifest: Manifest) -> None:

@@ -104,20 +104,14 @@ def rules_line(first: FirstSettings) -> str:
 def _parts(first: FirstSettings, known: Collection[str]) -> list[str]:
     """The lines of all keys that are not `known`."""
     judged = {"judge", "judges"} & {*known}
-    parts = [] if "dataset" in known else [_dataset(first.dataset)]
+    dataset = _line("dataset", first.dataset, "name of what is evaluated; part of every alert")
+    store = _line("store", first.store, "scores, replies, dashboard, alerts")
+    parts = [] if "dataset" in known else [dataset]
     parts += _logs(first, known)
-    parts += [] if "store" in known else [_store(first.store)]
+    parts += [] if "store" in known else [store]
     parts += [] if known else [_golden(first.references)]
     parts += [] if judged else ["", *_judge(first.judge)]
     return parts + ([] if "alerts" in known else ["", *_alerts(first)])
-
-
-def _dataset(name: str) -> str:
-    return _line("dataset", name, "name of what is evaluated; part of every alert")
-
-
-def _store(place: str) -> str:
-    return _line("store", place, "scores, replies, dashboard, alerts")
 
 
 def _line(key: str, value: Any, comment: str = "") -> str:
