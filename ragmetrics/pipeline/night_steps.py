@@ -26,14 +26,7 @@ from ragmetrics.storage import RunRef, Runs, open_store
 Reference = TypeVar("Reference", bound=Record)
 
 
-class _Reference(Record):
-    @property
-    def as_json(self) -> dict[str, Any]:
-        """The reference as JSON values. Each step takes it in this form too."""
-        return self.model_dump(mode="json")
-
-
-class NightRun(_Reference):
+class NightRun(Record):
     """A reference to a night under way, for the next step: small, and without texts of the log."""
 
     ref: RunRef
@@ -44,12 +37,22 @@ class NightRun(_Reference):
     unwritten: tuple[str, ...] = ()
     """Files that could not be written and that the run does not need."""
 
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The reference as JSON values. Each step takes it in this form too."""
+        return self.model_dump(mode="json")
 
-class NightPart(_Reference):
+
+class NightPart(Record):
     """A part of a night's scoring: metrics that share requests, over one shard of the rows."""
 
     metrics: tuple[str, ...]
     shard: int
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The part as JSON values. `NightSteps.score` takes it in this form too."""
+        return self.model_dump(mode="json")
 
 
 @dataclass(frozen=True)
