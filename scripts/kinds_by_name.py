@@ -76,6 +76,8 @@ _IN_PAGES = re.compile(
 
 def uses(source: str, searched: Searched) -> Iterator[tuple[int, str]]:
     """The lines of a module that ask for a plugin by its name, each with what is asked for."""
+    if searched.attribute not in source:
+        return  # nearly all files: parsing takes as long as the rest
     tree = ast.parse(source)
     named = {
         node.targets[0].id: node.value

@@ -120,9 +120,12 @@ def _dealt(
         now = random.permuted(dealt, axis=2)[:, :, :new].sum(axis=2)
         drops = _drops(values, now, old, new)
     else:
-        questions, count = ways.shape
+        count, questions = ways.shape
         chosen = random.integers(0, count, (size, questions), dtype=np.int32)
-        drops = ways[np.arange(questions), chosen]
+        # Places in the flat array: taking them is faster than by two indices.
+        chosen *= questions
+        chosen += np.arange(questions, dtype=np.int32)
+        drops = ways.take(chosen)
     summed: Numbers = drops.sum(axis=1)
     return summed
 
@@ -134,7 +137,7 @@ def _drops(values: Numbers, now: Numbers, old: int, new: int) -> Numbers:
 
 
 def _ways(old: int, new: int, values: Numbers) -> Numbers | None:
-    """The drop of each question for each way to choose the nights of now.
+    """The drop of each question (columns) for each way to choose the nights of now (rows).
 
     Drawing one of them is much faster than shuffling the nights. None if there are too many.
     """
@@ -142,7 +145,7 @@ def _ways(old: int, new: int, values: Numbers) -> Numbers | None:
         return None
     chosen = np.array(list(combinations(range(old + new), new)))
     now = np.stack([value[chosen].sum(axis=1) for value in values], axis=1)
-    return _drops(values, now, old, new).T
+    return _drops(values, now, old, new)
 
 
 def share_of_deals(deals: Iterable[Numbers], drop: float) -> float:

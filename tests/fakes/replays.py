@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,21 @@ def replaying(
 def log_rows(path: Path) -> list[dict[str, Any]]:
     """The rows of a log that a replay wrote."""
     return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def give_up_soon(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    """Attempts at the questions with a text have a tenth of a second. `timeout_seconds` holds for
+    the others: a machine that stalls makes no healthy one late.
+    """
+    attempt = asking.RetrieverClient._attempt
+
+    async def attempted(self: asking.RetrieverClient, question: Any, *more: Any) -> Any:
+        quick = copy(self)
+        if asked in question.user_input:
+            quick._settings = self._settings.model_copy(update={"timeout_seconds": 0.1})
+        return await attempt(quick, question, *more)
+
+    monkeypatch.setattr(asking.RetrieverClient, "_attempt", attempted)
 
 
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:

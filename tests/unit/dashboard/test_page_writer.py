@@ -112,7 +112,8 @@ def test_a_page_that_fails_costs_only_itself(
     problem: str,
 ) -> None:
     """The night's other pages are written and do not link to it; the reason is logged."""
-    monkeypatch.setattr(page_writer, "RENDER_SECONDS", 0.05)
+    if "sleep" in body:
+        monkeypatch.setattr(page_writer, "RENDER_SECONDS", 0.05)
     broken = f"{HEAD}\ndef fails(shown):\n    {body}\n"
     broken += 'longest = Page("longest", "Longest", __doc__, fails)\n'
     install("ragmetrics.pages", "house", broken, "longest")

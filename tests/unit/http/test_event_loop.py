@@ -92,7 +92,7 @@ def test_ctrl_c_ends_the_work_and_lets_it_put_things_in_order() -> None:
         assert process.stdout
         assert process.stdout.readline() == b"at work\n"
         process.send_signal(signal.SIGINT)
-        told, _ = process.communicate(timeout=30)
+        told, _ = process.communicate(timeout=60)
     assert (told, process.returncode) == (b"in order\ninterrupted\n", 0)
 
 
@@ -232,7 +232,7 @@ def test_the_loop_goes_on_while_a_thing_is_made() -> None:
 
     def slowly() -> str:
         began.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return things.make()
 
     async def hold() -> None:

@@ -58,7 +58,7 @@ def play(main: Coroutine[Any, Any, None]) -> None:
     async def whole() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: complaints.append(context["message"]))
-        await asyncio.wait_for(main, 10)
+        await asyncio.wait_for(main, 60)
 
     asyncio.run(whole())
     assert not complaints

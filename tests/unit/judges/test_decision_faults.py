@@ -74,7 +74,7 @@ def test_answers_that_are_no_probabilities_are_unreadable(judge_server: JudgeSer
 
 def test_requests_that_nobody_waits_for_are_not_sent(judge_server: JudgeServer) -> None:
     """A run that stops leaves none behind, and none goes out after it."""
-    judge_server.faults(latency_ms=300)
+    judge_server.faults(fail={"hang": 1.0})
     chosen = judge_at(judge_server, name="decision", api="logprobs", concurrency=1)
     judge = make_judge(make_settings({"judge": chosen}).judge, Corpus())
     asks = DecisionLayout().arrange(
@@ -84,7 +84,8 @@ def test_requests_that_nobody_waits_for_are_not_sent(judge_server: JudgeServer) 
 
     async def stop() -> int:
         waiting = [asyncio.ensure_future(judge.reply(ask, 0)) for ask in asks]
-        await asyncio.sleep(0.15)
+        while not judge_server.stats()["requests"]:
+            await asyncio.sleep(0.02)
         for task in waiting:
             task.cancel()
         await asyncio.sleep(0.5)

@@ -13,7 +13,7 @@ import pytest
 from ragmetrics.comparison import run_replay
 from ragmetrics.errors import InputError, RetrieverRefused
 from ragmetrics.records import ReplayIncomplete, ReplayReport
-from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
+from tests.fakes.replays import BUILD, give_up_soon, golden_rows, hurry, log_rows, replaying
 
 COUNTING = """
     import threading, time
@@ -103,7 +103,7 @@ def test_a_method_of_an_object_is_a_function(written: Path) -> None:
 def test_functions_run_side_by_side(written: Path) -> None:
     """As many as `concurrency` says."""
     source = """
-        barrier = threading.Barrier(4, timeout=20)
+        barrier = threading.Barrier(4, timeout=60)
         def ask(user_input, build):
             calls.append(user_input)
             if len(calls) > 1:      # the first is asked alone
@@ -162,8 +162,11 @@ def test_a_permission_error_ends_the_replay(written: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["def", "async def"])
-def test_a_function_that_hangs_is_given_up(written: Path, word: str) -> None:
+def test_a_function_that_hangs_is_given_up(
+    written: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
     """After `timeout_seconds`, as often as it is asked again."""
+    give_up_soon(monkeypatch, "tower 003")
     pause = "time.sleep(60)" if word == "def" else "await __import__('asyncio').sleep(60)"
     source = f"""
         {word} ask(user_input, build):
@@ -171,9 +174,9 @@ def test_a_function_that_hangs_is_given_up(written: Path, word: str) -> None:
                 {pause}
             return []
     """
-    done = replayed(written, source, max_failed=0.1, timeout_seconds=0.5, retries=1)
+    done = replayed(written, source, max_failed=0.1, retries=1)
     assert (done.rows, done.failed) == (11, {"timeout": 1})
-    assert done.setbacks["timeout"] >= 2
+    assert done.setbacks == {"timeout": 2}
 
 
 def test_threads_that_hang_do_not_pile_up(written: Path) -> None:

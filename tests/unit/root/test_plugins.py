@@ -15,7 +15,9 @@ from ragmetrics.config.judge_kinds import judge_kind
 from ragmetrics.delivery import target_problems
 from ragmetrics.delivery.write_back.target import GuardedTarget, TargetError
 from ragmetrics.errors import InputError, JudgeRefused, SettingsError
-from ragmetrics.judges import Corpus, make_judges
+from ragmetrics.http import event_loop
+from ragmetrics.judges import Corpus, Judge, foreign_judge, make_judges
+from ragmetrics.judges.foreign_judge import ForeignJudge
 from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.metrics import GRADE
 from ragmetrics.pipeline import evaluate
@@ -210,6 +212,21 @@ def test_a_judge_that_cannot_be_loaded_is_not_lexical(install: Callable[..., Non
     assert not is_lexical("house")
 
 
+def give_up_soon(monkeypatch: pytest.MonkeyPatch, *, closing: bool = False) -> None:
+    """The calls of a judge that hangs have 0.2 s, or its closing alone. It is made in good time."""
+    init, close = ForeignJudge.__init__, ForeignJudge.close
+
+    def made(self: ForeignJudge, judge: Judge, seconds: float) -> None:
+        init(self, judge, seconds if closing else 0.2)
+
+    async def closed(self: ForeignJudge) -> None:
+        self._seconds = 0.2
+        await close(self)
+
+    monkeypatch.setattr(ForeignJudge, "__init__", made)
+    monkeypatch.setattr(ForeignJudge, "close", closed)
+
+
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -223,21 +240,28 @@ def test_a_judge_that_cannot_be_loaded_is_not_lexical(install: Callable[..., Non
     ],
 )
 def test_a_judge_that_fails_costs_its_rows(
-    install: Callable[..., None], reply: str, reason: str
+    install: Callable[..., None], monkeypatch: pytest.MonkeyPatch, reply: str, reason: str
 ) -> None:
     """They have no verdict, with the reason; the run ends as with any judge that fails."""
     _install_judge(install, GOOD_REPLY, reply)
-    settings = make_settings({"judge": {"name": "house", "deadline_seconds": 0.2}, "shards": 1})
+    if "wait" in reply:
+        give_up_soon(monkeypatch)
+        monkeypatch.setattr(foreign_judge, "_TURN_SECONDS", 60)
+    settings = make_settings({"judge": {"name": "house"}, "shards": 1})
     result = evaluate(make_rows(3), ["context_relevance"], settings=settings)
     (summary,) = result.manifest.metrics
     assert summary.status == {"judge_failed": 3}
     assert reason in next(iter(summary.unanswered))
 
 
-def test_a_judge_that_blocks_its_loop_costs_itself(install: Callable[..., None]) -> None:
+def test_a_judge_that_blocks_its_loop_costs_itself(
+    install: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No coroutine can be interrupted there, so it is asked nothing more; the others judge."""
     _install_judge(install, GOOD_REPLY, "threading.Event().wait()")
-    house = {"name": "house", "deadline_seconds": 0.2}
+    give_up_soon(monkeypatch)
+    monkeypatch.setattr(event_loop, "_PARTING_SECONDS", 0.2)
+    house = {"name": "house"}
     panel = make_settings({"judges": [house, "lexical"], "shards": 1})
     result = evaluate(make_rows(3), ["context_relevance"], settings=panel)
     assert result.manifest.metrics[0].scored == 3
@@ -247,11 +271,14 @@ def test_a_judge_that_blocks_its_loop_costs_itself(install: Callable[..., None])
 
 
 def test_a_judge_without_an_end_to_its_evidence_gives_none(
-    install: Callable[..., None], caplog: pytest.LogCaptureFixture
+    install: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """It is asked for evidence once."""
     _install_judge(install, "return None", "threading.Event().wait()")
-    settings = make_settings({"judge": {"name": "house", "deadline_seconds": 0.2}})
+    give_up_soon(monkeypatch)
+    settings = make_settings({"judge": {"name": "house"}})
     (judge,) = make_judges(settings, Corpus())
     request = Ask(GRADE, {"question": "What?", "context": "That."})
     assert judge.evidence(request) is judge.evidence(request) is None
@@ -260,11 +287,15 @@ def test_a_judge_without_an_end_to_its_evidence_gives_none(
 
 @pytest.mark.parametrize("close", ["1 / 0", "await asyncio.Event().wait()"])
 def test_a_judge_that_does_not_close_ends_no_run(
-    install: Callable[..., None], caplog: pytest.LogCaptureFixture, close: str
+    install: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    close: str,
 ) -> None:
     """Its rows are scored then; a warning says what went wrong."""
     _install_judge(install, "pass", close)
-    settings = make_settings({"judge": {"name": "house", "deadline_seconds": 0.2}, "shards": 1})
+    give_up_soon(monkeypatch, closing=True)
+    settings = make_settings({"judge": {"name": "house"}, "shards": 1})
     result = evaluate(make_rows(3), ["context_relevance"], settings=settings)
     assert result.manifest.metrics[0].scored == 3
     assert "the judge house cannot be closed" in caplog.text
@@ -280,7 +311,7 @@ def test_a_judge_that_cannot_be_made_costs_itself(
 ) -> None:
     """The others of a panel judge; alone it is refused with the reason."""
     _install_judge(install, "House(judge.mood)", make, "sample={}", f"sample={{}}{remote}")
-    house = {"name": "house", "deadline_seconds": 0.2}
+    house = {"name": "house"} | ({"deadline_seconds": 0.2} if "wait" in make else {})
     panel = make_settings({"judges": [house, "lexical"], "shards": 1})
     result = evaluate(make_rows(3), ["context_relevance"], settings=panel)
     (summary,) = result.manifest.metrics

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -106,21 +106,20 @@ def test_its_row_fails_with_the_reason(steps: Any, reason: str) -> None:
 def test_a_step_that_hangs_is_left_and_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next row fails at once: its code is not run."""
     monkeypatch.setattr(metric_run, "STEP_SECONDS", 0.05)
-    started: list[str] = []
+    started, began, over = list[str](), threading.Event(), threading.Event()
 
     def steps(row: LogRow) -> Any:
         started.append(row.id)
-        while True:
-            time.sleep(0.01)
-            if len(started) > 1:
-                break
+        began.set()
+        over.wait()
         yield
 
     first, second = run(steps), run(steps)
     assert first.reason == second.reason
     assert first.reason == "a step of the metric took over 0.05 s: it is not run again"
+    assert began.wait(60)
     assert started == ["1"]
-    started.append("the end")
+    over.set()
 
 
 def test_one_that_behaves_gets_its_answers() -> None:
