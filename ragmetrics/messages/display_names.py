@@ -18,7 +18,8 @@ def in_display_names(text: str, about: Manifest | Finding) -> str:
 
 def with_display_names(text: str, metrics: Iterable[str]) -> str:
     """A text with the display name of each of these metrics."""
-    names = tuple(sorted(metrics, key=len, reverse=True))
+    # Only those of the text: names that a log made long take seconds to compile.
+    names = tuple(sorted((name for name in metrics if name in text), key=len, reverse=True))
     if not names:
         return text
     return _pattern(names).sub(lambda match: clean(display_name(match[0]), 80), text)
@@ -31,7 +32,7 @@ def _names(about: Manifest | Finding) -> set[str]:
     return ruled | {summary.metric for summary in about.metrics}
 
 
-@lru_cache(8)
+@lru_cache(64)
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     """The names as whole words; one in a path, a tag or a command stays."""
     return re.compile(rf"(?<![\w./=-])(?:{'|'.join(map(re.escape, names))})(?![\w/=-])")

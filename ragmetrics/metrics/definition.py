@@ -152,6 +152,8 @@ class Metric:
         """Bind parameters. Raises InputError for an unknown parameter or a wrong type."""
         if not isinstance(parameters, Mapping):
             raise InputError(f"{self.name}: parameters are a mapping, not {parameters!r}")
+        if not parameters:
+            return replace(self, parameters={})  # a run chooses its metrics dozens of times
         known = [p.name for p in inspect.signature(self.steps).parameters.values()][1:]
         unknown = sorted(set(parameters) - set(known))
         if unknown:
