@@ -50,6 +50,9 @@ MESSAGE: dict[str, Any] = {
         {"type": "section", "text": {"type": "plain_text", "text": "{{body}}", "emoji": False}},
     ],
 }
+_ANSWER_SECONDS = 60.0
+"""Time that Slack has to answer. Prefect posts a message again, up to three times, if it is not
+answered in time (by default 10 seconds), although Slack may have it."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _PAGE = 200
@@ -114,6 +117,7 @@ def block_values(webhook: str) -> dict[str, Any]:
         "url": "{{webhook}}",
         "json_data": MESSAGE,
         "secrets": {"webhook": webhook},
+        "timeout": _ANSWER_SECONDS,
     }
 
 

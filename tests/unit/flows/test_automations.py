@@ -390,3 +390,11 @@ def test_the_block_takes_its_address_from_a_secret() -> None:
     assert request["url"] == "https://hooks.example/T0/secret"
     assert request["json"]["blocks"][1]["text"]["text"] == "{{webhook}} <!here>"
     assert request["json"]["text"] == "Subject"
+
+
+def test_a_slow_slack_has_time_to_answer() -> None:
+    """Prefect posts a message again that it has no answer to: not after its own ten seconds."""
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock
+
+    block = CustomWebhookNotificationBlock(**block_values("https://hooks.example/T0/secret"))
+    assert block._build_request_args("Body", "Subject")["timeout"] == 60
