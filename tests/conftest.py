@@ -48,6 +48,34 @@ SERVERS = {"judge_process", "search_process", "s3_endpoint", "slack_server", "st
 OUTSIDE = SERVERS | {"chromium", "prefect_server"}
 """Fixtures that start a process or a server."""
 UNIT = ROOT / "tests" / "unit"
+LONG = (
+    "e2e/test_denied.py",
+    "e2e/test_nightly.py",
+    "e2e/test_demo.py",
+    "simulations/test_false_alarms.py",
+    "e2e/test_dagster.py",
+    "e2e/test_airflow.py",
+    "e2e/test_write_back_phoenix.py",
+    "e2e/test_late_data.py",
+    "e2e/test_overview.py",
+    "e2e/test_announced_nights.py",
+    "e2e/test_calibrate_flow.py",
+    "system/test_deploying_doc.py",
+    "system/test_index_build.py",
+    "system/test_deployments.py",
+    "system/test_zombie.py",
+    "system/test_killed_flow.py",
+    "system/test_year.py",
+    "system/test_two_at_once.py",
+    "system/test_dask.py",
+    "system/test_ray.py",
+    "system/test_bucket_failures.py",
+    "system/test_automations.py",
+)
+"""Files that take minutes begin first: a worker of pytest-xdist takes whole files, and one of these
+at the end is waited for by all."""
+PATIENCE = 120_000
+"""Milliseconds that a browser has for one step: on a busy machine not its own thirty seconds."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -72,7 +100,9 @@ def pytest_collection() -> Iterator[object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests whose fixtures start a process or a server."""
+    """Mark the tests whose fixtures start a process or a server, and put the long files first."""
+    place = {name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get("/".join(item.path.parts[-2:]), len(LONG)))
     for item in items:
         if OUTSIDE.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.process)
@@ -219,6 +249,9 @@ def browser(chromium: str) -> Iterator[Any]:
 
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        new_context, new_page = started.new_context, started.new_page
+        started.new_context = lambda **options: _patient(new_context(**options))
+        started.new_page = lambda **options: _patient(new_page(**options))
         yield started
         started.close()
 
@@ -253,6 +286,12 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no labelled data in {folder}; RAGMETRICS_DATA names another folder")
     return folder
+
+
+def _patient(opened: Any) -> Any:
+    """A context or a page of the browser, with time for each step."""
+    opened.set_default_timeout(PATIENCE)
+    return opened
 
 
 def _set(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:

@@ -102,7 +102,7 @@ def test_an_unreachable_host_ends_the_run(run: Run, tmp_path: Path, url: str) ->
     """Within seconds, with the address that was tried."""
     start = time.monotonic()
     assert f"no connection to {url}/" in refused(run, tmp_path, url)
-    assert time.monotonic() - start < 30  # and not `timeout_seconds`
+    assert time.monotonic() - start < 60  # and not `timeout_seconds`
 
 
 def refused(run: Run, folder: Path, url: str) -> str:

@@ -29,7 +29,7 @@ def server() -> Iterator[str]:
 def status(url: str) -> int:
     """The status of an address as a browser asks for it, without a key."""
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=120) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
@@ -48,7 +48,7 @@ def test_a_browser_reads_the_dashboard_of_the_trial_and_nothing_else(server: str
     }
     script = ROOT / "deployments" / "trial" / "fill_bucket.py"
     for _ in range(2):  # it may be repeated
-        subprocess.run([sys.executable, str(script)], env=environment, check=True, timeout=120)
+        subprocess.run([sys.executable, str(script)], env=environment, check=True, timeout=240)
     storage = s3fs.S3FileSystem(
         key="trial", secret="trial", endpoint_url=server, skip_instance_cache=True
     )

@@ -44,7 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 if command.line in INSTALL:
                     installed.append(command.line)
                 else:
-                    terminal.run(command, seconds=60)
+                    terminal.run(command)
     assert installed == INSTALL
     return home
 

@@ -171,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, {"Content-Type": "application/json"}, reply)
 
     def _upstream(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        connection = HTTPConnection(self.server.upstream, timeout=60)
+        connection = HTTPConnection(self.server.upstream, timeout=120)
         dropped = {"Expect", "If-None-Match"} if self.server.faults.unconditional else {"Expect"}
         headers = {name: value for name, value in self.headers.items() if name not in dropped}
         connection.request(self.command, self.path, body, headers)

@@ -81,7 +81,7 @@ class PhoenixServer:
         return dict(json.loads(self._open(path, body, {"Content-Type": "application/json"})))
 
     def _open(self, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
-        with urlopen(Request(self.url + path, body, dict(headers)), timeout=30) as answer:
+        with urlopen(Request(self.url + path, body, dict(headers)), timeout=120) as answer:
             return bytes(answer.read())
 
 

@@ -89,7 +89,7 @@ def _programs() -> Path:
 
 
 def _wait_for(server: Postgres, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     ready = [server.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(server.port)]
     while subprocess.run(ready).returncode:
         if process.poll() is not None or time.monotonic() > end:

@@ -96,7 +96,7 @@ class Live:
         with started(command, cwd, {**self.environment, **environment}, self._log("worker")) as it:
             yield it
 
-    def wait_for(self, what: Callable[[], T], *, seconds: float = 120, every: float = 0.5) -> T:
+    def wait_for(self, what: Callable[[], T], *, seconds: float = 240, every: float = 0.5) -> T:
         """What is asked for, once it is there (is true); TimeoutError with all logs where it
         does not come.
         """

@@ -96,7 +96,7 @@ def _put_denials(bucket: Bucket, statements: list[dict[str, str]]) -> None:
 
 def _post(url: str, data: bytes = b"") -> None:
     request = urllib.request.Request(url, data, {"Content-Type": "text/plain"})
-    with urllib.request.urlopen(request, timeout=30):
+    with urllib.request.urlopen(request, timeout=120):
         pass
 
 

@@ -36,7 +36,7 @@ class Scheduler:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=240,
+            timeout=500,
         )
 
 

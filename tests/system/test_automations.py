@@ -48,7 +48,7 @@ def automations(live: Live, slack: SlackServer) -> Automations:
             env={**live.environment, "SLACK_WEBHOOK_URL": slack.url, **changes},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=180,
         )
         assert done.returncode == code, done.stdout + done.stderr
         assert "secret" not in done.stdout + done.stderr  # it ends the webhook's address

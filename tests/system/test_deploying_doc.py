@@ -152,7 +152,7 @@ def answer(path: str) -> Any:
     request = urllib.request.Request(f"{SERVER}/{path}")
     request.add_header("Authorization", f"Basic {base64.b64encode(b'admin:change-me').decode()}")
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             return json.load(response)
     except urllib.error.HTTPError as error:
         error.close()

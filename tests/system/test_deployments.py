@@ -387,10 +387,10 @@ def test_a_server_with_a_password_turns_others_away(tmp_path: Path) -> None:
     ) as live:
         live.cli("work-pool", "create", "ragmetrics", "--type", "process")
         assert live.get("/work_pools/ragmetrics")["type"] == "process"
-        with urllib.request.urlopen(f"{live.api}/health", timeout=30) as response:
+        with urllib.request.urlopen(f"{live.api}/health", timeout=120) as response:
             assert response.status == 200
         with pytest.raises(urllib.error.HTTPError, match="401") as refused:
-            urllib.request.urlopen(f"{live.api}/work_pools/ragmetrics", timeout=30)
+            urllib.request.urlopen(f"{live.api}/work_pools/ragmetrics", timeout=120)
         refused.value.close()
         with pytest.raises(AssertionError, match="401"):
             live.cli("work-pool", "inspect", "ragmetrics", PREFECT_API_AUTH_STRING="admin:no")

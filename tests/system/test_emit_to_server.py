@@ -118,7 +118,7 @@ def test_the_example_for_builders_in_other_languages_works(
     monkeypatch.setenv("PREFECT_API_AUTH_STRING", PASSWORD)
     before = ids(live)
     command = ["bash", "-ec", example("bash")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
     live.wait_for(lambda: ids(live) - before)
 

@@ -70,11 +70,11 @@ class Plant:
         body = json.dumps([event]).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.live.api}/events", body, headers)
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             assert answer.status == 204
         return str(event["id"])
 
-    def run_of(self, event: str, seconds: float = 120) -> dict[str, Any]:
+    def run_of(self, event: str, seconds: float = 180) -> dict[str, Any]:
         """The run that an event started, as soon as the server has it."""
 
         def found() -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ class Plant:
         assert found is not None
         return found
 
-    def emitted(self, kind: str, build: str, seconds: float = 30) -> list[dict[str, Any]]:
+    def emitted(self, kind: str, build: str, seconds: float = 120) -> list[dict[str, Any]]:
         """The events of a verdict, once there is one: the server writes them now and then."""
         resource = {"id": [f"rag.index.plant.{build}"]}
         where = {"filter": {"event": {"name": [kind]}, "resource": resource}}
@@ -173,7 +173,6 @@ def test_a_damaged_build_is_held_within_seconds_and_told(plant: Plant) -> None:
     posted = datetime.now(UTC)
     event = plant.announce({"dataset": "plant", "build": "damaged", "serving": "serving"})
     answered = datetime.now(UTC)
-    plant.run_of(event, SECONDS)
     ended = plant.ended(event)
     created, begun, done = moments = [
         datetime.fromisoformat(ended[what]) for what in ("created", "start_time", "end_time")
@@ -182,6 +181,7 @@ def test_a_damaged_build_is_held_within_seconds_and_told(plant: Plant) -> None:
     print("created, begun and ended", *after, "after the event")
     print(f"created -> start_time: {(begun - created).total_seconds():.1f} s")
     assert created < begun < done
+    assert (created - posted).total_seconds() < SECONDS
     assert (ended["state_type"], ended["name"]) == ("COMPLETED", "index build damaged")
     gate = load_gate(plant.store, "damaged")
     assert gate is not None

@@ -177,7 +177,7 @@ def install(live: Live, slack: SlackServer) -> None:
         env={**live.environment, "SLACK_WEBHOOK_URL": slack.url},
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=180,
     )
 
 
@@ -198,7 +198,7 @@ def kill_and_finish(live: Live, slack: SlackServer, runs: dict[str, Work]) -> No
     }
     with live.worker(**environment):
         live.wait_for(
-            lambda: all(work.is_underway() for work in runs.values()), seconds=120, every=0.02
+            lambda: all(work.is_underway() for work in runs.values()), seconds=240, every=0.02
         )
     # The block's end killed the worker, and the flows that it had started, with SIGKILL.
     for run, work in runs.items():
