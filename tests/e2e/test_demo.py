@@ -10,9 +10,15 @@ from typing import Any
 
 import pytest
 
+from ragmetrics import pipeline
 from tests.fakes.browsing import Visit, options
 from tests.fakes.command import Run
 from tests.fakes.processes import ROOT
+
+pytestmark = pytest.mark.timeout(600)
+
+BAD = "2026-11-17"
+"""The night by the damaged build."""
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +26,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The demo's store and what it printed."""
     folder = tmp_path_factory.mktemp("demo")
     command = [sys.executable, "-m", "flows.demo", "--dir", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=560)
     assert done.returncode == 0, done.stderr
     return folder / "store", done.stdout
 
@@ -103,6 +109,36 @@ def test_the_way_to_where_is_short(demo: tuple[Path, str], visit: Visit) -> None
     assert 60 < visit.page.evaluate(ABOVE) <= 301
 
 
+def test_the_planted_regression_is_three_clicks_away(demo: tuple[Path, str], visit: Visit) -> None:
+    """From the overview to the night, and from there to a row that fell, with its contexts."""
+    page = visit.page
+    page.goto((demo[0] / "dashboard" / "index.html").as_uri())
+    page.locator(f".months a[href='{BAD}/index.html']").click()
+    page.wait_for_url(f"**/{BAD}/index.html")
+    assert "Context recall fell from 0.88 to 0.64." in page.locator("h1").inner_text()
+    assert "2 alerts firing" in page.locator(".hero .sub").inner_text()
+    assert "Context recall" in page.locator("table.fallen thead").first.inner_text()
+    fell = page.locator("table.fallen tbody a").nth(1)
+    question = fell.inner_text()
+    fell.click()
+    page.wait_for_url("**/rows.html#row=*")
+    row = page.locator(":target")
+    assert question in row.inner_text()
+    assert row.locator(".contexts li").count() > 1
+    assert row.locator(".contexts li").first.is_visible()
+    assert visit.complaints == []
+
+
+@options(java_script_enabled=False)
+def test_the_same_way_leads_there_without_scripts(demo: tuple[Path, str], visit: Visit) -> None:
+    """The row is on the page, and the address leads to it."""
+    page = visit.page
+    page.goto((demo[0] / "dashboard" / BAD / "index.html").as_uri())
+    page.locator("table.fallen tbody a").first.click()
+    page.wait_for_url("**/rows.html#row=*")
+    assert page.locator(":target .contexts li").first.is_visible()
+
+
 @options(java_script_enabled=False)
 def test_charts_are_there_before_any_script(demo: tuple[Path, str], visit: Visit) -> None:
     """As bots, mail and print show the page."""
@@ -120,8 +156,11 @@ def test_the_demo_ends_with_table_and_dashboard(demo: tuple[Path, str]) -> None:
     assert (store / "dashboard" / "index.html").is_file()
 
 
-def test_the_command_demo_runs_without_anything(run: Run, tmp_path: Path) -> None:
-    """Ten nights, an alert, a dashboard."""
+def test_the_command_demo_runs_without_anything(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its nights, of which the last four are enough here, an alert, a dashboard."""
+    monkeypatch.setattr(pipeline, "NIGHTS", pipeline.NIGHTS[-4:])
     ended = run("demo", "--dir", tmp_path / "demo")
     assert ended.code == 0
     assert "fired" in ended.out

@@ -1,17 +1,13 @@
-"""The overview in a real browser: the calendar, the words that explain themselves, and the way from
-there to the texts behind a regression.
-"""
+"""The overview in a real browser: the calendar and the words that explain themselves."""
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ragmetrics.config import load_settings
-from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 from ragmetrics.records import JudgeInfo
 from ragmetrics.records.judging import Usage
 from ragmetrics.storage import Files
@@ -19,7 +15,6 @@ from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import FIRST, night
 from tests.fakes.page_writing import write_assets, write_night, write_overview
 
-BAD = date(2026, 11, 17)
 SHAPES = """() => Object.fromEntries([...document.querySelectorAll('.months a')].map(a =>
     [a.className, getComputedStyle(a, '::after').maskImage]))"""
 
@@ -39,45 +34,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_night(files, manifest, nights[:1], [])
     write_overview(files, nights, died=[FIRST + timedelta(days=7)])
     return folder
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of the demo's last four nights, of which the second is by a damaged index build."""
-    settings = load_settings(unpack_demo(tmp_path_factory.mktemp("demo")))
-    for day in NIGHTS[-4:]:
-        run_night(settings, day)
-    return Path(settings.store) / "dashboard"
-
-
-def test_the_planted_regression_is_three_clicks_away(visit: Visit, demo: Path) -> None:
-    """From the overview to the night, and from there to a row that fell, with its contexts."""
-    page = visit.page
-    page.goto((demo / "index.html").as_uri())
-    page.locator(f".months a[href='{BAD}/index.html']").click()
-    page.wait_for_url(f"**/{BAD}/index.html")
-    assert "Context recall fell from 0.88 to 0.64." in page.locator("h1").inner_text()
-    assert "2 alerts firing" in page.locator(".hero .sub").inner_text()
-    assert "Context recall" in page.locator("table.fallen thead").first.inner_text()
-    fell = page.locator("table.fallen tbody a").nth(1)
-    question = fell.inner_text()
-    fell.click()
-    page.wait_for_url("**/rows.html#row=*")
-    row = page.locator(":target")
-    assert question in row.inner_text()
-    assert row.locator(".contexts li").count() > 1
-    assert row.locator(".contexts li").first.is_visible()
-    assert visit.complaints == []
-
-
-@options(java_script_enabled=False)
-def test_the_same_way_leads_there_without_scripts(visit: Visit, demo: Path) -> None:
-    """The row is on the page, and the address leads to it."""
-    page = visit.page
-    page.goto((demo / f"{BAD}/index.html").as_uri())
-    page.locator("table.fallen tbody a").first.click()
-    page.wait_for_url("**/rows.html#row=*")
-    assert page.locator(":target .contexts li").first.is_visible()
 
 
 def test_every_state_has_a_shape_of_its_own(visit: Visit, site: Path) -> None:
