@@ -21,7 +21,7 @@ from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.slack import SlackServer
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = pytest.mark.usefixtures("prefect_server", "without_pages")
 
 ROWS = 20
 BAD, NEXT = NIGHT + timedelta(days=1), NIGHT + timedelta(days=2)
@@ -97,6 +97,7 @@ def is_whole(bucket: Bucket, night: date) -> bool:
     return kept and in_list and pages <= set(keys)
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("folder", ["runs", "history", "dashboard", "alerts", "quarantine"])
 def test_a_folder_that_cannot_be_written_loses_no_alert(
     s3_strict: Bucket, slack_server: SlackServer, settings: str, folder: str
@@ -177,6 +178,7 @@ def test_a_set_for_drift_that_cannot_be_kept_costs_no_night(
     assert "Context recall" in told(slack_server)[0]
 
 
+@pytest.mark.pages
 def test_nothing_needs_to_be_removed(
     s3_strict: Bucket, judge_server: JudgeServer, slack_server: SlackServer, settings: str
 ) -> None:
