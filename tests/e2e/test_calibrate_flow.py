@@ -20,7 +20,7 @@ from tests.fakes.labelled import make_labelled, right, write_judge, wrong
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = pytest.mark.usefixtures("prefect_server", "without_pages")
 Write = Callable[..., str]
 
 

@@ -11,7 +11,7 @@ import yaml
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import SlackServer
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = pytest.mark.usefixtures("prefect_server", "without_pages")
 
 BAD = date(2026, 11, 17)
 ORDER = [date(2026, 11, day) for day in (16, 18, 17, 19)]

@@ -17,6 +17,8 @@ from tests.builders import night_settings
 from tests.fakes.formats import terminal_text
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 DAYS = [NIGHT - timedelta(ago) for ago in (2, 1, 0)]
 
 

@@ -14,7 +14,7 @@ from ragmetrics.config import load_settings
 from ragmetrics.storage import Runs, open_store
 from tests.fakes.logs import make_rows
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = pytest.mark.usefixtures("prefect_server", "without_pages")
 
 CHANGE = dt.date(2026, 10, 25)
 """Clocks are set back at three o'clock."""

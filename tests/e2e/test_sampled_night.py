@@ -20,6 +20,8 @@ from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 RECALL = "context_recall"
 PRICES = {"usd_per_million_prompt_tokens": 0.4, "usd_per_million_completion_tokens": 1.6}
 RULE = {"metric": RECALL, "max_drop": 0.1, "versus": "previous"}
@@ -62,6 +64,7 @@ def of_rule(manifest: Manifest) -> Finding:
     return found
 
 
+@pytest.mark.pages
 def test_a_drop_is_found_by_the_questions_that_were_judged_on_both_nights(
     sampled: Callable[..., Settings], tmp_path: Path, judge_server: JudgeServer
 ) -> None:

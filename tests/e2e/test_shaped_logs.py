@@ -24,6 +24,8 @@ from tests.fakes.shaped_logs import (
     ShapedLog,
 )
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 SAMPLE = 5
 """Good nights from which the settings are written, and with which the broken ones are compared."""
 BROKEN = {

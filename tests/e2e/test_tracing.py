@@ -14,6 +14,7 @@ import pytest
 from tests.builders import judge_at, night_values, save_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.prefect_database import write_database
 from tests.fakes.processes import ROOT
 from tests.fakes.tracing import Collector
 
@@ -32,6 +33,7 @@ def collector() -> Iterator[Collector]:
 def run_night(folder: Path, judge: JudgeServer, **environment: str) -> None:
     """One night by hand, in a process of its own."""
     write_jsonl(folder / "logs" / f"dt={NIGHT}" / "log.jsonl", make_rows(ROWS))
+    write_database(folder / "home" / "prefect.db")
     path = save_settings(
         folder, night_values(folder, dataset="towers", shards=2, judge=judge_at(judge))
     )

@@ -11,7 +11,7 @@ from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.tracing import KEYS, LangfuseServer
 from tests.fakes.written_back import FAST
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = pytest.mark.usefixtures("prefect_server", "without_pages")
 
 
 def test_the_flow_writes_back_and_survives_a_target_that_is_down(

@@ -17,7 +17,7 @@ from tests.builders import night_settings
 from tests.fakes.logs import NIGHT
 from tests.fakes.phoenix import PhoenixServer, phoenix_server
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("without_pages")]
 
 BEGUN = datetime(NIGHT.year, NIGHT.month, NIGHT.day, 8, tzinfo=UTC)
 GOOD = ("How tall is the tower?", ["The tower is 300 metres tall.", "Museums close on Mondays."])
