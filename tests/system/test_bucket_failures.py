@@ -202,7 +202,7 @@ def test_a_bucket_that_stays_out_is_told(s3: Bucket, flaky: FlakyS3) -> None:
     with pytest.raises(StoreError, match=rf"reading {s3.uri}/a: ") as error:
         files.read("a")
     assert error.value.transient
-    assert 2 <= time.monotonic() - start < 60
+    assert 2 <= time.monotonic() - start < 120
     assert flaky.stats()["failed"]["out"] > 1
 
 
@@ -225,4 +225,4 @@ def test_an_address_where_nobody_is_ends_a_run_at_once(
     start = time.monotonic()
     with pytest.raises(StoreError, match=r"s3://nobody/.*http://127\.0\.0\.1:9"):
         Files("s3://nobody").read("a")
-    assert time.monotonic() - start < 45
+    assert time.monotonic() - start < 120

@@ -19,7 +19,7 @@ from tests.fakes.prefect_live import Live, kill_flow, prefect_live
 from tests.fakes.processes import ROOT, running
 from tests.fakes.slack import SlackServer
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 ROWS = 100
 CONCURRENCY = 4
@@ -99,7 +99,7 @@ def write_settings(folder: Path, judge: JudgeServer) -> Path:
 def kill_in_the_midst(live: Live, judge: JudgeServer, settings: Path) -> str:
     """Start the night and kill its process once a third is asked. The judge stays slow: the worker
     reports the crash 13 seconds after the process that watched the run."""
-    judge.faults(latency_ms=200)
+    judge.faults(latency_ms=400)
     deployment = live.get("/deployments/name/nightly/nightly")["id"]
     body = {"parameters": {"settings": str(settings), "date": str(NIGHT)}}
     run: str = live.post(f"/deployments/{deployment}/create_flow_run", body)["id"]

@@ -108,7 +108,7 @@ def test_a_lost_judge_does_not_keep_the_night(
     start = time.monotonic()
     with pytest.raises(CoverageShort):
         run(path)
-    assert time.monotonic() - start < 60  # and not for ever
+    assert time.monotonic() - start < 120  # and not for ever
     (summary,) = published(path).metrics
     scored = summary.scored
     assert scored <= GOOD
