@@ -34,6 +34,11 @@ from ragmetrics.plugins import UnknownPlugin
 from ragmetrics.records import Prompt, explain_validation_error, fingerprint
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+OtherJudge = Annotated[
+    "SerializeAsAny[JudgeSettings] | None",
+    BeforeValidator(lambda value: JudgeSettings.by_kind(value)),
+]
+"""A judge with the settings of its kind, beside the one that names it."""
 
 
 class JudgeSettings(SettingsModel):
@@ -112,14 +117,10 @@ class JudgeSettings(SettingsModel):
     usd_per_million_completion_tokens: float | None = Field(None, ge=0)
     """Price of completion tokens. None: as that of prompt tokens."""
 
-    also: Annotated[
-        SerializeAsAny[JudgeSettings] | None, BeforeValidator(lambda value: _by_kind(value))
-    ] = None
+    also: OtherJudge = None
     """A second judge, with all its settings, for a judge that cannot score every metric, such as
     `decision`: it scores the metrics that the first one cannot, and no others."""
-    replaces: Annotated[
-        SerializeAsAny[JudgeSettings] | None, BeforeValidator(lambda value: _by_kind(value))
-    ] = None
+    replaces: OtherJudge = None
     """The judge of the nights before, with all its settings. Both score a sample of the first
     nights, and trend and rules go on over the change by the offset between both. Without an `also`
     of its own it has that of today."""
@@ -294,37 +295,32 @@ class JudgeSettings(SettingsModel):
 
     @staticmethod
     def by_kind(value: object) -> object:
-        """The settings of a judge by its kind, as they are validated from what a file says."""
-        return _by_kind(value)
+        """The settings of a judge by its kind, from a name or a mapping with all keys on one level.
+
+        Raises ValidationError for a mistake, ValueError for a key of another kind of judge.
+        """
+        value = as_mapping(value)
+        if not isinstance(value, Mapping):
+            return value
+        name = value.get("name", JudgeSettings.model_fields["name"].default)
+        try:
+            kind = judge_kind(name) if isinstance(name, str) else None
+        except UnknownPlugin:
+            kind = None
+        model = kind.settings if kind else JudgeSettings
+        keys = {one.alias or key for key, one in model.model_fields.items()} | {*model.model_fields}
+        others = JudgeSettings.plugin_keys().items() if value.keys() - keys else ()
+        for key, owner in others:
+            if key not in keys and value.get(key) is not None:
+                raise ValueError(f"{key}: has an effect on the judge {owner} only")
+        unused = {key for key, _ in others if key not in keys}
+        if kind and kind.problem:  # the keys of its own are not known
+            unused |= value.keys() - keys
+        return model.model_validate(
+            {key: _from_json(key, value[key], model) for key in value if key not in unused}
+        )
 
     _known = field_validator("name")(known_judge)
-
-
-def _by_kind(value: object) -> object:
-    """The settings of a judge by its kind, from a name or a mapping with all keys on one level.
-
-    Raises ValidationError for a mistake, ValueError for a key of another kind of judge.
-    """
-    value = as_mapping(value)
-    if not isinstance(value, Mapping):
-        return value
-    name = value.get("name", JudgeSettings.model_fields["name"].default)
-    try:
-        kind = judge_kind(name) if isinstance(name, str) else None
-    except UnknownPlugin:
-        kind = None
-    model = kind.settings if kind else JudgeSettings
-    keys = {one.alias or key for key, one in model.model_fields.items()} | {*model.model_fields}
-    others = JudgeSettings.plugin_keys().items() if value.keys() - keys else ()
-    for key, owner in others:
-        if key not in keys and value.get(key) is not None:
-            raise ValueError(f"{key}: has an effect on the judge {owner} only")
-    unused = {key for key, _ in others if key not in keys}
-    if kind and kind.problem:  # the keys of its own are not known
-        unused |= value.keys() - keys
-    return model.model_validate(
-        {key: _from_json(key, value[key], model) for key in value if key not in unused}
-    )
 
 
 def _from_json(key: str, value: object, model: type[JudgeSettings]) -> object:
@@ -343,7 +339,7 @@ def _from_json(key: str, value: object, model: type[JudgeSettings]) -> object:
         return value
 
 
-JudgeChoice = Annotated[SerializeAsAny[JudgeSettings], BeforeValidator(_by_kind)]
+JudgeChoice = Annotated[SerializeAsAny[JudgeSettings], BeforeValidator(JudgeSettings.by_kind)]
 """A judge with the settings of its kind."""
 
 

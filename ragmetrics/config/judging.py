@@ -13,6 +13,7 @@ from ragmetrics.config.base import SettingsModel, not_bool
 from ragmetrics.config.endpoints import BaseUrl
 from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.config.judge_kinds import JudgeKind, judge_kind
+from ragmetrics.config.prices import Prices
 from ragmetrics.records import current_judge_name
 
 
@@ -47,10 +48,14 @@ class EmbeddingSettings(SettingsModel):
         """True for hashed words, which are weighed by their frequency in the night."""
         return self.name == "hashed"
 
+    @property
+    def prices(self) -> Prices:
+        """The price of its tokens; a vector has no completion."""
+        return Prices(self.usd_per_million_tokens, completion=0.0)
+
     def usd(self, tokens: float) -> float | None:
         """Cost of tokens. None: no price is set."""
-        price = self.usd_per_million_tokens
-        return None if price is None else tokens * price / 1e6
+        return self.prices.usd(tokens, 0)
 
 
 class Budget(SettingsModel):

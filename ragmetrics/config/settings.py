@@ -94,10 +94,7 @@ class Settings(BaseSettings):
     """Settings of one dataset."""
 
     model_config = SettingsConfigDict(
-        extra="forbid",
-        frozen=True,
-        env_prefix="RAGMETRICS_",
-        env_nested_delimiter="__",
+        extra="forbid", frozen=True, env_prefix="RAGMETRICS_", env_nested_delimiter="__"
     )
     retired: ClassVar[Mapping[str, str]] = {
         "fuse": "with `prompt_layout: row_first`, requests begin with the row, which the endpoint "
@@ -276,12 +273,8 @@ class Settings(BaseSettings):
         """The embedder by its name: that of the settings, or the one that follows the judges; at
         OpenAI with its listed price.
         """
-        follows = {one.kind.embedder for one in self.panel}
-        default: Literal["openai", "local", "hashed"] = "hashed"
-        if "openai" in follows:
-            default = "openai"
-        elif "local" in follows:
-            default = "local"
+        follows = {judge.kind.embedder for judge in self.panel}
+        default = next((name for name in ("openai", "local") if name in follows), "hashed")
         chosen = self.embeddings.model_copy(update={"name": self.embeddings.name or default})
         if chosen.usd_per_million_tokens is not None or not chosen.remote:
             return chosen
@@ -336,8 +329,8 @@ class Settings(BaseSettings):
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
+        *_: Any,
+        **others: Any,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Environment variables override the file, whose values are passed as arguments."""
         return env_settings, init_settings
@@ -346,11 +339,8 @@ class Settings(BaseSettings):
 def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settings:
     """Validate settings. Raises SettingsError, which names the key and the problem."""
     # As mappings: an environment variable then adds to the name and does not replace it.
-    named = {
-        name: as_mapping(values[name])
-        for name in ("judge", "embeddings", "runner")
-        if name in values
-    }
+    sections = values.keys() & {"judge", "embeddings", "runner"}
+    named = {name: as_mapping(values[name]) for name in sections}
     removed = retired_variables(Settings.retired, os.environ)
     try:
         return Settings(**{**removed, **values, **named})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from operator import add
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel, SecretStr
 
@@ -17,6 +18,21 @@ if TYPE_CHECKING:
 
 HEDGED = "hedged"
 """Among the failures of a reply: its requests that were sent a second time (see `hedging`)."""
+
+
+class Tokens(NamedTuple):
+    """Tokens of one request."""
+
+    prompt: int = 0
+    cached: int = 0
+    """Tokens of the prompt that were in the server's cache."""
+    completion: int = 0
+    """Tokens of the reply and of the reasoning before it."""
+    reasoning: int = 0
+
+    def plus(self, more: Tokens) -> Tokens:
+        """The sum of both."""
+        return Tokens(*map(add, self, more))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +65,18 @@ class Reply:
     def cut_by_reasoning(self) -> bool:
         """Whether the limit cut it off, and the model had reasoned before: more room may do."""
         return self.cut_off and self.reasoning_tokens > 0
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens of its request."""
+        return Tokens(
+            self.prompt_tokens, self.cached_tokens, self.completion_tokens, self.reasoning_tokens
+        )
+
+    def with_tokens(self, tokens: Tokens) -> Self:
+        """The reply with other tokens."""
+        counts: dict[str, Any] = {f"{name}_tokens": n for name, n in tokens._asdict().items()}
+        return replace(self, **counts)
 
 
 @dataclass(frozen=True)

@@ -16,21 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.errors import (
-    Declined,
-    JudgeError,
-    JudgeRefused,
-    OverBudget,
-)
+from ragmetrics.errors import Declined, JudgeError, JudgeRefused, OverBudget
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_api import BatchApi
 from ragmetrics.judges.batch_files import Fault, FaultAction, InputFile, write_inputs
 from ragmetrics.judges.batch_jobs import Item, Job, Jobs
-from ragmetrics.judges.batch_lifecycle import (
-    BatchGone,
-    BatchRun,
-    ProgressDeadline,
-)
+from ragmetrics.judges.batch_lifecycle import BatchGone, BatchRun, ProgressDeadline
 from ragmetrics.judges.batch_records import BatchRecord, BatchRecords, log_store_errors
 from ragmetrics.judges.live import FORMATS, chat_fingerprint, request_body
 from ragmetrics.judges.request_parameters import PARAMETERS, RequestParameters

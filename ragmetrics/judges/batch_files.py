@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from ragmetrics.http import Redactor
 from ragmetrics.judges.base import Reply
+from ragmetrics.judges.endpoint import json_body
 from ragmetrics.judges.live import PATH, read_reply
 from ragmetrics.judges.request_parameters import PARAMETERS, refused_parameter
 from ragmetrics.judges.responses import UNREADABLE, is_filter, mapping
@@ -109,7 +110,7 @@ def write_inputs(
 def input_line(name: str, body: Mapping[str, Any]) -> bytes:
     """One request as a line."""
     line = {"custom_id": name, "method": "POST", "url": ENDPOINT, "body": body}
-    return json.dumps(line, separators=(",", ":")).encode("ascii") + b"\n"
+    return json_body(line) + b"\n"
 
 
 def read_outputs(

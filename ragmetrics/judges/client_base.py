@@ -8,11 +8,13 @@ requests, tokens and failures are counted by metric; an error becomes the status
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine, Generator, Hashable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+from pydantic import Field
 
 from ragmetrics.config import JudgeKind, JudgeSettings
 from ragmetrics.errors import (
@@ -29,6 +31,7 @@ from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_reading import UnreadableStreak
 from ragmetrics.judges.spending import Bill, Expectation, Forecast, SpendLimiter
 from ragmetrics.records import Answer, Ask, Prompt, Status, Usage
+from ragmetrics.text import SizedCache
 
 REMEMBERED = 4_096
 """Most answers in the LRU cache."""
@@ -103,7 +106,7 @@ class SingleFlight:
 
     def __init__(self) -> None:
         self.pending: dict[Hashable, asyncio.Future[Answer]] = {}
-        self._recent: OrderedDict[Hashable, Answer] = OrderedDict()
+        self._recent: SizedCache[Hashable, Answer] = SizedCache(REMEMBERED)
         self._streaks: dict[str, UnreadableStreak] = {}
         self.has_answered = False
         """Whether there was any answer."""
@@ -114,9 +117,7 @@ class SingleFlight:
 
     def known(self, key: Hashable) -> Answer | None:
         """The cached answer to a key."""
-        if (answer := self._recent.get(key)) is not None:
-            self._recent.move_to_end(key)
-        return answer
+        return self._recent.get(key)
 
     def put(self, key: Hashable, future: asyncio.Future[Answer]) -> None:
         """Register the pending answer to a key."""
@@ -125,12 +126,9 @@ class SingleFlight:
 
     def remember(self, key: Hashable, answer: Answer) -> None:
         """Cache an answer, unless it is a failure."""
-        if isinstance(answer, Unanswered):
-            return
-        self._recent[key] = answer
-        self.has_answered = True
-        if len(self._recent) > REMEMBERED:
-            self._recent.popitem(last=False)
+        if not isinstance(answer, Unanswered):
+            self._recent.put(key, answer, 1)
+            self.has_answered = True
 
     def is_asked(self, key: Hashable) -> bool:
         """Whether an answer is pending or cached."""
@@ -205,24 +203,11 @@ class PendingAnswer:
                 self._future = self._again()
 
 
-@dataclass
-class UsageCounter:
-    """Requests, tokens and failures; equal requests of several metrics count for the first."""
+class UsageCounter(Usage, frozen=False):
+    """Usage that grows; equal requests of several metrics count for the first."""
 
-    requests: int = 0
-    answered_from_store: int = 0
-    shared: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-    reasoning_tokens: int = 0
-    hedged: int = 0
-    certain: int = 0
-    escalated: int = 0
-    unknown_requests: int = 0
-    unknown_prompt_tokens: int = 0
-    unknown_completion_tokens: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = Field(default_factory=Counter)
+    __setattr__ = object.__setattr__  # quick: a night has millions of replies
 
     def add(self, reply: Reply) -> int:
         """Count a reply, and the failed attempts before it; return the number of requests."""
@@ -275,7 +260,7 @@ class UsageCounters(defaultdict[str, UsageCounter]):
 
     def usage(self) -> Usage:
         """The sum over all metrics."""
-        return reduce(Usage.__add__, (one.usage() for one in self.values()), Usage())
+        return sum((counter.usage() for counter in self.values()), Usage())
 
 
 def _no_price(*tokens: float) -> float | None:

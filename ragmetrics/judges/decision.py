@@ -133,12 +133,11 @@ class DecisionJudge:
                     await self._ask(batch, outcome)
         else:
             await self._ask_all(batches, outcome)
-        cost = Reply("", None, *outcome.tokens)
         replies = [
             outcome.reply([Piece(n, i) for i in range(len(one.questions))])
             for n, one in enumerate(asked)
         ]
-        settle(waiting, replies, cost, outcome.failures)
+        settle(waiting, replies, outcome.tokens, outcome.failures)
 
     async def _ask_all(self, batches: Sequence[Batch], outcome: Outcome) -> None:
         await asyncio.gather(*(self._ask(batch, outcome) for batch in batches))

@@ -9,10 +9,9 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ragmetrics.errors import JudgeError
-from ragmetrics.judges.base import Reply
+from ragmetrics.judges.base import Reply, Tokens
 from ragmetrics.judges.decision_forms import REFUSED, Answer, Decided, Worded
 from ragmetrics.judges.decision_layout import Asked, compose
-from ragmetrics.judges.responses import Tokens
 from ragmetrics.records import Predicate, Question, dump_json
 
 
@@ -45,8 +44,7 @@ class Outcome:
         self.note(pieces, decided.answers)
         self.masses.update(zip(pieces, decided.masses, strict=False))
         self.failures.update(failures)
-        pairs = zip(self.tokens, decided.tokens, strict=True)
-        self.tokens = Tokens(*(before + more for before, more in pairs))
+        self.tokens = self.tokens.plus(decided.tokens)
 
     def reply(self, pieces: Sequence[Piece]) -> Reply | JudgeError:
         """The reply to a request by the answers to each of its questions, or the first error."""

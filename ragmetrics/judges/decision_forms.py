@@ -25,14 +25,15 @@ Parameters that the endpoint refuses by name are sent otherwise, as for chat (`R
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.responses import Tokens, mapping, tokens_of
+from ragmetrics.judges.base import Tokens
+from ragmetrics.judges.endpoint import json_body
+from ragmetrics.judges.responses import mapping, tokens_of
 from ragmetrics.records import Predicate, Question
 from ragmetrics.text import shorten
 
@@ -92,7 +93,7 @@ class Decisions:
     def body(self, model: str, state: str, questions: Sequence[Worded]) -> bytes:
         """The body of a request."""
         asked = [self._question(*worded) for worded in questions]
-        return _body_bytes({"model": model, "input": state, "questions": asked})
+        return json_body({"model": model, "input": state, "questions": asked})
 
     def read(self, questions: Sequence[Worded], answer: dict[str, Any]) -> Decided:
         """The answers; all are None if their number is wrong, as none can be told apart."""
@@ -122,7 +123,7 @@ class SystemOne:
     def body(self, model: str, state: str, questions: Sequence[Worded]) -> bytes:
         """The body of a request."""
         asked = {str(n): self._question(*worded) for n, worded in enumerate(questions, 1)}
-        return _body_bytes({"model": model, "state": state, "questions": asked})
+        return json_body({"model": model, "state": state, "questions": asked})
 
     def read(self, questions: Sequence[Worded], answer: dict[str, Any]) -> Decided:
         """The answers."""
@@ -158,16 +159,13 @@ class Logprobs:
         text = f"{state}\n\n{words}: {_asked_of_chat(question)}"
         body = {
             "model": model,
-            "messages": [
-                {"role": "system", "content": _SYSTEM},
-                {"role": "user", "content": text},
-            ],
+            "messages": [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": text}],
             "max_tokens": 1,
             "temperature": 0,
             "logprobs": True,
             "top_logprobs": _LISTED,
         }
-        return _body_bytes(self._parameters.fit(body))
+        return json_body(self._parameters.fit(body))
 
     def read(self, questions: Sequence[Worded], answer: dict[str, Any]) -> Decided:
         """The answer. Raises JudgeRefused if the server gives no logprobs."""
@@ -248,9 +246,3 @@ def _chance(logprob: Any) -> float:
     if isinstance(logprob, bool) or not isinstance(logprob, int | float) or not logprob <= 0.01:
         raise ValueError("a logprob is no logarithm of a probability")
     return math.exp(logprob)
-
-
-def _body_bytes(body: Mapping[str, Any]) -> bytes:
-    """The JSON of a body."""
-    # ASCII, so that a lone surrogate of a broken log does not fail a request.
-    return json.dumps(body, separators=(",", ":")).encode("ascii")

@@ -17,18 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragmetrics.config import EmbeddingSettings
-from ragmetrics.errors import (
-    JudgeError,
-    JudgeRefused,
-    Unanswered,
-)
+from ragmetrics.errors import JudgeError, JudgeRefused, Unanswered
 from ragmetrics.judges.base import Embedded, Embedder, EmbedsAtOnce, Metered
-from ragmetrics.judges.client_base import (
-    ClientBase,
-    PendingAnswer,
-    SingleFlight,
-    UsageCounter,
-)
+from ragmetrics.judges.client_base import ClientBase, PendingAnswer, SingleFlight, UsageCounter
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.gathering import SECONDS, Divided, Gathering, Waiting
 from ragmetrics.judges.reply_cache import EMBEDDING, ReplyCache

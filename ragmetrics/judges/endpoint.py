@@ -26,7 +26,7 @@ from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.http import Answer, HttpClient, RetryableError, TooLarge, error_of
 from ragmetrics.judges.adaptive_concurrency import first_in_flight
 from ragmetrics.judges.attempts import Attempts
-from ragmetrics.judges.base import HEDGED, JudgeParts, Reply
+from ragmetrics.judges.base import HEDGED, JudgeParts, Reply, Tokens
 from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter
 from ragmetrics.judges.request_parameters import MOST_ROOM
 from ragmetrics.judges.responses import (
@@ -50,9 +50,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CHANCE = random.SystemRandom()  # forked processes that shared a state would retry at once
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _FIRST_PAUSE = 0.25  # seconds
 _LONGEST_PAUSE = 20.0
 _FORBIDDEN = 20  # answers 403 in a row that mean that the key is refused
+
+
+def json_body(value: Any) -> bytes:
+    """The JSON of a body: ASCII, so that a lone surrogate of a broken log does not fail it."""
+    return _ENCODER.encode(value).encode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +169,8 @@ class Endpoint:
             reply, failures = await self.ask(Call(path, kind, json.dumps(body).encode(), read))
         except RequestRejected as error:  # the endpoint accepts others
             raise self.note_rejected(error) from error
-        tokens = (reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
-        prompt, cached, completion = map(count, tokens)  # a server may have made them up
-        return replace(
-            reply,
-            prompt_tokens=prompt,
-            cached_tokens=cached,
-            completion_tokens=completion,
-            failures=failures,
-        )
+        tokens = Tokens(*map(count, reply.tokens))  # a server may have made them up
+        return replace(reply.with_tokens(tokens), failures=failures)
 
     async def _ask(self, limiter: RateLimiter, call: Call[T], failures: Counter[str]) -> T:
         """Repeat attempts until the request is answered or given up."""

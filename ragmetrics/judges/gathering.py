@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ragmetrics.errors import JudgeError
-from ragmetrics.judges.base import Reply
+from ragmetrics.judges.base import Reply, Tokens
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.responses import Oversized, RequestRejected
 from ragmetrics.judges.spending import (
@@ -238,9 +238,7 @@ def forecast(
             reply = Reply(prompt_tokens=counted[number] if sent else 0, shares_request=not sent)
             if one is waiting[-1] and (rest := counted[len(waiting) :]):
                 reply = replace(
-                    reply,
-                    prompt_tokens=reply.prompt_tokens + sum(rest),
-                    more_requests=len(rest),
+                    reply, prompt_tokens=reply.prompt_tokens + sum(rest), more_requests=len(rest)
                 )
             one.future.set_result(reply)
 
@@ -251,11 +249,11 @@ def forecast(
 def settle(
     waiting: Sequence[Waiting[T, Reply]],
     replies: Sequence[Reply | JudgeError],
-    cost: Reply,
+    cost: Tokens,
     failures: Mapping[str, int],
 ) -> None:
     """Give each its reply or its error. The first one carries the failed attempts, the first one
-    with a reply the tokens of `cost`.
+    with a reply the `cost`.
     """
     payer = next((n for n, reply in enumerate(replies) if isinstance(reply, Reply)), None)
     if payer:
@@ -267,13 +265,7 @@ def settle(
             continue
         shared = replace(reply, shares_request=number > 0, failures=met)
         if number == payer:
-            shared = replace(
-                shared,
-                prompt_tokens=cost.prompt_tokens,
-                cached_tokens=cost.cached_tokens,
-                completion_tokens=cost.completion_tokens,
-                reasoning_tokens=cost.reasoning_tokens,
-            )
+            shared = shared.with_tokens(cost)
         one.answer(shared)
 
 

@@ -7,7 +7,6 @@ used beside the verdicts that the model was fitted on (cross-prediction: Zrnic a
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -15,15 +14,15 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.base import Reply
-from ragmetrics.judges.lexical_judge import BaselineJudge
+from ragmetrics.judges.lexical_judge import InstantJudge
 from ragmetrics.judges.verdict_features import VERSION as FEATURES_VERSION, Features
 from ragmetrics.judges.verdict_items import verdict_of
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.judges.word_overlap import VERSION as OVERLAP_VERSION, Overlap
 from ragmetrics.records import Ask, LearnedModel, fingerprint
+from ragmetrics.text import SizedCache
 
-_KEPT = 1_024
+_KEPT = 1_024  # predictions
 _MADE_OTHERWISE = (
     "the learned judge was fitted to features that were made otherwise: `ragmetrics learn` fits it "
     "again"
@@ -38,7 +37,7 @@ class Predictor:
         self._features = Features(corpus, model.embeddings)
         self._made_alike = model.features == self._features.digest
         self._prompts = {prompt.digest: prompt for prompt in model.prompts if prompt.used}
-        self._recent: OrderedDict[Hashable, Floats] = OrderedDict()
+        self._recent: SizedCache[Hashable, Floats] = SizedCache(_KEPT)
 
     def answers(self, name: str) -> bool:
         """Whether there is a model of a wording of this prompt."""
@@ -58,13 +57,11 @@ class Predictor:
         if chances is None:
             features = self._features.of(request)
             chances = model.predicted(request.data["question"], features)
-            self._recent[request.identity] = chances
-            if len(self._recent) > _KEPT:
-                self._recent.popitem(last=False)
+            self._recent.put(request.identity, chances, 1)
         return chances if len(chances) else None
 
 
-class LearnedJudge(BaselineJudge):
+class LearnedJudge(InstantJudge):
     """Gives as many items each level as the judge did whose verdicts it predicts.
 
     An item has level l where its chance is above the model's `cuts`. The more probable level would
@@ -108,14 +105,6 @@ class LearnedJudge(BaselineJudge):
     def predicts(self, prompt: str) -> bool:
         """Whether there is a model of a wording of this prompt."""
         return self._predictor.answers(prompt)
-
-    async def reply(self, request: Ask, attempt: int) -> Reply:
-        """The predicted verdict. Raises JudgeRefused for a prompt without model and baseline."""
-        return self.reply_at_once(request)
-
-    def reply_at_once(self, request: Ask) -> Reply:
-        """The same without an event loop."""
-        return Reply(verdict=self.verdict(request))
 
     def verdict(self, request: Ask) -> BaseModel:
         """The predicted verdict; the baseline's for a prompt without a model."""

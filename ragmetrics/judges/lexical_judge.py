@@ -57,7 +57,19 @@ class BaselineJudge:
         """Nothing to close."""
 
 
-class LexicalJudge(BaselineJudge):
+class InstantJudge(BaselineJudge):
+    """A judge whose verdicts take no waiting."""
+
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """The verdict. Raises JudgeRefused for a prompt that it cannot answer."""
+        return self.reply_at_once(request)
+
+    def reply_at_once(self, request: Ask) -> Reply:
+        """The same without an event loop."""
+        return Reply(verdict=self.verdict(request))
+
+
+class LexicalJudge(InstantJudge):
     """The baseline by the overlap of words."""
 
     name = "lexical"
@@ -67,14 +79,6 @@ class LexicalJudge(BaselineJudge):
         super().__init__(Overlap(corpus))
         # By its former name: cached replies and trends go on.
         self.fingerprint = fingerprint("embedded", VERSION)
-
-    async def reply(self, request: Ask, attempt: int) -> Reply:
-        """The baseline's verdict. Raises JudgeRefused for a prompt without a baseline."""
-        return self.reply_at_once(request)
-
-    def reply_at_once(self, request: Ask) -> Reply:
-        """The same without an event loop."""
-        return Reply(verdict=self.verdict(request))
 
 
 class HashedEmbedder:

@@ -5,14 +5,13 @@ The batch judge sends the same bodies, and reads the same answers.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.endpoint import Call, Endpoint, json_body
 from ragmetrics.judges.gathering import FirstAlone
 from ragmetrics.judges.request_parameters import (
     KEYWORDS,
@@ -39,7 +38,6 @@ FORMATS = ("json_schema", "json_object", "text")
 """Formats of structured output, best first."""
 _END = '""}]}'  # end of a body with an empty user message
 _MOST_STARTS = 200  # beginnings of bodies that are kept for each prompt
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class LiveJudge:
@@ -80,12 +78,8 @@ class LiveJudge:
         envelope = self._envelope(request.prompt)
         failures: Counter[str] = Counter()
         while True:
-            body, form, sent = (
-                envelope.fill(request, full),
-                envelope.form,
-                self.request_parameters.sent,
-            )
-            bounds = self._bounds.version
+            body, form = envelope.fill(request, full), envelope.form
+            sent, bounds = self.request_parameters.sent, self._bounds.version
             call = Call(PATH, request.prompt.name, body, read_reply)
             try:
                 reply, met = await self._endpoint.ask(call)
@@ -147,13 +141,13 @@ class Envelope:
         """The body of one request; with `full` its reply may have all tokens of the settings."""
         sizes = sizes_of(request)
         if self._prompt.verbatim:
-            return _bytes(self._body(sizes, request.messages, full=full))
+            return json_body(self._body(sizes, request.messages, full=full))
         key = (sizes, full, self.form, self._known.version, self._bounds.version)
         if (start := self._starts.get(key)) is None:
             if len(self._starts) >= _MOST_STARTS:
                 self._starts.clear()
             start = self._starts[key] = self._start(sizes, full=full)
-        return start + _bytes(request.sent) + b"}]}"
+        return start + json_body(request.sent) + b"}]}"
 
     def tokens(self, sizes: Sizes, *, full: bool = False) -> int:
         """The most tokens that a reply of these sizes may have."""
@@ -181,7 +175,7 @@ class Envelope:
             {"role": "system", "content": self._prompt.system},
             {"role": "user", "content": ""},
         ]
-        return _bytes(self._body(sizes, messages, full=full)).removesuffix(_END.encode())
+        return json_body(self._body(sizes, messages, full=full)).removesuffix(_END.encode())
 
 
 def chat_fingerprint(settings: JudgeSettings, base_url: str) -> str:
@@ -233,14 +227,7 @@ def _sum(cut: Reply, longer: Reply) -> Reply:
     """The second reply to a request, with the tokens and failures of both."""
     kind = "cut_by_reasoning" if cut.cut_by_reasoning else "cut_off"
     failures = Counter(cut.failures) + Counter(longer.failures) + Counter([kind])
-    return replace(
-        longer,
-        prompt_tokens=cut.prompt_tokens + longer.prompt_tokens,
-        cached_tokens=cut.cached_tokens + longer.cached_tokens,
-        completion_tokens=cut.completion_tokens + longer.completion_tokens,
-        reasoning_tokens=cut.reasoning_tokens + longer.reasoning_tokens,
-        failures=dict(failures),
-    )
+    return replace(longer.with_tokens(cut.tokens.plus(longer.tokens)), failures=dict(failures))
 
 
 def _head(
@@ -258,8 +245,3 @@ def _head(
         "max_tokens": tokens,
         **({"response_format": formats[form]} if wanted else {}),
     }
-
-
-def _bytes(value: Any) -> bytes:
-    # ASCII, so that a lone surrogate of a broken log does not fail a request.
-    return _ENCODER.encode(value).encode("ascii")

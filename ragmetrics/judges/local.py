@@ -38,7 +38,7 @@ _NEAR = 0.6
 _BATCH = 64
 _KEPT = 8_192
 _WINDOW = 800  # characters: about 200 of the 256 word pieces that the model reads
-_ENDS = re.compile(r"(?<=[.!?])\s+|(?<=[。！？؟।])\s*|\n+")
+ENDS = re.compile(r"(?<=[.!?])\s+|(?<=[。！？؟।])\s*|\n+")
 
 
 class Encoder(Protocol):
@@ -194,7 +194,7 @@ def windows(text: str) -> list[str]:
     Pieces without a letter or digit are dropped.
     """
     parts = [""]
-    for part in _ENDS.split(text):
+    for part in ENDS.split(text):
         for start in range(0, len(part), _WINDOW):
             piece = part[start : start + _WINDOW]
             if len(parts[-1]) + len(piece) >= _WINDOW:

@@ -23,8 +23,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.errors import JudgeError, SettingsError
-from ragmetrics.judges.base import Reply
-from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.base import Reply, Tokens
+from ragmetrics.judges.endpoint import Call, Endpoint, json_body
 from ragmetrics.judges.gathering import JOINED, Divided, Gathering, Waiting, forecast, settle
 from ragmetrics.judges.kinds.rerank import RerankSettings
 from ragmetrics.judges.responses import Oversized, RequestRejected, count, mapping
@@ -117,7 +117,7 @@ class RerankJudge:
         for score in scores.values:
             grade = sum(score >= least for least in self._thresholds)
             replies.append(Reply(dump_json({"grade": grade, "score": score})))
-        settle(waiting, replies, Reply(prompt_tokens=scores.tokens), failures)
+        settle(waiting, replies, Tokens(scores.tokens), failures)
 
     def _turn(self, form: int, error: RequestRejected) -> bool:
         """Switch to the other form of requests after a rejection. True if a retry may succeed."""
@@ -138,8 +138,7 @@ class RerankJudge:
             body = {"model": self._model, "query": question, "documents": documents}
         else:
             body = {"query": question, "texts": documents, "truncate": True}
-        # ASCII, so that a lone surrogate of a broken log does not fail a request.
-        return json.dumps(body, separators=(",", ":")).encode("ascii")
+        return json_body(body)
 
 
 def forecast_rerank() -> Callable[[Ask], Awaitable[Reply]]:

@@ -10,13 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from ragmetrics.errors import Declined, JudgeError, JudgeRefused
 from ragmetrics.http import Answer, RetryableError, error_of, retry_after
-from ragmetrics.judges.base import Embedded
+from ragmetrics.judges.base import Embedded, Tokens
 from ragmetrics.judges.request_parameters import refused_parameter
 from ragmetrics.records import Vector
 from ragmetrics.text import shorten
@@ -132,17 +132,6 @@ def _is_quota(error: Mapping[str, Any]) -> bool:
     return any(isinstance(one, str) and one in _QUOTA for one in codes)
 
 
-class Tokens(NamedTuple):
-    """Tokens of one request."""
-
-    prompt: int = 0
-    cached: int = 0
-    """Tokens of the prompt that were in the server's cache."""
-    completion: int = 0
-    """Tokens of the reply and of the reasoning before it."""
-    reasoning: int = 0
-
-
 def tokens_of(payload: Any) -> Tokens:
     """The tokens under `usage` of an answer; 0 for a missing or impossible number.
 
@@ -204,11 +193,8 @@ def _item(item: Mapping[str, Any], tokens: int) -> Embedded:
     try:
         return Embedded(_vector(item["embedding"]), tokens=tokens)
     except UNREADABLE as error:
-        return Embedded(
-            np.empty(0, dtype=np.float32),
-            tokens=tokens,
-            problem=f"it is not a vector: {shorten(error)}",
-        )
+        problem = f"it is not a vector: {shorten(error)}"
+        return Embedded(NO_VECTOR, tokens=tokens, problem=problem)
 
 
 def _shares(tokens: int, lengths: Sequence[int]) -> list[int]:

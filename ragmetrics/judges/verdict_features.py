@@ -7,7 +7,6 @@ night they are of. The rank of a context is known only where the request holds a
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.config import Settings
-from ragmetrics.judges.local import MODEL as LOCAL_MODEL, EmbeddingLexicon, load_encoder
+from ragmetrics.judges.local import ENDS, MODEL as LOCAL_MODEL, EmbeddingLexicon, load_encoder
 from ragmetrics.judges.verdict_items import Item, items_of
 from ragmetrics.judges.word_frequencies import Corpus, is_unspaced, words
 from ragmetrics.judges.word_overlap import VERSION as OVERLAP_VERSION, Overlap
@@ -27,7 +26,6 @@ _MOST_SENTENCES = 100
 """Most sentences of the passages that are compared with a claim one by one."""
 _LONGEST = 20_000
 """Most characters of a text that are compared by words in their order."""
-_ENDS = re.compile(r"(?<=[.!?])\s+|(?<=[。！？؟।])\s*|\n+")
 FEATURES = (
     "evidence",
     "evidence_squared",
@@ -196,7 +194,7 @@ def _sentences_of(passages: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=512)
 def _split(text: str) -> tuple[str, ...]:
-    return tuple(_ENDS.split(text[: 10 * _LONGEST]))
+    return tuple(ENDS.split(text[: 10 * _LONGEST]))
 
 
 def _share(flags: Sequence[bool]) -> float:

@@ -73,12 +73,12 @@ class Metric:
         Only bundled metrics are checked: their scores are in [0, 1], and the scale of others is
         unknown. `where` is the settings key of the rules, `name` that of the drop.
         """
-        if self.bounded and max_drop is not None and max_drop >= 1:
+        if self.bundled and max_drop is not None and max_drop >= 1:
             raise InputError(
                 f"{where}: rules: {name} of {self.name!r} is {max_drop:g}, and its scores end at "
                 "1: say how much of that it may fall, as 0.05"
             )
-        if self.bounded and least is not None and not 0 < least <= 1:
+        if self.bundled and least is not None and not 0 < least <= 1:
             raise InputError(
                 f"{where}: rules: min of {self.name!r} is {least:g}, and its scores are from 0 to "
                 "1: say a mean between them, as 0.7"
@@ -90,14 +90,9 @@ class Metric:
         return self.steps.__module__.startswith(_BUNDLED)
 
     @property
-    def bounded(self) -> bool:
-        """Whether its scores are known to be in [0, 1], as those of all bundled metrics are."""
-        return self.bundled
-
-    @property
     def score_range(self) -> tuple[float, float] | None:
         """The lowest and the highest value that it may give; None: any number."""
-        return self.declared_range or ((0.0, 1.0) if self.bounded else None)
+        return self.declared_range or ((0.0, 1.0) if self.bundled else None)
 
     @property
     def title(self) -> str:
@@ -169,10 +164,6 @@ class Metric:
                     f"{self.name}: {name}: {explain_validation_error(error)}"
                 ) from None
         return replace(self, parameters=dict(parameters))
-
-    def with_overrides(self, overrides: PromptOverrides) -> Metric:
-        """Use the user's prompt overrides."""
-        return replace(self, overrides=overrides)
 
     def by_decisions(self) -> Metric:
         """The metric as decision models are asked for it."""
@@ -348,11 +339,8 @@ def metric_families(
         return [judged, *((one,) for one in chosen if not one.prompts)]
     groups: list[list[Metric]] = []
     for metric in chosen:
-        mine = [g for g in groups if any(set(_names(metric)) & set(_names(other)) for other in g)]
+        names = set(prompts_of([metric]))
+        mine = [group for group in groups if names & prompts_of(group).keys()]
         merged = [*(m for g in mine for m in g), metric]
         groups = [g for g in groups if g not in mine] + [merged]
     return [tuple(group) for group in groups]
-
-
-def _names(metric: Metric) -> list[str]:
-    return [prompt.name for prompt in metric.prompts]

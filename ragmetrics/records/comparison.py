@@ -99,15 +99,6 @@ class MetricChange(Record):
             return False
         return self.low > 0 if self.higher_is_better else self.high < 0
 
-    @property
-    def interval_is_worse(self) -> bool:
-        """Whether the whole interval is on the bad side of 0. The p value after correction decides
-        whether that is significant.
-        """
-        if self.low is None or self.high is None:
-            return False
-        return self.high < 0 if self.higher_is_better else self.low > 0
-
     def significantly_worse(self, limit: float = 0.0) -> bool:
         """Whether B is worse by more than a limit, and significantly worse, as for a gate."""
         if self.loss is None or self.p_adjusted is None:

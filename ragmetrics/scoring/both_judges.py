@@ -46,14 +46,7 @@ from ragmetrics.scoring.part import PartScorer, drive
 from ragmetrics.scoring.run_scorer import family_of
 from ragmetrics.scoring.scores import MetricScores
 from ragmetrics.scoring.staging import corpus_of
-from ragmetrics.storage import (
-    Files,
-    RowLocation,
-    RunRef,
-    ScoredRow,
-    by_shard,
-    scored_rows,
-)
+from ragmetrics.storage import Files, RowLocation, RunRef, ScoredRow, by_shard, scored_rows
 
 MOST_TIME = timedelta(minutes=15)
 """Longest time that a night waits for a replaced judge."""
@@ -199,6 +192,3 @@ class _LastingPanel(Panel):
 
     def _ends(self, member: Member) -> bool:
         return False
-
-
-__all__ = ["BridgeRows", "SecondScoring"]

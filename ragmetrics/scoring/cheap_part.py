@@ -11,7 +11,7 @@ from ragmetrics.http import run_coroutine
 from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.part import stream_rows
 from ragmetrics.scoring.process_pool import score_in_processes
-from ragmetrics.scoring.sampling.cheap_scores import CHEAP_SCHEMA, CheapScorer, make_cheap_judges
+from ragmetrics.scoring.sampling.cheap_scores import CHEAP_SCHEMA, make_cheap_judges
 from ragmetrics.scoring.staging import Staged, load_corpus
 from ragmetrics.storage import PartWriter, RunRef, StoredPart, open_store, workspace
 
@@ -34,12 +34,12 @@ class CheapRunScorer:
         family = [metric for metric in chosen_metrics(self.settings) if metric.name in names]
         if all(StoredPart(files, ref.cheap(one.name, shard)).is_whole() for one in family):
             return 0
-        scorer = CheapScorer(make_cheap_judges(load_corpus(files, ref), files, self.learned))
+        judges = make_cheap_judges(load_corpus(files, ref), files, self.learned)
         with workspace() as folder:
             writers = {one.name: PartWriter(folder, CHEAP_SCHEMA) for one in family}
             async with aclosing(stream_rows(files, ref.rows(shard))) as rows:
                 async for row in rows:
-                    for name, guess in (await scorer.guesses(family, row)).items():
+                    for name, guess in (await judges.guesses(family, row)).items():
                         writers[name].add({"cheap": guess.value}, size=16)
             for name, writer in writers.items():
                 writer.finish(files, ref.cheap(name, shard))

@@ -186,10 +186,7 @@ def _has_asked(night: Manifest, metric: str) -> bool:
 
 
 def _metric_costs(
-    nights: Sequence[Manifest],
-    newest: Summary,
-    half_width: float,
-    learned: float | None,
+    nights: Sequence[Manifest], newest: Summary, half_width: float, learned: float | None
 ) -> MetricCosts:
     alike = comparable(nights, newest.metric, newest.fingerprint)
     summaries = [

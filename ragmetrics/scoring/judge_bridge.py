@@ -39,13 +39,7 @@ from numpy.typing import NDArray
 
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import RagmetricsError, StoreError
-from ragmetrics.records import (
-    JudgeBridge,
-    JudgedTwice,
-    JudgeOffset,
-    Manifest,
-    Usage,
-)
+from ragmetrics.records import JudgeBridge, JudgedTwice, JudgeOffset, Manifest, Usage
 from ragmetrics.scoring.both_judges import BridgeRows, SecondScoring
 from ragmetrics.scoring.metric_choice import judge_info, metric_fingerprints
 from ragmetrics.scoring.scores import MetricScores
@@ -147,7 +141,7 @@ class _Bridging:
 
     def _judged(self, old: Settings, metrics: Sequence[str]) -> BridgeRows:
         """Tonight's rows by both judges: those of the store, else the old judge is asked."""
-        path = RunRef.of(self.night).bridge
+        path = RunRef.of(self.night).beside_rows("bridge")
         problem = "not readable: both judges are asked again"
         if (judged := find_record(self.files, path, BridgeRows, problem)) is None:
             work = SecondScoring(old, self.files, self.night, self.scores, metrics)
@@ -189,7 +183,7 @@ def _pooled(files: Files, runs: Mapping[date, str]) -> dict[str, list[JudgedTwic
     """The rows that both judges scored on some nights, by metric, as far as they are kept."""
     pooled: dict[str, list[JudgedTwice]] = defaultdict(list)
     for night, run in runs.items():
-        path = RunRef(date=night, run=run, shards=1).bridge
+        path = RunRef(date=night, run=run, shards=1).beside_rows("bridge")
         if judged := find_record(files, path, BridgeRows, "not readable, and left out"):
             for metric, rows in judged.rows.items():
                 pooled[metric] += rows
@@ -341,10 +335,3 @@ def _means_of(rows: Sequence[JudgedTwice], values: Numbers, part: NDArray[np.boo
         np.bincount(questions[part], weights=weights) for weights in (values[part], None)
     )
     return np.asarray(sums[counts > 0] / counts[counts > 0], dtype=np.float64)
-
-
-__all__ = [
-    "find_bridge",
-    "find_offset",
-    "stored_bridge",
-]

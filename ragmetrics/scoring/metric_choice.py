@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ragmetrics.config import Aggregate, EmbeddingSettings, JudgeSettings, MetricChoice, Settings
 from ragmetrics.errors import InputError, SettingsError
-from ragmetrics.judges import (
-    Corpus,
-    Judge,
-    can_answer,
-    make_embedder,
-    make_judges,
-    names_of,
-)
+from ragmetrics.judges import Corpus, Judge, can_answer, make_embedder, make_judges, names_of
 from ragmetrics.metrics import Metric, PromptOverrides, metric_families, metrics, prompts_of, select
 from ragmetrics.records import EMBEDDINGS, JudgeInfo, Prompt, Usage, fingerprint
 from ragmetrics.storage import AskedWays, open_store
@@ -33,7 +27,7 @@ def chosen_metrics(settings: Settings) -> list[Metric]:
     if settings.prompts is None:
         return chosen
     overrides = PromptOverrides.load(settings.prompts, prompts_of(metrics().values()))
-    return [one.with_overrides(overrides) for one in chosen]
+    return [replace(metric, overrides=overrides) for metric in chosen]
 
 
 def scoring_only(settings: Settings, wanted: Set[str]) -> Settings:
@@ -154,17 +148,14 @@ def _notes(names: Sequence[str], judges: Sequence[Judge]) -> str:
     return "; ".join(f"{name}: {judge.note}" for name, judge in named if judge.note)
 
 
-def add_price(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
+def add_price(settings: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
     """The usage with its cost in US dollars, if the settings have a price."""
-    unknown = usage.unknown_prompt_tokens, usage.unknown_completion_tokens
-    if isinstance(prices, EmbeddingSettings):
-        usd, saved, lost = prices.usd(usage.prompt_tokens), None, prices.usd(unknown[0])
-    else:
-        lost = prices.usd(*unknown)
-        usd = prices.usd(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
-        saved = prices.usd_saved(usage.cached_tokens)
+    prices = settings.prices
+    usd = prices.usd(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
     if usd is None:
         return usage
+    unknown = usage.unknown_prompt_tokens, usage.unknown_completion_tokens
+    saved, lost = prices.usd_saved(usage.cached_tokens), prices.usd(*unknown)
     changes = {"usd": usd, "usd_saved": saved, "unknown_usd": lost if any(unknown) else None}
     return usage.model_copy(update=changes)
 

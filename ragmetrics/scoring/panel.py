@@ -115,8 +115,7 @@ async def acquire_judges(
         expect_some([one.judge for one in held])
         embedder = await stack.enter_async_context(
             _embedders.hold(
-                _embedder_key(settings, files),
-                lambda: _Open(make_embedder(settings, corpus)),
+                _embedder_key(settings, files), lambda: _Open(make_embedder(settings, corpus))
             )
         )
         names = names_of([one.judge for one in held])
@@ -140,13 +139,9 @@ def _embedder_key(settings: Settings, files: Files) -> str | None:
     chosen, judges = settings.embeddings, [one for one in settings.panel if one.reads_prompts]
     if not settings.embedder.remote:
         return None
-    secrets = [api_key(name, os.environ) for name in _key_names(settings)]
+    names = [chosen.api_key_env, *(judge.api_key_env for judge in settings.panel)]
+    secrets = [api_key(name, os.environ) for name in names if name]
     return f"{chosen.model_dump_json()} {judges} {files.root} {hash(tuple(secrets))}"
-
-
-def _key_names(settings: Settings) -> list[str]:
-    names = [one.api_key_env for one in settings.panel]
-    return [settings.embeddings.api_key_env, *names] if settings.embeddings.api_key_env else names
 
 
 class Panel:

@@ -47,11 +47,7 @@ class _PartScorer(Protocol):
 
 
 def score_in_processes(
-    scorer: _PartScorer,
-    todo: Sequence[Part],
-    workers: int,
-    rows: int,
-    done: Done | None = None,
+    scorer: _PartScorer, todo: Sequence[Part], workers: int, rows: int, done: Done | None = None
 ) -> list[RagmetricsError]:
     """Score the parts of so many rows by worker processes, or here where these would not pay.
 
@@ -104,10 +100,7 @@ def _score_by_workers(
 
 
 def _run_parts(
-    pool: _Pool,
-    queue: _LongestFirst,
-    work: Callable[[Sequence[str], int], float],
-    processes: int,
+    pool: _Pool, queue: _LongestFirst, work: Callable[[Sequence[str], int], float], processes: int
 ) -> Iterator[tuple[Part, Future[float]]]:
     """Run the parts, one at a time in each process, and return them as they finish."""
     running: dict[Future[float], Part] = {}

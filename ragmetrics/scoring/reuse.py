@@ -161,7 +161,7 @@ def find_reusable_run(
     depends_on_all = settings.budget.binds or settings.samples
     runs = [] if depends_on_all else [_reusable_run(files, staged, bases, one) for one in others]
     reuse = Reuse(bases=bases, earlier=tuple(run for run in runs if run)[:_MOST_RUNS])
-    save_record(files, _path(staged.ref), reuse)
+    save_record(files, staged.ref.beside_rows("reuse"), reuse)
     return reuse
 
 
@@ -184,13 +184,10 @@ def _reusable_run(
     return ReusableRun(ref=other.ref, shards=shards, metrics=metrics) if metrics else None
 
 
-def _path(ref: RunRef) -> str:
-    return f"{ref.folder('rows')}/reuse.json"
-
-
 def load_reuse(files: Files, ref: RunRef) -> Reuse:
     """What a run's scores depend on, and the runs it reuses; empty where that is not stored."""
-    return find_record(files, _path(ref), Reuse, "damaged, nothing is reused") or Reuse()
+    path, problem = ref.beside_rows("reuse"), "damaged, nothing is reused"
+    return find_record(files, path, Reuse, problem) or Reuse()
 
 
 def reuse_part(files: Files, ref: RunRef, names: Sequence[str], shard: int) -> bool:

@@ -9,7 +9,7 @@ from ragmetrics.judges import Corpus, make_member, names_of
 from ragmetrics.records import EMBEDDINGS, UNSETTLED, Manifest, Status, Summary, Usage
 from ragmetrics.scoring.metric_choice import add_price
 
-_JUDGED = (Status.SCORED, *UNSETTLED)
+JUDGED = (Status.SCORED, *UNSETTLED)
 _PRICE = "prices of the judge and of the embeddings (usd_per_million_prompt_tokens and the like)"
 
 
@@ -107,4 +107,4 @@ def has_cascade(night: Manifest) -> bool:
 
 def judged(summary: Summary) -> int:
     """Rows that a judge scored or tried to score."""
-    return sum(summary.status.get(status, 0) for status in _JUDGED)
+    return sum(summary.status.get(status, 0) for status in JUDGED)

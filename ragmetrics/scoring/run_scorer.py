@@ -7,7 +7,7 @@ computes on this machine gets several processes (`process_pool`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -66,11 +66,7 @@ class RunScorer:
         with use_deadline(deadline_at(self.until)):
             return run_coroutine(self._score(names, shard))
 
-    def score_together(
-        self,
-        todo: Sequence[tuple[Sequence[str], int]],
-        done: Callable[[Sequence[str]], None] | None,
-    ) -> list[RagmetricsError]:
+    def score_together(self, todo: Sequence[Part], done: Done | None) -> list[RagmetricsError]:
         """Score parts concurrently, so that the judges stay busy.
 
         Returns the errors of parts that could not be scored; the others are written all the same.
@@ -84,9 +80,7 @@ class RunScorer:
         return open_budget_pool(files, self.ref) if binds else nullcontext()
 
     async def _score_together(
-        self,
-        todo: Sequence[tuple[Sequence[str], int]],
-        done: Callable[[Sequence[str]], None] | None,
+        self, todo: Sequence[Part], done: Done | None
     ) -> list[RagmetricsError]:
         problems: list[RagmetricsError] = []
 
@@ -150,8 +144,7 @@ def _part_slot(settings: Settings) -> AbstractAsyncContextManager[object]:
     """Limits the number of parts in progress, to bound memory. Parts of a batch judge are not
     limited, because a batch collects the requests of all parts.
     """
-    waits = any(one.waits for one in settings.panel)
-    if waits:
+    if any(judge.waits for judge in settings.panel):
         return nullcontext()
     return _part_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_PARTS_AT_ONCE))
 

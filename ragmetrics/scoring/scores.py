@@ -103,12 +103,7 @@ class MetricScores:
         rows = select(count, "value", keep="all")
         columns = (rows[name] for name in ("value", "question", "shard", "position"))
         ranked = (
-            (
-                sign * value,
-                -sign * fmean(before.get(question, [value])),
-                int(shard),
-                int(position),
-            )
+            (sign * value, -sign * fmean(before.get(question, [value])), int(shard), int(position))
             for value, question, shard, position in zip(*columns, strict=True)
         )
         worst = heapq.nsmallest(count, ranked)

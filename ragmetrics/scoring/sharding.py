@@ -86,10 +86,7 @@ class Extent:
 
 
 def shards_for(
-    settings: Settings,
-    logs: Sequence[LogSet],
-    limit: int | None = None,
-    before: int | None = None,
+    settings: Settings, logs: Sequence[LogSet], limit: int | None = None, before: int | None = None
 ) -> int:
     """The number of shards of a night. A part should take half a minute to two minutes.
 

@@ -70,10 +70,9 @@ class RunRef(Record):
         """The path of a shard's cheap scores by one metric, of active sampling."""
         return f"{self.folder('rows')}/cheap/metric={metric}/shard-{shard:03d}.parquet"
 
-    @property
-    def bridge(self) -> str:
-        """The path of the rows that a replaced judge scored too."""
-        return f"{self.folder('rows')}/bridge.json"
+    def beside_rows(self, name: str) -> str:
+        """The path of a record beside the rows: `sample`, `budget`, `reuse` or `bridge`."""
+        return f"{self.folder('rows')}/{name}.json"
 
     def scores(self, metric: str, shard: int) -> str:
         """The path of a shard's scores by one metric."""

@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class SizedCache(Generic[K, V]):
-    """LRU cache with a limit in bytes; thread-safe.
+    """LRU cache with a limit in bytes, or in entries where each has size 1; thread-safe.
 
     Two threads that need a new value at the same time both compute it.
     """

@@ -79,7 +79,7 @@ class LabelSet:
 
 def label_metrics(settings: Settings) -> dict[str, bool]:
     """The metrics that can have labels; True where values are from 0 to 1."""
-    return {metric.name: metric.bounded for metric in chosen_metrics(settings)}
+    return {metric.name: metric.bundled for metric in chosen_metrics(settings)}
 
 
 def read_labels(settings: Settings) -> LabelSet:

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,6 @@ from ragmetrics.scoring.budget.plan import (
     load_plan,
     no_costs,
     part_key,
-    save_plan,
 )
 from ragmetrics.scoring.metric_choice import check_judging, chosen_metrics, score_families
 from ragmetrics.scoring.panel import Panel
@@ -42,7 +41,7 @@ from ragmetrics.scoring.part import PartScorer, stream_rows
 from ragmetrics.scoring.part_notes import UsageReport
 from ragmetrics.scoring.sampling.draw import plan_sample
 from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan, load_sample
-from ragmetrics.storage import Files, RunRef, StoredPart
+from ragmetrics.storage import Files, RunRef, StoredPart, save_record
 
 WALKED_ROWS = 1_000
 """Judged rows from which on a dry run scores no more. Each takes 4 ms, and the estimate from so
@@ -103,9 +102,7 @@ class Estimate:
     @property
     def total(self) -> Usage:
         """The total usage."""
-        return reduce(
-            Usage.__add__, (one for of in self.by_metric.values() for one in of.values()), Usage()
-        )
+        return sum((one for of in self.by_metric.values() for one in of.values()), Usage())
 
 
 def estimate_run(settings: Settings, files: Files, ref: RunRef, kept: Files | None) -> Estimate:
@@ -238,7 +235,7 @@ def plan_budget(
     sample = load_sample(files, ref) if settings.samples else None
     plan = run_coroutine(_estimate(settings, files, kept or files, ref, sample)).plan
     if plan:
-        save_plan(files, ref, plan)
+        save_record(files, ref.beside_rows("budget"), plan)
     return plan
 
 

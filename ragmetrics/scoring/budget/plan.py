@@ -20,7 +20,7 @@ from pydantic import Field
 
 from ragmetrics.judges import Spend, SpendLimiter
 from ragmetrics.records import Record, SpendLimits, Usage
-from ragmetrics.storage import Files, RunRef, require_record, save_record
+from ragmetrics.storage import Files, RunRef, require_record
 
 BUCKETS = 1_024
 """Number of hash buckets of questions. The sample is the first so many of them."""
@@ -171,15 +171,6 @@ def _allocated(
     return [int(one) for one in whole]
 
 
-def _path(ref: RunRef) -> str:
-    return f"{ref.folder('rows')}/budget.json"
-
-
-def save_plan(files: Files, ref: RunRef, plan: BudgetPlan) -> None:
-    """Write the plan of a run."""
-    save_record(files, _path(ref), plan)
-
-
 def load_plan(files: Files, ref: RunRef) -> BudgetPlan | None:
     """The plan of a run; None without a budget. Raises StoreError."""
-    return require_record(files, _path(ref), BudgetPlan)
+    return require_record(files, ref.beside_rows("budget"), BudgetPlan)

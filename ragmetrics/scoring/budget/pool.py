@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from functools import reduce
 
 from ragmetrics.http import PerLoop
 from ragmetrics.judges import Spend
@@ -54,16 +53,12 @@ class BudgetPool:
         if not StoredPart(self._files, path).is_whole():
             return None
         notes = StoredPart(self._files, path).notes()
-        usages = [
-            Usage.model_validate(usage)
-            for payee in notes.get("paid", ())
-            for usage in notes["usage"][payee].values()
-        ]
-        return reduce(Spend.__add__, (_as_spend(usage) for usage in usages), Spend())
-
-
-def _as_spend(usage: Usage) -> Spend:
-    return Spend(usage.requests, usage.tokens, usage.usd or 0.0)
+        spent = Spend()
+        for payee in notes.get("paid", ()):
+            for stored in notes["usage"][payee].values():
+                usage = Usage.model_validate(stored)
+                spent += Spend(usage.requests, usage.tokens, usage.usd or 0.0)
+        return spent
 
 
 async def _close_nothing(_: BudgetPool | None) -> None:

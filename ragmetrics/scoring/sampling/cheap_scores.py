@@ -48,6 +48,17 @@ CHEAP_SCHEMA = pa.schema([("cheap", pa.float64())])
 """One line per row of the shard, in their order; null where the cheap judge gave no score."""
 
 
+class Guess:
+    """The cheap score of a row by a metric: the mean over the cheap judges."""
+
+    def __init__(self, runs: Sequence[MetricRun]) -> None:
+        self.score = runs[0].score
+        self.asked = runs[0].asked
+        values = [run.score.value for run in runs if run.score]
+        known = [value for value in values if value is not None]
+        self.value = sum(known) / len(known) if known else None
+
+
 @dataclass(frozen=True)
 class CheapJudges:
     """The judges of all rows of a sampled night."""
@@ -56,7 +67,23 @@ class CheapJudges:
     learned: tuple[Member, ...] = ()
     model: LearnedJudge | None = None
 
-    def groups(self, metrics: Sequence[Metric]) -> list[tuple[Sequence[Member], list[Metric]]]:
+    async def guesses(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Guess]:
+        """The cheap scores. A metric without a baseline is started and not finished."""
+        able = [metric for metric in metrics if all(prompt.baseline for prompt in metric.prompts)]
+        guesses = {}
+        for metric in metrics:
+            if metric not in able:
+                run = MetricRun(metric, row, heavy=is_heavy(row))
+                await run.advance(None)
+                guesses[metric.name] = Guess([run])
+        panel = Panel([self.lexical])
+        for judges, of_judges in self._groups(able):
+            turns = [await panel.run_metrics(judge, of_judges, row) for judge in judges]
+            for runs in zip(*turns, strict=True):
+                guesses[runs[0].metric.name] = Guess(runs)
+        return guesses
+
+    def _groups(self, metrics: Sequence[Metric]) -> list[tuple[Sequence[Member], list[Metric]]]:
         """The judges whose mean score is the cheap score, with their metrics."""
         learned = [metric for metric in metrics if self._is_learned(metric)]
         lexical = [metric for metric in metrics if metric not in learned]
@@ -132,44 +159,6 @@ def make_cheap_judges(corpus: Corpus, files: Files, path: str = "") -> CheapJudg
 def _member(judge: LexicalJudge | LearnedJudge, corpus: Corpus) -> Member:
     """A member without a reply cache."""
     return Member(JudgeClient(judge, EmbeddingClient(HashedEmbedder(corpus))))
-
-
-class Guess:
-    """The cheap score of a row by a metric: the mean over the cheap judges."""
-
-    def __init__(self, runs: Sequence[MetricRun]) -> None:
-        self.score = runs[0].score
-        self.asked = runs[0].asked
-        values = [run.score.value for run in runs if run.score]
-        known = [value for value in values if value is not None]
-        self.value = sum(known) / len(known) if known else None
-
-
-class CheapScorer:
-    """Scores rows by the cheap judges of a night."""
-
-    def __init__(self, judges: CheapJudges) -> None:
-        self._judges = judges
-        self._panel = Panel([judges.lexical])
-
-    async def guesses(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Guess]:
-        """The cheap scores. A metric without a baseline is started and not finished."""
-        able = [metric for metric in metrics if all(prompt.baseline for prompt in metric.prompts)]
-        guesses = {}
-        for metric in metrics:
-            if metric not in able:
-                run = MetricRun(metric, row, heavy=is_heavy(row))
-                await run.advance(None)
-                guesses[metric.name] = Guess([run])
-        for judges, of_judges in self._judges.groups(able):
-            turns = [await self._panel.run_metrics(judge, of_judges, row) for judge in judges]
-            for runs in zip(*turns, strict=True):
-                guesses[runs[0].metric.name] = Guess(runs)
-        return guesses
-
-    async def stop(self) -> None:
-        """Cancel the requests in flight."""
-        await self._judges.stop()
 
 
 def cheap_fingerprint(learned: str = "") -> str:

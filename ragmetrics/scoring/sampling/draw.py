@@ -40,7 +40,6 @@ from ragmetrics.scoring.sampling.plan import (
     load_sample,
     mark_again,
     mark_of,
-    save_sample,
     stratum_of,
 )
 from ragmetrics.scoring.sampling.sample_size import Known, comparable, known, wanted_rows
@@ -154,7 +153,7 @@ def plan_sample(
         uncertain = {name: one.of(_cheap(files, ref, name)) for name, one in fitted.items()}
     plan = draw_all(sample, frame, past, prints, uncertain)
     plan = plan.model_copy(update={"cheap": cheap, "cheap_note": note})
-    save_sample(files, ref, plan)
+    files.write(ref.beside_rows("sample"), plan.model_dump_json().encode())
     for group in plan.groups:
         how = f" with equal chances: {group.uniform}" if group.uniform else ""
         names = ", ".join(group.metrics)

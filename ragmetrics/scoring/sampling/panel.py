@@ -20,7 +20,7 @@ from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.combination import Joined
 from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.panel import Panel
-from ragmetrics.scoring.sampling.cheap_scores import CheapJudges, CheapScorer, Guess
+from ragmetrics.scoring.sampling.cheap_scores import CheapJudges, Guess
 from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan
 from ragmetrics.stats import Numbers
 
@@ -44,7 +44,7 @@ class SampledPanel(Panel):
         known: Mapping[str, Numbers] | None = None,
     ) -> None:
         super().__init__(members, aggregate, budget)
-        self._sample, self._cheap = sample, CheapScorer(cheap)
+        self._sample, self._cheap = sample, cheap
         self._known, self._positions = known or {}, count()
         self._marks = RowIds()
         # A cheap judge computes: one row at a time, so that it does not block requests.

@@ -142,15 +142,6 @@ class SamplePlan(Record):
         return next((group for group in self.groups if metric in group.metrics), None)
 
 
-def _path(ref: RunRef) -> str:
-    return f"{ref.folder('rows')}/sample.json"
-
-
-def save_sample(files: Files, ref: RunRef, plan: SamplePlan) -> None:
-    """Write the plan of a run."""
-    files.write(_path(ref), plan.model_dump_json().encode())
-
-
 def load_sample(files: Files, ref: RunRef) -> SamplePlan | None:
     """The plan of a run; None when all rows are judged. Raises StoreError."""
-    return require_record(files, _path(ref), SamplePlan)
+    return require_record(files, ref.beside_rows("sample"), SamplePlan)

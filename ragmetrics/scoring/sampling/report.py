@@ -9,27 +9,24 @@ from operator import or_
 
 from ragmetrics.config import SampleSettings
 from ragmetrics.judges import EmbeddingClient
-from ragmetrics.records import EMBEDDINGS, UNSETTLED, SampleReport, Status, Summary, Usage
+from ragmetrics.records import EMBEDDINGS, SampleReport, Status, Summary, Usage
+from ragmetrics.scoring.row_costs import JUDGED
 from ragmetrics.scoring.sampling.cheap_scores import cheap_fingerprint
 from ragmetrics.scoring.sampling.plan import SamplePlan
 from ragmetrics.scoring.scores import MetricScores
 
 ByMetric = Mapping[str, Mapping[str, Usage]]
 
-_JUDGED = (Status.SCORED, *UNSETTLED)
-
 
 def sample_report(
-    sample: SampleSettings | None,
-    plan: SamplePlan | None,
+    sample: SampleSettings,
+    plan: SamplePlan,
     scores: Mapping[str, MetricScores],
     summaries: Sequence[Summary],
     by_metric: ByMetric,
-) -> SampleReport | None:
-    """How a night was sampled and what it cost; None when all rows were judged."""
-    if sample is None or plan is None:
-        return None
-    judged = [one.table["status"].isin(_JUDGED) for name, one in scores.items() if plan.group(name)]
+) -> SampleReport:
+    """How a night was sampled and what it cost."""
+    judged = [one.table["status"].isin(JUDGED) for name, one in scores.items() if plan.group(name)]
     return SampleReport(
         rows=sample.rows,
         half_width=sample.half_width,

@@ -116,7 +116,7 @@ def test_a_night_that_is_published_again_asks_nothing(
     """The rows of both judges are in the store."""
     night = night_of(tmp_path, 1, lexical(old), first=100)
     files = open_store(night_settings(tmp_path, metrics=[METRIC]))
-    assert files.exists(RunRef.of(night).bridge)
+    assert files.exists(RunRef.of(night).beside_rows("bridge"))
     judge_server.reset()
     settings = night_settings(tmp_path, metrics=[METRIC], judge=lexical(old), shards=2)
     assert run_night(settings, night.date).manifest.bridge == night.bridge

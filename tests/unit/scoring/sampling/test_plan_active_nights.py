@@ -17,7 +17,7 @@ from ragmetrics.people.labels.labelled_scores import join_scores
 from ragmetrics.pipeline import Night, run_night
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.scoring import list_parts, score_parts
-from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
+from ragmetrics.scoring.sampling.cheap_scores import CheapJudges
 from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.storage import RunRef, StoredPart, open_store
 from tests.builders import judge_at, night_values
@@ -141,7 +141,7 @@ def test_cheap_scores_are_computed_once(
     async def refuse(*_: object) -> None:
         raise AssertionError("a cheap score is computed again")
 
-    monkeypatch.setattr(CheapScorer, "guesses", refuse)
+    monkeypatch.setattr(CheapJudges, "guesses", refuse)
     assert Night(settings).stage(NIGHT + timedelta(1)).ref == staged.ref
     open_store(settings).remove(f"{staged.ref.folder('rows')}/sample.json")
     Night(settings).stage(NIGHT + timedelta(1))
