@@ -110,15 +110,12 @@ class Judge(Protocol):
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """Answer one request; `attempt` counts the repetitions of the request from 0."""
-        ...
 
     def evidence(self, request: Ask) -> Sequence[float] | None:
         """Confidence in each item of the verdict; None if there is none."""
-        ...
 
     async def close(self) -> None:
         """Close the connections."""
-        ...
 
 
 @runtime_checkable
@@ -127,7 +124,6 @@ class TracksRequests(Protocol):
 
     def settled(self, request: Ask) -> None:
         """Note that the final answer to a request is cached, or never will be."""
-        ...
 
 
 @runtime_checkable
@@ -171,7 +167,6 @@ class RepliesAtOnce(Protocol):
 
     def reply_at_once(self, request: Ask) -> Reply:
         """Answer one request. Raises JudgeError like `reply`."""
-        ...
 
 
 @runtime_checkable
@@ -180,7 +175,6 @@ class EmbedsAtOnce(Protocol):
 
     def embed_at_once(self, text: str) -> Vector:
         """The vector of one text."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +195,6 @@ class Metered(Protocol):
 
     async def embed_metered(self, text: str) -> Embedded:
         """The vector of one text, and its cost. Raises JudgeError like a judge."""
-        ...
 
 
 class Embedder(Protocol):
@@ -214,8 +207,6 @@ class Embedder(Protocol):
 
     async def embed(self, text: str) -> Vector:
         """The vector of one text. Raises JudgeError like a judge."""
-        ...
 
     async def close(self) -> None:
         """Close the connections."""
-        ...

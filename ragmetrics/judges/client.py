@@ -178,7 +178,8 @@ class JudgeClient(ClientBase):
             for place, metric_request in enumerate(wanted)
             if isinstance(metric_request.request, Ask)
             and is_cacheable(metric_request.request)
-            and not self._is_known(row_key, metric_request.request)
+            and not self._flight.is_asked(key := metric_request.request.key)
+            and not (self._cache and self._cache.find(row_key + key) is not None)
         ]
         return places if len(places) > 1 else ()
 
@@ -240,8 +241,13 @@ class JudgeClient(ClientBase):
         await self._embeddings.stop()
 
     async def _find(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
-        known = self._cached(key, request, counter)
-        return known if known is not None else await self._ask_judge(key, request, counter)
+        """The verdict, stored or the judge's, or the reason why there is none."""
+        if (known := self._cached(key, request, counter)) is not None:
+            return known
+        answer = await self._verdict(key, request, counter)
+        if self._tracker:
+            self._tracker.settled(request)
+        return answer
 
     def _cached(self, key: str, request: Ask, counter: UsageCounter) -> BaseModel | None:
         """The verdict of the cached reply, if there is one."""
@@ -260,14 +266,8 @@ class JudgeClient(ClientBase):
         self.verdicts.add(request, verdict)
         return verdict
 
-    async def _ask_judge(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
-        """The judge's verdict, or the reason why there is none."""
-        answer = await self._verdict(key, request, counter)
-        if self._tracker:
-            self._tracker.settled(request)
-        return answer
-
     async def _verdict(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
+        """The judge's verdict, or the reason why there is none."""
         reason, refusals, asked, last = "", 0, request, ""
         streak = self._flight.streak(request.prompt)
         # Requests of a row may share one: they are held up together, or not at all.
@@ -342,10 +342,6 @@ class JudgeClient(ClientBase):
         if self._cache and reply.verdict is None:
             tokens = (reply.prompt_tokens, reply.completion_tokens)
             await self._cache.add(CachedReply(key, request.prompt.name, reply.text, *tokens))
-
-    def _is_known(self, row_key: str, ask: Ask) -> bool:
-        cache = self._cache is not None and self._cache.find(row_key + ask.key) is not None
-        return cache or self._flight.is_asked(ask.key)
 
 
 async def _answered(begun: Answer | PendingAnswer) -> Answer:

@@ -75,13 +75,11 @@ class Form(Protocol):
 
     def body(self, model: str, state: str, questions: Sequence[Worded]) -> bytes:
         """The body of a request."""
-        ...
 
     def read(self, questions: Sequence[Worded], answer: dict[str, Any]) -> Decided:
         """The answers. Raises ValueError, LookupError or TypeError if it has no answers, and
         JudgeRefused if the server can give none.
         """
-        ...
 
 
 class Decisions:

@@ -50,7 +50,6 @@ class Encoder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector per text, in order."""
-        ...
 
 
 @lru_cache(maxsize=4)

@@ -157,7 +157,6 @@ class Layout(Protocol):
 
     def arrange(self, row: LogRow, asks: Sequence[Ask]) -> list[Ask]:
         """The requests of a row, in their order."""
-        ...
 
 
 def layout_of(chosen: JudgeSettings, judge: Judge | None = None) -> Layout | None:

@@ -65,7 +65,6 @@ class HasStrengths(Protocol):
     def strengths(self) -> Sequence[float]:
         """The expected level of each item as a share of the highest: a probability, where there
         are two levels."""
-        ...
 
 
 Question: TypeAlias = Predicate | ScoreQuestion

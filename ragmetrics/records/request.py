@@ -50,14 +50,12 @@ class Lexicon(Protocol):
 
         0 for a claim without words.
         """
-        ...
 
     def relevance(self, question: str, *passages: str) -> float:
         """Share of the question's subject in the passages, taken together.
 
         0 for a question without words.
         """
-        ...
 
 
 class Size(NamedTuple):

@@ -211,7 +211,7 @@ class PartScorer:
             "paid": list(compress(names, remote)),
             "refused": {name: str(error) for name, error in refused.items() if error},
             "overdue": next((str(one.overdue) for one in asked if one.overdue), ""),
-            "splits": dict(counter.counts().fallback),
+            "splits": {reason: n for reason, n in counter.counts().items() if reason},
             "verdicts": {member.name: member.client.verdicts.notes() for member in clients.members},
             "changed_parameters": {
                 member.name: changes

@@ -93,14 +93,13 @@ class UnansweredRows:
         for summary in summaries:
             failed, asked = summary.unanswered_rows
             fails = failed > most_failures * asked
-            if fails and summary.unanswered and not _is_told(summary, told):
+            if fails and summary.unanswered and not _is_told(summary.unanswered, told):
                 # The counts may differ: metrics ask about other rows.
                 alike.setdefault(next(iter(summary.unanswered)), []).append(summary)
         return [_sentence(group) for group in alike.values()] + [
             f"{name}: no usable verdict on {sum(usual.values()):,} row scores: {next(iter(usual))}"
             for name, reasons in self._judges.items()
-            if (usual := reasons.most_common(_MOST_SHOWN))
-            and not any(next(iter(usual)) in one for one in told)
+            if (usual := reasons.most_common(_MOST_SHOWN)) and not _is_told(usual, told)
         ]
 
 
@@ -123,8 +122,9 @@ class _Reasons:
         return {self._shown[kind]: rows for kind, rows in self._rows.most_common(most)}
 
 
-def _is_told(summary: Summary, told: Sequence[str]) -> bool:
-    return any(next(iter(summary.unanswered)) in one for one in told)
+def _is_told(reasons: Mapping[str, int], told: Sequence[str]) -> bool:
+    """Whether a sentence has the most frequent reason."""
+    return any(next(iter(reasons)) in sentence for sentence in told)
 
 
 def _sentence(alike: Sequence[Summary]) -> str:

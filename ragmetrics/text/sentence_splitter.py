@@ -18,10 +18,9 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pysbd_fast
@@ -56,34 +55,19 @@ class Split(NamedTuple):
     """Why the plain splitter was used, if it was."""
 
 
-@dataclass(frozen=True, slots=True)
-class SplitCounts:
-    """How many distinct texts pysbd split, and how many the plain splitter, by reason."""
-
-    pysbd: int = 0
-    fallback: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def texts(self) -> int:
-        """Number of distinct texts."""
-        return self.pysbd + sum(self.fallback.values())
-
-
 class SplitCounter:
     """Counts the distinct texts that a piece of work needs, also those split before."""
 
     def __init__(self) -> None:
-        self._texts: dict[str | None, set[int]] = {}
+        self._texts: dict[str, set[int]] = {}
 
     def note(self, text: tuple[str, str], reason: str | None) -> None:
         """Count a text in a language; `reason` is why the plain splitter was used, if it was."""
-        self._texts.setdefault(reason, set()).add(hash(text))
+        self._texts.setdefault(reason or "", set()).add(hash(text))
 
-    def counts(self) -> SplitCounts:
-        """The counts so far, reasons in alphabetical order."""
-        reasons = sorted(reason for reason in self._texts if reason)
-        fallback = {reason: len(self._texts[reason]) for reason in reasons}
-        return SplitCounts(len(self._texts.get(None, ())), fallback)
+    def counts(self) -> dict[str, int]:
+        """Texts by reason, in alphabetical order; those that pysbd split have an empty one."""
+        return {reason: len(texts) for reason, texts in sorted(self._texts.items())}
 
 
 _counter: ContextVar[SplitCounter | None] = ContextVar("split_counter", default=None)

@@ -53,9 +53,6 @@ def context_recall(row: LogRow) -> Steps[Score]:
     if not any(context.strip() for context in row.retrieved_contexts):
         return Score(0.0, reason="nothing retrieved")
     verdict = yield from ask(
-        SUPPORT,
-        question=row.user_input,
-        contexts=list(row.retrieved_contexts),
-        sentences=stated,
+        SUPPORT, question=row.user_input, contexts=list(row.retrieved_contexts), sentences=stated
     )
     return share(verdict.weights, {"attributed": [bool(true) for true in verdict.supported]})

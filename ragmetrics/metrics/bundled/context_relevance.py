@@ -95,10 +95,7 @@ Judge only what the context says; use no other knowledge.
 """,
     examples=(
         (
-            {
-                "question": "When did the Eiffel Tower open?",
-                "context": "It opened on 15 May 1889.",
-            },
+            {"question": "When did the Eiffel Tower open?", "context": "It opened on 15 May 1889."},
             {"grade": 2},
         ),
         (

@@ -7,12 +7,7 @@ from typing import Any, NamedTuple
 
 from ragmetrics.errors import InputError
 from ragmetrics.metrics.bundled._support import claims, share
-from ragmetrics.metrics.bundled.faithfulness import (
-    GROUNDED,
-    STATEMENTS,
-    by_sentences,
-    statements,
-)
+from ragmetrics.metrics.bundled.faithfulness import GROUNDED, STATEMENTS, by_sentences, statements
 from ragmetrics.metrics.definition import metric
 from ragmetrics.records import LogRow, Score, Steps, ask_each
 

@@ -160,10 +160,7 @@ def response_relevancy(row: LogRow, questions: int = 3) -> Steps[Score]:
     verdict = yield from ask(
         QUESTIONS, response=row.response, language=row.language or "en", n=questions
     )
-    details: dict[str, Any] = {
-        "questions": verdict.questions,
-        "noncommittal": verdict.noncommittal,
-    }
+    details: dict[str, Any] = {"questions": verdict.questions, "noncommittal": verdict.noncommittal}
     if verdict.noncommittal:
         return Score(0.0, reason="noncommittal response", details=details)
     asked, *offered = yield from embed_each([row.user_input, *verdict.questions])

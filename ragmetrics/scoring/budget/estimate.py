@@ -120,11 +120,7 @@ def estimate_run(settings: Settings, files: Files, ref: RunRef, kept: Files | No
 
 
 async def _estimate(
-    settings: Settings,
-    files: Files,
-    kept: Files,
-    ref: RunRef,
-    sample: SamplePlan | None,
+    settings: Settings, files: Files, kept: Files, ref: RunRef, sample: SamplePlan | None
 ) -> Estimate:
     dry = await asyncio.to_thread(DryRun, settings, kept)
     log = await asyncio.to_thread(_count, files, ref, sample)
