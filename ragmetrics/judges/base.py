@@ -1,7 +1,8 @@
-"""Protocols of judges and embedders."""
+"""Protocols of judges and embedders, and what they are made from."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from operator import add
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_check
 
 from pydantic import BaseModel, SecretStr
 
+from ragmetrics.config import JudgeSettings, url_of_environment
+from ragmetrics.errors import JudgeRefused
 from ragmetrics.records import Ask, Prompt, Vector
 
 if TYPE_CHECKING:
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from ragmetrics.judges.word_frequencies import Corpus
     from ragmetrics.storage import Files
 
+_OPENAI = "https://api.openai.com/v1"
+_NAMED = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
 HEDGED = "hedged"
 """Among the failures of a reply: its requests that were sent a second time (see `hedging`)."""
 
@@ -80,6 +85,44 @@ class Reply:
 
 
 @dataclass(frozen=True)
+class Access:
+    """Address and key of an endpoint; local servers need no key."""
+
+    address: str
+    key: str = field(repr=False)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of each request."""
+        named = {header: value for name, header in _NAMED.items() if (value := os.getenv(name))}
+        return {
+            "Authorization": f"Bearer {self.key}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            **named,
+        }
+
+
+def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | None) -> Access:
+    """The access according to settings and environment.
+
+    Raises JudgeRefused for a key that is missing or malformed, SettingsError if OPENAI_BASE_URL is
+    not a URL.
+    """
+    base_url = base_url or url_of_environment()
+    if key is None and base_url is None:
+        name = settings.name if settings.remote else "openai"  # of embeddings, beside a local judge
+        raise JudgeRefused(
+            f"the judge {name} needs a key: set {settings.api_key_env}, or `judge: base_url:` to a "
+            "server that needs none"
+        )
+    secret = key.get_secret_value() if key else "none"
+    if not (secret.isascii() and secret.isprintable()):
+        raise JudgeRefused(f"the key in {settings.api_key_env} holds characters that no key has")
+    return Access((base_url or _OPENAI).rstrip("/") + "/", secret)
+
+
+@dataclass(frozen=True)
 class JudgeParts:
     """What a judge may be made from, beside its settings."""
 
@@ -90,6 +133,10 @@ class JudgeParts:
     has its model there."""
     key: SecretStr | None = None
     """The key of its endpoint; None if its variable is not set."""
+
+    def access(self, judge: JudgeSettings) -> Access:
+        """The access to the endpoint of a judge. Raises JudgeRefused and SettingsError."""
+        return find_access(judge, judge.base_url, self.key)
 
 
 class Judge(Protocol):

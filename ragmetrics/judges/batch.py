@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import Declined, JudgeError, JudgeRefused, OverBudget
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_api import BatchApi
@@ -27,13 +28,10 @@ from ragmetrics.judges.live import FORMATS, chat_fingerprint, request_body
 from ragmetrics.judges.request_parameters import PARAMETERS, RequestParameters
 from ragmetrics.judges.responses import no_model
 from ragmetrics.records import Ask
-from ragmetrics.storage import AskedWays, temporary_file
+from ragmetrics.storage import AskedWays, Files, temporary_file
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-
-    from ragmetrics.config import JudgeSettings
-    from ragmetrics.storage import Files
 
 log = logging.getLogger(__name__)
 _AT_ONCE = 1_000

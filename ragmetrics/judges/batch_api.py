@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.http import CONNECT_SECONDS, ENCODINGS, BadBody, TooLarge, Unpacker
-from ragmetrics.judges.base import Reply
+from ragmetrics.judges.base import Access, Reply
 from ragmetrics.judges.batch_files import ENDPOINT, Fault, add_outcome, is_refusing, read_outputs
 from ragmetrics.judges.responses import incompatible
 from ragmetrics.storage import temporary_file
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.batch_records import BatchRecord
-    from ragmetrics.judges.factory import Access
 
 NONCE = "ragmetrics"
 """Metadata key of a batch that holds its nonce."""

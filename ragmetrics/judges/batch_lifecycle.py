@@ -19,17 +19,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragmetrics.config import JudgeSettings, api_key
 from ragmetrics.errors import JudgeError, JudgePending
-from ragmetrics.judges.base import Reply
+from ragmetrics.judges.base import Reply, find_access
 from ragmetrics.judges.batch_api import ENDED, BatchApi, counted, make_client
 from ragmetrics.judges.batch_files import Fault, FaultAction, failed
 from ragmetrics.judges.batch_records import BatchRecord, BatchRecords, all_batches
-from ragmetrics.judges.factory import find_access
 from ragmetrics.storage import Files
 
 if TYPE_CHECKING:
     from openai.types import Batch
-
-    from ragmetrics.config import JudgeSettings
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

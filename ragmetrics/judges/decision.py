@@ -17,10 +17,10 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragmetrics.errors import JudgeError, JudgeRefused, UnreadableReply
-from ragmetrics.judges.base import Reply
+from ragmetrics.judges.base import Access, Reply
 from ragmetrics.judges.decision_batches import Batch, Outcome, Piece, parts_of
 from ragmetrics.judges.decision_forms import FORMS, WORDING, Decided, Form, Logprobs, Worded
 from ragmetrics.judges.decision_layout import (
@@ -28,20 +28,17 @@ from ragmetrics.judges.decision_layout import (
     Asked,
     DecidedPrompts,
     DecisionPrompt,
+    RowState,
     decision_prompt,
 )
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.gathering import JOINED, Gathering, Turns, Waiting, forecast, settle
+from ragmetrics.judges.kinds.decision import DecisionSettings
 from ragmetrics.judges.reply_reading import why_cut
 from ragmetrics.judges.request_parameters import RequestParameters
 from ragmetrics.judges.responses import RequestRejected, Unserved
 from ragmetrics.judges.spending import bill_in_use
 from ragmetrics.records import Ask, fingerprint
-
-if TYPE_CHECKING:
-    from ragmetrics.judges.decision_layout import RowState
-    from ragmetrics.judges.factory import Access
-    from ragmetrics.judges.kinds.decision import DecisionSettings
 
 _ROWS_PER_SLOT = 4
 """Rows per slot: while one waits before a retry, another one uses its slot."""

@@ -12,13 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragmetrics.config import EmbeddingSettings
+from ragmetrics.config import EmbeddingSettings, JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused, Unanswered
-from ragmetrics.judges.base import Embedded, Embedder, EmbedsAtOnce, Metered
+from ragmetrics.judges.base import Access, Embedded, Embedder, EmbedsAtOnce, Metered
 from ragmetrics.judges.client_base import ClientBase, PendingAnswer, SingleFlight, UsageCounter
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.gathering import SECONDS, Divided, Gathering, Waiting
@@ -42,10 +41,6 @@ from ragmetrics.records import (
     check_deadline,
     fingerprint,
 )
-
-if TYPE_CHECKING:
-    from ragmetrics.config import JudgeSettings
-    from ragmetrics.judges.factory import Access
 
 OPENAI_MODEL = "text-embedding-3-small"
 _EMBEDDED = Expectation(completion=0.0)

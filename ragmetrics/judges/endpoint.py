@@ -20,13 +20,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.http import Answer, HttpClient, RetryableError, TooLarge, error_of
 from ragmetrics.judges.adaptive_concurrency import first_in_flight
 from ragmetrics.judges.attempts import Attempts
-from ragmetrics.judges.base import HEDGED, JudgeParts, Reply, Tokens
+from ragmetrics.judges.base import HEDGED, Access, JudgeParts, Reply, Tokens
 from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter
 from ragmetrics.judges.request_parameters import MOST_ROOM
 from ragmetrics.judges.responses import (
@@ -42,10 +43,6 @@ from ragmetrics.judges.responses import (
 from ragmetrics.judges.spending import bill_in_use, take_attempt
 from ragmetrics.records import seconds_left
 from ragmetrics.text import shorten
-
-if TYPE_CHECKING:
-    from ragmetrics.config import JudgeSettings
-    from ragmetrics.judges.factory import Access
 
 T = TypeVar("T")
 
@@ -100,11 +97,9 @@ class Endpoint:
 
         Raises JudgeRefused without an address, and for a malformed key.
         """
-        from ragmetrics.judges.factory import find_access  # which imports what uses this module
-
         if settings.base_url is None:  # else the key would go to OpenAI
             raise JudgeRefused(f"the judge {settings.name} needs `judge: base_url:`, its server")
-        return cls(find_access(settings, settings.base_url, parts.key), settings, settings.model)
+        return cls(parts.access(settings), settings, settings.model)
 
     def __init__(
         self,

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from pydantic import SecretStr
 
-from ragmetrics.config import JUDGES, JudgeSettings, Settings, api_key, url_of_environment
+from ragmetrics.config import JUDGES, JudgeSettings, Settings, api_key
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.base import Embedder, Judge, JudgeParts, Reply, only_of
+from ragmetrics.judges.base import Embedder, Judge, JudgeParts, Reply, find_access, only_of
 from ragmetrics.judges.foreign_judge import UnmadeJudge, make_foreign
 from ragmetrics.judges.learned_judge import LearnedJudge
 from ragmetrics.judges.local import MODEL as LOCAL_MODEL, LocalEmbedder
@@ -23,47 +22,7 @@ from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.records import Ask, LearnedModel, Vector
 from ragmetrics.storage import Files, LearnedJudges, open_store
 
-_OPENAI = "https://api.openai.com/v1"
-_NAMED = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
 _NO_KEY = SecretStr("none")  # of judges that send no request
-
-
-@dataclass(frozen=True)
-class Access:
-    """Address and key of an endpoint; local servers need no key."""
-
-    address: str
-    key: str = field(repr=False)
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Headers of each request."""
-        named = {header: value for name, header in _NAMED.items() if (value := os.getenv(name))}
-        return {
-            "Authorization": f"Bearer {self.key}",
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            **named,
-        }
-
-
-def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | None) -> Access:
-    """The access according to settings and environment.
-
-    Raises JudgeRefused for a key that is missing or malformed, SettingsError if OPENAI_BASE_URL is
-    not a URL.
-    """
-    base_url = base_url or url_of_environment()
-    if key is None and base_url is None:
-        name = settings.name if settings.remote else "openai"  # of embeddings, beside a local judge
-        raise JudgeRefused(
-            f"the judge {name} needs a key: set {settings.api_key_env}, or `judge: base_url:` to a "
-            "server that needs none"
-        )
-    secret = key.get_secret_value() if key else "none"
-    if not (secret.isascii() and secret.isprintable()):
-        raise JudgeRefused(f"the key in {settings.api_key_env} holds characters that no key has")
-    return Access((base_url or _OPENAI).rstrip("/") + "/", secret)
 
 
 def make_judges(

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ragmetrics.judges.base import Reply
+from ragmetrics.config import JudgeSettings
+from ragmetrics.judges.base import Access, Reply
 from ragmetrics.judges.endpoint import Call, Endpoint, json_body
 from ragmetrics.judges.gathering import FirstAlone
 from ragmetrics.judges.request_parameters import (
@@ -26,10 +27,6 @@ from ragmetrics.judges.responses import RequestRejected, tokens_of
 from ragmetrics.judges.row_first import ROW_FIRST, RowFirstPrompt
 from ragmetrics.judges.spending import bill_in_use
 from ragmetrics.records import Ask, Prompt, fingerprint
-
-if TYPE_CHECKING:
-    from ragmetrics.config import JudgeSettings
-    from ragmetrics.judges.factory import Access
 
 _REQUESTS_PER_SLOT = 4
 """Requests per slot: while one waits before a retry, another one uses its slot."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics.config import JudgeSettings, api_key
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.http import Dropped, HttpClient, TooLarge, Unreachable
+from ragmetrics.judges.base import Access, find_access
 from ragmetrics.judges.batch_api import make_client
-from ragmetrics.judges.factory import Access, find_access, make_judge
+from ragmetrics.judges.factory import make_judge
 from ragmetrics.judges.request_parameters import RequestParameters, refused_parameter
 from ragmetrics.judges.responses import mapping, tokens_of
 from ragmetrics.judges.word_frequencies import Corpus

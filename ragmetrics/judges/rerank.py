@@ -20,10 +20,10 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragmetrics.errors import JudgeError, SettingsError
-from ragmetrics.judges.base import Reply, Tokens
+from ragmetrics.judges.base import Access, Reply, Tokens
 from ragmetrics.judges.endpoint import Call, Endpoint, json_body
 from ragmetrics.judges.gathering import JOINED, Divided, Gathering, Waiting, forecast, settle
 from ragmetrics.judges.kinds.rerank import RerankSettings
@@ -31,9 +31,6 @@ from ragmetrics.judges.responses import Oversized, RequestRejected, count, mappi
 from ragmetrics.metrics import GRADE
 from ragmetrics.records import Ask, dump_json, fingerprint
 from ragmetrics.text import SizedCache, neutralise
-
-if TYPE_CHECKING:
-    from ragmetrics.judges.factory import Access
 
 _ROWS_PER_SLOT = 8
 """Contexts per slot of the endpoint: those of a row share one."""

@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
@@ -255,23 +256,13 @@ def _plain_sample(nights: _Nights) -> int:
     return _rows_for(nights, 0.0)
 
 
-def _prediction_powered(nights: _Nights) -> int | str:
-    return _by_correlation(nights, learned=False, needs="a night with `sample:`, drawn uniformly")
-
-
-def _learned_judge(nights: _Nights) -> int | str:
-    needs = "a learned judge that is used (`ragmetrics learn`), or a night with `cheap: learned`"
-    return _by_correlation(nights, learned=True, needs=needs, known=nights.learned)
-
-
-def _by_correlation(
-    nights: _Nights, *, learned: bool, needs: str, known: float | None = None
-) -> int | str:
+def _by_correlation(nights: _Nights, *, learned: bool, needs: str) -> int | str:
     """Rows to judge beside a cheap judge, from the mean correlation of the nights that had it, or
     from the known one.
     """
     sampled = nights.sampled(learned=learned, draw="uniform")
     seen = [sample.correlation for _, sample in sampled if sample.correlation is not None]
+    known = nights.learned if learned else None
     correlation = sum(seen) / len(seen) if seen else known
     return needs if correlation is None else _rows_for(nights, correlation)
 
@@ -294,8 +285,14 @@ WAYS: Mapping[str, Callable[[_Nights], int | str]] = {
     ALL_ROWS: _all_rows,
     DECISIONS: _all_rows,
     "plain sample": _plain_sample,
-    "prediction-powered": _prediction_powered,
-    "learned judge": _learned_judge,
+    "prediction-powered": partial(
+        _by_correlation, learned=False, needs="a night with `sample:`, drawn uniformly"
+    ),
+    "learned judge": partial(
+        _by_correlation,
+        learned=True,
+        needs="a learned judge that is used (`ragmetrics learn`), or a night with `cheap: learned`",
+    ),
     "active sampling": _active_sampling,
     CASCADE: _plain_sample,
 }

@@ -19,9 +19,9 @@ from ragmetrics.delivery.channel_kinds.slack_bot import API, slack_bot
 from ragmetrics.delivery.channel_kinds.slack_webhook import send
 from ragmetrics.errors import RagmetricsError, Unanswered
 from ragmetrics.judges import EmbeddingClient, JudgeClient
+from ragmetrics.judges.base import find_access
 from ragmetrics.judges.batch_api import BatchApi, make_client
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.messages import Message
 from ragmetrics.metrics import GRADE

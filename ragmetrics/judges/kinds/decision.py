@@ -36,9 +36,8 @@ class DecisionSettings(JudgeSettings):
 
 def _make(judge: DecisionSettings, parts: JudgeParts) -> Judge:
     from ragmetrics.judges.decision import DecisionJudge
-    from ragmetrics.judges.factory import find_access
 
-    return DecisionJudge(find_access(judge, judge.base_url, parts.key), judge)
+    return DecisionJudge(parts.access(judge), judge)
 
 
 def _check(judge: DecisionSettings, settings: Settings) -> None:

@@ -9,10 +9,9 @@ from ragmetrics.judges.base import Judge, JudgeParts
 
 
 def _make(judge: JudgeSettings, parts: JudgeParts) -> Judge:
-    from ragmetrics.judges.factory import find_access
     from ragmetrics.judges.live import LiveJudge
 
-    return LiveJudge(find_access(judge, judge.base_url, parts.key), judge)
+    return LiveJudge(parts.access(judge), judge)
 
 
 async def _probe(judge: JudgeSettings, *, ask: bool) -> str:

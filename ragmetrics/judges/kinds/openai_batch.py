@@ -10,10 +10,8 @@ from ragmetrics.judges.kinds.openai import openai
 def _make(judge: JudgeSettings, parts: JudgeParts) -> Judge:
     from ragmetrics.judges.batch import BatchJudge
     from ragmetrics.judges.batch_api import make_client
-    from ragmetrics.judges.factory import find_access
 
-    access = find_access(judge, judge.base_url, parts.key)
-    return BatchJudge(make_client(access, judge), judge, parts.files)
+    return BatchJudge(make_client(parts.access(judge), judge), judge, parts.files)
 
 
 openai_batch = JudgeKind(

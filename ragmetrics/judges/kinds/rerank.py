@@ -33,10 +33,9 @@ class RerankSettings(JudgeSettings):
 
 
 def _make(judge: RerankSettings, parts: JudgeParts) -> Judge:
-    from ragmetrics.judges.factory import find_access
     from ragmetrics.judges.rerank import RerankJudge
 
-    return RerankJudge(find_access(judge, judge.base_url, parts.key), judge)
+    return RerankJudge(parts.access(judge), judge)
 
 
 def _forecast(judge: RerankSettings) -> Callable[[Ask], Awaitable[Reply]]:

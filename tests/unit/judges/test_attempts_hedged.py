@@ -14,8 +14,7 @@ from ragmetrics.config import JudgeSettings
 from ragmetrics.http import HttpClient
 from ragmetrics.judges import SpendLimiter, use_budget
 from ragmetrics.judges.attempts import Attempts
-from ragmetrics.judges.base import HEDGED, Reply
-from ragmetrics.judges.factory import find_access
+from ragmetrics.judges.base import HEDGED, Reply, find_access
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import GRADE
 from ragmetrics.records import Ask

@@ -18,13 +18,12 @@ from openai.types import Batch
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused, StoreError
-from ragmetrics.judges.base import Reply
+from ragmetrics.judges.base import Access, Reply
 from ragmetrics.judges.batch import BatchJudge
 from ragmetrics.judges.batch_api import BatchApi, make_client
 from ragmetrics.judges.batch_files import Fault
 from ragmetrics.judges.batch_lifecycle import BatchRun
 from ragmetrics.judges.batch_records import BatchRecord, BatchRecords, all_batches
-from ragmetrics.judges.factory import Access
 from ragmetrics.storage import Files
 from tests.fakes import http_server
 from tests.fakes.batch_judging import answer, asks, grades, make_judge, run

@@ -12,7 +12,7 @@ import pytest
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, Unanswered
 from ragmetrics.judges import EmbeddingClient, JudgeClient, SingleFlight
-from ragmetrics.judges.factory import find_access
+from ragmetrics.judges.base import find_access
 from ragmetrics.judges.live import LiveJudge, request_body
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT
 from ragmetrics.metrics.bundled.ragas_context_relevance import FIRST

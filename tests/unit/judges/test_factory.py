@@ -6,7 +6,7 @@ import pytest
 
 from ragmetrics.config import make_settings
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.factory import find_access
+from ragmetrics.judges.base import find_access
 
 
 @pytest.mark.parametrize(

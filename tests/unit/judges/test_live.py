@@ -22,9 +22,8 @@ from ragmetrics.config.base import make_section
 from ragmetrics.errors import JudgeError, JudgeRefused, SettingsError
 from ragmetrics.http import Answer, RetryableError, error_of, retry_after
 from ragmetrics.http.client import proxy_of
-from ragmetrics.judges.base import Reply
+from ragmetrics.judges.base import Reply, find_access
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import Envelope, LiveJudge, request_body
 from ragmetrics.judges.responses import error_from_response, seconds_of, used_up
 from ragmetrics.metrics import GRADE, NEEDED

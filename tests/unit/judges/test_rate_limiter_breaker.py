@@ -15,11 +15,11 @@ from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused, Unanswered
 from ragmetrics.http import Answer, Dropped
 from ragmetrics.judges import Reply, decision, embeddings, rate_limiter as breaker, rerank
+from ragmetrics.judges.base import find_access
 from ragmetrics.judges.decision import DecisionJudge
 from ragmetrics.judges.decision_layout import DecisionLayout
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.kinds.decision import DecisionSettings
 from ragmetrics.judges.kinds.rerank import RerankSettings
 from ragmetrics.judges.live import PATH, read_reply

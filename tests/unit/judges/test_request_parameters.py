@@ -13,10 +13,9 @@ from ragmetrics import Result, evaluate
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import probe_judge, translate
-from ragmetrics.judges.base import Reply
+from ragmetrics.judges.base import Reply, find_access
 from ragmetrics.judges.batch import BatchJudge
 from ragmetrics.judges.batch_api import make_client
-from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import LiveJudge, chat_fingerprint
 from ragmetrics.judges.request_parameters import (
     PARAMETERS,

@@ -10,8 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from ragmetrics.config import JudgeSettings
-from ragmetrics.judges.base import Reply
-from ragmetrics.judges.factory import find_access
+from ragmetrics.judges.base import Reply, find_access
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.judges.request_parameters import ReplyBounds, bounded_schema, reply_tokens, sizes_of
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT, prompts_of

@@ -18,9 +18,9 @@ from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import Unanswered
 from ragmetrics.http import retry_after
 from ragmetrics.judges import EmbeddingClient, JudgeClient, ReplyCache
+from ragmetrics.judges.base import find_access
 from ragmetrics.judges.batch_files import Fault, FaultAction, read_outputs
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.judges.responses import tokens_of
 from ragmetrics.metrics import GRADE

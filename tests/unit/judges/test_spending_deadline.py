@@ -16,8 +16,8 @@ from ragmetrics.comparison import run_replay
 from ragmetrics.config import JudgeSettings, Settings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, OverDeadline
 from ragmetrics.http import run_coroutine
+from ragmetrics.judges.base import find_access
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.judges.factory import find_access
 from ragmetrics.metrics import select
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import (

@@ -14,9 +14,8 @@ from pydantic import SecretStr
 from ragmetrics.config import JudgeSettings
 from ragmetrics.config.base import make_section
 from ragmetrics.errors import JudgeRefused, SettingsError
-from ragmetrics.judges.base import Reply
+from ragmetrics.judges.base import Reply, find_access
 from ragmetrics.judges.batch_files import read_outputs
-from ragmetrics.judges.factory import find_access
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import select
 from ragmetrics.records import Ask
