@@ -37,7 +37,6 @@ from ragmetrics.scoring.sampling.sample_size import Known
 from ragmetrics.scoring import wanted_rows
 from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.sampling.cheap_scores import CheapJudges
-from ragmetrics.scoring.sampling.cheap_scores import CheapScorer
 from ragmetrics.scoring.sampling.inclusion import Design, choose_design, draw
 from ragmetrics.scoring.sampling.uncertainty import cheap_bins, fit_uncertainty
 from ragmetrics.scoring.sampling.prediction_powered import (prediction_powered, row_spread)
@@ -213,7 +212,7 @@ def rated_night() -> Night | None:
 
 async def _embedded(corpus: Corpus, metric: str, rows: Sequence[LogRow]) -> list[float | None]:
     judge = Member(JudgeClient(LexicalJudge(corpus), EmbeddingClient(HashedEmbedder(corpus))))
-    scorer, (chosen,) = CheapScorer(CheapJudges(judge)), select([metric])
+    scorer, (chosen,) = CheapJudges(judge), select([metric])
     return [(await scorer.guesses([chosen], row))[metric].value for row in rows]
 
 

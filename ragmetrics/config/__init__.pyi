@@ -6,8 +6,6 @@ from .settings import (
 )
 from .settings_file import (
     load_settings as load_settings,
-)
-from .overrides import (
     Judged as Judged,
     with_overrides as with_overrides,
 )

@@ -69,4 +69,6 @@ from .judged_rows import (
     choose_rows_of_night as choose_rows_of_night,
     RUN_FILES as RUN_FILES,
 )
-from .garbage import collect_seldom as collect_seldom
+from .garbage import (
+    collect_seldom as collect_seldom,
+)

@@ -7,7 +7,7 @@ Several scores of a row become one:
 
     each judge:  value is the mean over the repeats, spread their standard deviation
     the panel:   mean, median, min, max or majority of the judges' values
-    cascade:     no aggregate: each verdict is that of one judge (see `cascade`)
+    cascade:     no aggregate: each verdict is that of one judge (see `combination`)
     also:        no aggregate: each metric is scored by the first judge that can
 
 A judge that fails is counted and left out of the row's value. A row without any value has failed.
@@ -42,8 +42,14 @@ from ragmetrics.judges import (
 from ragmetrics.metrics import Metric
 from ragmetrics.records import Answer, Ask, LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
-from ragmetrics.scoring.cascade import CascadedRow, Certain, by_agreement
-from ragmetrics.scoring.combination import Joined, averaged, combine
+from ragmetrics.scoring.combination import (
+    CascadedRow,
+    Certain,
+    Joined,
+    averaged,
+    by_agreement,
+    combine,
+)
 from ragmetrics.scoring.metric_run import Member, MetricRun, first_able, is_heavy, repeated
 from ragmetrics.storage import Files
 

@@ -19,7 +19,7 @@ from ragmetrics.http import run_coroutine
 from ragmetrics.judges import use_budget
 from ragmetrics.metrics import Metric
 from ragmetrics.records import deadline_at, use_deadline
-from ragmetrics.scoring.budget.pool import BudgetPool, open_budget_pool
+from ragmetrics.scoring.budget.plan import BudgetPool, open_budget_pool
 from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.panel import acquire_judges, keep_open
 from ragmetrics.scoring.part import Done, Part, PartScorer, Record, is_done

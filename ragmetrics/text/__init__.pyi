@@ -5,7 +5,9 @@ from .sentence_splitter import (
     sentences as sentences,
     weight as weight,
 )
-from .sized_cache import SizedCache as SizedCache
+from .sized_cache import (
+    SizedCache as SizedCache,
+)
 from .numbers import (
     plural as plural,
     chance as chance,
@@ -33,6 +35,15 @@ from .escaping import (
     spreadsheet_safe as spreadsheet_safe,
     without_spreadsheet_signs as without_spreadsheet_signs,
 )
-from .reply_json import is_refusal as is_refusal, json_objects as json_objects
-from .yaml_reader import load_yaml as load_yaml
-from .topic_words import rarity_of as rarity_of, weigh as weigh, words_of as words_of
+from .reply_json import (
+    is_refusal as is_refusal,
+    json_objects as json_objects,
+)
+from .yaml_reader import (
+    load_yaml as load_yaml,
+)
+from .topic_words import (
+    rarity_of as rarity_of,
+    weigh as weigh,
+    words_of as words_of,
+)

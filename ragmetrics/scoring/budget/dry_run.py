@@ -54,7 +54,7 @@ from ragmetrics.records import (
 )
 from ragmetrics.scoring.budget.certain_share import ExpectedCertainty, certain_shares
 from ragmetrics.scoring.budget.plan import Spending
-from ragmetrics.scoring.cascade import by_agreement
+from ragmetrics.scoring.combination import by_agreement
 from ragmetrics.scoring.metric_choice import add_price, unpaid
 from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.panel import JudgePool, PooledJudge

@@ -1,26 +1,34 @@
-"""The budget plan of a run: which questions are judged, and the portion of each part.
+"""The budget of a run: which questions are judged, the portion of each part, and the pool on which
+all parts of this process draw.
 
     rows/dt=DATE/run=ID/budget.json      written once, before anything is judged
 
 When a run would cost more than its budget, only questions in the lower hash buckets are judged. So
 the same questions are judged every night. A row is judged by all metrics or by none. Cached replies
 play no role in the choice, so the sample is not biased.
+
+Each part adds its portion of the limits to the pool, minus what it used in an earlier attempt.
+Processes share only the plan and never use the portions of another process, so all processes
+together stay within the limits.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from ragmetrics.http import PerLoop
 from ragmetrics.judges import Spend, SpendLimiter
 from ragmetrics.records import Record, SpendLimits, Usage
-from ragmetrics.storage import Files, RunRef, require_record
+from ragmetrics.storage import Files, RunRef, StoredPart, require_record
 
 BUCKETS = 1_024
 """Number of hash buckets of questions. The sample is the first so many of them."""
@@ -174,3 +182,65 @@ def _allocated(
 def load_plan(files: Files, ref: RunRef) -> BudgetPlan | None:
     """The plan of a run; None without a budget. Raises StoreError."""
     return require_record(files, ref.beside_rows("budget"), BudgetPlan)
+
+
+class BudgetPool:
+    """The budget of the parts of this process."""
+
+    def __init__(self, files: Files, ref: RunRef, plan: BudgetPlan) -> None:
+        self.plan, self.limiter = plan, plan.limiter()
+        self._files, self._ref = files, ref
+        self._added: set[str] = set()
+
+    async def add_parts(self, parts: Iterable[tuple[Sequence[str], int]]) -> None:
+        """Add the portions of parts to the limiter, each once. Raises StoreError."""
+        await asyncio.gather(*(self._add_part(names, shard) for names, shard in parts))
+
+    async def _add_part(self, names: Sequence[str], shard: int) -> None:
+        key = part_key(names, shard)
+        if key in self._added:
+            return
+        self._added.add(key)
+        try:
+            spent = await asyncio.to_thread(self._spent, names[0], shard)
+        except BaseException:
+            self._added.discard(key)  # a retry of the part adds its portion
+            raise
+        portion = self.plan.parts[key]
+        if spent is None:
+            self.limiter.add(portion.total, portion.for_embeddings)
+        else:
+            owed = Spend(-spent.requests, -spent.tokens, -spent.usd)
+            self.limiter.add(portion.total + owed, Spend())
+
+    def _spent(self, name: str, shard: int) -> Spend | None:
+        """What a finished part has used; None when the part is not finished."""
+        path = self._ref.scores(name, shard)
+        if not StoredPart(self._files, path).is_whole():
+            return None
+        notes = StoredPart(self._files, path).notes()
+        spent = Spend()
+        for payee in notes.get("paid", ()):
+            for stored in notes["usage"][payee].values():
+                usage = Usage.model_validate(stored)
+                spent += Spend(usage.requests, usage.tokens, usage.usd or 0.0)
+        return spent
+
+
+async def _close_nothing(_: BudgetPool | None) -> None:
+    """A budget pool needs no closing."""
+
+
+_pools: PerLoop[BudgetPool | None] = PerLoop(_close_nothing)
+
+
+@asynccontextmanager
+async def open_budget_pool(files: Files, ref: RunRef) -> AsyncIterator[BudgetPool | None]:
+    """The budget pool of a run, shared by all parts; None without a budget."""
+
+    def make() -> BudgetPool | None:
+        plan = load_plan(files, ref)
+        return BudgetPool(files, ref, plan) if plan else None
+
+    async with _pools.hold(f"{files.root} {ref.folder('rows')}", make) as pool:
+        yield pool

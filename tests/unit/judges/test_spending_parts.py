@@ -17,8 +17,7 @@ from ragmetrics.judges.spending import Expectation, Forecast
 from ragmetrics.pipeline import Night, run_night
 from ragmetrics.records import Status
 from ragmetrics.scoring import Staged, list_parts, score_part
-from ragmetrics.scoring.budget.plan import load_plan
-from ragmetrics.scoring.budget.pool import open_budget_pool
+from ragmetrics.scoring.budget.plan import load_plan, open_budget_pool
 from ragmetrics.storage import StoredPart, open_store
 from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer

@@ -19,7 +19,7 @@ from ragmetrics.text import (
     sentence_splitter as module,
     sentences,
 )
-from ragmetrics.text.rule_splitter import plain_sentences
+from ragmetrics.text.sentence_splitter import plain_sentences
 
 HANGING = (
     "This was shown before.[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19"

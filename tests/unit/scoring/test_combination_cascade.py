@@ -27,7 +27,7 @@ from ragmetrics.people.calibration.units import Unit
 from ragmetrics.pipeline import Result, run_night
 from ragmetrics.records import Ask, LogRow, Score, Status
 from ragmetrics.scoring import judge_info, plan_costs
-from ragmetrics.scoring.cascade import is_certain
+from ragmetrics.scoring.combination import is_certain
 from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.panel import Panel
 from ragmetrics.scoring.part import drive
