@@ -121,7 +121,7 @@ def snooze(
     settings: SettingsFlag = None,
     store: StoreFlag = None,
 ) -> None:
-    """Get no messages of an alert for some nights, unless it escalates. Then its state is sent."""
+    """Mute an alert for some nights, unless it escalates. Its state is sent afterwards."""
     files, book, alert = _find(settings, store, key)
     entry = Silence(
         key=alert.key,

@@ -30,7 +30,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Start": {
         "demo": "Run ten bundled nights, one with a damaged index build.",
         "init": "Write a first settings file for your own logs.",
-        "check": "Check which rows of logs can be read, which metrics scored.",
+        "check": "Check which rows can be read, and which metrics scored.",
         "score": "Score logs: the mean of each metric, with its interval.",
         "compare": "Compare two logs, nights, runs or index builds.",
     },

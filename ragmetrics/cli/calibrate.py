@@ -65,7 +65,7 @@ AttacksFlag = Annotated[
     typer.Option(
         "--attacks",
         min=0,
-        help="Irrelevant contexts per set that are attacked, 5 requests each; 0 skips it.",
+        help="Irrelevant contexts of each set to attack, with 5 requests each; 0: none.",
     ),
 ]
 FitFlag = Annotated[

@@ -26,7 +26,7 @@ def check(
     settings: ConfigFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check which rows of logs can be read, which metrics scored."""
+    """Check which rows can be read, and which metrics scored."""
     from ragmetrics.pipeline import check_logs
 
     chosen = with_overrides(settings_here(settings), preset=preset)

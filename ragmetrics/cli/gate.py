@@ -70,7 +70,7 @@ MissingFlag = Annotated[
         "--max-missing",
         min=0.0,
         max=1.0,
-        help="The largest share of questions before that may be missing after; default: 0.02.",
+        help="The largest share of the questions of BEFORE that AFTER may lack; default: 0.02.",
     ),
 ]
 _USAGE = (
@@ -100,8 +100,8 @@ def gate(
 ) -> None:
     """Compare two logs, or index builds: pass or fail.
 
-    Two logs are `ragmetrics gate before.jsonl after.jsonl`, without settings. A build is named by
-    --build; its verdict is stored. Exit code: 0 passed (promote), 1 failed (hold), 2 inconclusive.
+    Two logs need no settings: `ragmetrics gate before.jsonl after.jsonl`. The verdict on a build,
+    which --build names, is stored. Exit code: 0 passed (promote), 1 failed (hold), 2 inconclusive.
     The build is scored in this process: the setting `runner:` is for Prefect's flows alone.
     """
     from ragmetrics.pipeline import gate_logs

@@ -40,7 +40,7 @@ def check(
     store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Say which labels the newest night uses, why it leaves out others, and what people would say.
+    """Show which labels the newest night uses, why it leaves out others, and the means by people.
 
     Exit code: 0 if all labels are used, 1 if some cannot be read, 2 for wrong input.
     """
@@ -84,7 +84,7 @@ def suggest(
     store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Draw the rows whose labels narrow the interval most, with chances that are known.
+    """Draw rows to label, more often those whose labels would narrow the interval most.
 
     By default context_relevance and context_recall are labelled, where they are scored. The file
     has the texts of the rows, also with `redact: true`; give it to the people who label, and no

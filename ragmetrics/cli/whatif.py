@@ -56,7 +56,7 @@ def whatif(
             "--questions",
             metavar="N",
             min=1,
-            help="Most questions that fell, and most others, to ask again.",
+            help="Ask at most so many questions that fell, and as many others.",
         ),
     ] = _QUESTIONS,
     settings: SettingsFlag = None,

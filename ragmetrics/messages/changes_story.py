@@ -66,6 +66,8 @@ def gate_headline(gate: Gate) -> str:
 
 def count_words(worse: int, compared: int) -> str:
     """`4 of 6 metrics are significantly worse`."""
+    if compared == 1:
+        return f"the metric is {'' if worse else 'not '}significantly worse"
     verb = "are" if worse > 1 else "is"
     return f"{worse or 'none'} of {plural(compared, 'metric')} {verb} significantly worse"
 

@@ -189,7 +189,8 @@ def _line(incident: Incident, manifest: Manifest) -> str:
     if back := back_to_normal(finding):
         return back
     was = "was firing since" if finding.transition == "resolved" else "firing since"
-    since = f", {was} {finding.since}" if finding.since else ""
+    new = (finding.transition, finding.since) == ("fired", manifest.date)
+    since = f", {was} {finding.since}" if finding.since and not new else ""
     silence = f", {clean(str(finding.silence), 200)}" if finding.silence else ""
     folded = (
         f"; {clean(in_display_names(incident.folded, manifest), 200)}" if incident.folded else ""

@@ -56,7 +56,7 @@ def test_the_flow_judges_the_set(settings: str, tmp_path: Path) -> None:
     second = run_night(load_settings(settings), NIGHT + timedelta(days=1)).manifest
     assert (level(second).level, level(second).message) == (
         "ok",
-        "openai:gpt-6-luna on the labelled set: no change shown",
+        "openai:gpt-6-luna on the labelled set: no significant change",
     )
     assert second.labelled is None
     (kept,) = load_calibrations(Files(str(tmp_path / "store")))

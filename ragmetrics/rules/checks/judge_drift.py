@@ -68,7 +68,7 @@ def _level_moved(tonight: Tonight) -> Iterator[Finding]:
     for name, part in explained.items():
         significant.setdefault(name, f"fell by about {part:.3f}")
     if not significant:
-        text = "no change shown" if moves else "no earlier night to compare with"
+        text = "no significant change" if moves else "no earlier night to compare with"
         yield _of_level(tonight, "ok", text)
         return
     text = "; ".join(f"{name} {change}" for name, change in significant.items())
@@ -86,7 +86,7 @@ def _level_moved(tonight: Tonight) -> Iterator[Finding]:
     ends_comparison=True,
     sample=Sample(
         "Judge drift",
-        "openai gpt-6-luna: no change since its last calibration on labelled",
+        "openai gpt-6-luna: no significant change since its last calibration on labelled",
         "openai gpt-6-luna on labelled, 2026-11-12 to 2026-11-19: context_recall drifted: "
         "quadratic kappa moved by -0.120 [-0.190, -0.050], 11% of verdicts changed",
         key="judge=openai gpt-6-luna/set=labelled",
@@ -119,7 +119,7 @@ def _since_calibration(tonight: Tonight, drift: Drift) -> Finding:
     level: Level = "breach" if changed else "no_data" if drift.has_unknown else "ok"
     return tonight.finding(
         level,
-        f"{drift.judge}: no change since its last calibration on {drift.name}",
+        f"{drift.judge}: no significant change since its last calibration on {drift.name}",
         f"{since}: {'; '.join(states) or 'no drift shown'}{why}",
         key=f"judge={former_judge_name(drift.judge)}/set={drift.name}",
         affects=[one.metric for one in changed],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ragmetrics.metrics import display_name
 from ragmetrics.records import Finding, Level, Manifest, Status, Summary, former_judge_name
 from ragmetrics.rules.night_check import (
     Limit,
@@ -35,7 +36,8 @@ def _fails_by_its_code(finding: Finding, night: Manifest) -> bool:
 
 def _title(finding: Finding, metrics: int) -> str:
     more = "more " if finding.transition == "escalated" else ""
-    which = f"{metrics} metrics" if metrics > 1 else finding.metric or "the panel"
+    which = display_name(finding.metric) if finding.metric else "the panel"
+    which = f"{metrics} metrics" if metrics > 1 else which
     return f"{more}judge failures in {which}"
 
 

@@ -52,9 +52,9 @@ def test_every_line_has_a_word_for_what_it_says() -> None:
 @pytest.mark.parametrize(
     ("metrics", "segments", "state", "told"),
     [
-        ([change()], [], "firing", "1 of 1 metric is significantly worse."),
-        ([change(by=-0.01)], [], "ok", "None of 1 metric is significantly worse."),
-        ([change(by=0.2)], [], "ok", "None of 1 metric is significantly worse, 1 better."),
+        ([change()], [], "firing", "The metric is significantly worse."),
+        ([change(by=-0.01)], [], "ok", "The metric is not significantly worse."),
+        ([change(by=0.2)], [], "ok", "The metric is not significantly worse, 1 better."),
         (
             [MetricChange(metric="m", reason="other judges")],
             [],
@@ -65,7 +65,7 @@ def test_every_line_has_a_word_for_what_it_says() -> None:
             [change(by=-0.01)],
             [change(segment=Segment(tag="section", value="api"))],
             "fell",
-            "None of 1 metric is significantly worse over all rows, but 1 segment fell.",
+            "The metric is not significantly worse over all rows, but 1 segment fell.",
         ),
     ],
 )

@@ -407,7 +407,7 @@ def test_a_metric_that_fell_is_named_once() -> None:
     ("update", "title"),
     [
         ({"kind": "quarantine", "metric": None}, "quarantined rows"),
-        ({"kind": "judge_failures"}, "judge failures in context_recall"),
+        ({"kind": "judge_failures"}, "judge failures in Context recall"),
         ({"kind": "no_data", "metric": None, "level": "no_data"}, "no data"),
         ({"kind": "no_data", "metric": None}, "broken logs"),
         ({"level": "no_data"}, "no data for Context recall"),
