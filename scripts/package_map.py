@@ -51,7 +51,7 @@ def imports() -> Iterator[Import]:
             source = _package(".".join(path.relative_to(ROOT).with_suffix("").parts), known)
             if source is None:
                 continue
-            for line, module in _modules(ast.parse(path.read_text(encoding="utf-8"))):
+            for line, module in _modules(ast.parse(path.read_text(encoding="utf-8")), known):
                 target = _package(module, known)
                 if target and target != source:
                     yield Import(path, line, source, target, module)
@@ -64,12 +64,14 @@ def _package(module: str, known: list[str]) -> str | None:
     return rest[0] if first == PRODUCT and rest and rest[0] in known else None
 
 
-def _modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _modules(tree: ast.Module, known: list[str]) -> Iterator[tuple[int, str]]:
+    """The modules of ours that a module imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, name.name) for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            known = packages()
+            if node.module.partition(".")[0] not in (PRODUCT, *BESIDE):
+                continue
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 is_package = node.module == PRODUCT and alias.name in known

@@ -118,7 +118,8 @@ def _resampled(
     size = max(1, _AT_ONCE // len(codes))
     for start in range(0, resamples, size):
         chosen = random.integers(0, groups, (min(size, resamples - start), groups))
-        counts = np.stack([np.bincount(row, minlength=groups) for row in chosen])
+        cells = chosen + groups * np.arange(len(chosen))[:, None]
+        counts = np.bincount(cells.ravel(), minlength=cells.size).reshape(cells.shape)
         yield counts[:, codes].astype(np.float64)
 
 
