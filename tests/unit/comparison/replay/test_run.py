@@ -117,7 +117,7 @@ def test_a_search_that_finds_nothing_has_rows_without_contexts(
 
 def test_questions_are_asked_side_by_side(tmp_path: Path, search_server: SearchServer) -> None:
     """As many as the settings say, and no more."""
-    search_server.faults(latency_ms=60)
+    search_server.faults(latency_ms=400)
     run_replay(replaying(tmp_path, search_server, concurrency=3), BUILD)
     assert search_server.stats()["max_in_flight"] == 3
 

@@ -238,23 +238,23 @@ def test_dry_run_prints_a_table_and_sends_nothing(
     assert judge_server.stats()["requests"] == 0
 
 
-@pytest.mark.parametrize("more", [{}, {"sample": {"rows": 300}}], ids=["all rows", "sample"])
+@pytest.mark.parametrize("more", [{}, {"sample": {"rows": 150}}], ids=["all rows", "sample"])
 def test_a_part_of_a_large_log_is_enough_for_an_estimate(
     monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
 ) -> None:
     """Rows of very unequal length: within 10% of a dry run that scores all, and said to be about
     so; the budget judges about as many questions."""
-    rows = make_rows(400, good=0.7)
+    rows = make_rows(200, good=0.7)
     for number, row in enumerate(rows):
         row["user_input"] += f" Case {number}?"
         row["retrieved_contexts"] = [f"{'Long story. ' * (number % 40)}{number}."] * (number % 3)
     judge = {"name": "openai", "base_url": "http://127.0.0.1:9/v1", **PRICES}
-    settings = make_settings({"judge": judge, "budget": {"max_tokens": 50_000}, **more})
+    settings = make_settings({"judge": judge, "budget": {"max_tokens": 25_000}, **more})
     exact = estimate(rows, ["context_relevance", "context_recall"], settings=settings)
-    monkeypatch.setattr("ragmetrics.scoring.budget.estimate.WALKED_ROWS", 200)
+    monkeypatch.setattr("ragmetrics.scoring.budget.estimate.WALKED_ROWS", 100)
     rough = estimate(rows, ["context_relevance", "context_recall"], settings=settings)
     assert not exact.about and rough.about
-    assert rough.rows == exact.rows == 400
+    assert rough.rows == exact.rows == 200
     assert rough.total.requests == pytest.approx(exact.total.requests, rel=0.1)
     assert tokens(rough.total) == pytest.approx(tokens(exact.total), rel=0.1)
     assert rough.plan is not None and exact.plan is not None
