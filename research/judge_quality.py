@@ -33,7 +33,7 @@ from ragmetrics.metrics.bundled.context_relevancy import CONTEXT_SAYS, NEAR_BEST
 from ragmetrics.people.calibration.labelled_sets import LabelledSet, read_sets
 from ragmetrics.stats.resampling import unweighted
 from ragmetrics.people.calibration.agreement_figures import (auc_statistic, auc_within_statistic, kappa_statistic, spearman_statistic)
-from ragmetrics.stats.resampling import bootstrap_intervals
+from ragmetrics.stats.resampling import resampled
 
 GRADED, NEEDED, SUPPORT = "context_relevance", "context_relevancy", "context_recall"
 TUNINGS = [
@@ -71,7 +71,7 @@ class Measured:
 
 
 def _interval(statistic, groups):
-    return bootstrap_intervals({"figure": statistic}, groups)["figure"]
+    return resampled({"figure": statistic}, groups)["figure"][1]
 
 
 def auc(labels, scores):

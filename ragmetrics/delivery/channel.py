@@ -186,17 +186,12 @@ class Channel:
             raise Unconfirmed(f"{self.name}: channel {self.settings.kind} failed: {said}") from None
 
 
-def channels(
-    settings: AlertSettings, files: Files, environment: Mapping[str, str] = os.environ
-) -> list[Channel]:
+def channels(settings: AlertSettings, files: Files) -> list[Channel]:
     """The channels of the settings: first that of the keys `slack_...`."""
-    default = settings.default_channel(environment)
+    default = settings.default_channel(os.environ)
     return [
-        Channel(default, api_key(default.url_env, environment), files, is_default=True),
-        *(
-            Channel(chosen, api_key(chosen.url_env, environment), files)
-            for chosen in settings.channels
-        ),
+        Channel(default, api_key(default.url_env, os.environ), files, is_default=True),
+        *(Channel(one, api_key(one.url_env, os.environ), files) for one in settings.channels),
     ]
 
 

@@ -53,6 +53,3 @@ def compose_dashboard_failure(
     ]
     text = clean(f"{title}: {clean(reason, 150)} ({manifest.dataset})", 300)
     return Message(text=text, blocks=blocks, tone="warning")
-
-
-__all__ = ["compose_dashboard_failure", "notify_dashboard_failure"]

@@ -80,23 +80,23 @@ class Answer:
 
 def _message(body: bytes) -> str:
     """The message of an error, in the forms that APIs have for it; empty if there is none."""
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):
-        return ""
-    known = content if isinstance(content, dict) else {}
+    known = _object(body)
     texts = (error_of(body).get("message"), known.get("message"), known.get("detail"))
     return next((text for text in texts if isinstance(text, str) and text), "")
 
 
-def error_of(body: bytes) -> dict[str, Any]:
-    """The error object of an answer, with its `message`; empty if there is none."""
+def _object(body: bytes) -> dict[str, Any]:
+    """The JSON object in a body; empty if there is none."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(content, dict):
-        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def error_of(body: bytes) -> dict[str, Any]:
+    """The error object of an answer, with its `message`; empty if there is none."""
+    content = _object(body)
     error = content.get("error", content if content.get("object") == "error" else None)
     if isinstance(error, dict):
         return {"message": "", **error}

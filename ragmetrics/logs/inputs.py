@@ -63,7 +63,7 @@ def find_inputs(settings: Settings, day: date) -> NightInputs:
         if error.transient:
             raise  # the files are unknown, which is not the same as no files
         files, infos, problem = Files("."), (), str(error)
-    logs = _log_set(settings, files, infos)
+    logs = in_layout(settings, log_of(settings, files, infos))
     if settings.split_nights:
         logs = replace(logs, between=night_span(day, settings.time_zone or "UTC"))
     return NightInputs((logs,), golden_set(settings), problem)
@@ -86,12 +86,7 @@ def log_set(settings: Settings, place: str) -> LogSet:
     files, infos = find_logs(place, settings.storage_options)
     if not infos:
         raise InputError(f"{place}: no such log; names end in {ENDINGS}")
-    return _log_set(settings, files, infos)
-
-
-def _log_set(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
-    ours = log_of(settings, files, infos)
-    return in_layout(settings, ours)
+    return in_layout(settings, log_of(settings, files, infos))
 
 
 def in_layout(settings: Settings, logs: LogSet) -> LogSet:

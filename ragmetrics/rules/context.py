@@ -77,14 +77,6 @@ class Baseline:
     """All nights before the incident, including nights on which the alert was firing."""
 
 
-def _no_run(_: str) -> Manifest | None:
-    return None
-
-
-def _no_build() -> Sequence[str]:
-    return ()
-
-
 @dataclass(frozen=True)
 class NightContext:
     """The input of the rules: the manifest so far, this night's scores, and the earlier nights.
@@ -100,8 +92,8 @@ class NightContext:
     earlier: Sequence[Manifest]
     load: Load
     drifts: Sequence[Drift] = ()
-    find_run: Callable[[str], Manifest | None] = _no_run
-    serving: Callable[[], Sequence[str]] = _no_build
+    find_run: Callable[[str], Manifest | None] = field(default=lambda _: None)
+    serving: Callable[[], Sequence[str]] = field(default=lambda: ())
     fixed_sets: FixedSets | None = None
     ids: IdReader | None = None
     """Reads which contexts a night retrieved."""

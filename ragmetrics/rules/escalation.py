@@ -131,6 +131,3 @@ def _escalated(
         limit=limit,
     )
     return finding.model_copy(update={"escalation": found})
-
-
-__all__ = ["escalate"]

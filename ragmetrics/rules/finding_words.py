@@ -99,6 +99,3 @@ def _stale(stale: StaleRows) -> str:
 
 def _span(drop: Drop) -> str:
     return f" [{drop.low:.3f}, {drop.high:.3f}]"
-
-
-__all__ = ["drop_words", "mean_words"]

@@ -201,6 +201,3 @@ def _some(names: Sequence[str]) -> str:
     """The first names, and the count of the others."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
-
-
-__all__ = ["Incident", "incidents", "limit_of"]

@@ -113,6 +113,3 @@ def _on_other_days(one: Manifest, other: Manifest) -> bool:
 def _error(move: Move) -> float:
     """The error from the questions alone; for an earlier version's move, from its interval."""
     return (move.high - move.low) / (2 * _ERRORS) if move.error is None else move.error
-
-
-__all__ = ["find_movement", "level_between", "with_movements"]

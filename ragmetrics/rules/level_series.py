@@ -169,6 +169,3 @@ def _steps(levels: Numbers, errors: Numbers, apart: int) -> Iterator[NightStep]:
     changes, both = levels[apart:] - levels[:-apart], np.hypot(errors[apart:], errors[:-apart])
     pairs = zip(changes, both, strict=True)
     return (NightStep(float(step), float(error)) for step, error in pairs)
-
-
-__all__ = ["LevelSeries", "level_series", "level_steps", "movement_of", "spread_of_nights"]

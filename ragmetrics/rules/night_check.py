@@ -28,10 +28,6 @@ Title: TypeAlias = str | Callable[[Finding, int], str]
 Explains: TypeAlias = Callable[[Finding, Finding, Manifest], bool]
 
 
-def _nothing(_: Tonight) -> Iterable[Finding]:
-    return ()
-
-
 @dataclass(frozen=True)
 class Limit:
     """The limit of a check, from `least` to `most`. `alerts: checks: NAME: LIMIT` changes it.
@@ -75,11 +71,11 @@ class Check:
     title: Title = ""
     """A few words for the title of a message, or a function of the finding and the number of
     metrics that have the same; empty: the name."""
-    evaluate: Evaluate = _nothing
+    evaluate: Evaluate = field(default=lambda _: ())
     stage: Stage = "night"
     """When it is asked: `night` on every night; `scores` only on nights whose rules are evaluated,
     before them; `rules` after them."""
-    after_rules: Evaluate = _nothing
+    after_rules: Evaluate = field(default=lambda _: ())
     """What it also returns after the rules."""
     needs: Sequence[Need] = ("rows",)
     """What a night has to have, that it is asked: rows to score, published nights before, labels of

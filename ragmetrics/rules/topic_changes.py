@@ -30,7 +30,6 @@ from ragmetrics.records import (
     FallenTopic,
     Manifest,
     RisenTopic,
-    Topic,
     TopicModel,
     TopicReport,
     TopicWithoutGolden,
@@ -59,23 +58,30 @@ _MORE = 1.5
 log = logging.getLogger(__name__)
 
 
-def find_topic_changes(
+def try_topic_changes(
     settings: AlertSettings, files: Files, night: NightContext, model: TopicModel, *, redact: bool
-) -> TopicReport:
-    """What happened to the topics of a night; `redact` hides words and questions.
-
-    Raises StoreError where the store is down.
+) -> TopicReport | None:
+    """What happened to the topics of a night; `redact` hides words and questions. None where
+    earlier rows cannot be read.
     """
     labels = {topic.label(redact=redact): topic for topic in model.topics}
     rows = {topic: count for topic, count in _rows_by_topic(night).items() if topic in labels}
-    return TopicReport(
-        model=model.day,
-        topics=len(model.topics),
-        rows=rows,
-        fallen=_fallen(settings, files, night, redact=redact),
-        risen=_risen(night, rows, model, _typical_of(labels, redact=redact)),
-        without_golden=_without_golden(files, night, rows, _typical_of(labels, redact=redact)),
-    )
+    typical = {
+        label: [hashed(question) if redact else question for question in topic.questions]
+        for label, topic in labels.items()
+    }
+    try:
+        return TopicReport(
+            model=model.day,
+            topics=len(model.topics),
+            rows=rows,
+            fallen=_fallen(settings, files, night, redact=redact),
+            risen=_risen(night, rows, model, typical),
+            without_golden=_without_golden(files, night, rows, typical),
+        )
+    except StoreError as error:
+        log.warning("what happened to the topics is not known: %s", error)
+        return None
 
 
 def _rows_by_topic(night: NightContext) -> Counter[str]:
@@ -246,27 +252,3 @@ def _golden_topics(files: Files, night: NightContext) -> set[str]:
     scores = next(iter(night.scores.values()))
     table = scores.table
     return set(table.loc[table["question"].isin(golden), f"tag:{TOPIC}"].dropna().tolist())
-
-
-def _typical_of(labels: Mapping[str, Topic], *, redact: bool) -> dict[str, list[str]]:
-    """The typical questions of each topic."""
-    return {
-        label: [hashed(question) if redact else question for question in topic.questions]
-        for label, topic in labels.items()
-    }
-
-
-def try_topic_changes(
-    settings: AlertSettings,
-    files: Files,
-    night: NightContext,
-    model: TopicModel,
-    *,
-    redact: bool,
-) -> TopicReport | None:
-    """What happened to the topics; None where earlier rows cannot be read."""
-    try:
-        return find_topic_changes(settings, files, night, model, redact=redact)
-    except StoreError as error:
-        log.warning("what happened to the topics is not known: %s", error)
-        return None

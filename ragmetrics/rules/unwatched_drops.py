@@ -211,6 +211,3 @@ def _told(fall: _Fall, *, watched: bool) -> UnwatchedDrop:
 
 def _sign(now: Summary) -> int:
     return 1 if now.higher_is_better else -1
-
-
-__all__ = ["find_unwatched_drops"]

@@ -75,14 +75,3 @@ def same_level_chance(nights: Sequence[Numbers]) -> float:
         return 0.0 if between > 0 else 1.0
     ratio = between / (len(usable) - 1) / (within / (count - len(usable)))
     return float(special.fdtrc(len(usable) - 1, count - len(usable), ratio))
-
-
-__all__ = [
-    "SAME_DAYS",
-    "WEEK",
-    "goes_by_weekday",
-    "may_show_cycle",
-    "nights_of_day",
-    "same_level_chance",
-    "weekly_chance",
-]

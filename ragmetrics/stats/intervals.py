@@ -291,11 +291,11 @@ def _furthest(fits: Callable[[float], bool], inside: float, outside: float) -> f
     return inside
 
 
-def share_interval(count: int, of: int, *, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def share_interval(count: int, of: int) -> tuple[float, float]:
     """Wilson's interval of a share of independent units, `count` of `of`; (0, 1) where of is 0.
 
     Source: Wilson 1927.
     """
     if not of:
         return 0.0, 1.0
-    return _wilson(count / of, of, float(special.ndtri(0.5 + confidence / 2)))
+    return _wilson(count / of, of, float(special.ndtri(0.5 + CONFIDENCE / 2)))

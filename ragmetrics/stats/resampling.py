@@ -43,7 +43,12 @@ def resampled(
     groups: Sequence[str] | ArrayLike,
     by_chance: Mapping[Name, Statistic] | None = None,
 ) -> dict[Name, tuple[float | None, Interval | None]]:
-    """The value v of each statistic, and its interval: see `bootstrap_intervals`.
+    """The value v of each statistic, and its percentile interval over resamples of whole groups.
+
+    `groups` names each unit's group: units of one question are not independent, so questions are
+    drawn and not units, the same ones for all statistics. The same data give the same interval.
+    Many units get fewer resamples, at least 200. Less than two groups, or a statistic that is
+    undefined in half of the resamples: no interval.
 
     One in [0, 1] that is a sum of distances is positive by chance alone: `by_chance` gives what it
     would be if all distances were 0. It is given without the bias that its replicates v* show, with
@@ -53,7 +58,8 @@ def resampled(
 
     The interval begins at 0 unless v is above the 95th percentile by chance: a test at 5%. Where
     all distances are 0, about half of the bias stays in the value. Without an interval it is v.
-    Sources: Efron and Tibshirani 1993, 10.2 and, for the test, 16.4; Davison and Hinkley 1997,
+    Sources: Efron and Tibshirani 1993, "An Introduction to the Bootstrap", 10.2 and, for the test,
+    16.4; for clusters Field and Welsh 2007; Davison and Hinkley 1997,
     "Bootstrap Methods and their Application", 5.2.
     """
     replicates, units = _replicates(statistics, groups), np.size(groups)
@@ -78,26 +84,8 @@ def _unbiased(
     return middle, (low if value > np.nanquantile(by_chance, CONFIDENCE) else 0.0, high)
 
 
-def bootstrap_intervals(
-    statistics: Mapping[Name, Statistic],
-    groups: Sequence[str] | ArrayLike,
-    *,
-    seed: int = SEED,
-) -> dict[Name, Interval | None]:
-    """Percentile intervals of statistics over the same resamples of whole groups (questions).
-
-    `groups` names each unit's group: units of one question are not independent, so questions are
-    drawn and not units. The same seed gives the same interval. Many units get fewer resamples,
-    at least 200. Less than two groups, or a statistic that is undefined in half of the resamples:
-    None. Source: Efron and Tibshirani 1993, "An Introduction to the Bootstrap"; for clusters
-    Field and Welsh 2007.
-    """
-    replicates = _replicates(statistics, groups, seed)
-    return {name: _percentiles(values) for name, values in replicates.items()}
-
-
 def _replicates(
-    statistics: Mapping[Name, Statistic], groups: Sequence[str] | ArrayLike, seed: int = SEED
+    statistics: Mapping[Name, Statistic], groups: Sequence[str] | ArrayLike
 ) -> dict[Name, Numbers]:
     """Each statistic of the resamples; of less than two groups there are none."""
     _, codes = np.unique(np.asarray(groups), return_inverse=True)
@@ -106,7 +94,7 @@ def _replicates(
         return dict.fromkeys(statistics, np.zeros(0))
     resamples = min(RESAMPLES, max(FEWEST_RESAMPLES, _WORK // len(codes)))
     drawn: dict[Name, list[Numbers]] = {name: [] for name in statistics}
-    for counts in _resampled(codes, count, resamples, np.random.default_rng(seed)):
+    for counts in _resampled(codes, count, resamples, np.random.default_rng(SEED)):
         for name, statistic in statistics.items():
             drawn[name].append(statistic(counts))
     return {name: np.concatenate(values) for name, values in drawn.items()}

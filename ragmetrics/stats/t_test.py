@@ -103,11 +103,11 @@ def detectable(
     return quantiles * error
 
 
-def error_of(mde: float, freedom: float, *, alpha: float = ALPHA, power: float = POWER) -> float:
+def error_of(mde: float, freedom: float) -> float:
     """The standard error of a `detectable` effect. An interval's width is no such error: it reaches
     further to the side of rare values.
     """
-    return mde / detectable(1.0, freedom, alpha=alpha, power=power)
+    return mde / detectable(1.0, freedom)
 
 
 def smallest_enough(enough: Callable[[int], bool], fewest: int) -> int | None:

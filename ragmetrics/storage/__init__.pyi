@@ -41,6 +41,7 @@ from .retry import (
     do_all as do_all,
     expect as expect,
     is_missing as is_missing,
+    unless_removed as unless_removed,
 )
 from .run_index import (
     RunIndex as RunIndex,
@@ -50,7 +51,6 @@ from .run_index import (
     ScoredRow as ScoredRow,
     by_shard as by_shard,
     scored_rows as scored_rows,
-    scores_at as scores_at,
 )
 from .turns import (
     lock as lock,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from ragmetrics.errors import InputError
 from ragmetrics.records import UNSETTLED, Manifest
 from ragmetrics.storage.file_systems import FileInfo
 from ragmetrics.storage.files import Files
@@ -50,6 +51,15 @@ class Runs:
         """
         chosen = _chosen(self.files.below(RUNS), before, last)
         return _current(_read(self.files, [info for infos in chosen for info in infos]))
+
+    def up_to(self, night: date | None, last: int) -> list[Manifest]:
+        """The last nights up to one, oldest first; None: up to the newest. Raises InputError where
+        the store has no such night.
+        """
+        nights = self.nights(before=night + timedelta(days=1) if night else None, last=last)
+        if night and not (nights and nights[-1].date == night):
+            raise InputError(f"the store has no night {night}")
+        return nights
 
     def outlines(
         self,

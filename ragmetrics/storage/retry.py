@@ -13,7 +13,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -144,6 +144,14 @@ def was_replaced(error: StoreError) -> bool:
     """True when the file was replaced while it was read; s3fs calls that expired."""
     cause = error.__cause__
     return type(cause).__name__ == "FileExpired" and getattr(cause, "errno", 0) == errno.EBUSY
+
+
+class unless_removed(AbstractContextManager[None, bool]):  # noqa: N801 - read as a condition
+    """Ends its block where files were removed or are damaged; a store that is down still raises."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        """True for an error that a repetition would raise again."""
+        return isinstance(error, StoreError) and not error.transient
 
 
 def _response(error: BaseException | None) -> Mapping[str, Any]:

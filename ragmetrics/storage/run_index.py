@@ -93,19 +93,18 @@ class ScoredRow:
     scores: Mapping[str, Score]
 
 
-def scores_at(
+def _scores_at(
     files: Files,
     ref: RunRef,
     metrics: Sequence[str],
     shard: int,
     positions: Collection[int],
-    columns: Sequence[str] | None = None,
 ) -> dict[str, dict[int, dict[str, Any]]]:
     """Scores at some positions of a shard, by metric. A metric without its part is left out."""
     scores = {}
     for metric in metrics:
         try:
-            scores[metric] = StoredPart(files, ref.scores(metric, shard)).at(positions, columns)
+            scores[metric] = StoredPart(files, ref.scores(metric, shard)).at(positions)
         except StoreError as error:
             if not is_missing(error):
                 raise
@@ -118,7 +117,7 @@ def scored_rows(
     """The rows at some locations, `{shard: positions}`, with their scores."""
     scored: dict[RowLocation, ScoredRow] = {}
     for shard, positions in wanted.items():
-        scores = scores_at(files, ref, metrics, shard, positions)
+        scores = _scores_at(files, ref, metrics, shard, positions)
         part = StoredPart(files, ref.rows(shard))
         rows = part.at(positions)
         with part.reading():

@@ -64,13 +64,13 @@ def send(
         raise refused(answer, url)
 
 
-def verify(webhook: SecretStr, *, timeout: int = 10) -> str:
+def verify(webhook: SecretStr) -> str:
     """Check a webhook without a message: Slack refuses an empty one, and names a wrong address.
 
     Returns what was found; raises SlackError for a webhook that cannot be used.
     """
     url = webhook.get_secret_value()
-    answer = post(url, {}, timeout=timeout, retries=0)
+    answer = post(url, {}, retries=0)
     if answer.text.strip() in _EMPTY:
         return "Slack knows the webhook; no message was sent"
     raise refused(answer, url)

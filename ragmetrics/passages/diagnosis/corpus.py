@@ -19,7 +19,6 @@ from ragmetrics.logs import find_logs, log_of
 from ragmetrics.passages.diagnosis.document_ids import is_in
 from ragmetrics.passages.diagnosis.log_stages import Verdict
 from ragmetrics.passages.diagnosis.lost_pairs import LostPairs
-from ragmetrics.passages.diagnosis.passage_texts import OldPassage
 from ragmetrics.passages.diagnosis.text_match import Shingles, shingles_of
 from ragmetrics.storage import FileInfo, Files
 from ragmetrics.text import clean
@@ -51,18 +50,11 @@ def ask_corpus(settings: Settings, lost: LostPairs) -> tuple[LostPairs, list[str
         notes = [
             f"{unreadable:,} records of the corpus have no text; passages in them look removed"
         ]
-    return lost.with_verdicts(_stages(lost.verdicts, lost.old, evidence)), notes
-
-
-def _stages(
-    verdicts: Sequence[Verdict],
-    old: Sequence[OldPassage | None],
-    evidence: dict[OldPassage, CorpusEvidence],
-) -> list[Verdict]:
-    return [
-        verdict if lost is None or lost not in evidence else _stage(verdict, evidence[lost])
-        for verdict, lost in zip(verdicts, old, strict=True)
+    verdicts = [
+        verdict if old is None or old not in evidence else _stage(verdict, evidence[old])
+        for verdict, old in zip(lost.verdicts, lost.old, strict=True)
     ]
+    return replace(lost, verdicts=verdicts), notes
 
 
 def _stage(verdict: Verdict, found: CorpusEvidence) -> Verdict:

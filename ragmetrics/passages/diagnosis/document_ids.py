@@ -14,9 +14,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest, question_key
-from ragmetrics.storage import Files, RunRef, StoredPart
+from ragmetrics.storage import Files, RunRef, StoredPart, unless_removed
 from ragmetrics.text import normalise
 
 Ids: TypeAlias = NDArray[np.uint64]
@@ -88,14 +87,11 @@ class IdReader:
     def _each(self, night: Manifest, names: Sequence[str], read: Callable[[Any], T]) -> list[T]:
         """Apply `read` to columns of a night's rows, shard by shard to save memory."""
         ref = RunRef.of(night)
-        try:
+        with unless_removed():
             return [
                 read(StoredPart(self.files, ref.rows(n)).columns(names)) for n in range(ref.shards)
             ]
-        except StoreError as error:
-            if error.transient:
-                raise
-            return []  # the rows were removed
+        return []
 
 
 def pieces(texts: Iterable[str]) -> Ids:

@@ -66,10 +66,6 @@ class LostPairs:
         """The identities, of ids with their texts, that the newest earlier run had retrieved."""
         return known_identities(self.earlier[-1]) if self.earlier else np.array([], np.uint64)
 
-    def with_verdicts(self, verdicts: list[Verdict]) -> LostPairs:
-        """The same pairs with other stages."""
-        return replace(self, verdicts=verdicts)
-
 
 def find_lost_pairs(
     run: Run, earlier: Sequence[Run], during: Sequence[Run] = ()

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.errors import StoreError
 from ragmetrics.passages.diagnosis.document_ids import Ids, elements, is_in
 from ragmetrics.passages.diagnosis.losses import Pairs
 from ragmetrics.passages.diagnosis.retrievals import Run, of_build, pair_keys
 from ragmetrics.passages.diagnosis.text_match import Shingles, contained, shingles_of
 from ragmetrics.records import BUILDS
-from ragmetrics.storage import StoredPart
+from ragmetrics.storage import StoredPart, unless_removed
 
 _COMMON = 5
 """A shingle in more texts than this is boilerplate, and shows nothing."""
@@ -87,12 +86,9 @@ def old_passages(
 
 def _records(run: Run, shard: int, positions: Collection[int]) -> Mapping[int, Mapping[str, Any]]:
     columns = ["user_input", "retrieved_contexts", "retrieved_context_ids"]
-    try:
+    with unless_removed():
         return StoredPart(run.files, run.ref.rows(shard)).at(positions, columns)
-    except StoreError as error:
-        if error.transient:
-            raise
-        return {}  # the rows were removed
+    return {}
 
 
 def find_texts(
@@ -244,13 +240,10 @@ def known_identities(run: Run) -> Ids:
     """The identities, of ids with their texts, that a run has retrieved, sorted; none where its
     rows were removed. Raises StoreError where the store is down.
     """
-    try:
+    with unless_removed():
         found = [identities for _, identities in passages_and_identities(run)]
         return np.unique(np.concatenate([_NONE, *found]))
-    except StoreError as error:
-        if error.transient:
-            raise
-        return _NONE
+    return _NONE
 
 
 def passages_and_identities(run: Run) -> Iterator[tuple[Ids, Ids]]:

@@ -52,7 +52,7 @@ def ask_about(
         raise
     except RagmetricsError as error:
         probe.notes.append(clean(f"the retriever was not asked: {error}", 300))
-    return lost.with_verdicts(probe.verdicts), probe.notes, probe.requests
+    return replace(lost, verdicts=probe.verdicts), probe.notes, probe.requests
 
 
 def _missing(settings: Settings, undecided: int, build: str | None) -> str:

@@ -65,23 +65,15 @@ def find_lost_passages(
     tags = tags_of_questions(lost.runs, lost.now, needing_questions(lost))
     by_logs = count_stages(lost, lost.by_logs, tags)
     found = _report(lost, by_logs, by_logs, before)
-    by_logs_alone = found.significant
-    edited = edited_sentence(lost)
-    found = found.model_copy(update={"significant_by_logs": by_logs_alone, "edited": edited})
+    known = {"significant_by_logs": found.significant, "edited": edited_sentence(lost)}
+    found = found.model_copy(update=known)
     if not len(lost.places) or not ask(found):
         return found
     lost, notes = ask_corpus(settings, lost)
     lost, asked, requests = ask_about(settings, lost, build)
     counts = count_stages(lost, [verdict.stage for verdict in lost.verdicts], tags)
     found = _report(lost, counts, by_logs, before)
-    return found.model_copy(
-        update={
-            "notes": [*notes, *asked],
-            "requests": requests,
-            "significant_by_logs": by_logs_alone,
-            "edited": edited,
-        }
-    )
+    return found.model_copy(update={**known, "notes": [*notes, *asked], "requests": requests})
 
 
 def _unless_it_fails(find: Callable[P, T]) -> Callable[P, T | None]:

@@ -16,12 +16,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.errors import StoreError
 from ragmetrics.passages.diagnosis.document_ids import Ids, is_in
 from ragmetrics.passages.diagnosis.lost_pairs import LostPairs
 from ragmetrics.passages.diagnosis.passage_texts import passages_and_identities
 from ragmetrics.passages.diagnosis.retrievals import Run
 from ragmetrics.records import Stage, StageCounts, StageShare, enumerated
+from ragmetrics.storage import unless_removed
 from ragmetrics.text import clean
 
 _LONGEST = 60
@@ -136,12 +136,9 @@ def _identities(golden: Ids, runs: Iterable[Run]) -> tuple[Ids, Ids]:
     none = np.array([], np.uint64)
     found: list[tuple[Ids, Ids]] = [(none, none)]
     for run in runs:
-        try:
+        with unless_removed():
             for passages, identities in passages_and_identities(run):
                 chosen = is_in(passages, golden)
                 found.append((passages[chosen], identities[chosen]))
-        except StoreError as error:
-            if error.transient:
-                raise  # else the rows were removed
     passages, identities = (np.concatenate(column) for column in zip(*found, strict=True))
     return passages, identities

@@ -12,7 +12,7 @@ Source: Gelman et al., "Bayesian Data Analysis", 3rd edition, posterior predicti
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,16 +44,17 @@ def count_stages(
     """The questions with a needed passage, and those that lost one at each of the `stages`, which
     are those of the lost pairs. `tags` has the values of the questions with a needed passage.
     """
-    asked = needing_questions(lost)
-    losing = _losing(lost, stages, asked)
-    return _count(losing, np.ones(len(asked), dtype=bool)).model_copy(
-        update={
-            "segments": {
-                tag: {value: _count(losing, own) for value, own in _values(values)}
-                for tag, values in tags.items()
-            }
+    asked, names = needing_questions(lost), np.array(stages, dtype=object)
+    losing = {stage: is_in(asked, lost.questions[names == stage]) for stage in sorted(set(stages))}
+    segments = {
+        tag: {
+            value: _count(losing, values == value)
+            for value in sorted(set(values.tolist()) - {None})
         }
-    )
+        for tag, values in tags.items()
+    }
+    every = np.ones(len(asked), dtype=bool)
+    return _count(losing, every).model_copy(update={"segments": segments})
 
 
 def needing_questions(lost: LostPairs) -> NDArray[np.uint32]:
@@ -61,22 +62,9 @@ def needing_questions(lost: LostPairs) -> NDArray[np.uint32]:
     return np.unique(lost.pairs.question[lost.pairs.needed])
 
 
-def _losing(
-    lost: LostPairs, stages: Sequence[Stage], asked: NDArray[np.uint32]
-) -> dict[Stage, NDArray[np.bool_]]:
-    """By stage, which questions lost a passage at it."""
-    names, questions = np.array(stages, dtype=object), lost.questions
-    return {stage: is_in(asked, questions[names == stage]) for stage in sorted(set(stages))}
-
-
 def _count(losing: Mapping[Stage, NDArray[np.bool_]], own: NDArray[np.bool_]) -> StageCounts:
     counts = {stage: int((which & own).sum()) for stage, which in losing.items()}
     return StageCounts(of=int(own.sum()), stages={s: n for s, n in counts.items() if n})
-
-
-def _values(values: NDArray[np.object_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    for value in sorted({value for value in values.tolist() if value is not None}):
-        yield value, values == value
 
 
 def tags_of_questions(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from ragmetrics.config import Settings
@@ -83,7 +83,7 @@ def suggest_golden_questions(
     """
     golden = read_golden_rows(settings) if settings.golden else GoldenRows("", (), 0)
     files = open_store(settings)
-    known = _nights(files, night)[-_EARLIER:]
+    known = Runs(files).up_to(night, _EARLIER)
     found = suggest_questions(files, known, golden.rows, count)
     if out is not None:
         write_suggestions(out, found)
@@ -124,7 +124,7 @@ def _refuse_unreadable(golden: GoldenRows) -> None:
 
 
 def _sides(settings: Settings, files: Files, night: date | None, place: str | None) -> _Sides:
-    known = _nights(files, night)
+    known = Runs(files).up_to(night, _EARLIER + 1)
     if place is not None:
         return _Sides(listed_passages(settings, place), night or _today(), known[-_EARLIER:])
     if not known:
@@ -133,15 +133,6 @@ def _sides(settings: Settings, files: Files, night: date | None, place: str | No
         )
     *earlier, newest = known
     return _Sides(night_passages(files, newest), newest.date, earlier[-_EARLIER:])
-
-
-def _nights(files: Files, night: date | None) -> list[Manifest]:
-    """The nights up to a date, oldest first. Raises InputError where that date has none."""
-    before = night + timedelta(days=1) if night else None
-    known = Runs(files).nights(before=before, last=_EARLIER + 1)
-    if night and (not known or known[-1].date != night):
-        raise InputError(f"the store has no night {night}")
-    return known
 
 
 def _today() -> date:

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from ragmetrics.errors import InputError, StoreError
+from ragmetrics.errors import InputError
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import MetricScores, load_scores
-from ragmetrics.storage import Files, RowLocation, RunRef
+from ragmetrics.storage import Files, RowLocation, RunRef, unless_removed
 
 _FIRST = "context_relevance"
 _EMPTY = 1e-9
@@ -47,13 +47,9 @@ def read_live_questions(
     for night in nights:
         if not night.summary(metric):
             continue
-        try:
+        with unless_removed():
             scores = load_scores(files, RunRef.of(night), metric)
-        except StoreError as error:
-            if error.transient:
-                raise
-            continue
-        _add(found, night, scores, golden, newest=night is nights[-1])
+            _add(found, night, scores, golden, newest=night is nights[-1])
     return found, metric
 
 

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 from ragmetrics.config import Settings
-from ragmetrics.errors import StoreError
 from ragmetrics.passages.diagnosis.corpus import read_documents
 from ragmetrics.records import Manifest, question_key
-from ragmetrics.storage import Files, RunRef, StoredPart
+from ragmetrics.storage import Files, RunRef, StoredPart, unless_removed
 
 _NAMES = ("user_input", "retrieved_contexts", "retrieved_context_ids")
 
@@ -43,11 +42,7 @@ def listed_passages(settings: Settings, place: str) -> Passages:
     """All passages of an index, from a list or a folder. Raises InputError and StoreError as they
     are read.
     """
-    return Passages(place, partial(_listed, settings, place), complete=True)
-
-
-def _listed(settings: Settings, place: str) -> Iterator[tuple[str, str]]:
-    return read_documents(settings, place)
+    return Passages(place, partial(read_documents, settings, place), complete=True)
 
 
 def night_passages(files: Files, night: Manifest) -> Passages:
@@ -83,16 +78,13 @@ def earlier_passages(
     texts: dict[str, str] = {}
     questions: dict[str, set[str]] = {}
     for night in reversed(nights):
-        try:
+        with unless_removed():
             for record in _records(files, night, _NAMES):
                 for name, text in pairs_of(record):
                     if name in ids:
                         texts.setdefault(name, text)
                         key = question_key(record["user_input"])
                         questions.setdefault(name, set()).add(key)
-        except StoreError as error:
-            if error.transient:
-                raise
     return {name: EarlierPassage(texts[name], frozenset(questions[name])) for name in texts}
 
 

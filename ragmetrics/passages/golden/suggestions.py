@@ -15,12 +15,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from ragmetrics.errors import InputError, StoreError
+from ragmetrics.errors import InputError
 from ragmetrics.logs import GoldenRow
 from ragmetrics.passages.golden.live_questions import LiveQuestion, read_live_questions
 from ragmetrics.passages.golden.uncovered_topics import UncoveredTopic, uncovered_topics
 from ragmetrics.records import LogRow, Manifest, Reason, SuggestedPassage, Suggestion
-from ragmetrics.storage import Files, RowLocation, RunRef, ScoredRow, by_shard, scored_rows
+from ragmetrics.storage import (
+    Files,
+    RowLocation,
+    RunRef,
+    ScoredRow,
+    by_shard,
+    scored_rows,
+    unless_removed,
+)
 
 _CHANGE = 0.3
 _FEWEST_SWINGS = 3
@@ -124,12 +132,9 @@ def complete(files: Files, chosen: Iterable[tuple[LiveQuestion, Reason, str]]) -
 
 def _rows(files: Files, night: Manifest, places: set[RowLocation]) -> dict[RowLocation, ScoredRow]:
     metrics = [_GRADES] if night.summary(_GRADES) else []
-    try:
+    with unless_removed():
         return scored_rows(files, RunRef.of(night), metrics, by_shard(places))
-    except StoreError as error:
-        if error.transient:
-            raise
-        return {}
+    return {}
 
 
 def _suggestion(one: LiveQuestion, reason: Reason, why: str, scored: ScoredRow) -> Suggestion:

@@ -20,11 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.logs import GoldenRow
-from ragmetrics.passages.topics.fitting import mean_weights, telling_words, word_counts
+from ragmetrics.passages.topics.clustering import word_matrix
+from ragmetrics.passages.topics.fitting import (
+    mean_weights,
+    telling_words,
+    word_weights,
+)
 from ragmetrics.passages.topics.question_texts import PastQuestion, read_questions
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, RunRef
-from ragmetrics.text import rarity_of, weigh
 
 _COVERED = 0.35
 _TOGETHER = 0.2
@@ -63,10 +67,8 @@ def uncovered_topics(
     live = {key: one for key, one in asked.items() if key not in own}
     if not live:
         return []
-    counts = [word_counts(one) for one in (*live.values(), *own.values())]
-    rarity = rarity_of(counts)
-    weights = [weigh(count, rarity) for count in counts]
-    vectors = _matrix(weights, list(rarity))
+    rarity, weights = word_weights([*live.values(), *own.values()])
+    vectors = word_matrix(weights, list(rarity))
     open_ = np.flatnonzero(_coverage(vectors, len(live)) < _COVERED)
     open_ = np.array([n for n in open_ if weights[n]], dtype=np.intp)[:_MOST_GROUPED]
     keys, everything = list(live), mean_weights(weights)
@@ -77,16 +79,6 @@ def uncovered_topics(
         share = len(members) / len(live)
         found.append(UncoveredTopic(", ".join(telling), [keys[n] for n in places], share))
     return sorted(found, key=lambda one: (-len(one.questions), one.name))
-
-
-def _matrix(weights: Sequence[Any], words: Sequence[str]) -> Any:
-    from scipy import sparse
-
-    column = {word: number for number, word in enumerate(words)}
-    rows = [number for number, one in enumerate(weights) for _ in one]
-    columns = [column[word] for weight in weights for word in weight]
-    values = [value for weight in weights for value in weight.values()]
-    return sparse.csr_matrix((values, (rows, columns)), shape=(len(weights), max(1, len(words))))
 
 
 def _coverage(vectors: Any, live: int) -> NDArray[np.float64]:

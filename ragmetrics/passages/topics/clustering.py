@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,24 +42,30 @@ def group_texts(
 
 def _reduced(weights: Sequence[Mapping[str, float]], words: Sequence[str]) -> Vectors:
     """The texts in few dimensions, of length 1."""
-    from scipy import sparse
     from scipy.sparse.linalg import svds
+
+    smaller = min(len(weights), len(words))
+    k = min(_DIMENSIONS, smaller - 1)
+    if k < 1:
+        return np.ones((len(weights), 1))
+    start = np.random.default_rng(_SEED).standard_normal(smaller)
+    left, sizes, _ = svds(word_matrix(weights, words), k=k, v0=start)
+    vectors = left * sizes
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    normalised: Vectors = vectors / np.where(lengths > 0, lengths, 1.0)
+    return normalised
+
+
+def word_matrix(weights: Sequence[Mapping[str, float]], words: Sequence[str]) -> Any:
+    """A row for each text and a column for each word, sparse."""
+    from scipy import sparse
 
     column = {word: number for number, word in enumerate(words)}
     rows = [number for number, own in enumerate(weights) for _ in own]
     columns = [column[word] for own in weights for word in own]
     values = [value for own in weights for value in own.values()]
-    shape = (len(weights), len(words))
-    matrix = sparse.csr_matrix((values, (rows, columns)), shape=shape, dtype=np.float64)
-    k = min(_DIMENSIONS, min(shape) - 1)
-    if k < 1:
-        return np.ones((len(weights), 1))
-    start = np.random.default_rng(_SEED).standard_normal(min(shape))
-    left, sizes, _ = svds(matrix, k=k, v0=start)
-    vectors = left * sizes
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    normalised: Vectors = vectors / np.where(lengths > 0, lengths, 1.0)
-    return normalised
+    shape = (len(weights), max(1, len(words)))
+    return sparse.csr_matrix((values, (rows, columns)), shape=shape, dtype=np.float64)
 
 
 def _k_means(vectors: Vectors, count: int) -> Groups:

@@ -26,9 +26,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.passages.topics.fitting import mean_weights, telling_words, word_counts
+from ragmetrics.passages.topics.clustering import word_matrix
+from ragmetrics.passages.topics.fitting import (
+    mean_weights,
+    telling_words,
+    word_weights,
+)
 from ragmetrics.passages.topics.question_texts import PastQuestion
-from ragmetrics.text import rarity_of, weigh
 
 _NAME_WORDS = 3
 _TYPICAL = 3
@@ -68,9 +72,7 @@ def find_fallen_questions(
     None with too few questions, or without a group. See `find_fallen_group` for the test.
     """
     asked = sorted(drops.keys() & texts.keys())
-    counts = [word_counts(texts[one]) for one in asked]
-    rarity = rarity_of(counts)
-    weights = [weigh(count, rarity) for count in counts]
+    _, weights = word_weights([texts[one] for one in asked])
     group = find_fallen_group(weights, np.array([drops[one] for one in asked]))
     if group is None:
         return None
@@ -104,21 +106,9 @@ def find_fallen_group(weights: Sequence[Mapping[str, float]], drops: Drops) -> F
     """
     if len(drops) < FEWEST_QUESTIONS or not drops.any():
         return None
-    words = _matrix(weights)
+    words = word_matrix(weights, sorted({word for own in weights for word in own}))
     lengths = np.asarray(words.multiply(words).sum(axis=1)).ravel()
     return FallenGroup(_members(words, lengths, drops), _chance(words, lengths, drops))
-
-
-def _matrix(weights: Sequence[Mapping[str, float]]) -> Any:
-    """A row for each question, a column for each word."""
-    from scipy import sparse
-
-    column = {word: n for n, word in enumerate(sorted({w for own in weights for w in own}))}
-    rows = [number for number, own in enumerate(weights) for _ in own]
-    columns = [column[word] for own in weights for word in own]
-    values = [value for own in weights for value in own.values()]
-    shape = (len(weights), max(1, len(column)))
-    return sparse.csr_matrix((values, (rows, columns)), shape=shape, dtype=np.float64)
 
 
 def _statistic(words: Any, lengths: Drops, drops: Drops) -> Drops:

@@ -44,9 +44,7 @@ def fit_topics(
     `before` are the topics so far: a new topic that has most of an old one's questions keeps its
     number and name.
     """
-    texts = [word_counts(question) for question in questions]
-    rarity = rarity_of(texts)
-    weights = [weigh(text, rarity) for text in texts]
+    rarity, weights = word_weights(questions)
     usable = [number for number, one in enumerate(weights) if one]
     if len(usable) < FEWEST_QUESTIONS:
         return None
@@ -63,6 +61,15 @@ def fit_topics(
         known={question_key(q): of_group[g] for q, g in zip(asked, groups.tolist(), strict=True)},
     )
     return _typical(_continued(model, before, asked), asked)
+
+
+def word_weights(
+    questions: Sequence[PastQuestion],
+) -> tuple[dict[str, float], list[dict[str, float]]]:
+    """The rarity of each word of some questions, and the weights of each question's words."""
+    counts = [word_counts(question) for question in questions]
+    rarity = rarity_of(counts)
+    return rarity, [weigh(count, rarity) for count in counts]
 
 
 def word_counts(one: PastQuestion) -> Counter[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ragmetrics.errors import StoreError
 from ragmetrics.records import question_key
-from ragmetrics.storage import Files, RunRef, StoredPart
+from ragmetrics.storage import Files, RunRef, StoredPart, unless_removed
 
 MOST_QUESTIONS = 20_000
 
@@ -35,11 +34,8 @@ def read_questions(
     found: dict[str, PastQuestion] = {}
     for ref in reversed(runs):
         for number in range(ref.shards):
-            try:
+            with unless_removed():
                 _read(files, ref.rows(number), only, found, answering=answering)
-            except StoreError as error:
-                if error.transient:
-                    raise
         if len(found) >= MOST_QUESTIONS or (only is not None and len(found) == len(set(only))):
             break
     return dict(list(found.items())[:MOST_QUESTIONS])

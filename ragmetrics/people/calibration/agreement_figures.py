@@ -7,12 +7,12 @@ then None.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ragmetrics.records import ReliabilityBin
 from ragmetrics.stats import Numbers, Statistic, mean_interval, midranks, ratio
 
 BINS = 10
@@ -155,56 +155,38 @@ def calibration_error_statistic(
     return lambda counts: ratio(np.abs(counts @ apart - expected).sum(1), counts.sum(1))
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationBin:
-    """Units with scores in one bin: mean score and observed share."""
-
-    low: float
-    high: float
-    n: int
-    judged: float
-    """Mean score."""
-    observed: float
-    """Share of positive labels."""
-    observed_low: float | None
-    observed_high: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Reliability:
-    """The bins with units, and the calibration error."""
-
-    bins: tuple[CalibrationBin, ...]
-    error: float
-    """Expected calibration error: mean of |observed - judged|, weighted by units."""
-
-
 def reliability(
-    labels: ArrayLike, scores: ArrayLike, groups: Sequence[str] | ArrayLike, *, bins: int = BINS
-) -> Reliability | None:
-    """Observed share of positive labels by equal bins of the score.
+    labels: ArrayLike, scores: ArrayLike, groups: Sequence[str] | ArrayLike
+) -> tuple[list[ReliabilityBin], float | None]:
+    """The observed share of positive labels by equal bins of the score, and the calibration error.
 
         ECE = sum_b n_b / n * |observed_b - judged_b|
 
     The intervals of the shares are Wilson's, clustered by group (`mean_interval`). No unit, or
-    scores outside [0, 1]: None.
+    scores outside [0, 1]: no bin, and no error.
     Sources: Wilson 1927; Naeini, Cooper and Hauskrecht 2015.
     """
     positive, x = _pair(labels, scores)
     if not len(x) or x.min() < 0 or x.max() > 1:
-        return None
+        return [], None
     names = np.asarray(groups)
-    place = np.minimum((x * bins).astype(int), bins - 1)
-    found = []
+    place = np.minimum((x * BINS).astype(int), BINS - 1)
+    bins = []
     for number in np.unique(place).tolist():
         inside = place == number
-        share = mean_interval(positive[inside], names[inside])
-        if share is not None:
-            edges = number / bins, (number + 1) / bins
-            judged = float(x[inside].mean())
-            found.append(CalibrationBin(*edges, share.n, judged, share.mean, share.low, share.high))
-    error = sum(one.n * abs(one.observed - one.judged) for one in found) / len(x)
-    return Reliability(tuple(found), error)
+        if share := mean_interval(positive[inside], names[inside]):
+            bins.append(
+                ReliabilityBin(
+                    low=number / BINS,
+                    high=(number + 1) / BINS,
+                    n=share.n,
+                    judged=float(x[inside].mean()),
+                    observed=share.mean,
+                    observed_low=share.low,
+                    observed_high=share.high,
+                )
+            )
+    return bins, sum(bar.n * abs(bar.observed - bar.judged) for bar in bins) / len(x)
 
 
 def _pair(a: ArrayLike, b: ArrayLike) -> tuple[Numbers, Numbers]:

@@ -37,6 +37,7 @@ from ragmetrics.records import (
     Ask,
     CanaryReport,
     LogRow,
+    Request,
     Status,
     Usage,
 )
@@ -63,6 +64,11 @@ class Canary(NamedTuple):
     row: LogRow
     context: str
     answers: bool
+
+    @property
+    def ask(self) -> Ask:
+        """The request for its grade."""
+        return Ask(GRADE, {"question": self.row.user_input, "context": self.context})
 
 
 @cache
@@ -113,10 +119,15 @@ def ask_canaries(
     kind = judge.kind
     if not (kind.reads_prompts or (kind.remote and kind.live)):
         return None
-    at_once = judge.model_copy(update={"name": kind.at_once}) if kind.at_once else judge
-    alone = settings.model_copy(update={"judge": at_once, "judges": ()})
+    alone = settings.model_copy(update={"judge": asked_at_once(judge), "judges": ()})
     (metric,) = chosen_metrics(alone.model_copy(update={"metrics": (METRIC,)}))
     return run_coroutine(_ask(alone, metric, usual_language(languages), store))
+
+
+def asked_at_once(judge: JudgeSettings) -> JudgeSettings:
+    """The same model without batches, as a batch may take a day."""
+    at_once = judge.kind.at_once
+    return judge.model_copy(update={"name": at_once}) if at_once else judge
 
 
 async def _ask(
@@ -134,7 +145,10 @@ async def _ask(
         embeddings = EmbeddingClient(HashedEmbedder(Corpus()))
         client = JudgeClient.of(settings.judge, judge, embeddings, cache=cache)
         try:
-            wanted = [MetricRequest(_worded(client, metric, canary), NAME) for canary in asked]
+            wanted = [
+                MetricRequest(worded(client, metric, canary.row, canary.ask), NAME)
+                for canary in asked
+            ]
             answers = await client.answer_all(key, wanted)
         finally:
             await client.stop()
@@ -151,14 +165,12 @@ def _open_cache(store: Files, judge: Judge, ttl_days: int | None, key: str) -> R
     return cache
 
 
-def _worded(client: JudgeClient, metric: Metric, canary: Canary) -> Ask:
+def worded(client: JudgeClient, metric: Metric, row: LogRow, request: Request) -> Request:
     """The request in the words and the layout in which a night sends it."""
-    row = canary.row
-    plain = Ask(GRADE, {"question": row.user_input, "context": canary.context})
-    worded = metric.overridden(plain, row.language)
-    if not isinstance(worded, Ask):
-        return plain
-    return client.layout.arrange(row, [worded])[0] if client.layout else worded
+    request = metric.overridden(request, row.language)
+    if client.layout and isinstance(request, Ask):
+        return client.layout.arrange(row, [request])[0]
+    return request
 
 
 def _report(asked: Sequence[Canary], answers: Sequence[Answer]) -> CanaryReport:

@@ -157,7 +157,7 @@ def read_judged_night(files: Files | None, day: str) -> Iterator[LabelledRow]:
         wanted = date.fromisoformat(day)
     except ValueError:
         raise InputError(f"{NIGHT}{day}: should be a date, as in {NIGHT}2026-11-19") from None
-    found = next((night for night in Runs(files).nights() if night.date == wanted), None)
+    found = Runs(files).current(wanted)
     if found is None:
         raise InputError(f"{NIGHT}{day}: there is no such night in {files.uri()}")
     if not any(metric.metric == _METRIC for metric in found.metrics):

@@ -25,7 +25,6 @@ from ragmetrics.records import (
     FOLDS,
     LearnedPrompt,
     LearnedQuality,
-    ReliabilityBin,
     fold_of,
     level_chances,
     standardised,
@@ -193,17 +192,13 @@ def quality(examples: Examples, chances: Numbers) -> LearnedQuality:
         "embedded_row_correlation": pearson_statistic(by_row.of(evidence), truth),
     }
     figures = figures_of(statistics, examples.questions) | figures_of(by_rows, by_row.questions)
-    diagram = reliability(positive, chance, examples.questions)
-    bins = [
-        ReliabilityBin(**{name: getattr(bar, name) for name in bar.__slots__})
-        for bar in (diagram.bins if diagram else ())
-    ]
+    bins, error = reliability(positive, chance, examples.questions)
     return LearnedQuality(
         **figures,
         correlation=correlation(chances.sum(axis=1), examples.levels),
         embedded_correlation=correlation(evidence, examples.levels),
         brier=float(np.square(chance - positive).mean()),
-        calibration_error=diagram.error if diagram else None,
+        calibration_error=error,
         reliability=bins,
     )
 

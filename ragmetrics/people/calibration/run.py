@@ -17,6 +17,7 @@ from ragmetrics.http import run_coroutine
 from ragmetrics.judges import Corpus, make_judges
 from ragmetrics.metrics import find_metric, label_targets, metrics
 from ragmetrics.people.calibration.attacks import METRIC as ATTACKED_METRIC
+from ragmetrics.people.calibration.canaries import asked_at_once
 from ragmetrics.people.calibration.labelled_sets import (
     LabelledSet,
     LabelTarget,
@@ -186,7 +187,7 @@ def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | No
     place = settings.alerts.drift_set
     if place is None:
         return None
-    live = _asked_live(settings)
+    live = settings.with_panel([asked_at_once(judge) for judge in settings.panel])
     wanted = sorted({metric.label_target for metric in chosen_metrics(live) if metric.label_target})
     if not wanted:
         raise InputError(
@@ -201,15 +202,6 @@ def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | No
         return _not_judged(place, str(error))
     problems = dict.fromkeys(why for one in found if (why := _failure(files, one, wanted)))
     return _not_judged(place, "; ".join(problems)) if problems else None
-
-
-def _asked_live(settings: Settings) -> Settings:
-    """The same models without batches, as a batch may take a day."""
-    live = [
-        judge.model_copy(update={"name": judge.kind.at_once}) if judge.kind.at_once else judge
-        for judge in settings.panel
-    ]
-    return settings.with_panel(live)
 
 
 def _judged_today(

@@ -25,6 +25,7 @@ from collections.abc import (
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from ragmetrics.config import JudgeSettings, Settings
@@ -48,6 +49,7 @@ from ragmetrics.people.calibration.attacks import (
     attack,
     irrelevant_contexts,
 )
+from ragmetrics.people.calibration.canaries import worded
 from ragmetrics.people.calibration.labelled import LabelledRow
 from ragmetrics.people.calibration.labelled_sets import (
     AskedRow,
@@ -130,10 +132,12 @@ async def judge_set(
         for judge in judges:
             stack.push_async_callback(judge.close)
         known = _metrics(settings, wanted or ())
-        judging = _Judging(settings, labelled, hostile, wanted, known, corpus, embedder, at, files)
+        judging = _Judging(
+            settings, labelled, hostile, wanted, known, corpus, embedder, at, files, progress
+        )
         shares = shares_of(settings, judges, labelled, wanted)
         turns = zip(names_of(judges), judges, settings.panel, shares, strict=True)
-        results = [await judging.by(*turn, progress) for turn in turns if turn[-1]]
+        results = [await judging.by(*turn) for turn in turns if turn[-1]]
     refusals = [refusal for _, refusal in results if refusal is not None]
     if len(refusals) == len(results):
         raise refusals[0]
@@ -153,14 +157,10 @@ class _Judging:
     embedder: Embedder
     at: datetime
     files: Files | None
+    progress: Progress | None
 
     async def by(
-        self,
-        name: str,
-        judge: Judge,
-        chosen: JudgeSettings,
-        share: dict[str, Metric],
-        progress: Progress | None,
+        self, name: str, judge: Judge, chosen: JudgeSettings, share: dict[str, Metric]
     ) -> tuple[JudgedSet, JudgeRefused | None]:
         """The verdicts of one judge on its share of the metrics; of one that cannot be asked the
         reason, and the error.
@@ -177,8 +177,8 @@ class _Judging:
         refusal = None
         try:
             able = [target for target in targets(self.wanted) if target.metric in share]
-            session = _Session(client, share, able, self.wanted, judged.prompts)
-            await session.judge_all(self.labelled, self.hostile, judged, progress)
+            session = _Session(client, share, able, self.wanted, judged)
+            await session.judge_all(self.labelled, self.hostile, self.progress)
         except JudgeRefused as error:
             judged, refusal = JudgedSet(judged.judge, refused=str(error)), error
         else:
@@ -254,8 +254,8 @@ def _metrics(settings: Settings, wanted: Sequence[str]) -> dict[str, Metric]:
 def _reply_cache(files: Files | None, judge: Judge, at: datetime) -> ReplyCache | None:
     if files is None or not judge.cacheable:
         return None
-    today = files.at(f"calibrations/replies/dt={at:%Y-%m-%d}")
-    cache = ReplyCache(today, judge.fingerprint, *_ALL_KEYS)
+    folder = f"calibrations/replies/dt={at:%Y-%m-%d}"
+    cache = ReplyCache(files.at(folder), judge.fingerprint, *_ALL_KEYS)
     cache.load()
     return cache
 
@@ -268,45 +268,36 @@ class _Session:
     metrics: dict[str, Metric]
     targets: Sequence[LabelTarget]
     wanted: Sequence[str] | None
-    prompts: defaultdict[str, set[str]]
+    judged: JudgedSet
 
     async def judge_all(
-        self,
-        labelled: LabelledSet,
-        hostile: Sequence[Irrelevant],
-        judged: JudgedSet,
-        progress: Progress | None,
+        self, labelled: LabelledSet, hostile: Sequence[Irrelevant], progress: Progress | None
     ) -> None:
         """Judge the rows, then the attacked contexts, and put all into `judged`."""
-        judged.units |= {target.metric: [] for target in self.targets}
+        self.judged.units |= {target.metric: [] for target in self.targets}
         work = (self._judge_row(row) for row in labelled.rows)
         width = max(_ROWS_AT_ONCE, 2 * self.client.judge.concurrency)
         done = 0
         try:
             async for units, gold in _in_order(work, width):
                 for metric, of_metric in units:
-                    judged.units[metric] += of_metric
-                judged.gold += gold
+                    self.judged.units[metric] += of_metric
+                self.judged.gold += gold
                 done += 1
                 if progress:
                     progress(labelled.name, done, len(labelled.rows))
             if ATTACKED_METRIC in self.metrics:
-                judged.attacks = await attack(hostile, self._grade)
+                self.judged.attacks = await attack(hostile, self._grade)
         finally:
             await self.client.stop()
 
     async def _grade(self, row: LogRow, ask: Ask) -> int | None:
         """A grade as `context_relevance` requests it; None where there is no verdict."""
-        worded = self._worded(self.metrics[ATTACKED_METRIC], row, ask)
-        answer = await self.client.answer(row.question_key, worded)
+        answer = await self._answer(self.metrics[ATTACKED_METRIC], row, ask)
         return answer.grade if isinstance(answer, Grade) else None
 
-    def _worded(self, metric: Metric, row: LogRow, request: Request) -> Request:
-        """The request in the words and the layout in which a night sends it."""
-        worded = metric.overridden(request, row.language)
-        if self.client.layout and isinstance(worded, Ask):
-            (worded,) = self.client.layout.arrange(row, [worded])
-        return worded
+    def _answer(self, metric: Metric, row: LogRow, request: Request) -> Awaitable[Answer]:
+        return self.client.answer(row.question_key, worded(self.client, metric, row, request))
 
     async def _judge_row(
         self, row: AskedRow
@@ -321,11 +312,7 @@ class _Session:
         found = []
         for name, key, value in gold_metrics(labelled, self.wanted, self.metrics):
             metric = self.metrics[name]
-
-            def answer(request: Request, metric: Metric = metric) -> Awaitable[Answer]:
-                worded = self._worded(metric, labelled.row, request)
-                return self.client.answer(labelled.row.question_key, worded)
-
+            answer = partial(self._answer, metric, labelled.row)
             score = await run_metric(metric, labelled.row, answer)
             found.append(GoldScore(name, key, value, labelled.question, score))
         return found
@@ -334,13 +321,13 @@ class _Session:
         self, row: AskedRow, target: LabelTarget, question: LabelQuestion
     ) -> list[Unit]:
         log_row = row.labelled.row
-        ask = self._worded(self.metrics[target.metric], log_row, question.ask)
+        ask = worded(self.client, self.metrics[target.metric], log_row, question.ask)
         answer = await self.client.answer(log_row.question_key, ask)
         if isinstance(answer, Unanswered):
             return units_of(row, question, None, Status(answer.status))
         strengths: Sequence[float] | None = None
         if isinstance(ask, Ask):
-            self.prompts[target.metric].add(ask.prompt.digest)
+            self.judged.prompts[target.metric].add(ask.prompt.digest)
             strengths = self.client.judge.evidence(ask)
         if isinstance(answer, HasStrengths):
             strengths = answer.strengths

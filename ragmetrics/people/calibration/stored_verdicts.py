@@ -56,9 +56,7 @@ def judge_fingerprint(settings: Settings, judge: JudgeSettings) -> str:
     return make_member(judge, Corpus()).fingerprint
 
 
-def stored_verdicts(
-    settings: Settings, judge: JudgeSettings, files: Files, *, nights: int = NIGHTS
-) -> list[StoredVerdict]:
+def stored_verdicts(settings: Settings, judge: JudgeSettings, files: Files) -> list[StoredVerdict]:
     """The verdicts of a judge on the newest nights, each distinct request once.
 
     Only of prompts whose verdicts have items. Raises StoreError.
@@ -70,7 +68,7 @@ def stored_verdicts(
     ]
     reader = _Reader(metrics, judge_fingerprint(settings, judge), judge, files)
     found: list[StoredVerdict] = []
-    for manifest in reversed(Runs(files).outlines(last=nights)):
+    for manifest in reversed(Runs(files).outlines(last=NIGHTS)):
         try:
             found += reader.read(manifest)
         except StoreError as error:

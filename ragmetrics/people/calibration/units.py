@@ -31,7 +31,6 @@ from ragmetrics.records import (
     Figure,
     FigureName,
     GoldRank,
-    ReliabilityBin,
     Score,
     Segment,
     Status,
@@ -191,7 +190,7 @@ def agreement(data: Columns, segment: Segment | None = None) -> Agreement | None
     if not len(data.labels):
         return None
     table = confusion(data.labels, data.verdicts)
-    diagram = reliability(data.positive, data.strengths, data.questions)
+    bins, error = reliability(data.positive, data.strengths, data.questions)
     return Agreement(
         segment=segment,
         rows=len(np.unique(data.rows)),
@@ -204,11 +203,8 @@ def agreement(data: Columns, segment: Segment | None = None) -> Agreement | None
             verdicts=list(next(iter(table.values()))),
             counts=[list(line.values()) for line in table.values()],
         ),
-        reliability=[
-            ReliabilityBin(**{name: getattr(bar, name) for name in bar.__slots__})
-            for bar in (diagram.bins if diagram else ())
-        ],
-        calibration_error=diagram.error if diagram else None,
+        reliability=bins,
+        calibration_error=error,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +96,7 @@ def suggest_labels(
 
 
 def _night(files: Files, day: date | None) -> tuple[Manifest, list[Manifest]]:
-    before = day + timedelta(days=1) if day else None
-    known = Runs(files).nights(before=before, last=_EARLIER + 1)
-    if day and not (known and known[-1].date == day):
-        raise InputError(f"the store has no night {day}")
+    known = Runs(files).up_to(day, _EARLIER + 1)
     if not known:
         raise InputError("the store has no night yet: run one first")
     return known[-1], known[:-1]

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import groupby
 
-from ragmetrics.errors import StoreError
 from ragmetrics.people.labels.label_file import RowLabel
 from ragmetrics.records import Manifest, Status
-from ragmetrics.storage import Files, RunRef, StoredPart
+from ragmetrics.storage import Files, RunRef, StoredPart, unless_removed
 
 UNDATED_DAYS = 14
 """Nights before tonight in which rows of labels without a date are looked for."""
@@ -84,7 +83,8 @@ def join_scores(
     reader = _NightReader(files, metric, {label.question for label in labels})
     people: dict[tuple[date, str, str], list[tuple[RowLabel, _Row]]] = defaultdict(list)
     for label in labels:
-        place = _find(label if dated else _undated(label), nights, others, tonight.date, reader)
+        sought = label if dated else replace(label, night=None)
+        place = _find(sought, nights, others, tonight.date, reader)
         if isinstance(place, str):
             found.unused[place] += 1
             continue
@@ -92,10 +92,6 @@ def join_scores(
         people[night, label.question, row.id].append((label, row))
     found.rows = [_labelled(*key, own) for key, own in people.items()]
     return found
-
-
-def _undated(one: RowLabel) -> RowLabel:
-    return RowLabel(one.question, one.id, None, one.metric, one.value, one.person, one.weight)
 
 
 def _compares(one: Manifest, tonight: Manifest, metric: str) -> bool:
@@ -194,15 +190,9 @@ class _NightReader:
         ref, wanted = RunRef.of(night), pa.array(sorted(self._questions), pa.string())
         for shard in range(ref.shards):
             path = ref.scores(self._metric, shard)
-            try:
-                if not self._files.exists(path):
-                    continue
+            with unless_removed():
                 table = StoredPart(self._files, path).columns(_COLUMNS)
-            except StoreError as error:
-                if error.transient:
-                    raise
-                continue  # a damaged or removed part has no row that a label could be of
-            yield from _rows(table.filter(pc.is_in(table["question"], wanted)).to_pylist())
+                yield from _rows(table.filter(pc.is_in(table["question"], wanted)).to_pylist())
 
 
 def _rows(records: Iterable[Mapping[str, object]]) -> Iterator[tuple[str, _Row]]:

@@ -216,18 +216,12 @@ def _people(summary: Summary, found: Agreement) -> PeopleMean | None:
 def _rates(found: Agreement) -> ErrorRates | None:
     """Sensitivity and specificity. Units of one question count as one, as if they were equal."""
     table = found.confusion
-    counts = {(True, True): 0, (True, False): 0, (False, True): 0, (False, False): 0}
-    for label, row in zip(table.labels, table.counts, strict=True):
-        for verdict, count in zip(table.verdicts, row, strict=True):
-            counts[label >= _POSITIVE, verdict >= _POSITIVE] += count
-    positive = counts[True, True] + counts[True, False]
-    negative = counts[False, True] + counts[False, False]
+    labels, verdicts = (np.array(side) >= _POSITIVE for side in (table.labels, table.verdicts))
+    right, wrong = (np.array(table.counts)[side] for side in (labels, ~labels))
+    positive, negative = int(right.sum()), int(wrong.sum())
     if not positive or not negative:
         return None
     share = found.questions / found.units
-    return ErrorRates(
-        positive * share,
-        negative * share,
-        counts[True, True] / positive,
-        counts[False, False] / negative,
-    )
+    sensitivity = int(right[:, verdicts].sum()) / positive
+    specificity = int(wrong[:, ~verdicts].sum()) / negative
+    return ErrorRates(positive * share, negative * share, sensitivity, specificity)
