@@ -1,4 +1,5 @@
 from .inputs import (
+    date_of as date_of,
     NightInputs as NightInputs,
     days_of as days_of,
     find_inputs as find_inputs,

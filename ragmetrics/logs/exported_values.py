@@ -15,41 +15,13 @@ from ragmetrics.logs.field_mapping import decoded, decoded_list, find_path
 from ragmetrics.records import BadRow, Time
 
 # In the order of the search.
-_QUESTION = tuple(
-    [
-        "query",
-        "question",
-        "user_input",
-        "user_query",
-        "input",
-        "inputs",
-        "text",
-        "content",
-        "parts",
-        "prompt",
-        "messages",
-        "message",
-        "kwargs",
-        "args",
-    ]
+_QUESTION = (
+    *("query", "question", "user_input", "user_query", "input", "inputs", "text", "content"),
+    *("parts", "prompt", "messages", "message", "kwargs", "args"),
 )
-_ANSWER = tuple(
-    [
-        "answer",
-        "response",
-        "result",
-        "output",
-        "outputs",
-        "output_text",
-        "text",
-        "content",
-        "parts",
-        "messages",
-        "message",
-        "choices",
-        "generations",
-        "kwargs",
-    ]
+_ANSWER = (
+    *("answer", "response", "result", "output", "outputs", "output_text", "text", "content"),
+    *("parts", "messages", "message", "choices", "generations", "kwargs"),
 )
 _USER = frozenset(["user", "human"])
 _ASSISTANT = frozenset(["assistant", "ai", "model"])
@@ -69,44 +41,15 @@ LISTS = (
 """Fields of a row that are a list or a mapping. A table of texts has them as a text."""
 
 # Of LangChain, LlamaIndex, Haystack, MLflow, Bedrock; of Pinecone, Qdrant, Elasticsearch, Weaviate.
-_TEXTS = tuple(
-    [
-        "page_content",
-        "pageContent",
-        "content",
-        "text",
-        "document.content",
-        "document.text",
-        "node.text",
-        "content.text",
-        "metadata.text",
-        "payload.text",
-        "payload.page_content",
-        "payload.content",
-        "_source.text",
-        "_source.content",
-        "properties.text",
-        "properties.content",
-        "passage",
-        "chunk",
-        "snippet",
-        "body",
-    ]
+_TEXTS = (
+    *("page_content", "pageContent", "content", "text", "document.content", "document.text"),
+    *("node.text", "content.text", "metadata.text", "payload.text", "payload.page_content"),
+    *("payload.content", "_source.text", "_source.content", "properties.text"),
+    *("properties.content", "passage", "chunk", "snippet", "body"),
 )
-_IDS = tuple(
-    [
-        "id",
-        "document.id",
-        "metadata.id",
-        "metadata.doc_id",
-        "metadata.chunk_id",
-        "id_",
-        "_id",
-        "node.id_",
-        "node_id",
-        "doc_id",
-        "doc_uri",
-    ]
+_IDS = (
+    *("id", "document.id", "metadata.id", "metadata.doc_id", "metadata.chunk_id", "id_", "_id"),
+    *("node.id_", "node_id", "doc_id", "doc_uri"),
 )
 _SCORES = ("score", "document.score", "metadata.score", "metadata.relevance_score", "_score")
 _LISTS = ("documents", "output", "docs", "results", "matches")
@@ -209,10 +152,11 @@ def contexts(documents: list[Any]) -> dict[str, Any]:
     if lacking:
         raise BadRow(f"retrieved_contexts: no text in {lacking} of {len(texts)} documents")
     row: dict[str, Any] = {"retrieved_contexts": texts}
-    ids = [_first_in(document, _IDS) for document in documents if isinstance(document, Mapping)]
+    objects = [document for document in documents if isinstance(document, Mapping)]
+    ids = [first(document, *_IDS) for document in objects]
     if ids and len(ids) == len(texts) and all(map(identifier, ids)):
         row["retrieved_context_ids"] = [identifier(one) for one in ids]
-    scores = [_first_in(one, _SCORES) for one in documents if isinstance(one, Mapping)]
+    scores = [first(document, *_SCORES) for document in objects]
     if scores and len(scores) == len(texts) and all(type(one) in (int, float) for one in scores):
         row["retrieved_context_scores"] = scores
     return row
@@ -271,12 +215,6 @@ def _has_messages(value: Any) -> bool:
 
 def _has_documents(value: Any) -> TypeGuard[list[Any]]:
     return isinstance(value, list) and bool(value) and all(isinstance(v, Mapping) for v in value)
-
-
-def _first_in(document: Any, keys: tuple[str, ...]) -> Any:
-    if isinstance(document, str):
-        return document
-    return first(document, *keys) if isinstance(document, Mapping) else None
 
 
 def tried(name: str, build: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ragmetrics.config import Settings, file_and_judge, night_before, night_span
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.formats import ENDINGS
 from ragmetrics.logs.log_files import LogSet, ReadCounts, find_logs, is_among, log_of
-from ragmetrics.records import LogRow, Rejected
+from ragmetrics.records import BadRow, LogRow, Rejected
 from ragmetrics.storage import FileInfo, Files, same_file
 from ragmetrics.text import normalise
 
@@ -198,7 +198,15 @@ def read_golden(rows: LogSet, counts: ReadCounts | None = None) -> Iterator[Gold
 
 
 def _date(record: Mapping[str, Any], name: str, counts: ReadCounts) -> date | None:
-    value = record.get(name)
+    try:
+        return date_of(record.get(name), name)
+    except BadRow as bad:
+        counts.dropped[str(bad)] += 1
+        return None
+
+
+def date_of(value: Any, name: str) -> date | None:
+    """The date in a field of a record; None for an empty field. Raises BadRow for anything else."""
     if isinstance(value, datetime):
         return value.date()
     if isinstance(value, date):
@@ -208,8 +216,7 @@ def _date(record: Mapping[str, Any], name: str, counts: ReadCounts) -> date | No
     try:
         return datetime.fromisoformat(str(value).strip()).date()
     except ValueError:
-        counts.dropped[f"{name}: should be a date like 2026-11-19"] += 1
-        return None
+        raise BadRow(f"{name}: should be a date like 2026-11-19") from None
 
 
 class GoldenSet:

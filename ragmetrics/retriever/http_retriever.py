@@ -44,7 +44,9 @@ class HttpRetriever:
     ) -> None:
         self._settings, self._build = settings, build
         self._url = _url(settings.url or "", build)
-        headers, secrets = _headers(settings, environment)
+        headers, secrets = headers_of(settings, environment)
+        present = {name.lower() for name in headers}
+        headers |= {name: value for name, value in _HEADERS.items() if name.lower() not in present}
         self._client = HttpClient(
             self._url, headers, secrets=secrets, most_bytes=settings.max_answer_bytes
         )
@@ -140,15 +142,12 @@ def _url(template: str, build: str) -> str:
     return template.replace("{build}", build)
 
 
-def _headers(
+def headers_of(
     settings: RetrieverSettings, environment: Mapping[str, str]
 ) -> tuple[dict[str, str], set[str]]:
-    """All headers, and the secret values in them."""
+    """The headers of the settings, and the secret values in them. Raises RetrieverRefused."""
     try:
         named, secrets = fill_headers(settings.headers_env, environment)
     except ValueError as error:
         raise RetrieverRefused(f"the retriever's {error}") from None
-    headers = {**settings.headers, **named}
-    present = {header.lower() for header in headers}
-    headers |= {name: value for name, value in _HEADERS.items() if name.lower() not in present}
-    return headers, secrets
+    return {**settings.headers, **named}, secrets

@@ -9,9 +9,10 @@ from functools import partial
 from typing import Protocol
 from urllib.parse import quote, urlsplit
 
-from ragmetrics.config import RetrieverSettings, fill_headers
+from ragmetrics.config import RetrieverSettings
 from ragmetrics.errors import InputError, RetrieverRefused
 from ragmetrics.http import Dropped, HttpClient, TooLarge, Unreachable
+from ragmetrics.retriever.http_retriever import headers_of
 from ragmetrics.retriever.python_retriever import Threads, load_function, said_by
 from ragmetrics.text import shorten
 
@@ -45,15 +46,12 @@ class HttpLookUp:
     def __init__(
         self, settings: RetrieverSettings, build: str, environment: Mapping[str, str]
     ) -> None:
-        try:
-            named, secrets = fill_headers(settings.headers_env, environment)
-        except ValueError as error:
-            raise RetrieverRefused(f"the retriever's {error}") from None
+        headers, secrets = headers_of(settings, environment)
         template = (settings.lookup or "").replace("{build}", quote(build, safe=""))
         parts = urlsplit(template)
         origin = f"{parts.scheme}://{parts.netloc}"
         self._path = template.removeprefix(origin)
-        self._client = HttpClient(origin, {**settings.headers, **named}, secrets=secrets)
+        self._client = HttpClient(origin, headers, secrets=secrets)
 
     async def find(self, name: str) -> bool | str:
         """Whether the index has the document."""

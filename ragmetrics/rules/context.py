@@ -189,22 +189,15 @@ def nights_out(earlier: Sequence[Manifest], key: str) -> set[date]:
     """The nights of all firing incidents with their pending nights, and the nights with too few
     rows to judge the alert.
     """
-    out = {night for night, found in _findings(earlier, key) if _is_unjudged(found)}
-    spell: list[date] = []
-    for night, finding in _judged(earlier, key):
+    out, spell = set[date](), list[date]()
+    for night, finding in _findings(earlier, key):
+        if finding.level == "no_data" and finding.state == "firing":  # nothing judged it
+            out.add(night)
+            continue
         spell = [*spell, night] if finding.state != "ok" else []
         if finding.state == "firing":
             out.update(one.date for one in earlier if spell[0] <= one.date <= night)
     return out
-
-
-def _judged(nights: Iterable[Manifest], key: str) -> Iterator[tuple[date, Finding]]:
-    """The findings of the nights that judged the alert, or closed it without a check."""
-    return ((night, found) for night, found in _findings(nights, key) if not _is_unjudged(found))
-
-
-def _is_unjudged(found: Finding) -> bool:
-    return found.level == "no_data" and found.state == "firing"
 
 
 def _findings(nights: Iterable[Manifest], key: str) -> Iterator[tuple[date, Finding]]:

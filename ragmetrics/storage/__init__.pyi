@@ -41,7 +41,7 @@ from .retry import (
     do_all as do_all,
     expect as expect,
     is_missing as is_missing,
-    unless_removed as unless_removed,
+    passing_over as passing_over,
 )
 from .run_index import (
     RunIndex as RunIndex,

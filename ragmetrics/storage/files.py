@@ -41,6 +41,7 @@ from ragmetrics.storage.retry import (
     RetryPolicy,
     is_condition_refused,
     is_missing,
+    passing_over,
     translate_errors,
     was_replaced,
 )
@@ -180,12 +181,9 @@ class Files:
 
     def find(self, path: str) -> bytes | None:
         """The whole content of a small file; None if it does not exist."""
-        try:
+        with passing_over(is_missing):
             return self.read(path)
-        except StoreError as error:
-            if is_missing(error):
-                return None
-            raise
+        return None
 
     def exists(self, path: str) -> bool:
         """True when the file or folder exists."""
@@ -195,17 +193,12 @@ class Files:
     def info(self, path: str) -> FileInfo | None:
         """A file as it is now, with the name of its version; None if it does not exist."""
         fs, full = self._fs[0], self._full(path)
-        try:
-            info = self._do("looking for", path, lambda: fs.info(full, **self._refreshed))
-        except StoreError as error:
-            if is_missing(error):
-                return None
-            raise
-        return None if info["type"] == "directory" else file_infos({full: info}, self._fs[1])[0]
-
-    @property
-    def _refreshed(self) -> dict[str, bool]:
-        return {"refresh": True} if self.root.startswith("s3") else {}
+        refreshed = {"refresh": True} if self.root.startswith("s3") else {}
+        with passing_over(is_missing):
+            info = self._do("looking for", path, lambda: fs.info(full, **refreshed))
+            if info["type"] != "directory":
+                return file_infos({full: info}, self._fs[1])[0]
+        return None
 
     def write(self, path: str, data: bytes) -> None:
         """Write a whole file: by a temporary file and a rename, or by one PUT."""

@@ -134,6 +134,22 @@ def is_missing(error: StoreError) -> bool:
     return isinstance(error.__cause__, FileNotFoundError)
 
 
+def is_lasting(error: StoreError) -> bool:
+    """True when a repetition would raise the error again: files were removed, or are damaged."""
+    return not error.transient
+
+
+class passing_over(AbstractContextManager[None, bool]):  # noqa: N801 - as those of contextlib
+    """Ends its block at an error of the store that is passed over, as `suppress` does."""
+
+    def __init__(self, passed: Callable[[StoreError], bool] = is_lasting) -> None:
+        self._passed = passed
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        """Whether the error is passed over."""
+        return isinstance(error, StoreError) and self._passed(error)
+
+
 def is_condition_refused(error: BaseException) -> bool:
     """True when the file exists that was to be written only if it did not."""
     # Another write of it was under way: "conflict".
@@ -144,14 +160,6 @@ def was_replaced(error: StoreError) -> bool:
     """True when the file was replaced while it was read; s3fs calls that expired."""
     cause = error.__cause__
     return type(cause).__name__ == "FileExpired" and getattr(cause, "errno", 0) == errno.EBUSY
-
-
-class unless_removed(AbstractContextManager[None, bool]):  # noqa: N801 - read as a condition
-    """Ends its block where files were removed or are damaged; a store that is down still raises."""
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        """True for an error that a repetition would raise again."""
-        return isinstance(error, StoreError) and not error.transient
 
 
 def _response(error: BaseException | None) -> Mapping[str, Any]:

@@ -29,7 +29,7 @@ from ragmetrics.storage.file_systems import FileInfo
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.json_records import note_damage, parse_record
 from ragmetrics.storage.parts import StoredPart, row_of, score_of
-from ragmetrics.storage.retry import is_missing
+from ragmetrics.storage.retry import is_missing, passing_over
 
 RUNS = "runs"
 """The folder of the manifests."""
@@ -103,11 +103,8 @@ def _scores_at(
     """Scores at some positions of a shard, by metric. A metric without its part is left out."""
     scores = {}
     for metric in metrics:
-        try:
+        with passing_over(is_missing):
             scores[metric] = StoredPart(files, ref.scores(metric, shard)).at(positions)
-        except StoreError as error:
-            if not is_missing(error):
-                raise
     return scores
 
 

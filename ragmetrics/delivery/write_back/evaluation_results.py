@@ -13,7 +13,7 @@ from ragmetrics.config import Settings, WriteBackStatus
 from ragmetrics.errors import StoreError
 from ragmetrics.metrics import bundled_metrics
 from ragmetrics.records import Manifest, Status, Summary, dump_json
-from ragmetrics.storage import Files, RunRef, StoredPart, is_missing
+from ragmetrics.storage import Files, RunRef, StoredPart, is_missing, passing_over
 from ragmetrics.text import clean
 
 LONGEST_REASON = 500
@@ -197,12 +197,9 @@ def _scores(
 ) -> list[dict[str, Any]] | None:
     """The scores of a shard in the order of its rows; None if the part was never written."""
     columns = ["value", "status", "reason", "votes", "spread", *(["details"] if details else [])]
-    try:
+    with passing_over(is_missing):
         return StoredPart(files, ref.scores(metric, shard)).columns(columns).to_pylist()  # type: ignore[no-any-return]
-    except StoreError as error:
-        if is_missing(error):
-            return None
-        raise
+    return None
 
 
 def _verdicts(metric: str, score: Mapping[str, Any]) -> Sequence[float]:

@@ -44,16 +44,8 @@ from ragmetrics.records import BadRow
 
 _TYPES = frozenset(
     [
-        "SPAN",
-        "GENERATION",
-        "EVENT",
-        "AGENT",
-        "TOOL",
-        "CHAIN",
-        "RETRIEVER",
-        "EVALUATOR",
-        "EMBEDDING",
-        "GUARDRAIL",
+        *("SPAN", "GENERATION", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR"),
+        *("EMBEDDING", "GUARDRAIL"),
     ]
 )
 _LAYOUT = Layout(

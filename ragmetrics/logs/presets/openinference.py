@@ -36,16 +36,8 @@ from ragmetrics.records import BadRow
 
 _KINDS = frozenset(
     [
-        "LLM",
-        "EMBEDDING",
-        "CHAIN",
-        "RETRIEVER",
-        "RERANKER",
-        "TOOL",
-        "AGENT",
-        "GUARDRAIL",
-        "EVALUATOR",
-        "PROMPT",
+        *("LLM", "EMBEDDING", "CHAIN", "RETRIEVER", "RERANKER", "TOOL", "AGENT", "GUARDRAIL"),
+        *("EVALUATOR", "PROMPT"),
     ]
 )
 _FLAT = re.compile(

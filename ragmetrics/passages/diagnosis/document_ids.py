@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.records import Manifest, question_key
-from ragmetrics.storage import Files, RunRef, StoredPart, unless_removed
+from ragmetrics.storage import Files, RunRef, StoredPart, passing_over
 from ragmetrics.text import normalise
 
 Ids: TypeAlias = NDArray[np.uint64]
@@ -87,7 +87,7 @@ class IdReader:
     def _each(self, night: Manifest, names: Sequence[str], read: Callable[[Any], T]) -> list[T]:
         """Apply `read` to columns of a night's rows, shard by shard to save memory."""
         ref = RunRef.of(night)
-        with unless_removed():
+        with passing_over():
             return [
                 read(StoredPart(self.files, ref.rows(n)).columns(names)) for n in range(ref.shards)
             ]

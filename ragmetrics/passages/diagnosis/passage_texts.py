@@ -17,7 +17,7 @@ from ragmetrics.passages.diagnosis.losses import Pairs
 from ragmetrics.passages.diagnosis.retrievals import Run, of_build, pair_keys
 from ragmetrics.passages.diagnosis.text_match import Shingles, contained, shingles_of
 from ragmetrics.records import BUILDS
-from ragmetrics.storage import StoredPart, unless_removed
+from ragmetrics.storage import StoredPart, passing_over
 
 _COMMON = 5
 """A shingle in more texts than this is boilerplate, and shows nothing."""
@@ -86,7 +86,7 @@ def old_passages(
 
 def _records(run: Run, shard: int, positions: Collection[int]) -> Mapping[int, Mapping[str, Any]]:
     columns = ["user_input", "retrieved_contexts", "retrieved_context_ids"]
-    with unless_removed():
+    with passing_over():
         return StoredPart(run.files, run.ref.rows(shard)).at(positions, columns)
     return {}
 
@@ -240,7 +240,7 @@ def known_identities(run: Run) -> Ids:
     """The identities, of ids with their texts, that a run has retrieved, sorted; none where its
     rows were removed. Raises StoreError where the store is down.
     """
-    with unless_removed():
+    with passing_over():
         found = [identities for _, identities in passages_and_identities(run)]
         return np.unique(np.concatenate([_NONE, *found]))
     return _NONE

@@ -24,7 +24,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.passages.diagnosis.document_ids import Ids, elements, is_in, rows_of_elements
 from ragmetrics.passages.diagnosis.text_match import contained, shingles
 from ragmetrics.records import BUILDS, question_key
-from ragmetrics.storage import Files, RunRef, StoredPart, is_missing
+from ragmetrics.storage import Files, RunRef, StoredPart, is_missing, passing_over
 
 Questions: TypeAlias = NDArray[np.uint32]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -245,16 +245,12 @@ def _mark_verdicts(
     mark: Callable[[int, Sequence[bool]], None],
 ) -> None:
     """Mark the passages that the judge graded as a full answer."""
-    try:
+    with passing_over(is_missing):
         table = StoredPart(run.files, run.ref.scores(VERDICTS, shard)).columns(["details"])
-    except StoreError as error:
-        if not is_missing(error):
-            raise
-        return
-    for row, details in zip(rows, table["details"].take(positions[rows]).to_pylist(), strict=True):
-        grades = json.loads(details).get("grades") if details else None
-        if grades:
-            mark(row, [grade == _ANSWERS for grade in grades])
+        details = table["details"].take(positions[rows]).to_pylist()
+        for row, text in zip(rows, details, strict=True):
+            if text and (grades := json.loads(text).get("grades")):
+                mark(row, [grade == _ANSWERS for grade in grades])
 
 
 def _holding(references: Sequence[str | None], contexts: Sequence[str | None]) -> list[bool]:

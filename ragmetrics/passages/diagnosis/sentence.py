@@ -21,7 +21,7 @@ from ragmetrics.passages.diagnosis.lost_pairs import LostPairs
 from ragmetrics.passages.diagnosis.passage_texts import passages_and_identities
 from ragmetrics.passages.diagnosis.retrievals import Run
 from ragmetrics.records import Stage, StageCounts, StageShare, enumerated
-from ragmetrics.storage import unless_removed
+from ragmetrics.storage import passing_over
 from ragmetrics.text import clean
 
 _LONGEST = 60
@@ -136,7 +136,7 @@ def _identities(golden: Ids, runs: Iterable[Run]) -> tuple[Ids, Ids]:
     none = np.array([], np.uint64)
     found: list[tuple[Ids, Ids]] = [(none, none)]
     for run in runs:
-        with unless_removed():
+        with passing_over():
             for passages, identities in passages_and_identities(run):
                 chosen = is_in(passages, golden)
                 found.append((passages[chosen], identities[chosen]))

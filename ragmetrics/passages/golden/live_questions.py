@@ -9,7 +9,7 @@ from statistics import fmean
 from ragmetrics.errors import InputError
 from ragmetrics.records import Manifest
 from ragmetrics.scoring import MetricScores, load_scores
-from ragmetrics.storage import Files, RowLocation, RunRef, unless_removed
+from ragmetrics.storage import Files, RowLocation, RunRef, passing_over
 
 _FIRST = "context_relevance"
 _EMPTY = 1e-9
@@ -47,7 +47,7 @@ def read_live_questions(
     for night in nights:
         if not night.summary(metric):
             continue
-        with unless_removed():
+        with passing_over():
             scores = load_scores(files, RunRef.of(night), metric)
             _add(found, night, scores, golden, newest=night is nights[-1])
     return found, metric

@@ -10,7 +10,7 @@ from typing import Any
 from ragmetrics.config import Settings
 from ragmetrics.passages.diagnosis.corpus import read_documents
 from ragmetrics.records import Manifest, question_key
-from ragmetrics.storage import Files, RunRef, StoredPart, unless_removed
+from ragmetrics.storage import Files, RunRef, StoredPart, passing_over
 
 _NAMES = ("user_input", "retrieved_contexts", "retrieved_context_ids")
 
@@ -78,7 +78,7 @@ def earlier_passages(
     texts: dict[str, str] = {}
     questions: dict[str, set[str]] = {}
     for night in reversed(nights):
-        with unless_removed():
+        with passing_over():
             for record in _records(files, night, _NAMES):
                 for name, text in pairs_of(record):
                     if name in ids:

@@ -26,8 +26,8 @@ from ragmetrics.storage import (
     RunRef,
     ScoredRow,
     by_shard,
+    passing_over,
     scored_rows,
-    unless_removed,
 )
 
 _CHANGE = 0.3
@@ -132,7 +132,7 @@ def complete(files: Files, chosen: Iterable[tuple[LiveQuestion, Reason, str]]) -
 
 def _rows(files: Files, night: Manifest, places: set[RowLocation]) -> dict[RowLocation, ScoredRow]:
     metrics = [_GRADES] if night.summary(_GRADES) else []
-    with unless_removed():
+    with passing_over():
         return scored_rows(files, RunRef.of(night), metrics, by_shard(places))
     return {}
 

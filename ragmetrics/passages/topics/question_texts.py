@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ragmetrics.records import question_key
-from ragmetrics.storage import Files, RunRef, StoredPart, unless_removed
+from ragmetrics.storage import Files, RunRef, StoredPart, passing_over
 
 MOST_QUESTIONS = 20_000
 
@@ -34,7 +34,7 @@ def read_questions(
     found: dict[str, PastQuestion] = {}
     for ref in reversed(runs):
         for number in range(ref.shards):
-            with unless_removed():
+            with passing_over():
                 _read(files, ref.rows(number), only, found, answering=answering)
         if len(found) >= MOST_QUESTIONS or (only is not None and len(found) == len(set(only))):
             break

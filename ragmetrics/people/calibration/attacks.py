@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ragmetrics.metrics import GRADE
 from ragmetrics.people.calibration.labelled_sets import LabelledSet
-from ragmetrics.people.calibration.units import share_of
+from ragmetrics.people.calibration.units import mean_figure
 from ragmetrics.records import Ask, AttackName, AttackResult, LogRow
 
 METRIC = "context_relevance"
@@ -104,7 +104,7 @@ async def _attack(
         for (target, before), after in zip(contexts, grades, strict=True)
         if after is not None
     ]
-    lifted = share_of([higher for _, higher in judged], [question for question, _ in judged])
+    lifted = mean_figure([higher for _, higher in judged], [question for question, _ in judged])
     return AttackResult(attack=name, contexts=len(judged), lifted=lifted)
 
 

@@ -14,7 +14,7 @@ from ragmetrics.people.calibration.units import (
     columns,
     figures_of,
     has_strengths,
-    share_of,
+    mean_figure,
     statistics,
 )
 from ragmetrics.records import (
@@ -203,12 +203,15 @@ def _swapped(statistic: Statistic, swaps: Numbers) -> Numbers:
 
 def _drift(match: _Match, chances: Sequence[float], tests: int) -> MetricDrift:
     p_value = min(1.0, min(chances) * tests) if chances else None
+    changed = [old.verdict != new.verdict for old, new in match.pairs]
     return MetricDrift(
         metric=match.target.metric,
         earlier=match.earlier.at,
         units=len(match.pairs),
         questions=len(set(match.questions)),
-        changed=share_of([old.verdict != new.verdict for old, new in match.pairs], match.questions),
+        changed=mean_figure(
+            [old.verdict != new.verdict for old, new in match.pairs], match.questions
+        ),
         figures=figures_of(_changes(match), match.questions),
         p_value=p_value,
         drifted=p_value is not None and p_value <= ALARMS,

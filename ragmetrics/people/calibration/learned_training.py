@@ -35,9 +35,10 @@ from ragmetrics.people.calibration.stored_verdicts import (
     judge_fingerprint,
     stored_verdicts,
 )
-from ragmetrics.records import Figure, LastNight, LearnedModel, LearnedPrompt, Prompt
+from ragmetrics.people.calibration.units import mean_figure
+from ragmetrics.records import LastNight, LearnedModel, LearnedPrompt, Prompt
 from ragmetrics.scoring import corpus_of
-from ragmetrics.stats import Numbers, mean_interval
+from ragmetrics.stats import Numbers
 from ragmetrics.storage import Files, LearnedJudges, RunRef
 
 log = logging.getLogger(__name__)
@@ -178,17 +179,13 @@ def _judged(
     if not (prompt.used and verdicts):
         return prompt
     rows = _rows(judge, verdicts, prompt.top)
-    differences = np.array([row.predicted - row.judged for row in rows])
-    interval = mean_interval(differences, [row.question for row in rows])
-    difference = Figure(value=float(differences.mean()))
-    if interval:
-        difference = Figure(value=interval.mean, low=interval.low, high=interval.high)
+    differences = [row.predicted - row.judged for row in rows]
     night = LastNight(
         night=verdicts[0].run.date,
         rows=len(rows),
         mean=float(np.mean([row.predicted for row in rows])),
         judge_mean=float(np.mean([row.judged for row in rows])),
-        difference=difference,
+        difference=mean_figure(differences, [row.question for row in rows]),
     )
     why = _why_wrong(night)
     return prompt.model_copy(update={"last_night": night, "used": not why, "why": why})

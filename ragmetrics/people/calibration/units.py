@@ -240,10 +240,10 @@ def _by_chance(data: Columns, probabilities: Numbers) -> dict[FigureName, Statis
     return {"calibration_error": statistic}
 
 
-def share_of(chosen: Sequence[bool], questions: Sequence[str]) -> Figure:
-    """The share of chosen units with its interval, clustered by question."""
-    share = mean_interval(np.array(chosen, dtype=np.float64), questions)
-    return Figure(value=share.mean, low=share.low, high=share.high) if share else Figure()
+def mean_figure(values: Sequence[float], questions: Sequence[str]) -> Figure:
+    """The mean of some units with its interval, clustered by question."""
+    mean = mean_interval(np.array(values, dtype=np.float64), questions)
+    return Figure(value=mean.mean, low=mean.low, high=mean.high) if mean else Figure()
 
 
 def by_segment(units: Sequence[Unit]) -> list[tuple[Segment, list[Unit]]]:

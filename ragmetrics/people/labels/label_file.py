@@ -21,12 +21,12 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs import EVERYTHING, LogSet, Place, find_logs, log_of
+from ragmetrics.logs import EVERYTHING, LogSet, Place, date_of, find_logs, log_of
 from ragmetrics.records import BadRow, Rejected
 from ragmetrics.scoring import chosen_metrics
 from ragmetrics.text import without_spreadsheet_signs
@@ -150,7 +150,7 @@ class _Reader:
             raise BadRow(row.reason)
         own_id = "" if key["id"] in (None, "") else row.id
         person = str(record.get("person") or place.path)[:200]
-        night, weight = _night(record.get("date")), _weight(record.get("sampling_weight"))
+        night, weight = date_of(record.get("date"), "date"), _weight(record.get("sampling_weight"))
         return [
             RowLabel(row.question_key, own_id, night, metric, value, person, weight)
             for metric, value in found.items()
@@ -235,19 +235,6 @@ def _list(value: Any) -> Collection[Any]:
         except (ValueError, RecursionError):
             return []
     return value if isinstance(value, list | tuple) else []
-
-
-def _night(value: Any) -> date | None:
-    if isinstance(value, datetime):
-        return value.date()
-    if isinstance(value, date):
-        return value
-    if not _given(value):
-        return None
-    try:
-        return datetime.fromisoformat(str(value).strip()).date()
-    except ValueError:
-        raise BadRow("date: should be a date like 2026-11-19") from None
 
 
 def _weight(value: Any) -> float:

@@ -16,7 +16,7 @@ from itertools import groupby
 
 from ragmetrics.people.labels.label_file import RowLabel
 from ragmetrics.records import Manifest, Status
-from ragmetrics.storage import Files, RunRef, StoredPart, unless_removed
+from ragmetrics.storage import Files, RunRef, StoredPart, passing_over
 
 UNDATED_DAYS = 14
 """Nights before tonight in which rows of labels without a date are looked for."""
@@ -190,7 +190,7 @@ class _NightReader:
         ref, wanted = RunRef.of(night), pa.array(sorted(self._questions), pa.string())
         for shard in range(ref.shards):
             path = ref.scores(self._metric, shard)
-            with unless_removed():
+            with passing_over():
                 table = StoredPart(self._files, path).columns(_COLUMNS)
                 yield from _rows(table.filter(pc.is_in(table["question"], wanted)).to_pylist())
 
