@@ -22,7 +22,7 @@ from .gate_notifications import (
     notify_failed_gate as notify_failed_gate,
     notify_gate as notify_gate,
 )
-from .pull_request.check_result import (
+from .pull_request.markdown import (
     CheckResult as CheckResult,
     drop_conclusion as drop_conclusion,
 )

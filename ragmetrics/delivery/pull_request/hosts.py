@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ragmetrics.delivery.pull_request.api import HostApi, HostError
-from ragmetrics.delivery.pull_request.check_result import CheckResult
+from ragmetrics.delivery.pull_request.markdown import CheckResult
 from ragmetrics.errors import InputError
 
 _CONCLUSIONS = {"passed": "success", "failed": "failure", "inconclusive": "neutral"}

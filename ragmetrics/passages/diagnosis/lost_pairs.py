@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.passages.diagnosis.document_ids import Ids, in_order, is_in
-from ragmetrics.passages.diagnosis.index_evidence import weigh_index_evidence
-from ragmetrics.passages.diagnosis.log_stages import Verdict, stage_from_logs
+from ragmetrics.passages.diagnosis.log_stages import Verdict, stage_from_logs, weigh_index_evidence
 from ragmetrics.passages.diagnosis.losses import Pairs, find_pairs
 from ragmetrics.passages.diagnosis.passage_texts import (
     OldPassage,

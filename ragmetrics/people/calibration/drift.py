@@ -209,9 +209,7 @@ def _drift(match: _Match, chances: Sequence[float], tests: int) -> MetricDrift:
         earlier=match.earlier.at,
         units=len(match.pairs),
         questions=len(set(match.questions)),
-        changed=mean_figure(
-            [old.verdict != new.verdict for old, new in match.pairs], match.questions
-        ),
+        changed=mean_figure(changed, match.questions),
         figures=figures_of(_changes(match), match.questions),
         p_value=p_value,
         drifted=p_value is not None and p_value <= ALARMS,

@@ -21,8 +21,8 @@ import yaml
 
 from ragmetrics.cli import app as cli, pull_request
 from ragmetrics.delivery.pull_request.api import HostApi, HostError
-from ragmetrics.delivery.pull_request.check_result import CheckResult
 from ragmetrics.delivery.pull_request.hosts import GitHub, GitLab, find_host
+from ragmetrics.delivery.pull_request.markdown import CheckResult
 from tests.builders import save_settings
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.code_host import COMMIT, CodeHost
