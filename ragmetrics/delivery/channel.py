@@ -120,8 +120,8 @@ class Channel:
             return [replace(message, tone=tone_of(severe))] if message else []
         fired = [finding for finding in severe if finding.transition == "fired"]
         updated = [finding for finding in severe if finding.transition not in (None, "fired")]
-        without_updates = (_quiet(finding) if finding in updated else finding for finding in severe)
-        first = compose([*without_updates])
+        quiet = {"transition": None}
+        first = compose([one.model_copy(update=quiet) if one in updated else one for one in severe])
         opening = [_about(first, fired, opens=True)] if first and fired else []
         groups = self._by_thread(updated)
         if len(groups) > MOST_THREADS:
@@ -201,10 +201,6 @@ def tone_of(findings: Sequence[Finding]) -> Tone:
     if not bad:
         return "success"
     return "failure" if any(finding.severity == "critical" for finding in bad) else "warning"
-
-
-def _quiet(finding: Finding) -> Finding:
-    return finding.model_copy(update={"transition": None})
 
 
 def _keys(finding: Finding) -> tuple[str, ...]:

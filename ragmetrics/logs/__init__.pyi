@@ -31,15 +31,9 @@ from .preset import (
     Skipped as Skipped,
     Span as Span,
 )
-from .preset_rows import (
-    interpret as interpret,
-)
-from .recognition import (
-    RecognisedLayout as RecognisedLayout,
-)
-from .field_mapping import (
-    find_path as find_path,
-)
+from .preset_rows import interpret as interpret
+from .recognition import RecognisedLayout as RecognisedLayout
+from .field_mapping import find_path as find_path
 from .formats import (
     EVERYTHING as EVERYTHING,
     FORMATS as FORMATS,
@@ -48,6 +42,4 @@ from .parquet_records import (
     FileTooLarge as FileTooLarge,
     parquet_extent as parquet_extent,
 )
-from .rows_for_people import (
-    write_rows_for_people as write_rows_for_people,
-)
+from .rows_for_people import write_rows_for_people as write_rows_for_people

@@ -1,9 +1,5 @@
-from .golden.confirmed import (
-    suggestion_record as suggestion_record,
-)
-from .golden.golden_file import (
-    read_golden_rows as read_golden_rows,
-)
+from .golden.confirmed import suggestion_record as suggestion_record
+from .golden.golden_file import read_golden_rows as read_golden_rows
 from .golden.golden_steps import (
     add_to_golden_set as add_to_golden_set,
     anchor_golden_set as anchor_golden_set,
@@ -11,17 +7,13 @@ from .golden.golden_steps import (
     retire_golden_questions as retire_golden_questions,
     suggest_golden_questions as suggest_golden_questions,
 )
-from .topics.fallen_questions import (
-    find_fallen_questions as find_fallen_questions,
-)
+from .topics.fallen_questions import find_fallen_questions as find_fallen_questions
 from .topics.question_texts import (
     PastQuestion as PastQuestion,
     questions_with_reference as questions_with_reference,
     read_questions as read_questions,
 )
-from .topics.store import (
-    topics_of_night as topics_of_night,
-)
+from .topics.store import topics_of_night as topics_of_night
 from .diagnosis.document_ids import (
     IdReader as IdReader,
     Ids as Ids,

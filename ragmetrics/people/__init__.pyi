@@ -1,9 +1,5 @@
-from .labels.people_means import (
-    with_people as with_people,
-)
-from .labels.label_file import (
-    read_labels as read_labels,
-)
+from .labels.people_means import with_people as with_people
+from .labels.label_file import read_labels as read_labels
 from .labels.label_steps import (
     check_labels as check_labels,
     label_report as label_report,
@@ -20,9 +16,7 @@ from .calibration.run import (
 )
 from .calibration.canaries import ask_canaries as ask_canaries
 from .calibration.night_canaries import with_canaries as with_canaries
-from .calibration.recorded_verdicts import (
-    calibrate_replies as calibrate_replies,
-)
+from .calibration.recorded_verdicts import calibrate_replies as calibrate_replies
 from .calibration.store import (
     History as History,
     calibration_drifts as calibration_drifts,

@@ -1,6 +1,4 @@
-from .context import (
-    NightContext as NightContext,
-)
+from .context import NightContext as NightContext
 from .rules import (
     evaluate_rules as evaluate_rules,
     explain_findings as explain_findings,
@@ -26,9 +24,7 @@ from .incident_grouping import (
     incidents as incidents,
     limit_of as limit_of,
 )
-from .judge_movement import (
-    with_movements as with_movements,
-)
+from .judge_movement import with_movements as with_movements
 from .rule_check import (
     DEFAULT_RULES as DEFAULT_RULES,
     can_fall as can_fall,
@@ -43,9 +39,7 @@ from .checks.judge_shutdown import (
     shutdown_of as shutdown_of,
     shutdowns_of as shutdowns_of,
 )
-from .topic_changes import (
-    try_topic_changes as try_topic_changes,
-)
+from .topic_changes import try_topic_changes as try_topic_changes
 from .night_check import (
     CHECKS as CHECKS,
     Limit as Limit,

@@ -11,7 +11,7 @@ from datetime import UTC, date
 from functools import partial
 
 from ragmetrics.records import AlertState, Finding, Manifest, Severity, Silence, alert_id
-from ragmetrics.storage import Files, find_record, unless_refused
+from ragmetrics.storage import Files, find_record, save_record, unless_refused
 
 FOLDER = "alerts/silences"
 
@@ -31,7 +31,8 @@ def known_silences(files: Files) -> dict[str, Silence]:
 
 def silence(files: Files, one: Silence) -> None:
     """Store a silence; it replaces the alert's earlier one."""
-    files.write(_path(one), one.model_dump_json(indent=1).encode())
+    moment = f"{one.at.astimezone(UTC):%Y-%m-%dT%H%M%S.%fZ}"
+    save_record(files, f"{FOLDER}/{moment}.{alert_id(one.key)}.json", one)
 
 
 def unsilence(files: Files, key: str) -> bool:
@@ -93,7 +94,3 @@ def _found(files: Files) -> Iterator[tuple[str, Silence]]:
     for info in files.below(FOLDER):
         if found := find_record(files, info.path, Silence, "not a silence and is ignored"):
             yield info.path, found
-
-
-def _path(one: Silence) -> str:
-    return f"{FOLDER}/{one.at.astimezone(UTC):%Y-%m-%dT%H%M%S.%fZ}.{alert_id(one.key)}.json"

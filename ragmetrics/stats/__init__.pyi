@@ -32,17 +32,13 @@ from .night_movement import (
     widen_difference as widen_difference,
     with_movement as with_movement,
 )
-from .judge_offset import (
-    OffsetError as OffsetError,
-)
+from .judge_offset import OffsetError as OffsetError
 from .significance import (
     ALPHA as ALPHA,
     CONFIDENCE as CONFIDENCE,
     adjust_p_values as adjust_p_values,
 )
-from .sign_flip_test import (
-    FEWEST_FOR_T as FEWEST_FOR_T,
-)
+from .sign_flip_test import FEWEST_FOR_T as FEWEST_FOR_T
 from .t_test import (
     MeanDifference as MeanDifference,
     Numbers as Numbers,
@@ -57,6 +53,4 @@ from .resampling import (
     ratio as ratio,
     resampled as resampled,
 )
-from .permutation_test import (
-    share_of_deals as share_of_deals,
-)
+from .permutation_test import share_of_deals as share_of_deals

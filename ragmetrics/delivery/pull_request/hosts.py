@@ -75,7 +75,10 @@ class GitHub:
         path = f"/repos/{self.repository}/issues"
         body = {"body": f"{_marker(name)}\n{result.markdown}"}
         for comment in _comments(self.api, f"{path}/{self.number}/comments"):
-            if _has_marker(comment, name) and self._wrote(comment.user or _Writer(), me):
+            writer = comment.user or _Writer()
+            # A person may have copied the marker with a quotation.
+            is_ours = writer.type == "Bot" if me is None else writer.id == me
+            if is_ours and _has_marker(comment, name):
                 self.api.request("PATCH", f"{path}/comments/{comment.id}", body)
                 return
         self.api.request("POST", f"{path}/{self.number}/comments", body)
@@ -104,11 +107,6 @@ class GitHub:
             if error.status != 403:  # "Resource not accessible by integration"
                 raise
             return None
-
-    @staticmethod
-    def _wrote(author: _Writer, me: int | None) -> bool:
-        """Whether a comment is ours. A person may have copied the marker with a quotation."""
-        return author.type == "Bot" if me is None else author.id == me
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from ragmetrics.records import (
     ConstantQuestion,
     DuplicatePassage,
     GoldenCheck,
-    LogRow,
     Manifest,
 )
 from ragmetrics.scoring import load_scores
@@ -60,13 +59,10 @@ def _without_use(golden: GoldenRows, used: Sequence[GoldenRow]) -> dict[str, int
     """Why the questions that can be read measure nothing, with their number."""
     if not used:
         return {"not in use on this night": len(golden.rows)}
-    if any(_labels(one.row) for one in used):
+    rows = [one.row for one in used]
+    if any(row.reference or row.reference_contexts or row.reference_context_ids for row in rows):
         return {}
     return {"without reference, reference_contexts and reference_context_ids": len(used)}
-
-
-def _labels(row: LogRow) -> bool:
-    return bool(row.reference or row.reference_contexts or row.reference_context_ids)
 
 
 def _duplicates(

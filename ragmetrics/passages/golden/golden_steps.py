@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -33,16 +32,6 @@ _EARLIER = 14
 """Nights before that earlier texts, scores and live questions are read from."""
 
 
-@dataclass(frozen=True)
-class _Sides:
-    """The passages of now, and the nights before."""
-
-    passages: Passages
-    day: date
-    """The day whose questions are used."""
-    earlier: Sequence[Manifest]
-
-
 def check_golden_set(
     settings: Settings, night: date | None = None, passages: str | None = None
 ) -> GoldenCheck:
@@ -53,8 +42,8 @@ def check_golden_set(
     is down.
     """
     golden, files = read_golden_rows(settings), open_store(settings)
-    sides = _sides(settings, files, night, passages)
-    return check_golden(golden, golden.used_on(sides.day), sides.passages, files, sides.earlier)[0]
+    there, day, earlier = _sides(settings, files, night, passages)
+    return check_golden(golden, golden.used_on(day), there, files, earlier)[0]
 
 
 def anchor_golden_set(
@@ -67,8 +56,8 @@ def anchor_golden_set(
     golden, files = read_golden_rows(settings), open_store(settings)
     if out is not None:
         _refuse_unreadable(golden)
-    sides = _sides(settings, files, night, passages)
-    anchors, search = find_anchors(golden.rows, sides.passages, files, sides.earlier)
+    there, _, earlier = _sides(settings, files, night, passages)
+    anchors, search = find_anchors(golden.rows, there, files, earlier)
     if out is not None:
         write_golden_rows(out, relabelled(golden.rows, anchors, search))
     return anchors
@@ -123,16 +112,19 @@ def _refuse_unreadable(golden: GoldenRows) -> None:
         )
 
 
-def _sides(settings: Settings, files: Files, night: date | None, place: str | None) -> _Sides:
+def _sides(
+    settings: Settings, files: Files, night: date | None, place: str | None
+) -> tuple[Passages, date, Sequence[Manifest]]:
+    """The passages of now, the day whose questions are used, and the nights before."""
     known = Runs(files).up_to(night, _EARLIER + 1)
     if place is not None:
-        return _Sides(listed_passages(settings, place), night or _today(), known[-_EARLIER:])
+        return listed_passages(settings, place), night or _today(), known[-_EARLIER:]
     if not known:
         raise InputError(
             "the store has no night yet: run one first, or name all passages by --passages"
         )
     *earlier, newest = known
-    return _Sides(night_passages(files, newest), newest.date, earlier[-_EARLIER:])
+    return night_passages(files, newest), newest.date, earlier[-_EARLIER:]
 
 
 def _today() -> date:

@@ -21,7 +21,6 @@ from typing import TypeAlias
 
 from ragmetrics.passages.diagnosis.text_match import (
     WORDS,
-    Shingles,
     ordered_shingles_of,
     shingles_of,
 )
@@ -63,7 +62,8 @@ class PassageSearch:
 
     def __init__(self, passages: Iterable[tuple[str, str]], wanted: Collection[str]) -> None:
         texts = list(wanted)
-        self._order = dict(zip(texts, map(_in_order, ordered_shingles_of(texts)), strict=True))
+        ordered = zip(texts, ordered_shingles_of(texts), strict=True)
+        self._order: dict[str, list[int]] = {text: pieces.tolist() for text, pieces in ordered}
         self._old = {text: frozenset(order) for text, order in self._order.items()}
         every = frozenset().union(*self._old.values())
         self._found: list[Found] = []
@@ -150,11 +150,6 @@ class PassageSearch:
         }
         chosen = _greedy(there, sum(weight.values()), enough=_ANSWERED)
         return chosen or places
-
-
-def _in_order(shingles: Shingles) -> list[int]:
-    found: list[int] = shingles.tolist()
-    return found
 
 
 def _greedy(

@@ -33,7 +33,9 @@ def topics_of_night(
     if settings.topics is None:
         return None
     known = sorted(one for one in _days(files) if one <= day)
-    newest = _load(files, known[-1]) if known else None
+    newest = (
+        find_record(files, _path(known[-1]), TopicModel, "not a model of topics") if known else None
+    )
     if newest and day - newest.day < timedelta(days=settings.topics.refit_days):
         return newest
     nights = Runs(files).outlines(before=day, last=FITTED_NIGHTS)
@@ -63,10 +65,6 @@ def _fitted(
 def _days(files: Files) -> list[date]:
     found = (_MODEL.search(info.path) for info in files.below(_FOLDER))
     return [date.fromisoformat(one[1]) for one in found if one]
-
-
-def _load(files: Files, day: date) -> TopicModel | None:
-    return find_record(files, _path(day), TopicModel, "not a model of topics")
 
 
 def _path(day: date) -> str:

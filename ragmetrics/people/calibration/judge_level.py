@@ -74,10 +74,6 @@ def _chunks(units: Sequence[Unit]) -> float:
     return sum(needed.values()) / len(needed)
 
 
-def _mean(units: Sequence[Unit]) -> float:
-    return fmean(unit.verdict or 0.0 for unit in units)
-
-
 @dataclass(frozen=True)
 class _Judged:
     """A night's levels in one metric, with the judges and prompts behind them."""
@@ -197,7 +193,9 @@ class FixedSets:
             grades = [round(2 * (unit.verdict or 0.0)) for unit in units]
             score = average_precision([grade >= self.relevant_from for grade in grades])
             return score.value or 0.0
-        return _chunks(units) if metric == "context_relevancy_chunks" else _mean(units)
+        if metric == "context_relevancy_chunks":
+            return _chunks(units)
+        return fmean(unit.verdict or 0.0 for unit in units)
 
     def _read(self, calibration: Calibration) -> Mapping[str, Sequence[Unit]]:
         key = calibration.judge.name, calibration.at
